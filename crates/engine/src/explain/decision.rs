@@ -1,5 +1,5 @@
-//! What is decided on the way to an answer, and of each address, in words: a code that does not change, a sentence for people, and what
-//! demands it (a section of an RFC, or a key of the configuration).
+//! Decisions of an explanation in words: a code for programs that does not change, a sentence for people, and the requirement (a
+//! section of an RFC, or a configuration key).
 
 use crate::counters::Counter;
 use crate::dns64::decision::Cause;
@@ -9,82 +9,82 @@ use core::fmt;
 use core::net::Ipv4Addr;
 use wire::{Name, Rcode};
 
-/// One decision. Names are in wire form; rules are counted from 1.
+/// One decision on the way to an answer. Names are in wire form; rules are counted from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// The question is answered at once, with an RCODE and perhaps an extended error.
+    /// The query is answered immediately, with an RCODE and perhaps an extended DNS error.
     Refused(Rcode, Option<u16>),
-    /// It is one for a zone transfer.
+    /// The query is for a zone transfer.
     Transfer,
-    /// It is one for AAAA records, and DNS64 applies.
+    /// The query is for AAAA records, and DNS64 applies.
     Dns64,
-    /// It is one for AAAA records, and DNS64 does not apply for this reason.
+    /// The query is for AAAA records, and DNS64 does not apply for this reason.
     NoDns64(Counter),
-    /// It is another question, and passed on.
+    /// The query is for another type or class, and its answer is passed on.
     OtherType,
-    /// The name is answered out of a zone of our own under `arpa`, which counts as this.
+    /// The name is in a local zone under `arpa`, which is counted by this counter.
     Arpa(Counter, Box<[u8]>),
     /// The name is an alias of the reverse name of an IPv4 address.
     Alias(Box<[u8]>, Ipv4Addr),
-    /// Our own data are the reply, and count as this.
-    Own(Counter),
-    /// The reply, or that there was none, is the answer for this reason.
-    Passed(Counter),
-    /// The A records decide; the rule that has AAAA records ignored, if that is why.
-    AsksA(Cause, Option<usize>),
-    /// The reply ends in an alias of this name, which is asked next.
-    Follows(Box<[u8]>),
-    /// An alias is not followed.
-    Unfinished,
-    /// So many addresses are made of those of the A leg.
-    Embeds(usize),
-    /// The AAAA leg failed, and its answer may be bogus: it is asked for without validation.
-    Doubts,
-    /// There is an answer without validation: the AAAA leg is asked once more.
-    AsksAgain,
-    /// None is, and the AAAA answer has the SOA that says so.
-    Basis,
+    /// Local data or a filter decides, and is counted by this counter.
+    LocalData(Counter),
+    /// The reply, or the failure of the leg, is the answer for this reason.
+    PassedOn(Counter),
+    /// The A records decide, for this cause. The number is that of the rule that ignores the AAAA records, if that is the cause.
+    QueriesA(Cause, Option<usize>),
+    /// The reply ends in an alias of this name, which is queried next.
+    FollowsAlias(Box<[u8]>),
+    /// The reply ends in an alias that is not followed.
+    UnfinishedAlias,
+    /// This number of addresses is synthesized from the A leg.
+    Synthesizes(usize),
+    /// The AAAA leg failed, and its answer may be bogus: the leg is queried without validation.
+    ChecksBogus,
+    /// There is an answer without validation: the AAAA leg is queried once more as before.
+    RechecksBogus,
+    /// No address is synthesized: the AAAA leg is queried again, because its answer has the SOA record.
+    RepeatsAaaa,
 }
 
-/// The value of a counter's only label.
+/// Value of the only label of a counter.
 fn label(counter: Counter) -> &'static str {
     counter.describe().1.first().map_or("other", |&(_, value)| value)
 }
 
 impl Decision {
-    /// A word for programs.
+    /// Code of the decision for programs.
     pub fn code(&self) -> &'static str {
         match self {
             Decision::Refused(..) => "refused",
             Decision::Transfer => "transfer",
             Decision::Dns64 => "dns64",
-            Decision::NoDns64(reason) | Decision::Passed(reason) => label(*reason),
+            Decision::NoDns64(reason) | Decision::PassedOn(reason) => label(*reason),
             Decision::OtherType => "other_type",
             Decision::Arpa(Counter::LocalIpv4Only, _) => "ipv4only",
             Decision::Arpa(..) => "reverse_zone",
             Decision::Alias(..) => "reverse_alias",
-            Decision::Own(counter) => label(*counter),
-            Decision::AsksA(cause, _) => match cause {
+            Decision::LocalData(counter) => label(*counter),
+            Decision::QueriesA(cause, _) => match cause {
                 Cause::NoData => "nodata",
                 Cause::Excluded => "excluded",
                 Cause::Ignored => "ignored",
                 Cause::Error => "aaaa_error",
                 Cause::Timeout => "aaaa_timeout",
             },
-            Decision::Follows(_) => "follows_alias",
-            Decision::Unfinished => "unfinished_alias",
-            Decision::Embeds(0) => "policy",
-            Decision::Embeds(_) => "synthesized",
-            Decision::Basis => "aaaa_again",
-            Decision::Doubts => "doubts",
-            Decision::AsksAgain => "asks_again",
+            Decision::FollowsAlias(_) => "follows_alias",
+            Decision::UnfinishedAlias => "unfinished_alias",
+            Decision::Synthesizes(0) => "policy",
+            Decision::Synthesizes(_) => "synthesized",
+            Decision::RepeatsAaaa => "aaaa_again",
+            Decision::ChecksBogus => "doubts",
+            Decision::RechecksBogus => "asks_again",
         }
     }
 
-    /// What demands it.
+    /// Requirement behind the decision.
     pub fn requirement(&self) -> &'static str {
         match self {
-            // RFC 8914 section 4.19 is what the client is told.
+            // The client gets the extended DNS error of RFC 8914 section 4.19.
             Decision::Refused(Rcode::REFUSED, _) => "server.allow",
             Decision::Refused(Rcode::NOTIMP, _) => "RFC 1035 section 4.1.1",
             Decision::Refused(..) => "RFC 1035 section 4.1",
@@ -96,35 +96,35 @@ impl Decision {
             Decision::OtherType => "RFC 6147 section 5.3.3",
             Decision::Arpa(Counter::LocalIpv4Only, _) => "RFC 8880 section 7.1",
             Decision::Arpa(..) | Decision::Alias(..) => "RFC 6147 section 5.3.1",
-            Decision::Own(Counter::LocalRecords) => "local.records, local.hosts-file",
-            Decision::Own(Counter::FilteredBlock) => "filter.block",
-            Decision::Own(_) => "filter.rpz",
-            Decision::Passed(reason) => match reason {
+            Decision::LocalData(Counter::LocalRecords) => "local.records, local.hosts-file",
+            Decision::LocalData(Counter::FilteredBlock) => "filter.block",
+            Decision::LocalData(_) => "filter.rpz",
+            Decision::PassedOn(reason) => match reason {
                 Counter::NotSynthesizedReal => "RFC 6147 section 5.1.1",
                 Counter::NotSynthesizedNxDomain => "RFC 6147 section 5.1.2",
                 Counter::NotSynthesizedBogus => "RFC 6147 section 5.5 (2)",
                 Counter::NotSynthesizedFailure => "dns64.on-failure",
                 _ => "RFC 6147 section 5.1.6",
             },
-            Decision::AsksA(cause, _) => match cause {
+            Decision::QueriesA(cause, _) => match cause {
                 Cause::NoData => "RFC 6147 section 5.1.6",
                 Cause::Excluded => "RFC 6147 section 5.1.4",
                 Cause::Ignored => "dns64.rule real-aaaa",
                 Cause::Error => "RFC 6147 section 5.1.2",
                 Cause::Timeout => "RFC 6147 section 5.1.3",
             },
-            Decision::Follows(_) | Decision::Unfinished => "RFC 6147 section 5.1.5",
-            Decision::Embeds(_) => "RFC 6147 section 5.1.7",
-            Decision::Basis => "RFC 2308 section 5",
-            Decision::Doubts | Decision::AsksAgain => "RFC 6147 section 5.5 (2)",
+            Decision::FollowsAlias(_) | Decision::UnfinishedAlias => "RFC 6147 section 5.1.5",
+            Decision::Synthesizes(_) => "RFC 6147 section 5.1.7",
+            Decision::RepeatsAaaa => "RFC 2308 section 5",
+            Decision::ChecksBogus | Decision::RechecksBogus => "RFC 6147 section 5.5 (2)",
         }
     }
 }
 
-/// A name in wire form as text.
-struct Shown<'a>(&'a [u8]);
+/// A name in wire form, displayed as text.
+struct DisplayName<'a>(&'a [u8]);
 
-impl fmt::Display for Shown<'_> {
+impl fmt::Display for DisplayName<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match Name::from_wire(self.0) {
             Some(name) => write!(f, "{name}"),
@@ -137,51 +137,61 @@ impl fmt::Display for Decision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Decision::Refused(Rcode::REFUSED, _) => {
-                write!(f, "the question is refused: this client may not ask")
+                write!(f, "the query is refused: this client is not allowed")
             }
-            Decision::Refused(rcode, _) => write!(f, "the question is answered with {rcode} at once"),
-            Decision::Transfer => write!(f, "the question is refused: a forwarder has no zones to transfer"),
-            Decision::Dns64 => write!(f, "it is a question for AAAA records in class IN: DNS64 applies"),
+            Decision::Refused(rcode, _) => write!(f, "the query is answered with {rcode} immediately"),
+            Decision::Transfer => write!(f, "the query is refused: a forwarder has no zones to transfer"),
+            Decision::Dns64 => write!(f, "the query is for AAAA records in class IN: DNS64 applies"),
             Decision::NoDns64(reason) => match reason {
-                Counter::NotSynthesizedClient => write!(f, "DNS64 is not for this client"),
+                Counter::NotSynthesizedClient => write!(f, "DNS64 does not apply to this client"),
                 Counter::NotSynthesizedNotRecursive => {
-                    write!(f, "RD is clear: such questions get no synthesized addresses")
+                    write!(f, "RD is clear: DNS64 does not apply to such queries")
                 }
                 Counter::NotSynthesizedDnssec => {
-                    write!(f, "DO and CD are set: the client validates by itself, nothing is synthesized")
+                    write!(f, "DO and CD are set: the client validates itself, so nothing is synthesized")
                 }
                 other => write!(f, "DNS64 does not apply ({})", label(*other)),
             },
             Decision::OtherType => {
-                write!(f, "it is no question for AAAA records in class IN: the answer is passed on")
+                write!(f, "the query is not for AAAA records in class IN: the answer is passed on")
             }
-            Decision::Arpa(_, name) => write!(f, "{} is answered here, no upstream is asked", Shown(name)),
+            Decision::Arpa(_, name) => {
+                write!(f, "{} is answered locally, without an upstream query", DisplayName(name))
+            }
             Decision::Alias(name, address) => {
-                write!(f, "{} is under a prefix: an alias of the reverse name of {address}", Shown(name))
+                write!(
+                    f,
+                    "{} is under a prefix: it is an alias of the reverse name of {address}",
+                    DisplayName(name)
+                )
             }
-            Decision::Own(counter) => match counter {
-                Counter::LocalRecords => write!(f, "the name has records here, no upstream is asked"),
-                Counter::FilteredBlock => write!(f, "the name, or one above it, is blocked"),
+            Decision::LocalData(counter) => match counter {
+                Counter::LocalRecords => write!(f, "the name has local records: no upstream is queried"),
+                Counter::FilteredBlock => write!(f, "the name or a parent domain is blocked"),
                 other => write!(f, "a response policy zone decides ({})", label(*other)),
             },
-            Decision::Passed(reason) => match reason {
+            Decision::PassedOn(reason) => match reason {
                 Counter::NotSynthesizedReal => {
                     write!(f, "there is a real AAAA record: nothing is synthesized")
                 }
-                Counter::NotSynthesizedNxDomain => write!(f, "the name does not exist: that is the answer"),
+                Counter::NotSynthesizedNxDomain => {
+                    write!(f, "the name does not exist: NXDOMAIN is the answer")
+                }
                 Counter::NotSynthesizedBogus => {
-                    write!(f, "the upstream found the answer bogus: that is the answer")
+                    write!(f, "the upstream found the data bogus: SERVFAIL is the answer")
                 }
                 Counter::NotSynthesizedFailure => {
                     write!(f, "the AAAA leg failed, and such failures are passed on")
                 }
-                Counter::NotSynthesizedNoA => write!(f, "there are no A records: the A answer is the answer"),
+                Counter::NotSynthesizedNoA => {
+                    write!(f, "there are no A records: the reply of the A leg is the answer")
+                }
                 Counter::NotSynthesizedAFailed => {
-                    write!(f, "the A leg failed too: its result is the answer")
+                    write!(f, "the A leg failed: its result is the answer")
                 }
                 other => write!(f, "the reply is the answer ({})", label(*other)),
             },
-            Decision::AsksA(cause, rule) => match (cause, rule) {
+            Decision::QueriesA(cause, rule) => match (cause, rule) {
                 (Cause::NoData, _) => write!(f, "there are no AAAA records: the A records decide"),
                 (Cause::Excluded, _) => {
                     write!(f, "all AAAA records are excluded and count as absent: the A records decide")
@@ -193,41 +203,40 @@ impl fmt::Display for Decision {
                 (Cause::Error, _) => {
                     write!(f, "the AAAA leg failed, which counts as an empty answer: the A records decide")
                 }
-                (Cause::Timeout, _) => write!(
-                    f,
-                    "the AAAA leg was not answered in time, which counts as an empty answer: the A records decide"
-                ),
+                (Cause::Timeout, _) => {
+                    write!(f, "the AAAA leg timed out, which counts as an empty answer: the A records decide")
+                }
             },
-            Decision::Follows(name) => {
-                write!(f, "the reply ends in an alias: {} is asked for next", Shown(name))
+            Decision::FollowsAlias(name) => {
+                write!(f, "the reply ends in an alias: {} is queried next", DisplayName(name))
             }
-            Decision::Unfinished => {
-                write!(f, "the reply ends in an alias that leads on too long or back: not followed")
+            Decision::UnfinishedAlias => {
+                write!(f, "the reply ends in an alias that is not followed: the chain is too long or a loop")
             }
-            Decision::Embeds(0) => write!(f, "none of the A records may be embedded"),
-            Decision::Embeds(1) => write!(f, "1 address is synthesized"),
-            Decision::Embeds(count) => write!(f, "{count} addresses are synthesized"),
-            Decision::Doubts => {
+            Decision::Synthesizes(0) => write!(f, "none of the A records may be embedded"),
+            Decision::Synthesizes(1) => write!(f, "1 address is synthesized"),
+            Decision::Synthesizes(count) => write!(f, "{count} addresses are synthesized"),
+            Decision::ChecksBogus => {
                 write!(
                     f,
-                    "the AAAA leg failed, which may mean a bogus answer: it is asked without validation"
+                    "the AAAA leg failed, perhaps because of bogus data: it is queried again without validation"
                 )
             }
-            Decision::AsksAgain => {
+            Decision::RechecksBogus => {
                 write!(
                     f,
-                    "without validation there is an answer: it is asked once more, and bogus if that fails"
+                    "there is an answer without validation: the AAAA leg is queried once more, and is bogus if it fails again"
                 )
             }
-            Decision::Basis => {
-                write!(f, "the AAAA answer is asked for again: its SOA says how long nothing is there")
+            Decision::RepeatsAaaa => {
+                write!(f, "the AAAA leg is queried again: its SOA record sets the negative TTL")
             }
         }
     }
 }
 
 impl Embedding {
-    /// A word for programs: the label value of `left_out_addresses_total`, or `embedded`.
+    /// Code of the decision for programs: the label value of `left_out_addresses_total`, or `embedded`.
     pub fn code(self) -> &'static str {
         match self {
             Embedding::Embedded => "embedded",
@@ -238,7 +247,7 @@ impl Embedding {
         }
     }
 
-    /// What demands it.
+    /// Requirement behind the decision.
     pub fn requirement(self) -> &'static str {
         match self {
             Embedding::Embedded => "RFC 6052 section 2.2",
@@ -251,7 +260,7 @@ impl Embedding {
 }
 
 impl RealFate {
-    /// A word for programs.
+    /// Code of the decision for programs.
     pub fn code(self) -> &'static str {
         match self {
             RealFate::Kept => "kept",
@@ -260,7 +269,7 @@ impl RealFate {
         }
     }
 
-    /// What demands it.
+    /// Requirement behind the decision.
     pub fn requirement(self) -> &'static str {
         match self {
             RealFate::Kept => "RFC 6147 section 5.1.1",

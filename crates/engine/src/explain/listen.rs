@@ -1,4 +1,4 @@
-//! The ear of an explainer: an outbox that passes everything on and keeps what it hears.
+//! The listener of an explainer: an outbox that passes everything on, and records traffic and trace events.
 
 use crate::base::time::Instant;
 use crate::dns64::config::Excluder;
@@ -17,44 +17,52 @@ use core::ops::ControlFlow;
 use std::collections::HashMap;
 use wire::{Flags, Message, Section, Type};
 
-/// What was heard so far.
+/// Record of the events so far.
 pub struct Transcript {
+    /// The explanation so far.
     pub explanation: Explanation,
-    pub began: Instant,
+    /// Time of the client's query.
+    pub started: Instant,
     settings: Settings,
+    /// Upstream and transport of each link.
     links: HashMap<Link, (SocketAddr, Transport)>,
-    tries: Vec<Sent>,
-    /// The next reply that is spoken of is our own.
-    own: Option<LocalSource>,
+    /// Queries sent to upstreams.
+    tries: Vec<SentQuery>,
+    /// The next reply is local, and has this source.
+    local_source: Option<LocalSource>,
     /// TTL and MINIMUM of the SOA in the latest AAAA answer.
-    soa: Option<(u32, u32)>,
-    /// Whether DNS64 applies to the question.
+    aaaa_soa: Option<(u32, u32)>,
+    /// True if DNS64 applies to the query.
     dns64: bool,
-    /// The next AAAA answer only tells whether there is one.
+    /// The next AAAA reply comes without validation, and only shows if there is an answer.
     unchecked: bool,
 }
 
-/// A name in lower case: the letter case of questions to upstreams is mixed (`key.rs`) and means nothing.
-fn folded(name: &[u8]) -> Box<[u8]> {
+/// Returns a name in lower case: the letter case of upstream queries is random (`dns0x20.rs`) and means nothing.
+fn lower_case(name: &[u8]) -> Box<[u8]> {
     let mut name: Box<[u8]> = name.into();
     wire::fold(&mut name);
     name
 }
 
-/// A question to an upstream, as it left.
-struct Sent {
+/// A query to an upstream, as it was sent.
+struct SentQuery {
     via: Link,
     at: Instant,
     message: Vec<u8>,
-    /// Its leg, and its place there.
+    /// Index of its leg.
     leg: usize,
+    /// Index of its try in the leg.
     place: usize,
 }
 
-/// An outbox that others own, and the record of what goes through it.
+/// An outbox of the driver, and the transcript of everything that passes through it.
 pub struct Listener<'l, O> {
-    pub record: &'l mut Transcript,
+    /// Transcript of the events.
+    pub transcript: &'l mut Transcript,
+    /// Time of the events.
     pub now: Instant,
+    /// Outbox of the driver.
     pub out: &'l mut O,
 }
 
@@ -63,8 +71,8 @@ impl<O: Outbox> Outbox for Listener<'_, O> {
         let mut message = vec![0; size];
         let length = fill(&mut message);
         message.truncate(length);
-        let after = self.now - self.record.began;
-        self.record.explanation.answer = Some(Answer { message, after });
+        let after = self.now - self.transcript.started;
+        self.transcript.explanation.answer = Some(Answer { message, after });
         true
     }
 
@@ -76,13 +84,13 @@ impl<O: Outbox> Outbox for Listener<'_, O> {
             length
         });
         if taken {
-            self.record.asked(self.now, via, message);
+            self.transcript.on_query(self.now, via, message);
         }
         taken
     }
 
     fn open(&mut self, link: Link, upstream: SocketAddr, transport: Transport, port: u16) -> bool {
-        self.record.links.insert(link, (upstream, transport));
+        self.transcript.links.insert(link, (upstream, transport));
         self.out.open(link, upstream, transport, port)
     }
 
@@ -90,12 +98,13 @@ impl<O: Outbox> Outbox for Listener<'_, O> {
         self.out.close(link);
     }
 
-    fn trace<'n>(&mut self, note: impl FnOnce() -> TraceEvent<'n>) {
-        self.record.hear(&note());
+    fn trace<'n>(&mut self, event: impl FnOnce() -> TraceEvent<'n>) {
+        self.transcript.on_event(&event());
     }
 }
 
 impl Transcript {
+    /// Creates the transcript of one query.
     pub fn new(settings: Settings, client: Ipv6Addr, question: Vec<u8>) -> Transcript {
         let explanation = Explanation {
             question,
@@ -112,21 +121,21 @@ impl Transcript {
         };
         Transcript {
             explanation,
-            began: Instant(0),
+            started: Instant(0),
             settings,
             links: HashMap::new(),
             tries: Vec::new(),
-            own: None,
-            soa: None,
+            local_source: None,
+            aaaa_soa: None,
             dns64: false,
             unchecked: false,
         }
     }
 
-    /// A question has left for an upstream.
-    fn asked(&mut self, now: Instant, via: Link, bytes: Vec<u8>) {
+    /// Records a query that was sent to an upstream.
+    fn on_query(&mut self, now: Instant, via: Link, bytes: Vec<u8>) {
         let Ok(message) = Message::parse(&bytes) else { return };
-        // A server that counts as dead is asked whether it lives: that is no leg.
+        // A probe of a dead server belongs to no leg.
         let is_probe = message.qname() == [0] && message.qtype() == Type::NS;
         let wanted = Message::parse(&self.explanation.question);
         if is_probe && !wanted.is_ok_and(|wanted| wanted.qname() == [0]) {
@@ -137,16 +146,16 @@ impl Transcript {
         let asked = &mut self.explanation.legs[leg];
         asked.unchecked = message.flags().contains(Flags::CD);
         let tries = &mut asked.tries;
-        tries.push(Try { upstream, transport, after: now - self.began, end: None });
+        tries.push(Try { upstream, transport, after: now - self.started, end: None });
         let place = tries.len() - 1;
-        self.tries.push(Sent { via, at: now, message: bytes, leg, place });
+        self.tries.push(SentQuery { via, at: now, message: bytes, leg, place });
     }
 
-    /// A message has come. Whether the engine believes it is the engine's business; a reply with another question or ID
-    /// is no end of a try.
-    pub fn came(&mut self, now: Instant, via: Link, bytes: &[u8]) {
+    /// Records a message from an upstream. The engine decides whether to believe it; a reply with another question or ID does
+    /// not end a try.
+    pub fn on_reply(&mut self, now: Instant, via: Link, bytes: &[u8]) {
         let Ok(message) = Message::parse(bytes) else { return };
-        let fits = |sent: &&Sent| {
+        let matches = |sent: &&SentQuery| {
             let asked = Message::parse(&sent.message);
             sent.via == via
                 && asked.is_ok_and(|asked| {
@@ -161,27 +170,28 @@ impl Transcript {
         } else {
             End::Reply(message.rcode())
         };
-        if let Some(sent) = self.tries.iter().find(fits) {
+        if let Some(sent) = self.tries.iter().find(matches) {
             let end = (end, now - sent.at);
             self.explanation.legs[sent.leg].tries[sent.place].end.get_or_insert(end);
         }
     }
 
-    /// A link has failed: so have the questions that went over it.
-    pub fn failed(&mut self, now: Instant, via: Link) {
+    /// Records the failure of a link, and of all queries over it.
+    pub fn on_link_failure(&mut self, now: Instant, via: Link) {
         for sent in self.tries.iter().filter(|sent| sent.via == via) {
             let end = (End::Unreachable, now - sent.at);
             self.explanation.legs[sent.leg].tries[sent.place].end.get_or_insert(end);
         }
     }
 
-    /// The leg that asks for this, and has not come to its end.
+    /// Returns the index of the open leg for a question; adds a leg if there is none.
     fn leg(&mut self, name: &[u8], qtype: Type) -> usize {
         let legs = &mut self.explanation.legs;
-        let is_it = |leg: &Leg| leg.qtype == qtype && !leg.is_over && wire::eq_ignore_case(&leg.name, name);
-        legs.iter().rposition(is_it).unwrap_or_else(|| {
+        let is_open_leg =
+            |leg: &Leg| leg.qtype == qtype && !leg.is_over && wire::eq_ignore_case(&leg.name, name);
+        legs.iter().rposition(is_open_leg).unwrap_or_else(|| {
             legs.push(Leg {
-                name: folded(name),
+                name: lower_case(name),
                 qtype,
                 unchecked: false,
                 own: None,
@@ -193,65 +203,69 @@ impl Transcript {
         })
     }
 
+    /// Ends the leg of a question.
     fn end_leg(&mut self, name: &[u8], qtype: Type, reply: Option<&Message<'_>>) {
-        let own = self.own.take();
+        let source = self.local_source.take();
         let leg = self.leg(name, qtype);
         let leg = &mut self.explanation.legs[leg];
-        leg.own = own;
+        leg.own = source;
         leg.is_over = true;
         leg.reply = reply.map(|message| message.bytes().to_vec());
     }
 
-    fn decide(&mut self, decision: Decision) {
+    /// Records a decision.
+    fn record(&mut self, decision: Decision) {
         self.explanation.decisions.push(decision);
     }
 
-    fn number(&self, rule: &Rule) -> Option<usize> {
+    /// Returns the number of a rule, from 1.
+    fn rule_number(&self, rule: &Rule) -> Option<usize> {
         // The settings of the engine share these rules.
         let rules = self.settings.dns64.rules.list();
         Some(1 + rules.iter().position(|other| core::ptr::eq(rule, other))?)
     }
 
-    fn hear(&mut self, note: &TraceEvent<'_>) {
-        match *note {
+    /// Records a trace event of the engine.
+    fn on_event(&mut self, event: &TraceEvent<'_>) {
+        match *event {
             TraceEvent::Refused { rcode, reason } => {
                 let is_transfer = self.settings.allow.contains(self.explanation.client)
                     && Message::parse(&self.explanation.question)
                         .is_ok_and(|asked| matches!(asked.qtype(), Type::AXFR | Type::IXFR));
-                self.decide(match is_transfer {
+                self.record(match is_transfer {
                     true => Decision::Transfer,
                     false => Decision::Refused(rcode, reason),
                 });
             }
             TraceEvent::Taken { dns64, reason } => {
                 self.dns64 = dns64;
-                self.decide(match reason {
+                self.record(match reason {
                     Some(reason) => Decision::NoDns64(reason),
                     None if dns64 => Decision::Dns64,
                     None => Decision::OtherType,
                 });
             }
-            TraceEvent::Arpa { counter, name } => self.decide(Decision::Arpa(counter, folded(name))),
+            TraceEvent::Arpa { counter, name } => self.record(Decision::Arpa(counter, lower_case(name))),
             TraceEvent::Alias { name, address } => {
-                self.own = Some(LocalSource::Alias);
-                self.decide(Decision::Alias(folded(name), address.into()));
+                self.local_source = Some(LocalSource::Alias);
+                self.record(Decision::Alias(lower_case(name), address.into()));
             }
             TraceEvent::Own(counter) => {
-                // An exemption says nothing, so the reply is that of an upstream.
-                let says = counter != crate::counters::Counter::FilteredPassthru;
-                self.own = says.then_some(LocalSource::Counted(counter));
-                self.decide(Decision::Own(counter));
+                // PASSTHRU gives no reply, so the reply comes from an upstream.
+                let is_reply = counter != crate::counters::Counter::FilteredPassthru;
+                self.local_source = is_reply.then_some(LocalSource::Counted(counter));
+                self.record(Decision::LocalData(counter));
             }
             TraceEvent::Leg { name, qtype, reply } => {
                 self.end_leg(name, qtype, reply);
                 let unchecked = qtype == Type::AAAA && core::mem::take(&mut self.unchecked);
                 if let Some(reply) = reply.filter(|_| qtype == Type::AAAA && self.dns64 && !unchecked) {
-                    self.find_real(reply);
+                    self.find_real_aaaa(reply);
                 }
             }
-            TraceEvent::Passed(reason) => self.decide(Decision::Passed(reason)),
+            TraceEvent::Passed(reason) => self.record(Decision::PassedOn(reason)),
             TraceEvent::AsksA { cause, rule } => {
-                let rule = rule.and_then(|rule| self.number(rule));
+                let rule = rule.and_then(|rule| self.rule_number(rule));
                 if let Some(rule) = rule {
                     for real in &mut self.explanation.real {
                         if real.fate == RealFate::Kept {
@@ -259,16 +273,16 @@ impl Transcript {
                         }
                     }
                 }
-                self.decide(Decision::AsksA(cause, rule));
+                self.record(Decision::QueriesA(cause, rule));
             }
             TraceEvent::Follows { reply, name } => {
-                // Of our own aliases nobody has spoken yet.
-                if self.own.is_some() {
+                // A local alias has no leg event of its own.
+                if self.local_source.is_some() {
                     self.end_leg(reply.qname(), reply.qtype(), Some(reply));
                 }
-                self.decide(Decision::Follows(folded(name)));
+                self.record(Decision::FollowsAlias(lower_case(name)));
             }
-            TraceEvent::Unfinished => self.decide(Decision::Unfinished),
+            TraceEvent::Unfinished => self.record(Decision::UnfinishedAlias),
             TraceEvent::Addresses { reply, chain, rules, negative_ttl } => {
                 let mut addresses = Vec::new();
                 embed::decide(reply, chain, &self.settings.dns64, rules, |decision| {
@@ -276,9 +290,9 @@ impl Transcript {
                     let length = decision.owner.write(&mut owner);
                     let embedded = decision.prefix.filter(|_| decision.fate == Embedding::Embedded);
                     addresses.push(Address {
-                        owner: folded(&owner[..length]),
+                        owner: lower_case(&owner[..length]),
                         ipv4: decision.address.into(),
-                        rule: decision.rule.and_then(|rule| self.number(rule)),
+                        rule: decision.rule.and_then(|rule| self.rule_number(rule)),
                         prefix: decision.prefix.copied(),
                         fate: decision.fate,
                         aaaa: embedded.map(|prefix| prefix.embed(decision.address).into()),
@@ -290,26 +304,26 @@ impl Transcript {
                 let embedded = addresses.iter().filter(|address| address.aaaa.is_some()).count();
                 self.explanation.ttl = lowest.filter(|_| embedded > 0).map(|a| {
                     let bound = negative_ttl.unwrap_or(TTL_WITHOUT_SOA);
-                    let soa = negative_ttl.and(self.soa);
+                    let soa = negative_ttl.and(self.aaaa_soa);
                     Ttl { a, soa, bound, result: a.min(bound) }
                 });
                 self.explanation.addresses = addresses;
-                self.decide(Decision::Embeds(embedded));
+                self.record(Decision::Synthesizes(embedded));
             }
-            TraceEvent::Basis => self.decide(Decision::Basis),
+            TraceEvent::Basis => self.record(Decision::RepeatsAaaa),
             TraceEvent::Doubts => {
                 self.unchecked = true;
-                self.decide(Decision::Doubts);
+                self.record(Decision::ChecksBogus);
             }
-            TraceEvent::AsksAgain => self.decide(Decision::AsksAgain),
+            TraceEvent::AsksAgain => self.record(Decision::RechecksBogus),
             TraceEvent::Synthesizes { secure } => self.explanation.secure = Some(secure),
         }
     }
 
-    /// The real addresses in the AAAA answer.
-    fn find_real(&mut self, reply: &Message<'_>) {
+    /// Finds the real addresses in an AAAA reply.
+    fn find_real_aaaa(&mut self, reply: &Message<'_>) {
         let chain = Chain::follow(reply);
-        self.soa = soa_of(reply, &chain);
+        self.aaaa_soa = soa_of(reply, &chain);
         let ends = reply.records(Section::Answer).filter(|record| chain.ends_in(record, Type::AAAA));
         let addresses = ends.filter_map(|record| record.address6());
         self.explanation.real = addresses

@@ -1,8 +1,10 @@
-//! Why a question is answered as it is. An [`Explainer`] is an engine of its own that is asked one question; it hears what
-//! that engine decides (`note.rs`) and what goes to and comes from the upstreams, so the answer that it explains is the
-//! answer that the very same code gives. It has no I/O either: the driver owns sockets and clock.
+//! Explanations: the reasons for one answer (`sixfold ctl explain`).
 //!
-//! What a worker knows from before (its cache, which upstream is dead) has no part in it.
+//! An [`Explainer`] is a separate engine that gets one query. It listens to the decisions of that engine (`event.rs`) and to the
+//! traffic with the upstreams, so the answer that it explains comes from the code that answers all clients. It has no I/O: the
+//! driver owns sockets and clock. It does not use the state of a worker (the cache, the upstreams that are dead).
+//!
+//! Read `listen.rs` first (it records the events), then `decision.rs` (the decisions in words).
 
 use crate::base::network::Network;
 use crate::base::time::{Instant, Span};
@@ -24,104 +26,104 @@ pub use crate::dns64::embed::Embedding;
 pub use decision::Decision;
 pub use security::Security;
 
-/// How an answer came about.
+/// The explanation of one answer.
 #[derive(Clone, Debug)]
 pub struct Explanation {
-    /// The question: a whole message.
+    /// The client's query: a whole message.
     pub question: Vec<u8>,
-    /// Who asks.
+    /// Address of the client.
     pub client: Ipv6Addr,
-    /// What was decided, in order.
+    /// Decisions, in order.
     pub decisions: Vec<Decision>,
-    /// What was asked, in order.
+    /// Legs, in order.
     pub legs: Vec<Leg>,
-    /// The AAAA records that there are, and what became of each.
+    /// Real AAAA records, and the decision about each.
     pub real: Vec<Real>,
-    /// The IPv4 addresses, and what became of each under each prefix.
+    /// IPv4 addresses, and the decision about each of them under each prefix.
     pub addresses: Vec<Address>,
-    /// How long the synthesized records may be kept.
+    /// TTL of the synthesized records. None: nothing is synthesized.
     pub ttl: Option<Ttl>,
-    /// What the AD bit of an upstream is worth.
+    /// Use of the upstreams' AD bit, from the configuration.
     pub dnssec: Dnssec,
-    /// Whether everything was secure that the answer is made of. None: it is not made of several parts.
+    /// True if all parts of a synthesized answer were secure. None: the answer is not synthesized.
     pub secure: Option<bool>,
-    /// The answer. None: there was none as long as anybody waited, or the question was dropped.
+    /// The answer. None: it did not come in time, or the query was dropped.
     pub answer: Option<Answer>,
-    /// The answer did not come in time, and might still have come.
+    /// True if the time ran out before there was an answer.
     pub is_unfinished: bool,
 }
 
-/// One question on the way: to the upstreams, or to our own data.
+/// One leg: a question to the upstreams, or to local data.
 #[derive(Clone, Debug)]
 pub struct Leg {
-    /// The name asked, in wire form and lower case.
+    /// QNAME, in wire form and lower case.
     pub name: Box<[u8]>,
-    /// The type asked.
+    /// QTYPE.
     pub qtype: Type,
-    /// It was asked with CD: the upstream is not to validate.
+    /// True if CD was set: the upstream does not validate.
     pub unchecked: bool,
-    /// Our own data that answered in the upstreams' place.
+    /// Local data that answered instead of an upstream.
     pub own: Option<LocalSource>,
-    /// What was asked of upstreams.
+    /// Queries to upstreams.
     pub tries: Vec<Try>,
-    /// The reply that counted.
+    /// The reply that was used.
     pub reply: Option<Vec<u8>>,
-    /// Whether it has come to its end. Else the answer did not need it.
+    /// True if the leg has ended. Otherwise the answer did not need it.
     pub is_over: bool,
 }
 
-/// Data of our own.
+/// Source of a local reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LocalSource {
-    /// Records, blocked names and policies, by what they count as.
+    /// Local records, blocked names or response policy zones: the counter of the reply.
     Counted(crate::counters::Counter),
-    /// A reverse name under a prefix, which is an alias.
+    /// A reverse name under a prefix, which is an alias of an IPv4 reverse name.
     Alias,
 }
 
-/// One question to one upstream.
+/// One query to one upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Try {
-    /// The upstream.
+    /// Address and port of the upstream.
     pub upstream: SocketAddr,
-    /// How.
+    /// Transport of the query.
     pub transport: Transport,
-    /// When, after the client's question.
+    /// Time of the query, after that of the client.
     pub after: Span,
-    /// What came of it, and how long that took. None: nothing until the explanation ended.
+    /// Outcome, and the time until then. None: there was no reply before the explanation ended.
     pub end: Option<(End, Span)>,
 }
 
-/// What came of one question to one upstream.
+/// Outcome of one query to one upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// A reply with this RCODE.
     Reply(Rcode),
-    /// A reply that did not fit: the question is asked again over TCP.
+    /// A truncated reply: the question is asked again over TCP.
     Truncated,
-    /// It cannot be reached: an ICMP error, or a connection that was refused or lost.
+    /// The upstream cannot be reached: an ICMP error, or a connection that was refused or lost.
     Unreachable,
 }
 
 /// A real AAAA record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Real {
-    /// Its address.
+    /// Address of the record.
     pub address: Ipv6Addr,
-    /// What became of it.
+    /// Decision about the record.
     pub fate: RealFate,
 }
 
-/// What became of a real AAAA record.
+/// Decision about a real AAAA record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RealFate {
-    /// It is passed on.
+    /// The record is passed on.
     Kept,
-    /// It lies in this network, and counts as absent.
+    /// The record is in this network of `exclude-aaaa`, and counts as absent.
     Excluded(Network),
-    /// It lies under this prefix of a rule, and counts as absent.
+    /// The record is under this prefix of a rule, and counts as absent.
     OurPrefix(Pref64),
-    /// This rule ignores it; numbers count from 1.
+    /// The rule with this number (from 1) ignores the record.
     Ignored(usize),
 }
 
@@ -130,107 +132,107 @@ pub enum RealFate {
 pub struct Address {
     /// Owner of the A record, in wire form.
     pub owner: Box<[u8]>,
-    /// The address.
+    /// The IPv4 address.
     pub ipv4: Ipv4Addr,
-    /// The rule that decided; numbers count from 1. None: no rule matches.
+    /// Number of the rule that decided, from 1. None: no rule matches.
     pub rule: Option<usize>,
     /// The prefix. None: the rule has none.
     pub prefix: Option<Pref64>,
-    /// What became of it.
+    /// Decision about the address.
     pub fate: Embedding,
-    /// The address that it became.
+    /// The synthesized address.
     pub aaaa: Option<Ipv6Addr>,
 }
 
-/// The TTL of the synthesized records in seconds, and what it is made of.
+/// TTL of the synthesized records, with its parts, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ttl {
-    /// The lowest of the A records.
+    /// Lowest TTL of the A records.
     pub a: u32,
     /// TTL and MINIMUM of the SOA in the AAAA answer.
     pub soa: Option<(u32, u32)>,
-    /// What that allows at most; without an SOA 600.
+    /// Upper bound from the SOA; 600 without an SOA.
     pub bound: u32,
-    /// The lower of the two.
+    /// The lower of `a` and `bound`.
     pub result: u32,
 }
 
-/// The answer.
+/// The answer to the client.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// The message.
+    /// The whole message.
     pub message: Vec<u8>,
-    /// How long it took.
+    /// Time from query to answer.
     pub after: Span,
 }
 
 impl Explanation {
-    /// The question.
+    /// The client's query, parsed.
     pub fn asked(&self) -> Option<Message<'_>> {
         Message::parse(&self.question).ok()
     }
 
-    /// The answer.
+    /// The answer, parsed.
     pub fn answered(&self) -> Option<Message<'_>> {
         Message::parse(&self.answer.as_ref()?.message).ok()
     }
 }
 
 impl Leg {
-    /// The reply that counted.
+    /// The reply that was used, parsed.
     pub fn replied(&self) -> Option<Message<'_>> {
         Message::parse(self.reply.as_ref()?).ok()
     }
 }
 
-/// An engine that is asked one question, and whoever listens to it.
+/// An engine that gets one query, and the transcript of its events.
 pub struct Explainer {
     engine: Engine,
-    record: Transcript,
+    transcript: Transcript,
     client: Client,
 }
 
 impl Explainer {
-    /// Prepares to ask `question`, a whole message, on behalf of `client`. `seed` is 32 octets of entropy.
+    /// Prepares the query `question`, a whole message from `client`. `seed` is 32 octets of entropy.
     pub fn new(settings: Settings, client: Client, question: Vec<u8>, seed: [u8; 32]) -> Explainer {
-        let record = Transcript::new(settings.clone(), client.address, question);
+        let transcript = Transcript::new(settings.clone(), client.address, question);
         let engine = Engine::new(settings, Capacity { pending: 1, cache: 0 }, seed);
-        Explainer { engine, record, client }
+        Explainer { engine, transcript, client }
     }
 
-    /// Asks.
+    /// Sends the query to the engine.
     pub fn begin(&mut self, now: Instant, out: &mut impl Outbox) {
-        self.record.began = now;
-        let question = self.record.explanation.question.clone();
-        let mut out = Listener { record: &mut self.record, now, out };
+        self.transcript.started = now;
+        let question = self.transcript.explanation.question.clone();
+        let mut out = Listener { transcript: &mut self.transcript, now, out };
         self.engine.query(now, &self.client, &question, &mut out);
     }
 
-    /// A message from an upstream.
+    /// Handles a message from an upstream.
     pub fn reply(&mut self, now: Instant, via: Link, message: &[u8], out: &mut impl Outbox) {
-        self.record.came(now, via, message);
-        self.engine.reply(now, via, message, &mut Listener { record: &mut self.record, now, out });
+        self.transcript.on_reply(now, via, message);
+        self.engine.reply(now, via, message, &mut Listener { transcript: &mut self.transcript, now, out });
     }
 
-    /// A link failed.
+    /// Handles the failure of a link.
     pub fn unreachable(&mut self, now: Instant, via: Link, out: &mut impl Outbox) {
-        self.record.failed(now, via);
-        self.engine.unreachable(now, via, &mut Listener { record: &mut self.record, now, out });
+        self.transcript.on_link_failure(now, via);
+        self.engine.unreachable(now, via, &mut Listener { transcript: &mut self.transcript, now, out });
     }
 
-    /// Time has passed. Returns the next deadline, if there is one.
+    /// Handles the passage of time. Returns the next deadline, if there is one.
     pub fn expire(&mut self, now: Instant, out: &mut impl Outbox) -> Option<Instant> {
-        self.engine.expire(now, &mut Listener { record: &mut self.record, now, out })
+        self.engine.expire(now, &mut Listener { transcript: &mut self.transcript, now, out })
     }
 
-    /// Whether the question is answered, or dropped.
+    /// True if the query is answered, or dropped.
     pub fn is_over(&self) -> bool {
-        self.record.explanation.answer.is_some() || self.engine.idle()
+        self.transcript.explanation.answer.is_some() || self.engine.idle()
     }
 
-    /// What is known now.
+    /// Returns the explanation, complete or not.
     pub fn explain(self) -> Explanation {
         let is_unfinished = !self.is_over();
-        Explanation { is_unfinished, ..self.record.explanation }
+        Explanation { is_unfinished, ..self.transcript.explanation }
     }
 }

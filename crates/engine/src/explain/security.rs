@@ -1,32 +1,33 @@
-//! Why AD is set in an answer, or not (RFC 6147 section 5.5, RFC 6840 sections 5.7 and 5.8). What was decided is seen in
-//! the answer and in the legs; here stands only what to say of it.
+//! The AD bit of an explained answer: the reason why it is set or clear (RFC 6147 section 5.5, RFC 6840 sections 5.7 and 5.8).
+//!
+//! The engine has decided already. This file derives the reason from the answer and the legs.
 
 use super::Explanation;
 use crate::settings::Dnssec;
 use core::fmt;
 use wire::Flags;
 
-/// Why AD is set, or not.
+/// Reason why AD is set or clear.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Security {
-    /// It is set: everything that the answer is made of is secure, and the client wants to know.
+    /// AD is set: all parts of the answer are secure, and the client requests AD.
     Secure,
-    /// The configuration has it never set.
+    /// The configuration trusts no upstream, so AD is never set.
     Off,
-    /// The answer is our own, or there is none.
+    /// The answer is local, or there is none.
     Own,
     /// The upstream did not set AD in the reply of this leg, or the leg failed.
     Insecure(usize),
-    /// The client did not ask for it.
+    /// The client did not request AD.
     NotAsked,
-    /// The client set CD: it checks by itself, and an address that was made cannot be checked.
+    /// The client set CD: it validates itself, and a synthesized address cannot be validated.
     CheckingDisabled,
-    /// Some AAAA records are left out: what is left is not what was signed.
+    /// Some AAAA records are left out, so the rest is not the RRset that was signed.
     Filtered,
 }
 
 impl Explanation {
-    /// Why AD is set in the answer, or not.
+    /// Returns the reason why AD is set or clear in the answer.
     pub fn security(&self) -> Security {
         let flags = self.asked().map_or(Flags(0), |question| question.flags());
         let dnssec_ok = self.dnssec_ok();
@@ -41,21 +42,21 @@ impl Explanation {
             _ if self.dnssec == Dnssec::Off => Security::Off,
             (_, Some(leg)) if self.legs[leg].own.is_some() => Security::Own,
             (_, Some(leg)) => Security::Insecure(leg),
-            // Synthesis wants DO; otherwise AD in the question is enough.
+            // A synthesized answer has AD only if DO is set in the query; for other answers AD in the query is enough.
             _ if !dnssec_ok && (synthesized || !flags.contains(Flags::AD)) => Security::NotAsked,
             _ if synthesized && flags.contains(Flags::CD) => Security::CheckingDisabled,
             _ => Security::Filtered,
         }
     }
 
-    /// Whether DO is set in the question.
+    /// True if DO is set in the query.
     pub fn dnssec_ok(&self) -> bool {
         self.asked().and_then(|question| question.opt()).is_some_and(|opt| opt.dnssec_ok())
     }
 }
 
 impl Security {
-    /// A word for programs.
+    /// Code of the reason for programs.
     pub fn code(self) -> &'static str {
         match self {
             Security::Secure => "secure",
@@ -68,7 +69,7 @@ impl Security {
         }
     }
 
-    /// What demands it.
+    /// Requirement behind the reason.
     pub fn requirement(self) -> &'static str {
         match self {
             Security::Off => "dns64.dnssec",
@@ -83,13 +84,13 @@ impl fmt::Display for Security {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Security::Secure => {
-                write!(f, "AD is set: the upstream set it in every leg, and the client asks for it")
+                write!(f, "AD is set: the upstream set it in every leg, and the client requests it")
             }
             Security::Off => write!(f, "AD is clear: the configuration trusts no upstream"),
-            Security::Own => write!(f, "AD is clear: unlimited_requestor has signed data of our own"),
+            Security::Own => write!(f, "AD is clear: local data is not signed"),
             Security::Insecure(_) => write!(f, "AD is clear: the upstream did not set it in every leg"),
-            Security::NotAsked => write!(f, "AD is clear: the client does not ask for it"),
-            Security::CheckingDisabled => write!(f, "AD is clear: the client set CD and checks by itself"),
+            Security::NotAsked => write!(f, "AD is clear: the client does not request it"),
+            Security::CheckingDisabled => write!(f, "AD is clear: the client set CD and validates itself"),
             Security::Filtered => write!(f, "AD is clear: some of the signed records are left out"),
         }
     }

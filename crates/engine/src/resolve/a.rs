@@ -70,11 +70,11 @@ impl Engine {
             NONE => self.proceed(waiter, &Outcome::Failed, &mut None, now, out),
             NOT_PARKED => self.look_up(waiter, now, out),
             parked => {
-                let bytes = self.upstream.parked.lend(parked);
+                let bytes = self.upstream.parked.borrow(parked);
                 let message = Message::parse(&bytes).expect("it was parsed before it was parked");
                 let chain = Chain::follow(&message);
                 self.proceed(waiter, &Outcome::Reply(&message, &chain), &mut None, now, out);
-                self.upstream.parked.put_back(parked, bytes);
+                self.upstream.parked.give_back(parked, bytes);
             }
         }
         self.upstream.release_flight(a_flight);

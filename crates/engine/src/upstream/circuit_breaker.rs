@@ -1,4 +1,4 @@
-//! The circuit breaker of one upstream server: whether queries go to it at all.
+//! Circuit breaker of one upstream server: decides if the server gets queries, and probes a server that is silent or fails.
 //!
 //! ```text
 //! closed    -- 8 tries in a row without a reply -------------> half-open   asked last; probed at once
@@ -11,29 +11,29 @@
 //! ```
 //!
 //! A probe is a question in flight of its own: it asks for the root every half second until the ceiling of a try is over. The
-//! next probe begins after that, so there is one at a time, and a server that has become slow is heard, too. While other servers
-//! stand in for a dead one, the pause between its probes doubles up to `LONGEST_PAUSE`; where all servers of a group are dead
-//! there is no pause. All pauses have jitter; otherwise all workers would meet at a server that came back.
+//! next probe begins after that, so there is one at a time, and replies of a server that has become slow count, too. While other
+//! servers replace a dead one, the pause between its probes doubles up to `LONGEST_PAUSE`; where all servers of a group are dead
+//! there is no pause. All pauses have jitter; otherwise all workers would query a server at the moment of its recovery.
 //!
-//! A server that received no query for a while says nothing of itself. So the first timeout of another server of its group
-//! makes such servers prove that they live (`Groups::probe_idle_servers`): a question has few tries, and they must not go to one
-//! dead server after another.
+//! The state of a server that received no query for a while is unknown. So the first timeout of another server of its group
+//! makes Sixfold probe such idle servers (`ServerGroups::probe_idle_servers`): a question has few tries, and they must not go to
+//! one dead server after another.
 
 use crate::base::time::{Instant, Span};
 
-/// Tries without a reply in a row after which a server is probed. A few names whose own authorities are silent look the
-/// same from here, and must not make all upstreams seem dead.
+/// Tries without a reply in a row after which a server is probed. A few names whose authoritative servers are silent look like a
+/// silent upstream, and must not make all upstreams seem dead.
 pub(crate) const SILENT_TRIES: u32 = 8;
 /// Weight of a refused connection or an ICMP error, in silent tries: the second one in a row decides.
 const REFUSAL: u32 = 4;
 /// Failures in a row of names that another server answered, after which a server is asked last. A server that refuses
 /// everything, or whose own upstreams are gone, would cost every question a round trip.
 const FAILURES: u32 = 8;
-/// Interval between the queries of a probe, and the pause between probes while no other server stands in.
+/// Interval between the queries of a probe, and the base of the pauses between probes.
 pub(crate) const PROBE_INTERVAL: Span = Span::from_millis(500);
 /// The longest pause between probes.
 pub(crate) const LONGEST_PAUSE: Span = Span::from_millis(4_000);
-/// A server without a query for so long has to prove that it lives when another one times out.
+/// A server without a query for this time is probed when another server times out.
 const IDLE: Span = Span::from_secs(2);
 
 /// State and history of one server's breaker.
@@ -45,9 +45,9 @@ pub(crate) struct CircuitBreaker {
     silent_tries: u32,
     /// Failures in a row to questions that another server answered.
     failures: u32,
-    /// Half-open: the server was silent, or had no query, for so long that it is probed.
+    /// Half-open: the server is probed, because it was silent or had no query for a while.
     suspected: bool,
-    /// The server fails where others do not.
+    /// Failing: the server fails where others do not.
     failing: bool,
     /// A probe is on its way.
     probing: bool,
@@ -72,9 +72,9 @@ pub enum BreakerState {
     Closed,
     /// The server is asked last, and is being probed.
     HalfOpen,
-    /// The server is dead: while others live it receives probes only.
+    /// The server is dead: while other servers are alive, it gets probes only.
     Open,
-    /// The server replies with failures where others have answers: it is asked last, and probed.
+    /// The server replies with failures where other servers have answers: it is asked last, and probed.
     Failing,
 }
 
@@ -111,7 +111,7 @@ impl CircuitBreaker {
     #[inline]
     pub fn handicap(&self) -> u32 {
         match () {
-            // A living server with one silent try comes before a dead one, a living one with two after it.
+            // A server that is alive, with one silent try, comes before a dead one; with two silent tries it comes after it.
             () if self.dead => 2,
             () if self.suspected || self.failing => 1,
             () => 0,
@@ -123,7 +123,7 @@ impl CircuitBreaker {
         self.failing
     }
 
-    /// True if nothing but the server's slowness may explain its silence: no probe has failed, nothing was refused.
+    /// True if the server may just be slow: no probe has failed, and no connection was refused.
     pub fn may_be_slow(&self) -> bool {
         self.failed_probes == 0 && !self.refused
     }
@@ -133,13 +133,13 @@ impl CircuitBreaker {
         self.opened
     }
 
-    /// A query goes to the server.
+    /// Records a query to the server.
     #[inline]
     pub fn on_query(&mut self, now: Instant) {
         self.queried = Some(now);
     }
 
-    /// The server has replied. Returns true if it was dead until now.
+    /// Records a reply. Returns true if the server was dead until now.
     #[inline]
     pub fn on_reply(&mut self) -> bool {
         self.silent_tries = 0;
@@ -148,7 +148,7 @@ impl CircuitBreaker {
         core::mem::take(&mut self.dead)
     }
 
-    /// A try was not answered in time.
+    /// Records a try without a reply in time.
     pub fn on_timeout(&mut self, now: Instant) {
         self.silent_tries = self.silent_tries.saturating_add(1);
         if !self.dead && !self.suspected && self.silent_tries >= SILENT_TRIES {
@@ -157,17 +157,17 @@ impl CircuitBreaker {
         }
     }
 
-    /// A query of a probe was not answered in time. One is enough for a server that has been silent: it is dead now.
+    /// Records a query of a probe without a reply in time. One is enough: a server that was silent before is dead now.
     pub fn on_probe_timeout(&mut self, now: Instant) {
         if self.suspected && self.silent_tries >= SILENT_TRIES {
             self.open(now);
         }
     }
 
-    /// A probe has ended without a reply. `urgent`: no other server stands in for this one. `jitter`: a random number.
+    /// Records a probe that ended without a reply. `urgent`: no other server of the group is alive. `jitter`: a random number.
     pub fn on_probe_failed(&mut self, now: Instant, urgent: bool, jitter: u64) {
         if self.suspected {
-            // It was probed only because it had been idle.
+            // The server was probed only because it was idle.
             self.open(now);
         }
         self.probing = false;
@@ -176,7 +176,7 @@ impl CircuitBreaker {
         self.probe_at = now + jittered(pause, jitter);
     }
 
-    /// A probe was replied to. `is_failure`: with a failure, which proves life, but no use.
+    /// Records a reply to a probe. `is_failure`: the reply is a failure, so the server is alive, but not useful.
     pub fn on_probe_reply(&mut self, now: Instant, is_failure: bool, jitter: u64) {
         self.probing = false;
         if self.failing && is_failure {
@@ -188,7 +188,7 @@ impl CircuitBreaker {
         }
     }
 
-    /// The server cannot be reached. The second time in a row it counts as dead, without a probe.
+    /// Records that the server cannot be reached. The second time in a row it counts as dead, without a probe.
     pub fn on_refused(&mut self, now: Instant) {
         self.silent_tries = self.silent_tries.saturating_add(REFUSAL);
         if !self.dead && self.silent_tries >= SILENT_TRIES {
@@ -197,7 +197,7 @@ impl CircuitBreaker {
         }
     }
 
-    /// The server failed with a question that another server answered.
+    /// Records a failure with a question that another server answered.
     pub fn on_failure(&mut self, now: Instant) {
         self.failures = self.failures.saturating_add(1);
         if !self.failing && self.failures >= FAILURES {
@@ -206,7 +206,7 @@ impl CircuitBreaker {
         }
     }
 
-    /// The server has answered a question without a failure.
+    /// Records an answer without a failure.
     #[inline]
     pub fn on_success(&mut self) {
         self.failures = 0;
@@ -218,8 +218,8 @@ impl CircuitBreaker {
         core::mem::take(&mut self.has_opened)
     }
 
-    /// Wait for the reply to one query of a probe. It is longer than that of any other query, as a server that has only become
-    /// slow must not die of it. No client waits for the result: a suspected server is asked last already.
+    /// Timeout of one query of a probe. It is longer than that of any other query, so that a server that is only slow does not
+    /// count as dead. No client waits for the result: a suspected server is asked last already.
     pub fn probe_wait(&self, ceiling: Span) -> Span {
         ceiling.min(PROBE_INTERVAL)
     }
@@ -236,7 +236,7 @@ impl CircuitBreaker {
         ((self.dead || self.suspected || self.failing) && !self.probing).then_some(self.probe_at)
     }
 
-    /// Suspects the server if it lives and had no query for a while, so that it is probed at once. Returns true if so.
+    /// Suspects the server if it is alive and had no query for a while, so that it is probed at once. Returns true if so.
     pub fn suspect_if_idle(&mut self, now: Instant) -> bool {
         let is_idle = self.queried.is_none_or(|queried| now - queried >= IDLE);
         let suspects = !self.dead && !self.probing && is_idle;
@@ -248,17 +248,18 @@ impl CircuitBreaker {
         suspects
     }
 
-    /// The next probe of a dead server comes soon: no other server of the group is left. `jitter`: a random number.
+    /// Brings the next probe of a dead server forward: no server of its group is alive. `jitter`: a random number.
     pub fn expedite_probe(&mut self, now: Instant, jitter: u64) {
         self.probe_at = self.probe_at.min(now + jittered(PROBE_INTERVAL, jitter));
     }
 
-    /// Another server of a dead group has come back, so this one may be back, too: its pause starts anew.
+    /// Restarts the pauses between probes: another server of a dead group has recovered, so this one may have, too.
     pub fn reset_pause(&mut self, now: Instant) {
         self.failed_probes = 0;
         self.probe_at = self.probe_at.min(now + PROBE_INTERVAL);
     }
 
+    /// Opens the breaker: the server counts as dead.
     fn open(&mut self, now: Instant) {
         self.dead = true;
         self.has_opened = true;
@@ -305,7 +306,7 @@ mod tests {
         assert_eq!((breaker.state(), breaker.next_probe()), (BreakerState::Closed, None));
         breaker.on_timeout(NOW);
         assert_eq!(breaker.state(), BreakerState::HalfOpen);
-        assert!(breaker.take_probe(NOW), "it is asked whether it lives");
+        assert!(breaker.take_probe(NOW), "the server is probed");
         breaker.on_probe_timeout(NOW);
         assert_eq!(breaker.state(), BreakerState::Open);
         assert!(breaker.on_reply());
@@ -358,7 +359,7 @@ mod tests {
         breaker.on_probe_failed(now, true, 7);
         assert!(
             breaker.next_probe().expect("it is dead") - now <= PROBE_INTERVAL,
-            "unlimited_requestor stands in for it"
+            "no other server is alive"
         );
     }
 

@@ -1,49 +1,49 @@
-//! `[upstream]`: the configuration of forwarders.
+//! Configuration of upstream servers: `[upstream]`.
 
 use crate::base::time::Span;
 use crate::interface::Transport;
 use core::net::SocketAddr;
 
-/// Which upstream of a group is asked first.
+/// Selection: the upstream of a group that is asked first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Select {
-    /// The first in the list that is alive.
+    /// The first upstream of the list that is alive.
     #[default]
     Ordered,
-    /// One at random per question.
+    /// A random upstream for each question.
     Random,
-    /// The one with the shortest measured round trip.
+    /// The upstream with the shortest measured round trip.
     Fastest,
 }
 
-/// Forwarders of a zone.
+/// A forward zone and its forwarders.
 #[derive(Clone, Debug)]
 pub struct ForwardZone {
     /// The zone's name in wire form, lower case; the root (`[0]`) matches everything.
     pub name: Box<[u8]>,
-    /// Its forwarders, in order.
+    /// Forwarders of the zone, in order.
     pub forwarders: Vec<SocketAddr>,
 }
 
-/// `[upstream]`.
+/// The section `[upstream]`.
 #[derive(Clone, Debug)]
 pub struct UpstreamConfig {
-    /// Forwarders for everything that no zone claims, in order.
+    /// Forwarders for all names outside of the forward zones, in order.
     pub forwarders: Vec<SocketAddr>,
-    /// Zones that go elsewhere; the longest match wins.
+    /// Forward zones; the longest match wins.
     pub zones: Vec<ForwardZone>,
-    /// Which of a group is asked first.
+    /// Selection within a group.
     pub select: Select,
-    /// Ceiling for the wait of one try.
+    /// Ceiling for the timeout of one try.
     pub timeout: Span,
-    /// Tries in all, over all forwarders: 1 to [`crate::limits::TRIES`].
+    /// Number of tries of one question, over all forwarders: 1 to [`crate::limits::TRIES`].
     pub tries: u8,
-    /// How questions travel.
+    /// Transport of queries.
     pub transport: Transport,
 }
 
 impl UpstreamConfig {
-    /// How long all tries of one question take at most.
+    /// Longest time that all tries of one question take.
     pub fn longest(&self) -> Span {
         Span(self.timeout.0.saturating_mul(u64::from(self.tries)))
     }
@@ -52,9 +52,9 @@ impl UpstreamConfig {
 /// The values of the configuration that every query needs, copied at each reload.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Parameters {
-    /// Tries in all for one question.
+    /// Number of tries of one question.
     pub tries: u8,
-    /// Ceiling for the wait of one try.
+    /// Ceiling for the timeout of one try.
     pub timeout: Span,
     /// Transport of queries.
     pub transport: Transport,

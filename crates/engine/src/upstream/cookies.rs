@@ -1,17 +1,20 @@
-//! Cookies towards upstreams (RFC 7873 section 5.3): every question carries 64 bits that nobody else knows, and a server that
-//! has returned them once is not believed over UDP without them. So a forger who knows port, ID and letter case wins nothing.
+//! Cookies towards upstream servers (RFC 7873 section 5.3): client cookies, and the cookie support of each server.
 //!
-//! What is learned, and from what:
+//! Every query carries a client cookie: 64 bits that no third party knows. Once a server has returned its cookie, replies from
+//! that server over UDP are not believed without it. So a forger who knows port, ID and letter case gains nothing.
 //!
-//! - That a server knows cookies: from a reply that fits in everything and has our own cookie. Only who has seen the
-//!   question can make one, so nobody else can have us expect cookies of a server that has none.
-//! - That it no longer does: from a reply over TCP, where nobody guesses, and only for a while. A reply over UDP without
-//!   the cookie sends the question there, whoever made it.
-//! - That it chokes on the option (FORMERR): for the question at hand. Several questions in a row must show it until cookies
-//!   are left out for some minutes; and only with a server that never had any, from which nothing is taken that was there.
+//! Sources of the cookie support:
 //!
-//! The client cookie is another one for each server, for each address of ours and every day, so it is no name by which we
-//! are followed (RFC 7873 section 4.1, RFC 9018 section 3).
+//! - A server supports cookies: shown by a reply that matches in everything and has our client cookie. Only a host that has
+//!   seen the query can make such a reply, so no third party can make Sixfold expect cookies of a server without them.
+//! - A server no longer supports cookies: shown only by a reply over TCP, where forgers cannot guess, and only for a while. A
+//!   reply over UDP without the cookie moves the question to TCP, whoever made the reply.
+//! - A server does not understand the option (FORMERR): counts for the question at hand. Several questions in a row must show
+//!   it before cookies are suspended for some minutes. That happens only for a server that never had cookies, so no
+//!   protection is lost.
+//!
+//! The client cookie differs for each server, each local address and every day, so it does not serve to track this host (RFC
+//! 7873 section 4.1, RFC 9018 section 3).
 
 use crate::base::random::Random;
 use crate::base::siphash::siphash;
@@ -19,28 +22,31 @@ use crate::base::time::{Instant, Span};
 use crate::message::cookie::{CLIENT, LONGEST};
 use core::net::IpAddr;
 
-/// The secret behind client cookies lives so long: RFC 7873 section 7.1 says that it SHOULD NOT live longer than 26 hours.
-const KEY_LIFE: Span = Span::from_secs(86_400);
+/// Lifetime of the secret of client cookies. RFC 7873 section 7.1: it SHOULD NOT be longer than 26 hours.
+const SECRET_LIFETIME: Span = Span::from_secs(86_400);
 
-/// A server that gave its cookies up is not held to them for so long; twice as long each time, if that comes soon again.
+/// First leniency: the time for which cookies are not expected of a server that has stopped sending them. It doubles each time
+/// if that soon happens again.
 const FIRST_LENIENCY: Span = Span::from_secs(60);
+/// Longest leniency.
 const LONGEST_LENIENCY: Span = Span::from_secs(3_600);
 
-/// So many questions in a row that a server understands only without cookies, and cookies are left out for so long.
-const FORMERRS: u8 = 4;
-const LEFT_OUT: Span = Span::from_secs(600);
+/// Questions in a row that a server understands only without a cookie, after which cookies are suspended.
+const MAX_FORMERRS: u8 = 4;
+/// Time for which cookies are suspended.
+const SUSPENSION: Span = Span::from_secs(600);
 
-/// Octets of the longest server cookie.
-const SERVER: usize = LONGEST - CLIENT;
+/// Length of the longest server cookie in octets.
+const MAX_SERVER_COOKIE: usize = LONGEST - CLIENT;
 
-/// The secret that client cookies are made with.
+/// Secret for making client cookies.
 pub(crate) struct ClientCookieSecret {
     key: [u8; 16],
     drawn: Instant,
 }
 
 impl ClientCookieSecret {
-    /// A new secret.
+    /// Draws a new secret.
     pub(crate) fn draw(random: &mut Random, now: Instant) -> ClientCookieSecret {
         let mut key = [0; 16];
         key[..8].copy_from_slice(&random.bits().to_le_bytes());
@@ -48,7 +54,7 @@ impl ClientCookieSecret {
         ClientCookieSecret { key, drawn: now }
     }
 
-    /// The client cookie for a server, from an address of ours if that is known.
+    /// Returns the client cookie for a server and a local address, if that is known. Replaces an old secret first.
     pub(crate) fn cookie(
         &mut self,
         server: IpAddr,
@@ -56,7 +62,7 @@ impl ClientCookieSecret {
         now: Instant,
         random: &mut Random,
     ) -> [u8; CLIENT] {
-        if now - self.drawn >= KEY_LIFE {
+        if now - self.drawn >= SECRET_LIFETIME {
             *self = ClientCookieSecret::draw(random, now);
         }
         let octets = |address: IpAddr| match address {
@@ -70,28 +76,32 @@ impl ClientCookieSecret {
     }
 }
 
-/// What is known of a server's cookies.
+/// Cookie support of one server.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ServerCookieState {
-    /// It has returned our cookie: over UDP nothing without it is believed.
+    /// The server has returned our client cookie: replies over UDP without it are not believed.
     expected: bool,
-    /// Its cookie, and the cookie of ours that it belongs to.
-    server: [u8; SERVER],
+    /// Latest server cookie.
+    server: [u8; MAX_SERVER_COOKIE],
+    /// Length of the server cookie in octets.
     server_len: u8,
+    /// Client cookie that the server cookie belongs to.
     client: [u8; CLIENT],
-    /// Until then it is not held to its cookies, and how long that was.
+    /// Until then, cookies are not expected.
     lenient_until: Instant,
+    /// Duration of the latest leniency.
     leniency: Span,
-    /// Questions in a row that it understood only without a cookie, and until when it is sent none.
+    /// Number of questions in a row that the server understood only without a cookie.
     pub(crate) formerrs: u8,
-    left_out_until: Instant,
+    /// Until then, the server gets no cookies.
+    suspended_until: Instant,
 }
 
 impl ServerCookieState {
-    /// A reply had our cookie and this one of the server's.
+    /// Records a reply with our client cookie and a server cookie.
     pub(crate) fn learn(&mut self, client: &[u8; CLIENT], server: &[u8], now: Instant) {
         self.formerrs = 0;
-        // Who repeats what it was sent and adds nothing does not speak of cookies.
+        // A server that echoes our option without adding a server cookie does not support cookies.
         let Some(place) = self.server.get_mut(..server.len()).filter(|_| !server.is_empty()) else { return };
         place.copy_from_slice(server);
         self.server_len = server.len() as u8;
@@ -99,7 +109,7 @@ impl ServerCookieState {
         self.expected |= now >= self.lenient_until;
     }
 
-    /// Over TCP it has replied without a cookie, after somebody did so over UDP.
+    /// Stops expecting cookies for a while: a reply over TCP had a wrong cookie, or it had none and neither had one over UDP.
     pub(crate) fn stop_expecting(&mut self, now: Instant) {
         if self.expected {
             let is_soon = now - self.lenient_until < LONGEST_LENIENCY && self.leniency > Span::ZERO;
@@ -113,32 +123,34 @@ impl ServerCookieState {
         self.server_len = 0;
     }
 
-    /// It has understood a question without a cookie that it did not understand with one.
+    /// Records a question that the server understood only without a cookie.
     pub(crate) fn note_formerr(&mut self, now: Instant) {
         self.formerrs += 1;
-        if self.formerrs >= FORMERRS {
+        if self.formerrs >= MAX_FORMERRS {
             self.formerrs = 0;
-            self.leave_out(now);
+            self.suspend(now);
         }
     }
 
-    pub(crate) fn leave_out(&mut self, now: Instant) {
-        self.left_out_until = now + LEFT_OUT;
+    /// Suspends cookies for some minutes.
+    pub(crate) fn suspend(&mut self, now: Instant) {
+        self.suspended_until = now + SUSPENSION;
     }
 
-    /// The server has understood a query with a cookie.
-    pub(crate) fn forget_formerrs(&mut self) {
+    /// Records that the server has understood a query with a cookie.
+    pub(crate) fn clear_formerrs(&mut self) {
         self.formerrs = 0;
     }
 
-    /// Whether over UDP nothing is believed without its cookie.
+    /// True if replies of the server over UDP are not believed without a cookie.
     #[inline]
     pub(crate) fn is_expected(&self) -> bool {
         self.expected
     }
 
-    /// The option's data for a question over a link with this client cookie: the server's follows if it belongs to that.
-    /// None: without a cookie. `without_cookie`: the question was not understood with one.
+    /// Writes the option data for a query over a link with this client cookie, followed by the server cookie if it belongs to
+    /// that client cookie. None: the query goes without a cookie. `without_cookie`: a server did not understand the question
+    /// with a cookie.
     #[inline]
     pub(crate) fn write<'r>(
         &self,
@@ -147,8 +159,8 @@ impl ServerCookieState {
         now: Instant,
         room: &'r mut [u8; LONGEST],
     ) -> Option<&'r [u8]> {
-        // One server's trouble with cookies is no reason to be without another one's.
-        if !self.expected && (without_cookie || now < self.left_out_until) {
+        // Another server's trouble with cookies does not take the cookie from a server that supports them.
+        if !self.expected && (without_cookie || now < self.suspended_until) {
             return None;
         }
         room[..CLIENT].copy_from_slice(client);
@@ -163,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_client_cookie_is_one_of_its_server_its_address_and_its_day() {
+    fn a_client_cookie_depends_on_the_server_the_local_address_and_the_day() {
         let mut random = Random::new([5; 32]);
         let mut key = ClientCookieSecret::draw(&mut random, Instant(0));
         let mut cookie = |server: &str, local: Option<&str>, hours: u64| {
@@ -187,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_gives_cookies_up_again_and_again_is_left_alone_for_longer() {
+    fn the_leniency_grows_if_a_server_stops_sending_cookies_again_and_again() {
         let mut cookie_state = ServerCookieState::default();
         let mut now = Instant(0);
         for minutes in [1, 2, 4, 8, 16, 32, 60, 60] {
@@ -204,7 +216,7 @@ mod tests {
         cookie_state.stop_expecting(now);
         now += FIRST_LENIENCY;
         cookie_state.learn(&[1; CLIENT], &[2; 16], now);
-        assert!(cookie_state.expected, "that was long ago");
+        assert!(cookie_state.expected, "the last leniency was long ago");
     }
 
     #[test]
@@ -212,7 +224,7 @@ mod tests {
         let mut cookie_state = ServerCookieState::default();
         let room = &mut [0; LONGEST];
         assert_eq!(cookie_state.write(&[1; CLIENT], false, Instant(0), room), Some(&[1; CLIENT][..]));
-        cookie_state.learn(&[1; CLIENT], &[2; SERVER], Instant(0));
+        cookie_state.learn(&[1; CLIENT], &[2; MAX_SERVER_COOKIE], Instant(0));
         assert_eq!(cookie_state.write(&[1; CLIENT], false, Instant(0), room).map(<[u8]>::len), Some(LONGEST));
         cookie_state.learn(&[1; CLIENT], &[3; 8], Instant(0));
         let both = [[1; CLIENT], [3; 8]].concat();

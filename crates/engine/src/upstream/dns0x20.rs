@@ -2,8 +2,8 @@
 
 use crate::base::name_hash::letters;
 
-/// Copies a wire name with every letter's case taken from `bits` (draft-vixie-dnsext-dns0x20): one bit per
-/// octet, used again after 64 octets. Length octets are at most 63 and so never letters.
+/// Copies a name in wire form and sets the case of every letter from `bits` (draft-vixie-dnsext-dns0x20): one bit per octet,
+/// and the bits repeat after 64 octets. Length octets are at most 63, so they are never letters.
 #[inline]
 pub fn mix_case(name: &[u8], bits: u64, out: &mut [u8]) {
     let mut bits = bits;
@@ -11,13 +11,13 @@ pub fn mix_case(name: &[u8], bits: u64, out: &mut [u8]) {
     let (words, rest) = name.as_chunks::<8>();
     for (from, to) in words.iter().zip(out.as_chunks_mut::<8>().0) {
         *to = mix_word(u64::from_le_bytes(*from), bits).to_le_bytes();
-        // Every octet of a word takes the bit in the place of 0x20; eight turns bring each of the 64 there once.
+        // Every octet of a word takes its bit at the position of 0x20. Eight rotations bring each of the 64 bits there once.
         bits = bits.rotate_right(1);
     }
     if rest.is_empty() {
         return;
     }
-    // The last eight octets, some of them once more with other bits.
+    // The last eight octets; some of them are written again with other bits.
     if let (Some(from), Some(to)) = (name.last_chunk(), out.last_chunk_mut()) {
         *to = mix_word(u64::from_le_bytes(*from), bits).to_le_bytes();
         return;
@@ -28,6 +28,7 @@ pub fn mix_case(name: &[u8], bits: u64, out: &mut [u8]) {
     }
 }
 
+/// Sets the case of the letters in eight octets.
 #[inline]
 fn mix_word(word: u64, bits: u64) -> u64 {
     word ^ (letters(word) & (word ^ bits))

@@ -1,72 +1,76 @@
-//! Upstreams without EDNS (RFC 6891 sections 6.2.2 and 7): those that reply FORMERR or NOTIMP to a question with an OPT record,
-//! and those that do not reply. They are asked once more without one.
+//! EDNS support of upstream servers (RFC 6891 sections 6.2.2 and 7).
 //!
-//! What is learned, and from what:
+//! Some servers reply FORMERR or NOTIMP to a query with an OPT record, and some do not reply. They are asked once more without
+//! an OPT record.
 //!
-//! - That a server knows EDNS: from an OPT record in a reply that fits in everything. For an hour after that, a reply without
-//!   one that says otherwise is no reason to leave it out: the question goes over TCP, where nobody guesses, and only what
-//!   comes there counts.
-//! - That it does not: for the question at hand. Four questions in a row that a server answers only without an OPT record, and
-//!   that never answered one with it meanwhile, have the record left out for ten minutes. So one forged FORMERR turns nothing
-//!   off, and a server from which nothing comes with EDNS has none to lose.
-//! - Silence counts only as the last resort: the last try of a question whose server has not shown EDNS goes without. Who has
-//!   `upstream.tries = 1` has no such try.
+//! Sources of the EDNS support:
 //!
-//! An answer to a question without an OPT record has no signatures. It is given to clients that asked for them (DO), but not
-//! kept for others.
+//! - A server supports EDNS: shown by an OPT record in a reply that matches in everything. For an hour after that, a reply that
+//!   denies EDNS does not end the use of OPT: the question moves to TCP, where forgers cannot guess, and only the reply over
+//!   TCP counts.
+//! - A server does not support EDNS: counts for the question at hand. If a server answers four questions in a row only without
+//!   an OPT record, and no question with one meanwhile, OPT is suspended for ten minutes. So one forged FORMERR turns nothing
+//!   off, and a server that never replies with EDNS has none to lose.
+//! - Silence counts only as a last resort: if the server has not shown EDNS, the last try of a question goes without an OPT
+//!   record. With `upstream.tries = 1` there is no such try.
+//!
+//! An answer to a query without an OPT record has no signatures. It goes to clients that asked for them (DO), but is not cached
+//! for others.
 
 use crate::base::time::{Instant, Span};
 
-/// What a server showed counts for so long.
-const KNOWN: Span = Span::from_secs(3_600);
-/// So many questions in a row that a server answers only without an OPT record, and it is left out for so long.
-const FORMERRS: u8 = 4;
-const LEFT_OUT: Span = Span::from_secs(600);
+/// Time for which a server that showed EDNS is known to support it.
+const KNOWN_FOR: Span = Span::from_secs(3_600);
+/// Questions in a row that a server answers only without an OPT record, after which OPT is suspended.
+const MAX_FORMERRS: u8 = 4;
+/// Time for which OPT is suspended.
+const SUSPENSION: Span = Span::from_secs(600);
 
-/// What is known of a server's EDNS.
+/// EDNS support of one server.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct EdnsSupport {
-    /// Until then it is known to have it.
+    /// Until then, the server is known to support EDNS.
     known_until: Instant,
-    /// Questions in a row that it answered only without an OPT record, and until when it gets none.
+    /// Number of questions in a row that the server answered only without an OPT record.
     formerrs: u8,
-    left_out_until: Instant,
+    /// Until then, queries go without an OPT record.
+    suspended_until: Instant,
 }
 
 impl EdnsSupport {
-    /// Whether it has shown EDNS, not long ago.
+    /// True if the server has shown EDNS not long ago.
     #[inline]
     pub(crate) fn is_known(&self, now: Instant) -> bool {
         now < self.known_until
     }
 
-    /// Whether questions go without an OPT record.
+    /// True if queries go without an OPT record.
     #[inline]
-    pub(crate) fn is_left_out(&self, now: Instant) -> bool {
-        now < self.left_out_until
+    pub(crate) fn is_suspended(&self, now: Instant) -> bool {
+        now < self.suspended_until
     }
 
-    /// A reply had an OPT record.
+    /// Records a reply with an OPT record.
     #[inline]
     pub(crate) fn on_edns(&mut self, now: Instant) {
-        self.known_until = now + KNOWN;
+        self.known_until = now + KNOWN_FOR;
         self.formerrs = 0;
     }
 
-    /// Over TCP it has said that it does not know EDNS.
-    pub(crate) fn forget(&mut self) {
+    /// Clears the known support: the server has denied EDNS over TCP.
+    pub(crate) fn clear_known(&mut self) {
         self.known_until = Instant(0);
     }
 
-    /// It has answered a question without an OPT record that it did not answer with one.
+    /// Records a question that the server answered only without an OPT record.
     pub(crate) fn note_formerr(&mut self, now: Instant) {
         if self.is_known(now) {
             return;
         }
         self.formerrs += 1;
-        if self.formerrs >= FORMERRS {
+        if self.formerrs >= MAX_FORMERRS {
             self.formerrs = 0;
-            self.left_out_until = now + LEFT_OUT;
+            self.suspended_until = now + SUSPENSION;
         }
     }
 }
@@ -76,23 +80,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn four_questions_in_a_row_have_edns_left_out_and_one_reply_with_it_begins_anew() {
+    fn four_questions_in_a_row_suspend_edns_and_one_reply_with_edns_resets_the_count() {
         let mut edns = EdnsSupport::default();
         let now = Instant(1_000_000_000);
-        for _ in 1..FORMERRS {
+        for _ in 1..MAX_FORMERRS {
             edns.note_formerr(now);
         }
         edns.on_edns(now);
-        for _ in 0..3 * FORMERRS {
+        for _ in 0..3 * MAX_FORMERRS {
             edns.note_formerr(now);
         }
-        assert!(!edns.is_left_out(now), "it has shown EDNS");
-        let later = now + KNOWN;
-        for _ in 1..FORMERRS {
+        assert!(!edns.is_suspended(now), "the server has shown EDNS");
+        let later = now + KNOWN_FOR;
+        for _ in 1..MAX_FORMERRS {
             edns.note_formerr(later);
         }
-        assert!(!edns.is_left_out(later));
+        assert!(!edns.is_suspended(later));
         edns.note_formerr(later);
-        assert!(edns.is_left_out(later) && !edns.is_left_out(later + LEFT_OUT));
+        assert!(edns.is_suspended(later) && !edns.is_suspended(later + SUSPENSION));
     }
 }

@@ -1,6 +1,6 @@
-//! The same try in another form: over TCP, without EDNS, without a cookie or with a new one, without the client subnet.
+//! Fallbacks of one try: over TCP, without EDNS, without a cookie or with a new one, without the client subnet.
 //!
-//! A server's reply may ask for that (BADCOOKIE, FORMERR, REFUSED, TC), or a reply may look forged. All forms end in
+//! A server's reply may ask for that (BADCOOKIE, FORMERR, REFUSED, TC), or a reply may look forged. All fallbacks end in
 //! [`Upstream::retry_as`]: the query goes to the server again, and does not count as a further try.
 
 use crate::base::slab::Index;
@@ -30,7 +30,7 @@ impl Upstream {
         self.send_to(index, server, now, counters, out);
     }
 
-    /// Moves a question to TCP: the reply was truncated, or somebody forges. Later replies over UDP are not believed.
+    /// Moves a question to TCP: the reply was truncated, or looks forged. Later replies over UDP are not believed.
     pub(super) fn move_to_tcp(
         &mut self,
         index: Index,
@@ -46,8 +46,8 @@ impl Upstream {
 
     /// Verifies the cookie of a reply to a query with a cookie. Returns true if the reply counts; may send the query again.
     ///
-    /// RFC 7873 section 5.3: a reply with another cookie than ours MUST be discarded, and one without where one is
-    /// expected.
+    /// RFC 7873 section 5.3: a reply with another client cookie than that of the query MUST be discarded, and so MUST a reply
+    /// without a cookie if one is expected.
     #[inline]
     pub(super) fn verify_cookie(
         &mut self,
@@ -88,7 +88,7 @@ impl Upstream {
         } else {
             // Over TCP no third party forges this: the server is wrong about cookies.
             cookies.stop_expecting(now);
-            cookies.leave_out(now);
+            cookies.suspend(now);
             self.retry_without_cookie(index, place, now, counters, out);
         }
         false
@@ -121,7 +121,7 @@ impl Upstream {
         self.retry_as(index, server, Counter::UpstreamCookieRefused, now, counters, out);
     }
 
-    /// Handles what a reply that counts says about cookies. Returns true if the query was sent again because of that.
+    /// Handles the information about cookies in a valid reply. Returns true if the query was sent again because of that.
     ///
     /// RFC 7873 section 5.3: after BADCOOKIE the query is sent with the new cookie, and over TCP if that is not good
     /// either. A server that replies FORMERR and does not return the cookie may not know options (RFC 6891 section 7).
@@ -168,14 +168,14 @@ impl Upstream {
                 {
                     cookies.note_formerr(now);
                 } else if attempt.with_cookie && rcode != Rcode::FORMERR {
-                    cookies.forget_formerrs();
+                    cookies.clear_formerrs();
                 }
                 false
             }
         }
     }
 
-    /// Handles what a reply that counts says about EDNS. Returns true if the query was sent again because of that.
+    /// Handles the information about EDNS in a valid reply. Returns true if the query was sent again because of that.
     #[inline]
     pub(super) fn on_no_edns(
         &mut self,
@@ -199,7 +199,7 @@ impl Upstream {
             }
             return false;
         }
-        // Some servers send the query back as it came: an option with a client cookie alone is our own.
+        // Some servers send the query back as it came: an option with a client cookie alone shows no EDNS support.
         let is_own = |opt: &Opt<'_>| cookie::first(opt).is_none_or(|data| data.len() > cookie::CLIENT);
         if message.opt().as_ref().is_some_and(is_own) {
             edns.on_edns(now);
@@ -214,7 +214,7 @@ impl Upstream {
                 self.move_to_tcp(index, attempt.server, Counter::TcpSuspicion, now, counters, out);
                 return true;
             }
-            edns.forget();
+            edns.clear_known();
         }
         flight.attempts[place].failed = true;
         // Of several tries, the first that is not understood is enough; the query without the record is on its way.
@@ -243,15 +243,17 @@ impl Upstream {
             return true;
         }
         counters.count(Counter::SuspectSubnet);
-        // A forger guessed ID and letter case, or the upstream cannot do it: over TCP nobody guesses.
+        // A forger guessed ID and letter case, or the upstream does not support subnets. Over TCP, forgers cannot guess.
         if self.links.transport(attempt.link) == Transport::Udp {
             self.move_to_tcp(index, attempt.server, Counter::TcpSuspicion, now, counters, out);
         }
         false
     }
 
-    /// Handles an upstream that wants no subnet. Returns true if it is asked without it. RFC 7871 section 7.3: after REFUSED
-    /// the query MUST be repeated without the option. A server that does not know options says FORMERR.
+    /// Handles an upstream that refuses the client subnet. Returns true if it is asked without it.
+    ///
+    /// RFC 7871 section 7.3: after REFUSED the query MUST be repeated without the option. A server that does not know options
+    /// replies FORMERR.
     #[cold]
     pub(super) fn on_subnet_refused(
         &mut self,

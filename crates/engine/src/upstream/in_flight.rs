@@ -1,5 +1,6 @@
-//! Questions that are asked upstream. Equal questions meet here, so an upstream is asked once however many
-//! clients wait (which also denies the birthday attack, VU#457875).
+//! Questions in flight to upstream servers, and the table that joins equal questions.
+//!
+//! An upstream is asked once per question, however many clients wait. This also prevents the birthday attack (VU#457875).
 
 use crate::base::slab::{Index, NONE, Slab};
 use crate::base::time::Instant;
@@ -14,31 +15,31 @@ use crate::upstream::dns0x20::mix_case;
 use crate::upstream::links::Release;
 use wire::{Class, Type};
 
-/// One try.
+/// One try: a query to one server.
 #[derive(Clone, Copy, Debug)]
 pub struct Attempt {
-    /// The link that it went over.
+    /// Link of the query.
     pub link: Link,
-    /// Its message ID.
+    /// Message ID of the query.
     pub id: u16,
     /// The server asked.
     pub server: u16,
-    /// When.
+    /// Time of sending.
     pub sent: Instant,
-    /// The server replied that it failed.
+    /// The query could not be sent, or its reply reports a failure.
     pub failed: bool,
-    /// The flight's client subnet went with it.
+    /// The query has the flight's client subnet.
     pub with_subnet: bool,
-    /// A cookie went with it.
+    /// The query has a cookie.
     pub with_cookie: bool,
-    /// An OPT record went with it.
+    /// The query has an OPT record.
     pub with_opt: bool,
-    /// It repeats one that may still be answered (`repeat.rs`).
+    /// The query is a hedge: it repeats a query that may still be answered (`retry_budget.rs`).
     pub is_hedge: bool,
 }
 
 impl Attempt {
-    /// None.
+    /// Placeholder for an unused place.
     pub const NONE: Attempt = Attempt {
         link: Link::NOWHERE,
         id: 0,
@@ -52,72 +53,86 @@ impl Attempt {
     };
 }
 
-/// Where a flight stands.
+/// State of a flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum FlightState {
     /// The slot is free.
     #[default]
     Free,
-    /// Asked, not answered.
+    /// Queries were sent, and the question is not answered.
     Asked,
-    /// Over, and its outcome is kept for clients whose AAAA leg is not decided.
+    /// The question is over, and its outcome is parked for clients whose AAAA leg is not decided.
     Completed,
 }
 
-/// One question on its way.
+/// One question in flight.
 pub struct Flight {
+    /// State of the flight.
     pub state: FlightState,
+    /// Queries go over TCP.
     pub over_tcp: bool,
-    /// The current try could not be sent.
-    pub unsent: bool,
-    /// An upstream did not want the client subnet: it is left out from now on.
+    /// The query of the current try could not be sent.
+    pub send_failed: bool,
+    /// Queries go without the client subnet from now on, because an upstream refused it.
     pub without_subnet: bool,
-    /// The same of the cookie.
+    /// Queries go without a cookie from now on, because an upstream did not understand it.
     pub without_cookie: bool,
-    /// The same of the OPT record.
+    /// Queries go without an OPT record from now on, because an upstream did not understand it.
     pub without_edns: bool,
-    /// Its next try repeats one that is only late (`repeat.rs`).
+    /// The next try is a hedge: it repeats a query whose reply is only late (`retry_budget.rs`).
     pub next_is_hedge: bool,
-    /// It had to wait with some try; its current try is late, and waits on.
+    /// A hedge was deferred for lack of a token.
     pub hedge_deferred: bool,
+    /// The current try is late, and its wait was extended.
     pub extended_wait: bool,
-    /// What came is not for others.
+    /// The reply came to a query without EDNS, so it has no signatures: never cache it under a DO query.
     pub is_private: bool,
-    /// It was asked with a renewed cookie after BADCOOKIE.
+    /// A query with a renewed cookie was sent after BADCOOKIE.
     pub cookie_renewed: bool,
     /// A reply over UDP lacked the cookie.
     pub cookie_missing: bool,
-    /// Tries so far.
+    /// Number of tries so far.
     pub tries: u8,
+    /// Number of used places in `attempts`.
     pub attempts_len: u8,
+    /// Flags of the question.
     pub query_flags: QueryFlags,
+    /// Client subnet of the question (RFC 7871).
     pub subnet: Option<Subnet>,
-    /// The scope of the last reply: for how many bits of the client subnet it counts.
+    /// Scope of the last reply: the number of bits of the client subnet for which it is valid.
     pub scope: u8,
+    /// Length of the name in octets.
     pub name_len: u8,
+    /// QTYPE.
     pub qtype: Type,
+    /// QCLASS.
     pub class: Class,
+    /// Hash of the name.
     pub hash: u64,
+    /// Next flight in the same hash bucket.
     next_in_bucket: Index,
+    /// Hook of the timer wheel.
     pub hook: Hook,
-    /// When the current try is given up.
+    /// Deadline of the current try.
     pub deadline: Instant,
-    /// When the A leg is asked as well (an AAAA question with `lookup = "stagger"`, or whose first try failed).
+    /// Time at which the A leg is asked as well (for an AAAA question with `lookup = "stagger"`, or whose first try failed).
     pub stagger: Option<Instant>,
-    /// When clients for whom there are expired data get these (RFC 8767 section 5).
+    /// Client response timer: the time at which clients get expired data if there is any (RFC 8767 section 5).
     pub client_response_timer: Option<Instant>,
-    /// First of the clients that wait.
+    /// First waiter: a client query that waits for the reply.
     pub waiters: Index,
-    /// Clients that wait for another flight and will want the outcome of this one.
+    /// Number of client queries that wait for another flight and will read the outcome of this one.
     pub references: u32,
-    /// The number of the group of upstreams that its name belonged to when it was asked first.
+    /// Number of the server group that the name belonged to when the flight began.
     pub group: u32,
-    /// How often the cache had been made to forget something by then.
+    /// Flush epoch of the cache when the flight began.
     pub flush_epoch: u32,
-    /// Number of the kept reply; [`NONE`]: it failed, [`NOT_PARKED`](crate::upstream::parked_replies::LOST): there was no room.
+    /// Index of the parked reply. [`NONE`]: the question failed.
+    /// [`NOT_PARKED`](crate::upstream::parked_replies::NOT_PARKED): there was no room for the reply.
     pub parked: Index,
+    /// The tries, `attempts_len` of them.
     pub attempts: [Attempt; ATTEMPTS],
-    /// The name as it was sent, letter by letter.
+    /// The name in wire form, in the letter case of the queries (0x20).
     pub name: [u8; 256],
 }
 
@@ -126,7 +141,7 @@ impl Default for Flight {
         Flight {
             state: FlightState::Free,
             over_tcp: false,
-            unsent: false,
+            send_failed: false,
             without_subnet: false,
             without_cookie: false,
             without_edns: false,
@@ -162,13 +177,13 @@ impl Default for Flight {
 }
 
 impl Flight {
-    /// The name as it was sent.
+    /// The name in wire form, in the letter case of the queries.
     #[inline]
     pub fn name(&self) -> &[u8] {
         &self.name[..self.name_len as usize]
     }
 
-    /// What it asks.
+    /// The question of the flight.
     #[inline]
     pub fn question(&self) -> Question<'_> {
         Question {
@@ -181,7 +196,7 @@ impl Flight {
         }
     }
 
-    /// True if somebody waits for the answer, or will.
+    /// True if a client query waits for the outcome, or will read it.
     #[inline]
     pub fn is_wanted(&self) -> bool {
         self.waiters != NONE || self.references > 0
@@ -194,13 +209,15 @@ impl Flight {
     }
 }
 
-/// All flights, and the table in which equal questions meet.
+/// All questions in flight, and the hash table that joins equal questions.
 pub struct Flights {
+    /// The flights.
     pub slab: Slab<Flight>,
+    /// First flight of each hash bucket.
     buckets: Box<[Index]>,
-    /// How often the cache was made to forget something.
+    /// Flush epoch of the cache: the number of flushes so far.
     pub flush_epoch: u32,
-    /// How many bits of a product do not choose the bucket.
+    /// Number of low bits of the hash product that do not choose the bucket.
     shift: u32,
 }
 
@@ -212,7 +229,7 @@ impl Hooks for Slab<Flight> {
 }
 
 impl Flights {
-    /// Room for `capacity` flights.
+    /// Creates a table with room for `capacity` flights.
     pub fn new(capacity: usize) -> Flights {
         let buckets = capacity.next_power_of_two().max(2);
         Flights {
@@ -223,21 +240,22 @@ impl Flights {
         }
     }
 
-    /// Whether the cache was made to forget something since a flight was asked first: its reply may be what was meant.
+    /// True if the cache was flushed after a flight began: its reply may hold the data that was flushed.
     #[inline]
     pub fn predates_flush(&self, index: Index) -> bool {
         self.slab[index].flush_epoch != self.flush_epoch
     }
 
-    /// One name may be asked for with all types and classes that there are, so these choose the bucket, too. Multiplied with
-    /// what nobody knows, the hash of the name, they spread (multiply-shift hashing, whose best bits are the highest).
+    /// Bucket of a question. Clients may ask for one name with all types and classes, so these choose the bucket, too. They
+    /// are multiplied with the hash of the name, which is keyed and therefore secret, so they spread evenly (multiply-shift
+    /// hashing, whose best bits are the highest).
     #[inline]
     fn bucket(&self, hash: u64, qtype: Type, class: Class) -> usize {
         let which = u64::from(class.0) << 17 | u64::from(qtype.0) << 1 | 1;
         ((hash | 1).wrapping_mul(which) >> self.shift) as usize
     }
 
-    /// The flight that asks this very question.
+    /// Finds the flight of an equal question.
     #[inline]
     pub fn find(&self, question: &Question<'_>) -> Option<Index> {
         let mut index = self.buckets[self.bucket(question.hash, question.qtype, question.class)];
@@ -257,7 +275,7 @@ impl Flights {
         None
     }
 
-    /// All flights with this hash, type and class, and perhaps others with this hash: candidates for a reply.
+    /// Iterates over the candidates for a reply: all flights with this hash, type and class, and perhaps others with this hash.
     #[inline]
     pub fn candidates(&self, hash: u64, qtype: Type, class: Class) -> Candidates<'_> {
         Candidates { flights: self, hash, next: self.buckets[self.bucket(hash, qtype, class)] }
@@ -269,17 +287,17 @@ impl Flights {
         self.bucket(hash, qtype, class)
     }
 
-    /// Enters a flight into the table.
+    /// Inserts a flight into the table.
     #[inline]
-    pub fn enter(&mut self, index: Index) {
+    pub fn insert(&mut self, index: Index) {
         let bucket = self.bucket_of(index);
         self.slab[index].next_in_bucket = self.buckets[bucket];
         self.buckets[bucket] = index;
     }
 
-    /// Takes a flight out of the table: no question joins it, no reply finds it any more.
+    /// Removes a flight from the table: no question joins it and no reply finds it any more.
     #[inline]
-    pub fn leave(&mut self, index: Index) {
+    pub fn remove(&mut self, index: Index) {
         let bucket = self.bucket_of(index);
         let after = self.slab[index].next_in_bucket;
         let mut place = self.buckets[bucket];
@@ -294,7 +312,7 @@ impl Flights {
     }
 }
 
-/// Walks over [`Flights::candidates`].
+/// Iterator of [`Flights::candidates`].
 pub struct Candidates<'a> {
     flights: &'a Flights,
     hash: u64,
@@ -317,7 +335,7 @@ impl Iterator for Candidates<'_> {
 }
 
 impl Flights {
-    /// Whether a question with a subnet would be one too many of those that differ in nothing else.
+    /// True if a question with a client subnet would exceed the limit of questions in flight that differ only in the subnet.
     #[cold]
     fn too_many_subnets(&self, question: &Question<'_>) -> bool {
         let mut others = 0;
@@ -328,7 +346,7 @@ impl Flights {
                 && flight.class == question.class
                 && wire::eq_ignore_case(flight.name(), question.name)
             {
-                // It is no further one when it joins.
+                // The question joins an equal one, so it adds no flight.
                 if flight.subnet.as_ref() == question.subnet && question.query_flags == flight.query_flags {
                     return false;
                 }
@@ -355,14 +373,14 @@ impl core::ops::IndexMut<Index> for Flights {
 }
 
 impl Upstream {
-    /// Makes a question in flight, entered into the table and not asked yet. None: there is no room.
+    /// Creates a flight in the table, without sending a query. None: there is no room.
     pub(super) fn prepare(&mut self, question: &Question<'_>) -> Option<Index> {
         let Upstream { flights, random, parameters, servers, .. } = self;
         let index = flights.slab.take()?;
         let flush_epoch = flights.flush_epoch;
         let flight = &mut flights.slab[index];
         flight.state = FlightState::Asked;
-        flight.unsent = false;
+        flight.send_failed = false;
         flight.over_tcp = parameters.transport == Transport::Tcp;
         flight.tries = 0;
         flight.attempts_len = 0;
@@ -390,11 +408,11 @@ impl Upstream {
         flight.parked = NONE;
         flight.name_len = question.name.len() as u8;
         mix_case(question.name, random.bits(), &mut flight.name);
-        flights.enter(index);
+        flights.insert(index);
         Some(index)
     }
 
-    /// Sets when the current try of a question is over.
+    /// Sets the deadline of the current try of a question.
     pub fn set_deadline(&mut self, index: Index, deadline: Instant) {
         let flight = &mut self.flights[index];
         flight.deadline = deadline;
@@ -403,14 +421,14 @@ impl Upstream {
         self.wheel.set(&mut self.flights.slab, index, due);
     }
 
-    /// Sets when the A leg of an AAAA question is asked as well.
+    /// Sets the time at which the A leg of an AAAA question is asked as well.
     pub fn set_stagger(&mut self, index: Index, at: Instant) {
         self.flights[index].stagger = Some(at);
         let deadline = self.flights[index].deadline;
         self.set_deadline(index, deadline);
     }
 
-    /// Sets when clients that have expired data get them (RFC 8767 section 5), unless that is set to an earlier time.
+    /// Sets the client response timer (RFC 8767 section 5), unless it is set to an earlier time already.
     pub fn set_client_response_timer(&mut self, index: Index, at: Instant) {
         let flight = &mut self.flights[index];
         if flight.client_response_timer.is_none_or(|timer| at < timer) {
@@ -420,11 +438,11 @@ impl Upstream {
         }
     }
 
-    /// Leaves out the subnet of a question when as many questions with others are in flight as are allowed. Returns the scope
-    /// of the answer to the question without it.
+    /// Drops the subnet of a question if the limit of equal questions in flight with other subnets is reached. Returns the
+    /// scope of the answer to the question without the subnet.
     ///
     /// That scope is the full source prefix length, so that a client's cache does not reuse the answer for other subnets:
-    /// answers made under a crowd, perhaps a malicious one, must not keep others from asking for their own.
+    /// a crowd of queries, perhaps a malicious one, must not stop other clients from getting the answer for their own subnet.
     #[inline]
     pub fn drop_subnet_if_crowded(&self, question: &mut Question<'_>, counters: &mut Counters) -> u8 {
         match question.subnet {
@@ -437,11 +455,10 @@ impl Upstream {
         }
     }
 
-    /// Ends a question: no reply and no other question finds it any more, and its links may close. Returns the first of those
-    /// who wait for it.
+    /// Ends a question: no reply and no other question finds it any more, and its links may close. Returns its first waiter.
     pub fn complete(&mut self, index: Index, out: &mut impl Outbox) -> Index {
         self.wheel.cancel(&mut self.flights.slab, index);
-        self.flights.leave(index);
+        self.flights.remove(index);
         for place in 0..self.flights[index].attempts_len as usize {
             let link = self.flights[index].attempts[place].link;
             if self.links.release(link) == Release::Close {
@@ -454,17 +471,17 @@ impl Upstream {
         core::mem::replace(&mut flight.waiters, NONE)
     }
 
-    /// Frees a completed question, or parks its reply for those who refer to it.
+    /// Frees a completed question, or parks its reply for the client queries that refer to it.
     pub fn park_or_free(&mut self, index: Index, reply: Option<&[u8]>) {
         if self.flights[index].references == 0 {
             return self.free_flight(index);
         }
         if let Some(reply) = reply {
-            self.flights[index].parked = self.parked.keep(reply);
+            self.flights[index].parked = self.parked.park(reply);
         }
     }
 
-    /// Somebody who referred to a question needs it no more. A question that was asked stays in flight until its reply, which
+    /// Drops one reference to a question. A question that was asked stays in flight until its reply comes, because that reply
     /// would otherwise look like a forgery.
     pub fn release_flight(&mut self, index: Index) {
         let flight = &mut self.flights[index];
@@ -474,11 +491,11 @@ impl Upstream {
         }
     }
 
-    /// Frees a question that has left the table.
+    /// Frees a question that was removed from the table.
     fn free_flight(&mut self, index: Index) {
         let parked = core::mem::replace(&mut self.flights[index].parked, NONE);
         if parked != NONE {
-            self.parked.forget(parked);
+            self.parked.free(parked);
         }
         self.flights[index].state = FlightState::Free;
         self.flights.slab.give(index);
@@ -501,14 +518,14 @@ mod tests {
             let index = flights.slab.take().unwrap();
             let flight = &mut flights.slab[index];
             (flight.hash, flight.qtype, flight.class) = (hash, qtype, class);
-            flights.enter(index);
+            flights.insert(index);
         }
-        // 1,024 in 1,024 buckets: of random ones hardly any would hold eight.
+        // 1,024 flights in 1,024 buckets: with random places, hardly any bucket would hold eight.
         for (qtype, class) in kinds {
             assert!(flights.candidates(hash, qtype, class).count() < 8, "{qtype} {class}");
         }
         for index in 0..flights.slab.touched() {
-            flights.leave(index);
+            flights.remove(index);
         }
         assert!(flights.buckets.iter().all(|&first| first == NONE));
     }

@@ -1,7 +1,8 @@
-//! Links to upstreams: which one a question takes, and what may not come twice. A UDP link is one connected socket
-//! on one random port; it carries at most [`LINK_QUESTIONS`] questions with IDs that
-//! never repeat, so no ID is used again while it may still be answered (the wrap-around bug of early servers), and
-//! is replaced after some seconds, so a port that was spied out is soon worthless.
+//! Links to upstream servers: their sockets, random ports and message IDs (RFC 5452).
+//!
+//! A UDP link is one connected socket on one random port. It carries at most [`LINK_QUESTIONS`] queries, whose IDs never
+//! repeat: no ID is used again while a reply to it may still come (the wrap-around bug of early servers). A UDP link is
+//! replaced after some seconds, so a port that an attacker has found out is soon worthless.
 
 use crate::base::random::Random;
 use crate::base::slab::{Index, NONE};
@@ -10,71 +11,75 @@ use crate::interface::{Link, Transport};
 use crate::limits::{LINK_LIFE_SECS, LINK_QUESTIONS, LINKS, STREAM_QUESTIONS};
 use crate::message::cookie::CLIENT;
 
-/// LinkState of one slot.
+/// State of one slot.
 struct LinkState {
     generation: u16,
     server: u16,
     transport: Transport,
     open: bool,
-    /// No new question takes it; it closes with its last one.
+    /// No new query takes the link; it closes with its last question.
     retired: bool,
     opened: Instant,
-    /// When something came over it last.
-    heard: Instant,
-    /// The client cookie of the questions that go over it.
+    /// Time of the latest message over the link.
+    last_activity: Instant,
+    /// Client cookie of the queries over the link.
     cookie: [u8; CLIENT],
+    /// Number of IDs issued.
     issued: usize,
+    /// Number of queries that wait on the link.
     outstanding: u32,
-    /// The next ID of a TCP link.
+    /// Latest ID of a TCP link; IDs count upwards.
     next_id: u16,
-    /// A bit for each value of the low bits of the IDs issued on a UDP link: most draws need no look through `ids`.
-    sieve: [u64; SIEVE / 64],
-    /// IDs issued on a UDP link, and the questions that they went to.
+    /// Bloom filter with one hash function, the low bits of an ID, over the IDs issued on a UDP link. Most draws need no search
+    /// in `ids`.
+    bloom_bits: [u64; BLOOM_SIZE / 64],
+    /// IDs issued on a UDP link.
     ids: Box<[u16; LINK_QUESTIONS]>,
+    /// Questions that the IDs were issued for.
     flights: Box<[Index; LINK_QUESTIONS]>,
 }
 
-/// Bits of a sieve, two cache lines. With 255 IDs issued, 22 % of them are set (1 - e^-0.25).
-const SIEVE: usize = 1024;
+/// Bits of the Bloom filter: two cache lines. With 255 IDs issued, 22 % of the bits are set (1 - e^-0.25).
+const BLOOM_SIZE: usize = 1024;
 
 impl LinkState {
-    /// The word and the bit of an ID in the sieve.
+    /// Word and bit of an ID in `bloom_bits`.
     #[inline]
-    fn sieved(id: u16) -> (usize, u64) {
-        let place = usize::from(id) % SIEVE;
+    fn bloom_place(id: u16) -> (usize, u64) {
+        let place = usize::from(id) % BLOOM_SIZE;
         (place / 64, 1 << (place % 64))
     }
 
-    /// Whether an ID was issued on this UDP link.
+    /// True if an ID was issued on this UDP link.
     #[inline]
     fn has_issued(&self, id: u16) -> bool {
-        let (word, bit) = LinkState::sieved(id);
-        self.sieve[word] & bit != 0 && self.ids[..self.issued].contains(&id)
+        let (word, bit) = LinkState::bloom_place(id);
+        self.bloom_bits[word] & bit != 0 && self.ids[..self.issued].contains(&id)
     }
 }
 
-/// All links.
+/// All links, by slot.
 pub struct Links {
     states: Vec<LinkState>,
-    free: Vec<u16>,
+    free_slots: Vec<u16>,
 }
 
-/// What became of a link when a question left it.
+/// Effect on a link when a question leaves it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Release {
-    /// It stays open.
+    /// The link stays open.
     Keep,
-    /// Its last question is gone and it is retired: close it.
+    /// The link is retired and has lost its last question: close it.
     Close,
 }
 
 impl Links {
-    /// No link is open.
+    /// Creates the table without open links.
     pub fn new() -> Links {
-        Links { states: Vec::with_capacity(LINKS), free: Vec::with_capacity(LINKS) }
+        Links { states: Vec::with_capacity(LINKS), free_slots: Vec::with_capacity(LINKS) }
     }
 
-    /// Takes a slot for a new link to `server`; none when all are in use.
+    /// Takes a slot for a new link to `server`. None: all slots are in use.
     pub fn take(
         &mut self,
         server: u16,
@@ -82,7 +87,7 @@ impl Links {
         now: Instant,
         random: &mut Random,
     ) -> Option<Link> {
-        let slot = match self.free.pop() {
+        let slot = match self.free_slots.pop() {
             Some(slot) => slot,
             None if self.states.len() < LINKS => {
                 self.states.push(LinkState {
@@ -92,12 +97,12 @@ impl Links {
                     open: false,
                     retired: false,
                     opened: now,
-                    heard: now,
+                    last_activity: now,
                     cookie: [0; CLIENT],
                     issued: 0,
                     outstanding: 0,
                     next_id: 0,
-                    sieve: [0; SIEVE / 64],
+                    bloom_bits: [0; BLOOM_SIZE / 64],
                     ids: Box::new([0; LINK_QUESTIONS]),
                     flights: Box::new([NONE; LINK_QUESTIONS]),
                 });
@@ -112,21 +117,21 @@ impl Links {
         state.open = true;
         state.retired = false;
         state.opened = now;
-        state.heard = now;
+        state.last_activity = now;
         state.issued = 0;
-        state.sieve = [0; SIEVE / 64];
+        state.bloom_bits = [0; BLOOM_SIZE / 64];
         state.outstanding = 0;
         state.next_id = random.id();
         Some(Link { slot, generation: state.generation })
     }
 
-    /// The link of a slot, if it is open.
+    /// Returns the link of a slot, if it is open.
     pub fn link(&self, slot: u16) -> Option<Link> {
         let state = self.states.get(slot as usize)?;
         state.open.then_some(Link { slot, generation: state.generation })
     }
 
-    /// Whether a link is still the one that its slot holds.
+    /// True if a link is open; false if its slot is free or holds a newer link.
     #[inline]
     pub fn is_open(&self, link: Link) -> bool {
         self.states
@@ -134,30 +139,30 @@ impl Links {
             .is_some_and(|state| state.open && state.generation == link.generation)
     }
 
-    /// The server that a link leads to.
+    /// Number of the server that a link leads to.
     #[inline]
     pub fn server(&self, link: Link) -> u16 {
         self.states[link.slot as usize].server
     }
 
-    /// The transport of a link.
+    /// Transport of a link.
     #[inline]
     pub fn transport(&self, link: Link) -> Transport {
         self.states[link.slot as usize].transport
     }
 
-    /// Gives a new link its client cookie.
+    /// Sets the client cookie of a new link.
     pub fn set_cookie(&mut self, link: Link, cookie: [u8; CLIENT]) {
         self.states[link.slot as usize].cookie = cookie;
     }
 
-    /// The client cookie of a link.
+    /// Client cookie of a link.
     #[inline]
     pub fn cookie(&self, link: Link) -> &[u8; CLIENT] {
         &self.states[link.slot as usize].cookie
     }
 
-    /// Whether a link may take one more question.
+    /// True if a link may take one more query.
     #[inline]
     pub fn has_room(&self, link: Link, now: Instant) -> bool {
         let state = &self.states[link.slot as usize];
@@ -169,45 +174,45 @@ impl Links {
         }
     }
 
-    /// Whether an ID was issued on a UDP link before. A reply with such an ID is late, not forged: an attacker who
-    /// guesses gains nothing from being ignored, and meets one of at most 256 of 65,536.
+    /// True if an ID was issued on a UDP link before. A reply with such an ID counts as late, not as forged: an attacker who
+    /// guesses gains nothing from a reply that is ignored, and only 256 of 65,536 IDs at most are treated so.
     pub fn was_issued(&self, link: Link, id: u16) -> bool {
         let state = &self.states[link.slot as usize];
         state.transport == Transport::Udp && state.has_issued(id)
     }
 
-    /// Something came over an open link.
+    /// Records that a message came over an open link.
     #[inline]
-    pub fn hear(&mut self, link: Link, now: Instant) {
-        self.states[link.slot as usize].heard = now;
+    pub fn note_activity(&mut self, link: Link, now: Instant) {
+        self.states[link.slot as usize].last_activity = now;
     }
 
-    /// Whether nothing at all came over an open TCP link since `sent`, when something was asked over it.
+    /// True if no message at all came over an open TCP link since `sent`, the time of a query over it.
     pub fn is_hung(&self, link: Link, sent: Instant) -> bool {
         let state = &self.states[link.slot as usize];
-        self.is_open(link) && state.transport == Transport::Tcp && state.heard <= sent
+        self.is_open(link) && state.transport == Transport::Tcp && state.last_activity <= sent
     }
 
-    /// No new question takes the link. Close: it has none in flight.
+    /// Retires a link: no new query takes it. Returns [`Release::Close`] if no question waits on it.
     pub fn retire(&mut self, link: Link) -> Release {
         let state = &mut self.states[link.slot as usize];
         state.retired = true;
         if state.outstanding == 0 { Release::Close } else { Release::Keep }
     }
 
-    /// Issues an ID for a question on a link that has room.
+    /// Issues a message ID for a query on a link that has room.
     #[inline]
     pub fn issue(&mut self, link: Link, flight: Index, random: &mut Random) -> u16 {
         let state = &mut self.states[link.slot as usize];
         let id = match state.transport {
             Transport::Udp => {
                 let mut id = random.id();
-                // At most 255 of 65,536 are taken: a second draw is rare, a fourth practically never.
+                // At most 255 of 65,536 IDs are taken: a second draw is rare, and a fourth practically never happens.
                 while state.has_issued(id) && !random.is_forgetful() {
                     id = random.id();
                 }
-                let (word, bit) = LinkState::sieved(id);
-                state.sieve[word] |= bit;
+                let (word, bit) = LinkState::bloom_place(id);
+                state.bloom_bits[word] |= bit;
                 state.ids[state.issued] = id;
                 state.flights[state.issued] = flight;
                 id
@@ -222,7 +227,7 @@ impl Links {
         id
     }
 
-    /// A question no longer waits on this link.
+    /// Records that a query no longer waits on a link.
     #[inline]
     pub fn release(&mut self, link: Link) -> Release {
         if !self.is_open(link) {
@@ -237,29 +242,29 @@ impl Links {
     pub fn free(&mut self, link: Link) {
         debug_assert!(self.is_open(link));
         self.states[link.slot as usize].open = false;
-        self.free.push(link.slot);
+        self.free_slots.push(link.slot);
     }
 
-    /// How many questions wait on a link.
+    /// Number of queries that wait on a link.
     pub fn outstanding(&self, link: Link) -> u32 {
         self.states[link.slot as usize].outstanding
     }
 
-    /// The question that the `place`-th ID of a UDP link went to, while it may be in flight.
-    pub fn asked(&self, link: Link, place: usize) -> Option<(u16, Index)> {
+    /// Returns the `place`-th ID of a UDP link and the question that it was issued for. That question may be over already.
+    pub fn issued_at(&self, link: Link, place: usize) -> Option<(u16, Index)> {
         let state = &self.states[link.slot as usize];
         (state.transport == Transport::Udp && place < state.issued)
             .then(|| (state.ids[place], state.flights[place]))
     }
 
-    /// Whether any open link leads to a server.
+    /// True if an open link leads to the server.
     pub fn leads_to(&self, server: u16) -> bool {
         self.states.iter().any(|state| state.open && state.server == server)
     }
 
-    /// How many links are open.
-    pub fn open(&self) -> usize {
-        self.states.len() - self.free.len()
+    /// Number of open links.
+    pub fn open_count(&self) -> usize {
+        self.states.len() - self.free_slots.len()
     }
 }
 
@@ -280,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_that_falls_on_the_same_bit_was_not_issued_and_a_new_link_knows_none() {
+    fn an_id_with_the_same_bloom_bit_was_not_issued_and_a_new_link_has_issued_none() {
         let mut links = Links::new();
         let mut random = Random::new([4; 32]);
         let link = links.take(0, Transport::Udp, Instant(0), &mut random).unwrap();
@@ -292,12 +297,12 @@ mod tests {
         links.free(link);
         let link = links.take(0, Transport::Udp, Instant(0), &mut random).unwrap();
         let state = &links.states[link.slot as usize];
-        assert_eq!((state.issued, state.sieve), (0, [0; SIEVE / 64]));
+        assert_eq!((state.issued, state.bloom_bits), (0, [0; BLOOM_SIZE / 64]));
         assert!(!links.was_issued(link, id));
     }
 
     #[test]
-    fn a_link_grows_old() {
+    fn a_udp_link_takes_no_queries_after_its_lifetime() {
         let mut links = Links::new();
         let mut random = Random::new([3; 32]);
         let link = links.take(0, Transport::Udp, Instant(0), &mut random).unwrap();
@@ -306,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_retired_link_closes_with_its_last_question_and_its_successor_is_another() {
+    fn a_retired_link_closes_with_its_last_question_and_the_next_link_of_its_slot_is_another_one() {
         let mut links = Links::new();
         let mut random = Random::new([3; 32]);
         let link = links.take(0, Transport::Udp, Instant(0), &mut random).unwrap();

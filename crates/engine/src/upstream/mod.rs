@@ -1,7 +1,7 @@
-//! Queries to upstream servers and their replies: everything between "ask this" and "this came back".
+//! Upstream queries and replies: everything between the decision to ask a question and its reply or failure.
 //!
-//! It knows no client and no cache. What happened leaves as a value ([`Received`](receive::Received),
-//! [`NextTry`](retry::NextTry), [`TryDeadline`](retry::TryDeadline)), and the caller decides what that means for clients.
+//! This folder knows no client and no cache. It returns each result as a value (`receive::Received`,
+//! `retry::NextTry`, `retry::TryDeadline`), and the caller decides its meaning for clients.
 //!
 //! Read `in_flight.rs` first (one question under way), then `send.rs` and `receive.rs`.
 
@@ -41,24 +41,28 @@ use crate::upstream::links::{Links, Release};
 use crate::upstream::parked_replies::ParkedReplies;
 use crate::upstream::retry_budget::RetryBudget;
 
-/// The upstream side of the engine: servers, links, and the questions in flight to them.
+/// The upstream part of the engine: servers, links, and the questions in flight to them.
 pub(crate) struct Upstream {
     parameters: Parameters,
+    /// Questions in flight.
     pub flights: Flights,
+    /// Servers and their groups.
     pub servers: ServerGroups,
     links: Links,
     wheel: TimerWheel,
     budget: RetryBudget,
+    /// Replies of A legs that wait for the AAAA leg.
     pub parked: ParkedReplies,
     cookie_secret: ClientCookieSecret,
     random: Random,
     key: HashKey,
-    /// The configuration has changed: links to servers that it no longer names are to be closed.
+    /// There may be links to servers that the configuration no longer names; they are to be closed.
     has_stale_links: bool,
 }
 
 impl Upstream {
-    /// The servers of `config`, with room for `flights` questions. `key` hashes names as the rest of the engine does.
+    /// Creates the upstream part for the servers of `config`, with room for `flights` questions. `key` hashes names as the rest
+    /// of the engine does.
     pub fn new(
         config: &UpstreamConfig,
         parameters: Parameters,
@@ -92,23 +96,23 @@ impl Upstream {
 
     /// Number of open links.
     pub fn open_links(&self) -> usize {
-        self.links.open()
+        self.links.open_count()
     }
 
-    /// True if a question for which the cache has expired data is not to be asked now, because its servers have only just come
-    /// back (see [`ServerGroups::in_slow_start`]).
+    /// True if a question with expired data in the cache is not asked now, because its servers have only just recovered
+    /// (see [`ServerGroups::in_slow_start`]).
     pub fn in_slow_start(&mut self, name: &[u8], now: Instant) -> bool {
         let Upstream { servers, random, .. } = self;
         servers.in_slow_start(name, now, |bound| random.below(bound))
     }
 
-    /// A question in flight whose timer has come due; none when there is no more. The caller goes on with
+    /// Returns a question in flight whose timer has come due; none if there is no more. The caller goes on with
     /// [`Upstream::take_due`].
     pub fn pop_due(&mut self, now: Instant) -> Option<Index> {
         self.wheel.pop(&mut self.flights.slab, now)
     }
 
-    /// Work that time brings and no question waits for: links to close, probes to send. Returns the next deadline.
+    /// Does the periodic work that belongs to no question: closes links, sends probes. Returns the next deadline.
     pub fn maintain(
         &mut self,
         now: Instant,
@@ -134,7 +138,7 @@ impl Upstream {
         }
         // Probes have set deadlines of their own.
         let next = next.into_iter().chain(self.wheel.next()).min();
-        // A tick never comes due in the same look again.
+        // A tick never comes due twice at the same time.
         next.map(|next| next.max(now + Span(1)))
     }
 

@@ -1,39 +1,41 @@
-//! Replies of A flights that wait for an AAAA flight (`lookup` parallel or staggered), bounded in octets. What does not
-//! fit is asked again when it is needed: slower, never wrong.
+//! Parked replies: replies of A legs that wait until the AAAA leg is decided (`lookup` parallel or staggered).
+//!
+//! Their octets are bounded. The question of a reply that does not fit is asked again when it is needed: slower, never wrong.
 
 use crate::base::slab::{Index, NONE};
 use crate::limits::HELD_OCTETS;
 
-/// In the place of a kept reply: there was one, but no room for it.
+/// Index in the place of a parked reply: there was a reply, but no room for it.
 pub const NOT_PARKED: Index = NONE - 1;
 
-/// Buffers up to this size are used again without asking the allocator.
-const SMALL: usize = crate::limits::UDP_SIZE;
+/// Buffers up to this size in octets are reused without the allocator.
+const SMALL_BUFFER: usize = crate::limits::UDP_SIZE;
 
-/// Small buffers that wait for use: 1,024 x 4 KiB = 4 MiB at most, part of the bound.
-const SPARE: usize = 1024;
+/// The most spare small buffers: 1,024 x 4 KiB = 4 MiB, part of the bound.
+const MAX_SPARE_BUFFERS: usize = 1024;
 
-/// The kept replies.
+/// The parked replies, by index.
 pub struct ParkedReplies {
     replies: Vec<Vec<u8>>,
-    free: Vec<Index>,
-    /// Octets of all buffers, in use or spare: a short reply in the buffer of a long one takes what that took.
+    free_slots: Vec<Index>,
+    /// Capacity of all buffers in octets, in use or spare: a short reply in the buffer of a long one counts as much as the
+    /// long one.
     octets: usize,
 }
 
 impl ParkedReplies {
-    /// None is kept.
+    /// Creates an empty store.
     pub fn new() -> ParkedReplies {
-        ParkedReplies { replies: Vec::new(), free: Vec::new(), octets: 0 }
+        ParkedReplies { replies: Vec::new(), free_slots: Vec::new(), octets: 0 }
     }
 
-    /// Keeps a reply; [`NOT_PARKED`] when there is no room.
-    pub fn keep(&mut self, bytes: &[u8]) -> Index {
-        let spare = self.free.last().map_or(0, |&index| self.replies[index as usize].capacity());
+    /// Parks a reply and returns its index; [`NOT_PARKED`] if there is no room.
+    pub fn park(&mut self, bytes: &[u8]) -> Index {
+        let spare = self.free_slots.last().map_or(0, |&index| self.replies[index as usize].capacity());
         if self.octets + bytes.len().saturating_sub(spare) > HELD_OCTETS {
             return NOT_PARKED;
         }
-        let index = self.free.pop().unwrap_or_else(|| {
+        let index = self.free_slots.pop().unwrap_or_else(|| {
             self.replies.push(Vec::new());
             self.replies.len() as Index - 1
         });
@@ -45,27 +47,27 @@ impl ParkedReplies {
         index
     }
 
-    /// Lends a reply out, so that the engine may be changed while it is read.
-    pub fn lend(&mut self, index: Index) -> Vec<u8> {
+    /// Borrows a reply, so that the engine can change while the caller reads it. The caller gives it back.
+    pub fn borrow(&mut self, index: Index) -> Vec<u8> {
         core::mem::take(&mut self.replies[index as usize])
     }
 
-    /// Takes a lent reply back.
-    pub fn put_back(&mut self, index: Index, reply: Vec<u8>) {
+    /// Gives a borrowed reply back.
+    pub fn give_back(&mut self, index: Index, reply: Vec<u8>) {
         self.replies[index as usize] = reply;
     }
 
-    /// Forgets a reply.
-    pub fn forget(&mut self, index: Index) {
+    /// Frees a reply.
+    pub fn free(&mut self, index: Index) {
         if index == NOT_PARKED {
             return;
         }
         let reply = &mut self.replies[index as usize];
-        if reply.capacity() > SMALL || self.free.len() >= SPARE {
+        if reply.capacity() > SMALL_BUFFER || self.free_slots.len() >= MAX_SPARE_BUFFERS {
             self.octets -= reply.capacity();
             *reply = Vec::new();
         }
-        self.free.push(index);
+        self.free_slots.push(index);
     }
 }
 
@@ -74,28 +76,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parked_replies_are_bounded_in_octets_and_their_room_is_released() {
+    fn parked_replies_are_bounded_in_octets_and_freed_room_is_used_again() {
         let mut parked = ParkedReplies::new();
         let reply = vec![7; 60_000];
-        let mut kept: Vec<_> =
-            core::iter::repeat_with(|| parked.keep(&reply)).take_while(|&i| i != NOT_PARKED).collect();
-        assert_eq!(kept.len(), HELD_OCTETS / 60_000);
-        parked.forget(NOT_PARKED);
-        parked.forget(kept.pop().unwrap());
-        assert_ne!(parked.keep(&reply), NOT_PARKED);
-        assert_eq!(parked.keep(&reply), NOT_PARKED);
-        assert_ne!(parked.keep(&[1; 100]), NOT_PARKED);
+        let mut indices: Vec<_> =
+            core::iter::repeat_with(|| parked.park(&reply)).take_while(|&i| i != NOT_PARKED).collect();
+        assert_eq!(indices.len(), HELD_OCTETS / 60_000);
+        parked.free(NOT_PARKED);
+        parked.free(indices.pop().unwrap());
+        assert_ne!(parked.park(&reply), NOT_PARKED);
+        assert_eq!(parked.park(&reply), NOT_PARKED);
+        assert_ne!(parked.park(&[1; 100]), NOT_PARKED);
     }
 
     #[test]
-    fn short_replies_in_the_buffers_of_long_ones_take_what_those_take() {
+    fn short_replies_in_the_buffers_of_long_ones_count_as_much_as_those() {
         let mut parked = ParkedReplies::new();
-        let (long, short) = ([7; SMALL], [7; 40]);
+        let (long, short) = ([7; SMALL_BUFFER], [7; 40]);
         for _ in 0..20 {
-            let all: Vec<_> = (0..SPARE).map(|_| parked.keep(&long)).collect();
-            all.into_iter().for_each(|index| parked.forget(index));
-            for _ in 0..SPARE {
-                parked.keep(&short);
+            let all: Vec<_> = (0..MAX_SPARE_BUFFERS).map(|_| parked.park(&long)).collect();
+            all.into_iter().for_each(|index| parked.free(index));
+            for _ in 0..MAX_SPARE_BUFFERS {
+                parked.park(&short);
             }
             let taken: usize = parked.replies.iter().map(Vec::capacity).sum();
             assert!(taken <= HELD_OCTETS, "{taken} octets");

@@ -1,5 +1,5 @@
-//! A test of the tests: the predictable generators of servers before this one are built in on purpose, and the tests that
-//! hold for ours (`tests/cases/ids_and_ports.rs`) find every one of them. So is TOTD's wrap-around.
+//! Tests of the randomness tests: predictable ID generators of earlier servers are planted on purpose, and the tests that
+//! Sixfold's generator passes (`tests/cases/ids_and_ports.rs`) must find every one of them. TOTD's wrap-around is planted as well.
 
 use crate::base::random::{Planted, Random};
 use crate::base::time::Instant;
@@ -8,10 +8,10 @@ use crate::settings::Transport;
 use crate::statistics::{covers, examine, independent, never_twice};
 use crate::upstream::links::Links;
 
-/// What a generator that is built in does: the next number, and its state.
+/// A planted generator: it returns the next number and updates its state.
 type Draw = fn(&mut u64) -> u16;
 
-/// IDs as `links.rs` gives them: 256 of a link, then the next link.
+/// IDs as `links.rs` issues them, with the number of their link: 256 IDs per link.
 fn issue(count: usize, planted: Option<Planted>) -> Vec<(u16, u16)> {
     let mut random = Random::new([9; 32]);
     random.planted = planted;
@@ -27,18 +27,19 @@ fn issue(count: usize, planted: Option<Planted>) -> Vec<(u16, u16)> {
         .collect()
 }
 
+/// IDs of the real generator, or of a planted one.
 fn ids(count: usize, draw: Option<Draw>) -> Vec<u16> {
     let planted = draw.map(|draw| Planted { state: 0x9e37_79b9_7f4a_7c15, draw, is_forgetful: false });
     issue(count, planted).into_iter().map(|(_, id)| id).collect()
 }
 
-/// TOTD 1.5: one more each time.
+/// A counter, as in TOTD 1.5.
 fn counter(state: &mut u64) -> u16 {
     *state += 1;
     *state as u16
 }
 
-/// One to sixteen more each time, as "random increments" were thought to help.
+/// A counter that grows by one to sixteen each time: "random increments" were thought to help.
 fn stumbling_counter(state: &mut u64) -> u16 {
     let chance = (*state >> 16).wrapping_mul(0x5_deec_e66d).wrapping_add(11) & 0xffff_ffff_ffff;
     let id = (*state as u16).wrapping_add(1 + (chance >> 44) as u16);
@@ -46,13 +47,13 @@ fn stumbling_counter(state: &mut u64) -> u16 {
     id
 }
 
-/// The example of ISO C for `rand`.
-fn congruence(state: &mut u64) -> u16 {
+/// A linear congruential generator: the example of ISO C for `rand`.
+fn linear_congruence(state: &mut u64) -> u16 {
     *state = u64::from((*state as u32).wrapping_mul(1_103_515_245).wrapping_add(12_345));
     (*state >> 16) as u16 & 0x7fff | (*state as u16) << 15
 }
 
-/// A shift register of 16 bits that gives its state, clocked sixteen times a value.
+/// A linear feedback shift register of 16 bits that returns its state, clocked sixteen times per value.
 fn register_16(state: &mut u64) -> u16 {
     let mut register = (*state as u16).max(1);
     for _ in 0..16 {
@@ -63,7 +64,7 @@ fn register_16(state: &mut u64) -> u16 {
     register
 }
 
-/// One of 32 bits, as Klein found two in BIND 9 (CVE-2007-2926).
+/// A linear feedback shift register of 32 bits, like the two that Klein found in BIND 9 (CVE-2007-2926).
 fn register_32(state: &mut u64) -> u16 {
     let mut register = (*state as u32).max(1);
     for _ in 0..16 {
@@ -74,7 +75,7 @@ fn register_32(state: &mut u64) -> u16 {
     register as u16
 }
 
-/// Marsaglia's xorshift: 64 bits of state, and still nothing but shifts and sums.
+/// Marsaglia's xorshift: 64 bits of state, but only shifts and sums.
 fn xorshift(state: &mut u64) -> u16 {
     *state ^= *state << 13;
     *state ^= *state >> 7;
@@ -100,20 +101,20 @@ fn every_predictable_generator_that_is_built_in_is_found_out() {
     let planted: [(&str, Draw); 7] = [
         ("a counter", counter),
         ("a stumbling counter", stumbling_counter),
-        ("a linear congruence", congruence),
+        ("a linear congruence", linear_congruence),
         ("a register of 16 bits", register_16),
         ("a register of 32 bits", register_32),
         ("xorshift", xorshift),
         ("half of the range", half),
     ];
-    for (what, draw) in planted {
+    for (generator, draw) in planted {
         let verdict = examine(&ids(100_000, Some(draw)), 0, 1 << 16);
-        println!("{what}: {verdict:?}");
-        assert!(verdict.is_err(), "{what} was not found out");
+        println!("{generator}: {verdict:?}");
+        assert!(verdict.is_err(), "{generator} was not found out");
     }
 }
 
-/// What TOTD's remedy drew from: each value is the sum of those 3 and 31 places before it.
+/// `random()` of old C libraries, which TOTD's remedy used: each value is the sum of the values 3 and 31 places before it.
 #[test]
 fn the_random_function_of_old_libraries_is_found_out() {
     let mut table: Vec<u32> = vec![1];
@@ -129,21 +130,21 @@ fn the_random_function_of_old_libraries_is_found_out() {
     assert!(verdict.contains("sums of the values 3 and 31 places before"), "{verdict}");
 }
 
-/// Workers that were seeded alike, or share their ports among them.
+/// Workers with the same seed, or with shares of the port range.
 #[test]
 fn workers_that_are_not_independent_are_found_out() {
     let ids = ids(100_000, None);
     independent(&ids, &ids).expect_err("the same numbers twice");
     let shifted: Vec<u16> = ids.iter().map(|id| id.wrapping_add(0x4321)).collect();
     independent(&ids, &shifted).expect_err("the same numbers, shifted");
-    // A worker of two that has the even numbers to itself.
+    // One of two workers that uses the even numbers only.
     let even: Vec<u16> = ids.iter().map(|id| id & !1).collect();
     covers(&even, 1 << 16).expect_err("half of the range");
     examine(&even, 0, 1 << 16).expect_err("half of the range");
 }
 
-/// When TOTD's counter came to its end, it began anew at random, now and then just below the end: beside IDs that were
-/// still in flight. Here it does so every other time.
+/// TOTD's wrap-around: at its end, the counter began anew at a random value, now and then just below the end, beside IDs that
+/// were still in flight. Here it does so every other time.
 fn wrapping_counter(state: &mut u64) -> u16 {
     *state += 1;
     if *state & 0xffff == 0 {
@@ -157,7 +158,7 @@ fn the_wrap_around_of_totd_is_found_out() {
     let planted = |is_forgetful| Planted { state: 0x30, draw: wrapping_counter, is_forgetful };
     let verdict = never_twice(issue(1 << 17, Some(planted(true))).into_iter());
     assert!(verdict.is_err(), "TOTD's bug was not found out");
-    // Our links compare, so even that generator gives no ID twice to a link.
+    // The links compare IDs, so even this generator does not repeat an ID on one link.
     never_twice(issue(1 << 16, Some(planted(false))).into_iter()).unwrap();
     never_twice(issue(1 << 17, None).into_iter()).unwrap();
 }

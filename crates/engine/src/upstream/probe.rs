@@ -1,4 +1,4 @@
-//! Probes: queries for the root's NS records that ask a server whether it lives (see `circuit_breaker.rs`).
+//! Probes: queries for the NS records of the root that check whether a server is alive (see `circuit_breaker.rs`).
 
 use crate::base::slab::Index;
 use crate::base::time::Instant;
@@ -35,7 +35,7 @@ impl Upstream {
         }
     }
 
-    /// A query of a probe was not answered: it is repeated until the ceiling is over, so that late replies count.
+    /// Repeats a query of a probe that was not answered, until the ceiling is over, so that late replies count.
     pub(super) fn continue_probe(
         &mut self,
         index: Index,
@@ -47,7 +47,7 @@ impl Upstream {
         let Some(&first) = flight.attempts().first() else { return NextTry::Failed };
         let is_over = now - first.sent >= self.parameters.timeout;
         let server = &self.servers.list[usize::from(first.server)];
-        if !is_over && !flight.unsent && flight.attempts().len() < TRIES && server.configured {
+        if !is_over && !flight.send_failed && flight.attempts().len() < TRIES && server.configured {
             self.send_to(index, first.server, now, counters, out);
             return NextTry::Wait;
         }
@@ -55,12 +55,13 @@ impl Upstream {
         NextTry::Failed
     }
 
+    /// Records a failed probe.
     fn on_probe_failed(&mut self, server: u16, now: Instant) {
         let (urgent, jitter) = (self.servers.is_urgent(server), self.random.bits());
         self.servers.list[usize::from(server)].breaker.on_probe_failed(now, urgent, jitter);
     }
 
-    /// A probe was replied to.
+    /// Records a reply to a probe.
     pub(super) fn on_probe_reply(&mut self, server: u16, message: &Message<'_>, now: Instant) {
         let jitter = self.random.bits();
         let is_failure = warrants_failover(message) || is_lame(message);

@@ -1,6 +1,8 @@
-//! Replies of upstreams. A reply is believed only if everything fits (RFC 5452 section 9.1): the socket, the address (the
-//! socket is connected), QR, the OPCODE, the ID, one question, octet for octet in the letter case that we sent. Anything else is
-//! counted, and the wait goes on. A forgery attempt moves its question to TCP.
+//! Replies of upstream servers: verification, matching with the queries in flight, and failures of links.
+//!
+//! A reply is believed only if everything fits (RFC 5452 section 9.1): the socket, the address (the socket is connected), QR,
+//! the OPCODE, the ID, one question, octet for octet in the letter case of the query. Anything else is counted, and the wait
+//! goes on. A forgery attempt moves its question to TCP.
 
 use crate::base::slab::Index;
 use crate::base::time::Instant;
@@ -20,9 +22,9 @@ pub(crate) enum Received {
     Nothing,
     /// The question is answered by this reply.
     Completed(Index),
-    /// The question is over without an answer: the reply speaks of the exchange between the upstream and us only.
+    /// The question is over without an answer: the reply is only about the exchange with the upstream (BADCOOKIE).
     Failed(Index),
-    /// The question is over: the reply is well formed and no answer (lame, or truncated over TCP).
+    /// The question is over: the reply is well-formed, but no answer (lame, or truncated over TCP).
     Unusable(Index),
 }
 
@@ -30,7 +32,7 @@ pub(crate) enum Received {
 enum Match {
     /// The reply to a try of a question.
     Reply { flight: Index, attempt: usize },
-    /// No reply to any; the reason, and the question that somebody tries to answer in the upstream's place.
+    /// No reply to any query: the reason, and the question that a forger may be trying to answer.
     Suspect(Counter, Option<Index>),
 }
 
@@ -47,12 +49,12 @@ impl Upstream {
             counters.count(Counter::DroppedStaleLink);
             return None;
         }
-        self.links.hear(via, now);
+        self.links.note_activity(via, now);
         if bytes.len() >= wire::HEADER && !is_response(header::flags(bytes)) {
             counters.count(Counter::SuspectNotResponse);
             return None;
         }
-        // TuDoor: a malformed reply is neither believed nor taken for a failure; the wait goes on.
+        // A malformed reply is neither believed nor taken for a failure (TuDoor); the wait goes on.
         let message = Message::parse(bytes).ok();
         if message.is_none() {
             counters.count(Counter::DroppedMalformedReply);
@@ -96,7 +98,7 @@ impl Upstream {
                 continue;
             }
             let mut suspect = |reason, flight: Option<Index>| {
-                // Of several questions that may be meant, one that can still be moved to TCP is named.
+                // If the message may belong to several questions, return one that can still be moved to TCP.
                 if flight.is_some() || matches!(suspicion, Match::Suspect(_, None)) {
                     suspicion = Match::Suspect(reason, flight);
                 }
@@ -109,15 +111,15 @@ impl Upstream {
             }
             let over_udp = self.links.transport(via) == Transport::Udp;
             if over_udp && flight.over_tcp {
-                // The question was moved to TCP: a reply over UDP is too late, or of a third party.
+                // The question was moved to TCP: a reply over UDP is too late, or comes from a third party.
                 suspect(Counter::SuspectAbandoned, None);
                 continue;
             }
             match over_link.find(|(_, attempt)| attempt.id == message.id()) {
-                // The reply to a try of an earlier question, which another try has made superfluous.
+                // A reply to an earlier question that another reply has answered already.
                 None if self.links.was_issued(via, message.id()) => suspect(Counter::DroppedLate, None),
                 None => suspect(Counter::SuspectId, over_udp.then_some(index)),
-                // 0x20 is a defence of UDP; over TCP an upstream may write the name as it likes.
+                // 0x20 protects UDP only; over TCP an upstream may return the name in any letter case.
                 Some(_) if over_udp && !exact => {
                     suspect(Counter::SuspectCase, Some(index));
                 }
@@ -187,12 +189,12 @@ impl Upstream {
             self.record_result(index, attempt.server, now);
         }
         self.flights[index].is_private = !attempt.with_opt;
-        // BADCOOKIE is between the upstream and us. A reply that is truncated over TCP, too, would look like the whole answer
-        // (RFC 2181 section 9), and has not come as far as this.
+        // BADCOOKIE concerns only the exchange with the upstream. A reply that is truncated even over TCP would look like the
+        // whole answer (RFC 2181 section 9), but it does not get this far.
         if message.rcode() == Rcode::BADCOOKIE { Received::Failed(index) } else { Received::Completed(index) }
     }
 
-    /// A server has an answer: record its success, and a failure of those that failed with this question.
+    /// Records the success of a server that has an answer, and a failure of each server that failed with this question.
     #[inline]
     fn record_result(&mut self, index: Index, server: u16, now: Instant) {
         self.servers.list[usize::from(server)].breaker.on_success();
@@ -208,7 +210,7 @@ impl Upstream {
         }
     }
 
-    /// True if, after one server's failure, another one that lives and was not asked yet can be asked.
+    /// True if, after the failure of one server, there is another one that is alive and was not asked yet.
     fn can_ask_another(&self, index: Index, server: u16) -> bool {
         let flight = &self.flights[index];
         flight.tries < self.parameters.tries
@@ -220,8 +222,8 @@ impl Upstream {
             })
     }
 
-    /// True if another server that lives was asked and may still answer: one server's failure, or the same failure
-    /// coming twice, is not the last word then.
+    /// True if another server that is alive was asked and may still answer. Then the failure of one server, even if it comes
+    /// twice, does not end the question.
     fn waits_for_another(&self, index: Index, server: u16) -> bool {
         let flight = &self.flights[index];
         flight.attempts().iter().any(|attempt| {
@@ -233,7 +235,7 @@ impl Upstream {
         })
     }
 
-    /// True if a reply is no answer although its RCODE is 0. Replies to probes show life, whatever they say.
+    /// True if a reply is no answer although its RCODE is 0. Any reply to a probe shows that the server is alive.
     #[inline]
     fn is_unusable(&self, index: Index, message: &Message<'_>, over_udp: bool) -> bool {
         let flight = &self.flights[index];
@@ -244,7 +246,7 @@ impl Upstream {
     }
 }
 
-/// True for a response to a query: we send nothing else.
+/// True for a response with OPCODE QUERY: nothing else is asked.
 #[inline]
 fn is_response(flags: Flags) -> bool {
     flags.contains(Flags::QR) && flags.opcode() == Opcode::QUERY
@@ -304,7 +306,7 @@ impl Upstream {
                 // An early retry may have closed the link with its last question.
                 Transport::Udp if !self.links.is_open(failed.link) => return None,
                 Transport::Udp => {
-                    let (id, index) = self.links.asked(failed.link, place as usize)?;
+                    let (id, index) = self.links.issued_at(failed.link, place as usize)?;
                     if self.is_current(index, failed.link, Some(id)) {
                         return Some(index);
                     }

@@ -1,4 +1,4 @@
-//! Timeouts: what a question in flight does when its timer comes due (the next try, a hedged retry, the end).
+//! Timeouts of questions in flight: the next try, a hedged query, or the end of the question.
 //!
 //! A question has one timer and up to three deadlines: that of its current try, that of the A leg (`stagger`), and the client
 //! response timer (RFC 8767 section 5). The caller asks for what is due, acts on it, and asks for the next step:
@@ -32,7 +32,7 @@ pub(crate) enum TryDeadline {
     /// It is late, and waits on until this time before it is repeated. The caller asks the A leg if it may be needed, then
     /// sets the deadline.
     WaitUntil(Instant),
-    /// It is over: the caller retries. The server that was silent, if one was asked.
+    /// It is over: the caller retries. Holds the server that was silent, if one was asked.
     Over(Option<u16>),
 }
 
@@ -48,7 +48,7 @@ pub(crate) enum NextTry {
 }
 
 impl Upstream {
-    /// Takes the deadlines of a question that have come, but for that of its current try.
+    /// Takes the deadlines of a question that have come, except that of its current try.
     pub fn take_due(&mut self, index: Index, now: Instant) -> Due {
         let flight = &mut self.flights[index];
         let a_leg = flight.stagger.take_if(|stagger| *stagger <= now).is_some();
@@ -77,7 +77,7 @@ impl Upstream {
             counters.count(Counter::Timeouts);
         }
         if let Some(attempt) = last
-            && !flight.unsent
+            && !flight.send_failed
             && !flight.extended_wait
         {
             let server = &mut self.servers.list[attempt.server as usize];
@@ -86,7 +86,7 @@ impl Upstream {
             } else {
                 server.breaker.on_timeout(now);
             }
-            // The kernel gives a connection up only after minutes: the next query opens another one.
+            // The kernel gives up a connection only after minutes, so the next query opens another one.
             if self.links.is_hung(attempt.link, attempt.sent) {
                 let current = &mut server.current[Transport::Tcp as usize];
                 if *current == Some(attempt.link.slot) {
@@ -102,8 +102,8 @@ impl Upstream {
         }
     }
 
-    /// Decides whether a question whose last try is late is repeated now, at the cost of a token (`retry_budget.rs`). Returns
-    /// until when it waits otherwise.
+    /// Decides whether to hedge a question whose last try is late, at the cost of a token (`retry_budget.rs`). Returns the end
+    /// of the extended wait if not.
     fn hedge_or_wait(
         &mut self,
         index: Index,
@@ -115,7 +115,7 @@ impl Upstream {
         let &attempt = flight.attempts().last()?;
         let half = Span(self.parameters.timeout.0 / 2);
         let is_early = now - attempt.sent < half
-            && !flight.unsent
+            && !flight.send_failed
             && !flight.over_tcp
             && !flight.extended_wait
             && !flight.query_flags.has(QueryFlags::PROBE)
@@ -136,7 +136,7 @@ impl Upstream {
         Some(attempt.sent + half)
     }
 
-    /// Decides what follows when the current try of a question is over.
+    /// Decides the next step of a question whose current try is over.
     pub fn next_try(
         &mut self,
         index: Index,
@@ -157,8 +157,8 @@ impl Upstream {
         NextTry::Send
     }
 
-    /// No server is left to be asked. Queries under way may still be answered until their time is over: a forger of ICMP
-    /// errors must not end a question, nor must servers that have become slow and so look dead.
+    /// Waits for replies to the queries under way, because no server is left to be asked. A forger of ICMP errors must not end
+    /// a question, nor must servers that have become slow and so look dead.
     fn await_last_reply(&mut self, index: Index, now: Instant) -> NextTry {
         let flight = &mut self.flights[index];
         let ceiling = self.parameters.timeout;
@@ -166,7 +166,7 @@ impl Upstream {
         let wait = self.servers.list[usize::from(attempt.server)].last_wait(ceiling);
         let deadline = if flight.deadline > now {
             flight.deadline.min(now + wait)
-        } else if attempt.sent + wait > now && !flight.unsent && !flight.extended_wait {
+        } else if attempt.sent + wait > now && !flight.send_failed && !flight.extended_wait {
             flight.extended_wait = true;
             attempt.sent + wait
         } else {
@@ -176,7 +176,7 @@ impl Upstream {
         NextTry::Wait
     }
 
-    /// A server was silent: servers of its group without recent queries have to show that they live.
+    /// Probes the idle servers of a question's group, because one of its servers (`silent`) did not reply.
     pub fn probe_idle_servers(&mut self, index: Index, silent: u16, now: Instant) {
         let flight = &self.flights[index];
         if flight.state == FlightState::Asked && !flight.query_flags.has(QueryFlags::PROBE) {
@@ -184,8 +184,8 @@ impl Upstream {
         }
     }
 
-    /// A server has died: questions that it was asked last go to others now. Where no other server lives, clients that have
-    /// expired data wait no more, and no probe makes a long pause.
+    /// Sends questions whose latest query went to a dead server to other servers now. Called when a server has died. If no
+    /// server of the group is alive, clients that can get expired data wait no more, and probes make no long pauses.
     #[cold]
     pub(super) fn expedite_retries(&mut self, now: Instant) {
         for index in 0..self.flights.slab.touched() {
@@ -208,7 +208,7 @@ impl Upstream {
         self.servers.expedite_probes(now, jitter);
     }
 
-    /// A hedge was answered before the query that it repeats.
+    /// Records a hedge that was answered before the query that it repeats.
     #[cold]
     pub(super) fn hedge_helped(&mut self, counters: &mut Counters) {
         counters.count(Counter::RepeatHelped);

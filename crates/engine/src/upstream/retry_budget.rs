@@ -1,53 +1,59 @@
-//! When a question that is late may be asked once more. A reply is late after the wait of its try (`Server::wait`: the
-//! measured round trip and four times its deviation, RFC 6298); the try stays good, and the question goes to another server
-//! as well. Whichever reply comes first is the answer. So a repetition is a hedge, and helps when a message was lost or a
-//! server has died; when all servers are slow, or this one is busy, it is load that makes matters worse. From one reply that
-//! is late nobody can tell. From many one can: repetitions that help are answered before what they repeat.
+//! The retry budget: a limit on hedged queries, in tokens.
 //!
-//! A budget per worker, as tokens:
+//! A reply is late after the timeout of its try (`Server::wait`: the measured round trip and four times its deviation, RFC
+//! 6298). The late try stays valid, and the question goes to another server as well; the first reply is the answer. So the
+//! second query is a hedge. It helps if a message was lost or a server has died. If all servers are slow, or this one is busy,
+//! it is load that makes matters worse. One late reply does not show the cause, but many do: hedges that help are answered
+//! before the queries that they repeat.
 //!
-//! - 64 at most, and at start;
-//! - a question that is asked for the first time brings a twentieth of one;
-//! - a repetition costs one; one that is answered before what it repeats brings three.
+//! Each worker has a budget of tokens:
 //!
-//! So it lasts while at least a third of the repetitions help: at up to 50 % loss, where 3 in 4 questions have to be asked
-//! again, it stays as it is. When servers become slow, or names have servers that say nothing, there are 64 repetitions and
-//! then one for 20 questions. A try without a token waits on until half of `upstream.timeout` is over: by then nobody would
-//! call it a hedge; and so does the last one, so that three tries end after one and a half times that. While more than half of all room for
-//! questions is taken, no token is given at all.
+//! - There are 64 at most, and at the start.
+//! - A question that is asked for the first time earns a twentieth of a token.
+//! - A hedge costs one token. A hedge that is answered before the query that it repeats earns three.
 //!
-//! No token is needed when the last try is known to be lost: its server is dead, or said so.
+//! So the budget lasts while at least a third of the hedges help: at up to 50 % loss, where 3 in 4 questions have to be asked
+//! again, it does not shrink. When servers become slow, or the servers of some names are silent, there are 64 hedges, and then
+//! one per 20 questions.
+//!
+//! Without a token, a try waits until half of `upstream.timeout` is over; a query at that time is no hedge any more. The last
+//! try then waits longer as well, so that three tries end after one and a half times `upstream.timeout`. While more than half of
+//! all room for questions is taken, no hedge gets a token.
+//!
+//! No token is needed if the last try is known to be lost: its server is dead, or has reported the failure.
 
-/// The most tokens there are.
-pub const MOST: u32 = 64;
-/// Parts of a token; each first question brings one.
-const PARTS: u32 = 20;
-/// Tokens for a repetition that helped.
-const HELPED: u32 = 3;
+/// The most tokens, and the number at the start.
+pub const MAX_TOKENS: u32 = 64;
+/// Parts of a token. The first query of each question earns one part.
+const PARTS_PER_TOKEN: u32 = 20;
+/// Tokens for a hedge that helped.
+const TOKENS_PER_HELPFUL_HEDGE: u32 = 3;
 
-/// The tokens, in parts.
+/// The retry budget, in parts of a token.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RetryBudget(u32);
 
 impl Default for RetryBudget {
     fn default() -> RetryBudget {
-        RetryBudget(MOST * PARTS)
+        RetryBudget(MAX_TOKENS * PARTS_PER_TOKEN)
     }
 }
 
 impl RetryBudget {
-    /// A question is asked for the first time.
+    /// Earns one part: a question is asked for the first time.
     #[inline]
     pub(crate) fn earn(&mut self) {
-        self.0 = (self.0 + 1).min(MOST * PARTS);
+        self.0 = (self.0 + 1).min(MAX_TOKENS * PARTS_PER_TOKEN);
     }
 
+    /// Earns tokens: a hedge was answered before the query that it repeats.
     pub(crate) fn helped(&mut self) {
-        self.0 = (self.0 + HELPED * PARTS).min(MOST * PARTS);
+        self.0 = (self.0 + TOKENS_PER_HELPFUL_HEDGE * PARTS_PER_TOKEN).min(MAX_TOKENS * PARTS_PER_TOKEN);
     }
 
+    /// Spends a token. Returns false if there is none.
     pub(crate) fn take(&mut self) -> bool {
-        let left = self.0.checked_sub(PARTS);
+        let left = self.0.checked_sub(PARTS_PER_TOKEN);
         self.0 = left.unwrap_or(self.0);
         left.is_some()
     }
@@ -58,13 +64,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_that_help_nobody_are_spent_and_come_back_one_for_twenty_questions() {
+    fn tokens_for_useless_hedges_are_spent_and_come_back_one_for_twenty_questions() {
         let mut budget = RetryBudget::default();
-        for _ in 0..MOST {
+        for _ in 0..MAX_TOKENS {
             assert!(budget.take());
         }
         assert!(!budget.take());
-        for _ in 1..PARTS {
+        for _ in 1..PARTS_PER_TOKEN {
             budget.earn();
             assert!(!budget.take());
         }
@@ -73,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_third_of_helpful_repetitions_keeps_the_budget_and_nothing_lets_it_grow_beyond_its_bound() {
+    fn one_helpful_hedge_in_three_keeps_the_budget_and_it_never_grows_above_its_bound() {
         let mut budget = RetryBudget::default();
         for round in 0..10_000 {
             assert!(budget.take(), "round {round}");
@@ -85,6 +91,6 @@ mod tests {
             budget.helped();
             budget.earn();
         }
-        assert_eq!((0..).take_while(|_| budget.take()).count(), MOST as usize);
+        assert_eq!((0..).take_while(|_| budget.take()).count(), MAX_TOKENS as usize);
     }
 }

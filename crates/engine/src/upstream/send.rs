@@ -59,10 +59,10 @@ impl Upstream {
             .is_some_and(|link| self.send_over(index, link, server, now, out));
         if !sent {
             counters.count(Counter::DroppedQuestion);
-            self.note_unsent(index, server, now);
+            self.record_send_failure(index, server, now);
         }
         let flight = &mut self.flights[index];
-        flight.unsent = !sent;
+        flight.send_failed = !sent;
         flight.next_is_hedge = false;
         flight.extended_wait = false;
         if flight.tries == 0 {
@@ -73,18 +73,18 @@ impl Upstream {
         self.set_deadline(index, now + wait);
     }
 
-    /// Timeout of the query that was just sent to a server, or was to be.
+    /// Timeout of the current try, whose query was just sent or could not be sent.
     fn wait_for_reply(&self, index: Index, server: u16, transport: Transport, now: Instant) -> Span {
         let flight = &self.flights[index];
         let server = &self.servers.list[server as usize];
-        // There is nothing to wait for but the replies to earlier tries.
+        // No query was sent, so there is no reply to wait for.
         let is_hopeless = || flight.attempts().iter().all(|attempt| attempt.link == Link::NOWHERE);
         let ceiling = self.parameters.timeout;
         let is_probe = flight.query_flags.has(QueryFlags::PROBE);
         let last = flight.tries >= self.parameters.tries || is_probe;
-        // No server lives: a second query is no use, and would be a storm at the moment of their return.
+        // No server is alive: a second query is no use, and would add to a storm when the servers recover.
         let all_dead = server.is_dead() && self.servers.is_dead(flight.name());
-        let at_once = flight.unsent && if last { is_hopeless() } else { self.has_untried(flight) };
+        let at_once = flight.send_failed && if last { is_hopeless() } else { self.has_untried(flight) };
         match transport {
             _ if at_once => Span::ZERO,
             _ if is_probe => server.breaker.probe_wait(ceiling),
@@ -101,7 +101,7 @@ impl Upstream {
     }
 
     /// Records a query that could not be sent as a failed try of this server, so that another one is asked next.
-    fn note_unsent(&mut self, index: Index, server: u16, now: Instant) {
+    fn record_send_failure(&mut self, index: Index, server: u16, now: Instant) {
         let flight = &mut self.flights[index];
         if let Some(place) = flight.attempts.get_mut(flight.attempts_len as usize) {
             *place = Attempt { server, sent: now, failed: true, ..Attempt::NONE };
@@ -109,7 +109,7 @@ impl Upstream {
         }
     }
 
-    /// True if a server of the question's group was not asked yet.
+    /// True if the group has a server that was not asked this question yet.
     fn has_untried(&self, flight: &Flight) -> bool {
         let tried = |number: u16| flight.attempts().iter().any(|attempt| attempt.server == number);
         self.servers.group(flight.name()).iter().any(|&number| !tried(number))
@@ -193,10 +193,10 @@ impl Upstream {
             return false;
         }
         // One server's trouble with EDNS does not take EDNS from another one.
-        if edns.is_left_out(now) || flight.without_edns && !edns.is_known(now) {
+        if edns.is_suspended(now) || flight.without_edns && !edns.is_known(now) {
             return true;
         }
-        // A probe asks for a sign of life, which servers of all kinds give to the plainest query.
+        // A probe needs any reply, and servers of all kinds reply to the plainest query.
         let is_last = flight.tries > 0 && flight.tries + 1 >= self.parameters.tries;
         let was_silent = |attempt: &Attempt| {
             attempt.server == server && attempt.with_opt && !attempt.failed && now - attempt.sent > Span::ZERO

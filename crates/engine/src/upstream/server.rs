@@ -1,4 +1,8 @@
-//! One upstream server: address, round trip, timeout, and what is known of its EDNS and cookies.
+//! State of one upstream server: address, round trip, timeout, circuit breaker, and support of EDNS and cookies.
+//!
+//! Timeouts follow the measured round trip as in RFC 6298; they are not a constant. Each try has its own message ID, so it is
+//! known which try a reply belongs to, and late replies are measured like all others (the ambiguity that Karn's algorithm
+//! avoids does not arise).
 
 use crate::base::time::{Instant, Span};
 use crate::counters::DURATION_BOUNDS_US;
@@ -7,18 +11,19 @@ use crate::upstream::cookies::ServerCookieState;
 use crate::upstream::edns_support::EdnsSupport;
 use core::net::SocketAddr;
 
-/// The wait before anything was measured.
-const FIRST_WAIT: Span = Span::from_millis(250);
+/// Timeout before the first measurement.
+const INITIAL_WAIT: Span = Span::from_millis(250);
 
-/// No wait is shorter: a recursive upstream that has to work takes longer than its round trip, and asking again
-/// too early doubles its load.
-const SHORTEST_WAIT: Span = Span::from_millis(50);
+/// Shortest timeout. A recursive upstream that has to resolve a name takes longer than its round trip, and a retransmission
+/// that is too early doubles its load.
+const MIN_WAIT: Span = Span::from_millis(50);
 
-/// However steady the round trip is, a reply may be later by this part of it: a wait that ends with the round trip itself
-/// asks every question twice (RFC 6298 section 2.3 has the granularity of the clock for that).
-const MARGIN: u64 = 4;
+/// Smallest margin of the timeout, as a divisor of the round trip: even with a steady round trip, a reply may be late by a
+/// quarter of it. A timeout equal to the round trip would ask every question twice (RFC 6298 section 2.3 uses the clock
+/// granularity for that).
+const MIN_MARGIN_DIVISOR: u64 = 4;
 
-/// What kind of question went to a server, for its counters.
+/// Kind of a query to a server, for its counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum QueryKind {
@@ -33,36 +38,39 @@ pub enum QueryKind {
 }
 
 impl QueryKind {
-    /// The label of each kind, in the order of their numbers.
+    /// Label value of each kind, in the order of the enum.
     pub const LABELS: [&str; 4] = ["AAAA", "A", "other", "probe"];
 }
 
 /// One upstream server.
 #[derive(Clone, Debug)]
 pub struct Server {
-    /// Where it listens.
+    /// Address and port of the server.
     pub address: SocketAddr,
-    /// Smoothed round trip; none before the first reply.
+    /// Smoothed round trip time; none before the first reply.
     pub round_trip: Option<Span>,
+    /// Variation of the round trip time (RTTVAR in RFC 6298).
     variance: Span,
-    /// What else is known of its life.
+    /// Circuit breaker.
     pub(crate) breaker: CircuitBreaker,
-    /// Whether the current configuration names it.
+    /// True if the current configuration names the server.
     pub configured: bool,
-    /// The link that new questions take, by transport (UDP, TCP).
+    /// Slots of the links for new queries, by transport (UDP, TCP).
     pub(crate) current: [Option<u16>; 2],
-    /// What is known of its cookies, and of its EDNS.
+    /// Cookie support.
     pub(crate) cookies: ServerCookieState,
+    /// EDNS support.
     pub(crate) edns: EdnsSupport,
-    /// Questions sent, by [`QueryKind`].
+    /// Number of queries sent, by [`QueryKind`].
     pub asked: [u64; 4],
-    /// Round trips by duration, with the bounds of [`DURATION_BOUNDS_US`]; the last has no bound.
+    /// Histogram of round trips with the bounds of [`DURATION_BOUNDS_US`]; the last bucket has no bound.
     pub durations: [u64; DURATION_BOUNDS_US.len() + 1],
     /// Sum of all round trips, in nanoseconds.
     pub duration_sum_ns: u64,
 }
 
 impl Server {
+    /// Creates the state of a server that was never asked.
     pub(crate) fn new(address: SocketAddr) -> Server {
         Server {
             address,
@@ -79,7 +87,7 @@ impl Server {
         }
     }
 
-    /// A reply came after `sample` (RFC 6298 section 2). True: the server was dead until now.
+    /// Records a reply and its round trip `sample` (RFC 6298 section 2). Returns true if the server was dead until now.
     pub fn on_reply(&mut self, sample: Span) -> bool {
         (self.round_trip, self.variance) = match self.round_trip {
             None => (Some(sample), Span(sample.0 / 2)),
@@ -96,7 +104,7 @@ impl Server {
         self.breaker.on_reply()
     }
 
-    /// The state of its breaker.
+    /// State of the circuit breaker.
     pub fn state(&self) -> BreakerState {
         self.breaker.state()
     }
@@ -116,20 +124,20 @@ impl Server {
         self.configured && self.breaker.take_probe(now)
     }
 
-    /// Wait for the reply to the only query to a dead server, where all are dead. A silent server may be slow until a probe has
-    /// waited for the whole ceiling.
+    /// Timeout of the only query to a dead server whose whole group is dead. A silent server may just be slow until a probe
+    /// has waited for the whole ceiling.
     pub(crate) fn last_wait(&self, ceiling: Span) -> Span {
         if self.breaker.may_be_slow() { ceiling } else { self.wait(1, ceiling) }
     }
 
-    /// How long try number `attempt` (from 0) over UDP waits: the estimate, doubled with every try, under the
-    /// ceiling. The caller gives the last try the whole ceiling, since late replies to earlier tries count too.
+    /// Timeout of try number `attempt` (from 0) over UDP: the estimate, doubled with every try, up to the ceiling. The caller
+    /// gives the last try the whole ceiling, since late replies to earlier tries count too.
     pub fn wait(&self, attempt: u32, ceiling: Span) -> Span {
         let estimate = match self.round_trip {
-            None => FIRST_WAIT,
-            Some(round_trip) => {
-                Span((round_trip.0 + (4 * self.variance.0).max(round_trip.0 / MARGIN)).max(SHORTEST_WAIT.0))
-            }
+            None => INITIAL_WAIT,
+            Some(round_trip) => Span(
+                (round_trip.0 + (4 * self.variance.0).max(round_trip.0 / MIN_MARGIN_DIVISOR)).max(MIN_WAIT.0),
+            ),
         };
         Span((estimate.0 << attempt.min(8)).min(ceiling.0))
     }
@@ -147,7 +155,7 @@ mod tests {
     fn the_wait_follows_the_round_trip_and_doubles_with_every_try() {
         let mut server = server();
         let ceiling = Span::from_secs(1);
-        assert_eq!(server.wait(0, ceiling), FIRST_WAIT);
+        assert_eq!(server.wait(0, ceiling), INITIAL_WAIT);
         for _ in 0..100 {
             server.on_reply(Span::from_millis(80));
         }
