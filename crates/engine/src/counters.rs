@@ -200,7 +200,7 @@ counters! {
     /// Of these, those that were answered before what they repeat.
     RepeatHelped = "upstream_repetitions_total" {"result": "helped"};
     /// Questions that were late and had to wait, as the budget for repetitions was used up.
-    HeldBack = "upstream_repetitions_total" {"result": "hedge_deferred"};
+    HeldBack = "upstream_repetitions_total" {"result": "held_back"};
     /// Questions to which an upstream had nothing but a referral.
     Lame = "upstream_useless_total" {"reason": "lame"};
     /// Questions whose reply was truncated over TCP, too.
