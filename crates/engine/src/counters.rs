@@ -196,15 +196,15 @@ counters! {
     /// Tries that were not answered in time.
     Timeouts = "upstream_timeouts_total" {};
     /// Questions that were late and asked once more while their try may still be answered.
-    RepeatedEarly = "upstream_repetitions_total" {"result": "sent"};
+    Hedged = "upstream_repetitions_total" {"result": "sent"};
     /// Of these, those that were answered before what they repeat.
-    RepeatHelped = "upstream_repetitions_total" {"result": "helped"};
+    HedgeHelped = "upstream_repetitions_total" {"result": "helped"};
     /// Questions that were late and had to wait, as the budget for repetitions was used up.
-    HeldBack = "upstream_repetitions_total" {"result": "hedge_deferred"};
+    HedgeDeferred = "upstream_repetitions_total" {"result": "hedge_deferred"};
     /// Questions to which an upstream had nothing but a referral.
     Lame = "upstream_useless_total" {"reason": "lame"};
     /// Questions whose reply was truncated over TCP, too.
-    CutOverTcp = "upstream_useless_total" {"reason": "truncated_over_tcp"};
+    TruncatedOverTcp = "upstream_useless_total" {"reason": "truncated_over_tcp"};
     /// Questions asked again without EDNS: the upstream replied FORMERR or NOTIMP.
     EdnsRefused = "upstream_edns_refused_total" {};
     /// Links that failed: ICMP errors, refused or reset connections.
@@ -216,9 +216,9 @@ counters! {
     /// Questions asked again without their client subnet: the upstream replied FORMERR or REFUSED.
     SubnetRefused = "client_subnets_left_out_total" {"reason": "refused"};
     /// Chains that an upstream left unfinished and that were followed.
-    Hops = "chain_hops_total" {};
+    CnameHops = "chain_hops_total" {};
     /// Failures of the AAAA leg that were asked about without validation.
-    Doubts = "doubted_failures_total" {};
+    BogusChecks = "doubted_failures_total" {};
     /// Extended errors: the answer was synthesized.
     ExtendedSynthesized = "extended_errors_total" {"reason": "synthesized"};
     /// Extended errors: the data have expired.

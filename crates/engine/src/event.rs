@@ -24,21 +24,21 @@ pub enum TraceEvent<'n> {
         reason: Option<Counter>,
     },
     /// A name is answered out of a zone of our own under `arpa`.
-    Arpa {
+    SpecialUse {
         /// What it counts as.
         counter: Counter,
         /// The client's name, or one that an alias has led to.
         name: &'n [u8],
     },
     /// A name is an alias of the reverse name of an IPv4 address.
-    Alias {
+    ReverseAlias {
         /// The name.
         name: &'n [u8],
         /// The address.
         address: [u8; 4],
     },
     /// The reply that is spoken of next is our own, and counts as this.
-    Own(Counter),
+    LocalReply(Counter),
     /// What was asked is answered, or was not in time.
     Leg {
         /// The name asked.
@@ -49,11 +49,11 @@ pub enum TraceEvent<'n> {
         reply: Option<&'n Message<'n>>,
     },
     /// The reply that was spoken of last, or that there was none, is the answer for this reason.
-    Passed(Counter),
+    AnswerIs(Counter),
     /// The AAAA leg failed, and its answer may be bogus: it is asked for without validation, and the A leg as well.
-    Doubts,
+    ChecksBogus,
     /// There is an answer without validation: the AAAA leg is asked once more, and is bogus if it fails again.
-    AsksAgain,
+    ReasksAaaa,
     /// The A records decide.
     AsksA {
         /// Why.
@@ -62,14 +62,14 @@ pub enum TraceEvent<'n> {
         rule: Option<&'n Rule>,
     },
     /// A reply ends in an alias, whose target is asked for next.
-    Follows {
+    ChasesCname {
         /// The reply.
         reply: &'n Message<'n>,
         /// The target.
         name: &'n [u8],
     },
     /// The reply that was spoken of last ends in an alias that is not followed: the way is too long, or comes back.
-    Unfinished,
+    ChaseEnds,
     /// The A leg has addresses.
     Addresses {
         /// Its reply.
@@ -82,7 +82,7 @@ pub enum TraceEvent<'n> {
         negative_ttl: Option<u32>,
     },
     /// The AAAA answer is asked for again: nothing may be embedded, and it has the SOA that says so.
-    Basis,
+    AsksNegativeAaaa,
     /// The answer is made of the addresses.
     Synthesizes {
         /// All that it is made of was secure.

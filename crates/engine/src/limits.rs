@@ -39,7 +39,7 @@ pub const SUBNETS: usize = 8;
 /// How long a client waits for an answer over UDP: what resolvers of hosts do by default (resolv.conf(5), `timeout`). Whoever
 /// lets all tries at an upstream take longer has clients that wait as long. What comes later is for nobody, or for a victim
 /// for whom many answers were made to accumulate (DNSBomb, CVE-2024-33655).
-pub const CLIENT_WAITS: Span = Span::from_secs(5);
+pub const CLIENT_TIMEOUT: Span = Span::from_secs(5);
 
 /// Names in one CNAME or DNAME chain (Unbound and BIND stop at 11 to 16).
 pub const CHAIN: usize = 16;
@@ -61,19 +61,19 @@ pub const CHAIN_OCTETS: usize = 4096;
 
 /// Client questions that follow such a chain, or the alias of a reverse name under a prefix, at a time: 1,024 x 4 KiB = 4 MiB.
 /// One client network alone gets half of them (`followed.rs`).
-pub const CHAINS: usize = 1024;
+pub const CHASES: usize = 1024;
 
 /// Octets of replies of the A leg that wait for the AAAA leg (`lookup` parallel or staggered): 100,000 replies of
 /// 160 octets. Beyond it, the A leg is asked again once the AAAA leg is decided.
-pub const HELD_OCTETS: usize = 16 << 20;
+pub const PARKED_OCTETS: usize = 16 << 20;
 
 /// Buckets of rate limits: 2^17 of 16 octets, 2 MiB per worker, touched only when there is a limit. A bucket matters until
 /// it is full again: at 20 queries a second 1/20 s after the last query, so 2^17 are enough for 2.6 million networks a second.
 /// A power of two.
-pub const RATES: usize = 1 << 17;
+pub const RATE_BUCKETS: usize = 1 << 17;
 
 /// Records of a message that is kept in the cache; messages with more are not kept. Their places take 2 octets each.
-pub const KEPT_RECORDS: usize = 256;
+pub const CACHED_RECORDS: usize = 256;
 
 /// The largest answer over UDP that may be configured, in octets.
 pub const UDP_SIZE: usize = 4096;

@@ -16,7 +16,7 @@ use crate::cache::entry::{
 use crate::cache::index::Place;
 use crate::cache::ttl::{Caching, is_due, lifetime};
 use crate::counters::Counter;
-use crate::limits::{KEPT_RECORDS, MESSAGE};
+use crate::limits::{CACHED_RECORDS, MESSAGE};
 use crate::message::cname_chain::Chain;
 use crate::message::question::{QUESTION, QueryFlags, Question};
 use crate::message::reply::{ede_to_store, first_ede};
@@ -235,7 +235,7 @@ impl MessageCache {
         body: Body<'_>,
         now: Instant,
     ) {
-        let mut ttls = [0u16; KEPT_RECORDS];
+        let mut ttls = [0u16; CACHED_RECORDS];
         let mut count = 0;
         for section in [Section::Answer, Section::Authority, Section::Additional] {
             for record in records.records(section).filter(|record| record.rtype != Type::OPT) {

@@ -1,13 +1,13 @@
 //! The ways that clients' questions go over several replies, and who holds how many of them.
 //!
-//! There is room for [`CHAINS`]. A client network may take more as long as it holds fewer than are free: one alone gets half
+//! There is room for [`CHASES`]. A client network may take more as long as it holds fewer than are free: one alone gets half
 //! of the room, a second one half of the rest, and something is left for whoever comes next. Nobody has to give back what
 //! it holds, so nothing is taken from a question whose reply is being read.
 
 use crate::base::name_hash::HashKey;
 use crate::base::slab::{Index, NONE, Slab};
 use crate::client::quota::ClientQuotas;
-use crate::limits::CHAINS;
+use crate::limits::CHASES;
 
 /// The way that a client's question has gone over several replies.
 #[derive(Default)]
@@ -29,7 +29,7 @@ pub(crate) struct CnameChases {
 impl CnameChases {
     /// None is followed.
     pub fn new(key: HashKey) -> CnameChases {
-        CnameChases { slab: Slab::new(CHAINS), quotas: ClientQuotas::new(CHAINS, key) }
+        CnameChases { slab: Slab::new(CHASES), quotas: ClientQuotas::new(CHASES, key) }
     }
 
     /// How many there are.
@@ -40,7 +40,7 @@ impl CnameChases {
     /// Room for one more of a network. None: it holds as many as are free.
     pub(crate) fn take(&mut self, network: u128) -> Option<Index> {
         let count = self.quotas.find(network).map_or(0, |quota| self.quotas.count(quota));
-        if count as usize >= CHAINS - self.slab.len() {
+        if count as usize >= CHASES - self.slab.len() {
             return None;
         }
         let index = self.slab.take()?;

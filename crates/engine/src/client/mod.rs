@@ -93,11 +93,12 @@ impl Clients {
     /// Frees a waiter that has its answer, or never will, and counts what it got from the cache. Returns the A question that it
     /// referred to, or [`NONE`].
     pub fn free(&mut self, index: Index, counters: &mut Counters) -> Index {
-        let Waiter { quota, older, newer, a_flight, chase, cache_hit, missed, .. } = self.waiters[index];
+        let Waiter { quota, older, newer, a_flight, chase, cache_hit, cache_missed, .. } =
+            self.waiters[index];
         match cache_hit {
             CacheHit::Nothing => {}
             CacheHit::Stale => counters.count(Counter::CacheHitsStale),
-            _ if missed => {}
+            _ if cache_missed => {}
             CacheHit::Positive => counters.count(Counter::CacheHitsPositive),
             CacheHit::Negative => counters.count(Counter::CacheHitsNegative),
             CacheHit::Synthesized => counters.count(Counter::CacheHitsSynthesized),
@@ -129,7 +130,7 @@ impl Clients {
     /// The question that a waiter waits for at the moment: the client's own, or one on the way to its answer.
     pub fn current_question(&self, waiter: Index) -> CurrentQuestion<'_> {
         let waiter = &self.waiters[waiter];
-        let (qtype, class) = waiter.asks_for();
+        let (qtype, class) = waiter.qtype_and_class();
         let name = match waiter.chase {
             NONE => waiter.name(),
             chase => &self.chases[chase].name,

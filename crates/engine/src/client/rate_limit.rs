@@ -13,7 +13,7 @@
 use crate::base::name_hash::HashKey;
 use crate::base::time::Instant;
 use crate::client::quota::client_network;
-use crate::limits::RATES;
+use crate::limits::RATE_BUCKETS;
 use core::net::Ipv6Addr;
 use wire::Rcode;
 
@@ -73,7 +73,7 @@ impl RateLimiter {
     /// Without limits. The memory is reserved, but not touched before there is one.
     pub fn new(key: HashKey) -> RateLimiter {
         // One set more than is used, as the first may begin within a cache line.
-        let sets = vec![0u64; RATES * 2 + SET].into_boxed_slice();
+        let sets = vec![0u64; RATE_BUCKETS * 2 + SET].into_boxed_slice();
         let first = sets.as_ptr().align_offset(SET * size_of::<u64>()).min(SET);
         RateLimiter {
             sets,
@@ -294,7 +294,7 @@ mod tests {
         let (mut modest_asked, mut modest_within) = (0, 0);
         let seconds = 2u64;
         // In the tenth of a second for which a bucket matters, as many others as the table has room for, twice over.
-        let others = 2 * RATES as u64 * 10;
+        let others = 2 * RATE_BUCKETS as u64 * 10;
         for number in 0..others * seconds {
             let now = START + Span(number * 1_000_000_000 / others);
             rate_limiter.query(now, Ipv6Addr::from(u128::from(number) << 64), false);

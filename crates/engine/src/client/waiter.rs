@@ -67,12 +67,12 @@ pub struct Waiter {
     pub rpz_rule: u32,
     /// From the AAAA leg: the negative TTL (none: there was no SOA), and whether the answer was secure.
     pub negative_ttl: Option<u32>,
-    pub secure: bool,
+    pub aaaa_secure: bool,
     /// The AAAA leg failed, and was answered when nobody validated: failing once more, it is bogus.
     pub bogus_recheck: bool,
     /// What it got out of the cache, and whether it had to wait for an upstream.
     pub cache_hit: CacheHit,
-    pub missed: bool,
+    pub cache_missed: bool,
     /// There are expired data of what it waits for.
     pub has_stale: bool,
     /// It has waited long enough.
@@ -117,10 +117,10 @@ impl Default for Waiter {
             cause: Cause::NoData,
             rpz_rule: NO_RULE_YET,
             negative_ttl: None,
-            secure: false,
+            aaaa_secure: false,
             bogus_recheck: false,
             cache_hit: CacheHit::Nothing,
-            missed: false,
+            cache_missed: false,
             has_stale: false,
             client_timer_expired: false,
             hash: 0,
@@ -143,10 +143,10 @@ impl Waiter {
         self.chase = NONE;
         self.cause = Cause::NoData;
         self.rpz_rule = NO_RULE_YET;
-        self.secure = false;
+        self.aaaa_secure = false;
         self.bogus_recheck = false;
         self.cache_hit = CacheHit::Nothing;
-        self.missed = false;
+        self.cache_missed = false;
         self.has_stale = false;
         self.client_timer_expired = false;
     }
@@ -164,7 +164,7 @@ impl Waiter {
     }
 
     /// The type and the class that the client asks for.
-    pub fn asks_for(&self) -> (Type, Class) {
+    pub fn qtype_and_class(&self) -> (Type, Class) {
         let asked = self.question();
         let [t0, t1, c0, c1] = [4, 3, 2, 1].map(|back| asked[asked.len() - back]);
         (Type(u16::from_be_bytes([t0, t1])), Class(u16::from_be_bytes([c0, c1])))
@@ -172,8 +172,8 @@ impl Waiter {
 
     /// The question as it came, whatever is asked for it now.
     #[inline]
-    pub fn as_question(&self) -> Question<'_> {
-        let (qtype, class) = self.asks_for();
+    pub fn own_question(&self) -> Question<'_> {
+        let (qtype, class) = self.qtype_and_class();
         Question {
             name: self.name(),
             hash: self.hash,
@@ -194,7 +194,7 @@ impl Waiter {
     /// Whether everything that it got so far came out of the cache.
     #[inline]
     pub fn is_all_from_cache(&self) -> bool {
-        self.cache_hit != CacheHit::Nothing && !self.missed
+        self.cache_hit != CacheHit::Nothing && !self.cache_missed
     }
 
     /// What an answer needs to know of the question.

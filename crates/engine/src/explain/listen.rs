@@ -231,12 +231,12 @@ impl Transcript {
                     None => Decision::OtherType,
                 });
             }
-            TraceEvent::Arpa { counter, name } => self.decide(Decision::Arpa(counter, folded(name))),
-            TraceEvent::Alias { name, address } => {
+            TraceEvent::SpecialUse { counter, name } => self.decide(Decision::Arpa(counter, folded(name))),
+            TraceEvent::ReverseAlias { name, address } => {
                 self.own = Some(LocalSource::Alias);
                 self.decide(Decision::Alias(folded(name), address.into()));
             }
-            TraceEvent::Own(counter) => {
+            TraceEvent::LocalReply(counter) => {
                 // An exemption says nothing, so the reply is that of an upstream.
                 let says = counter != crate::Counter::FilteredPassthru;
                 self.own = says.then_some(LocalSource::Counted(counter));
@@ -249,7 +249,7 @@ impl Transcript {
                     self.find_real(reply);
                 }
             }
-            TraceEvent::Passed(reason) => self.decide(Decision::Passed(reason)),
+            TraceEvent::AnswerIs(reason) => self.decide(Decision::Passed(reason)),
             TraceEvent::AsksA { cause, rule } => {
                 let rule = rule.and_then(|rule| self.number(rule));
                 if let Some(rule) = rule {
@@ -261,14 +261,14 @@ impl Transcript {
                 }
                 self.decide(Decision::AsksA(cause, rule));
             }
-            TraceEvent::Follows { reply, name } => {
+            TraceEvent::ChasesCname { reply, name } => {
                 // Of our own aliases nobody has spoken yet.
                 if self.own.is_some() {
                     self.end_leg(reply.qname(), reply.qtype(), Some(reply));
                 }
                 self.decide(Decision::Follows(folded(name)));
             }
-            TraceEvent::Unfinished => self.decide(Decision::Unfinished),
+            TraceEvent::ChaseEnds => self.decide(Decision::Unfinished),
             TraceEvent::Addresses { reply, chain, rules, negative_ttl } => {
                 let mut addresses = Vec::new();
                 embed::decide(reply, chain, &self.settings.dns64, rules, |decision| {
@@ -296,12 +296,12 @@ impl Transcript {
                 self.explanation.addresses = addresses;
                 self.decide(Decision::Embeds(embedded));
             }
-            TraceEvent::Basis => self.decide(Decision::Basis),
-            TraceEvent::Doubts => {
+            TraceEvent::AsksNegativeAaaa => self.decide(Decision::Basis),
+            TraceEvent::ChecksBogus => {
                 self.unchecked = true;
                 self.decide(Decision::Doubts);
             }
-            TraceEvent::AsksAgain => self.decide(Decision::AsksAgain),
+            TraceEvent::ReasksAaaa => self.decide(Decision::AsksAgain),
             TraceEvent::Synthesizes { secure } => self.explanation.secure = Some(secure),
         }
     }

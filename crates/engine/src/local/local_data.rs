@@ -58,7 +58,7 @@ impl LocalData {
 
     /// Whether a name is answered here.
     #[inline]
-    pub fn knows(&self, name: &[u8]) -> bool {
+    pub fn has_name(&self, name: &[u8]) -> bool {
         !self.is_empty() && self.find(name).is_some()
     }
 

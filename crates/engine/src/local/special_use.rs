@@ -46,13 +46,13 @@ pub enum SpecialUse<'s> {
     /// It is none of ours.
     Ordinary,
     /// It is answered at once.
-    Here(Here<'s>),
+    Local(LocalAnswer<'s>),
     /// The name is an alias of the reverse name of this IPv4 address, which is asked upstream.
     Alias([u8; 4]),
 }
 
 /// An answer out of a zone of our own.
-pub struct Here<'s> {
+pub struct LocalAnswer<'s> {
     /// What it counts as.
     pub counter: Counter,
     data: Data,
@@ -66,9 +66,9 @@ pub struct Here<'s> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Data {
     /// The name does not exist.
-    Nobody,
+    NxDomain,
     /// The name exists, but has no such record.
-    Nothing,
+    NoData,
     A,
     Aaaa,
     Soa,
@@ -104,7 +104,7 @@ fn in_arpa<'s>(settings: &'s Settings, client: Ipv6Addr, name: &[u8], qtype: Typ
         return match data {
             Some(data) => {
                 let counter = Counter::LocalIpv4Only;
-                SpecialUse::Here(Here { counter, data, apex: name.len() - zone, client, dns64 })
+                SpecialUse::Local(LocalAnswer { counter, data, apex: name.len() - zone, client, dns64 })
             }
             None => SpecialUse::Ordinary,
         };
@@ -114,23 +114,24 @@ fn in_arpa<'s>(settings: &'s Settings, client: Ipv6Addr, name: &[u8], qtype: Typ
     }
     //= RFC 6147 section 5.3.1: requirement 23
     let Some(Inside { apex, place }) = inside(dns64, name) else { return SpecialUse::Ordinary };
-    let here = |data| SpecialUse::Here(Here { counter: Counter::LocalReverse, data, apex, client, dns64 });
+    let local =
+        |data| SpecialUse::Local(LocalAnswer { counter: Counter::LocalReverse, data, apex, client, dns64 });
     match place {
-        _ if apex == 0 && qtype == Type::SOA => here(Data::Soa),
-        _ if apex == 0 && qtype == Type::NS => here(Data::Ns),
-        _ if apex == 0 => here(Data::Nothing),
+        _ if apex == 0 && qtype == Type::SOA => local(Data::Soa),
+        _ if apex == 0 && qtype == Type::NS => local(Data::Ns),
+        _ if apex == 0 => local(Data::NoData),
         //= RFC 6147 section 5.3.1: requirement 21; option 1: an empty zone, nothing exists below its name.
-        _ if dns64.arpa.reverse == Reverse::Local => here(Data::Nobody),
-        Place::Above => here(Data::Nothing),
-        Place::Below => here(Data::Nobody),
-        Place::Address(address) if matches!(qtype, Type::CNAME | Type::ANY) => here(Data::Alias(address)),
+        _ if dns64.arpa.reverse == Reverse::Local => local(Data::NxDomain),
+        Place::Above => local(Data::NoData),
+        Place::Below => local(Data::NxDomain),
+        Place::Address(address) if matches!(qtype, Type::CNAME | Type::ANY) => local(Data::Alias(address)),
         // Unless the configuration says something of the name that it leads to.
         Place::Address(address)
             if knows_ipv4only
                 && WELL_KNOWN.contains(&address)
                 && !settings.local_data.has_records(InAddr::new(address).wire()) =>
         {
-            here(if qtype == Type::PTR { Data::AliasToPointer(address) } else { Data::Alias(address) })
+            local(if qtype == Type::PTR { Data::AliasToPointer(address) } else { Data::Alias(address) })
         }
         //= RFC 6147 section 5.3.1: requirements 21, 22; option 2.
         Place::Address(address) => SpecialUse::Alias(address),
@@ -148,7 +149,7 @@ fn ipv4only(name: &[u8], qtype: Type) -> Option<(Option<Data>, usize)> {
     };
     let data = if name.len() > zone.len() {
         //= RFC 8880 section 7.1: requirement 47
-        Data::Nobody
+        Data::NxDomain
     } else {
         match qtype {
             //= RFC 8880 section 7.1: requirement 45; the delegation is unsigned, and a validator must be able to see that.
@@ -157,7 +158,7 @@ fn ipv4only(name: &[u8], qtype: Type) -> Option<(Option<Data>, usize)> {
             Type::A | Type::ANY if is_forward => Data::A,
             Type::AAAA if is_forward => Data::Aaaa,
             Type::PTR | Type::ANY if !is_forward => Data::Pointer,
-            _ => Data::Nothing,
+            _ => Data::NoData,
         }
     };
     Some((Some(data), zone.len()))
@@ -218,7 +219,7 @@ fn inside(dns64: &Dns64, name: &[u8]) -> Option<Inside> {
     Some(Inside { apex: usize::from(starts[labels - usize::from(prefix.length()) / 4]), place })
 }
 
-impl Here<'_> {
+impl LocalAnswer<'_> {
     /// All prefixes that the client may be given addresses of: the general ones first, then those of rules for some names
     /// and addresses.
     fn prefixes(&self) -> Vec<Pref64> {
@@ -250,7 +251,7 @@ impl Here<'_> {
         name: &'m [u8],
         before: &'m [Vec<u8>],
     ) -> Written {
-        let rcode = if self.data == Data::Nobody { Rcode::NXDOMAIN } else { Rcode::NOERROR };
+        let rcode = if self.data == Data::NxDomain { Rcode::NXDOMAIN } else { Rcode::NOERROR };
         let flags = requestor.flags(rcode, false);
         let flags = if before.is_empty() { flags.with(Flags::AA) } else { flags };
         let mut response = ResponseBuilder::start(frame, requestor, flags, None);
@@ -262,7 +263,7 @@ impl Here<'_> {
         let arpa = &self.dns64.arpa;
         match self.data {
             // RFC 2308 section 3.
-            Data::Nobody | Data::Nothing => {
+            Data::NxDomain | Data::NoData => {
                 response.record(Section::Authority, apex, Type::SOA, TTL, soa(arpa, TTL, &mut [0; SOA]));
             }
             Data::A => {

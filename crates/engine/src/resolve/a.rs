@@ -31,7 +31,7 @@ impl Engine {
     ) {
         let (negative_ttl, secure) = match outcome {
             Outcome::Reply(message, chain) => {
-                let is_cacheable = self.cache.is_cacheable(&self.clients.waiters[waiter].as_question());
+                let is_cacheable = self.cache.is_cacheable(&self.clients.waiters[waiter].own_question());
                 let least = if is_cacheable { self.settings.cache.min_ttl_secs } else { 0 };
                 (negative_ttl(message, chain).map(|ttl| ttl.max(least)), self.is_secure(message))
             }
@@ -45,7 +45,7 @@ impl Engine {
         state.stage = Stage::A;
         state.cause = cause;
         state.negative_ttl = negative_ttl;
-        state.secure = secure;
+        state.aaaa_secure = secure;
         let a_flight = core::mem::replace(&mut state.a_flight, NONE);
         if a_flight != NONE {
             return self.use_early_a(waiter, a_flight, now, out);
@@ -108,12 +108,12 @@ impl Engine {
         out.trace(|| self.leg_event(waiter, outcome));
         let Outcome::Reply(message, chain) = outcome else {
             self.counters.count(Counter::NotSynthesizedAFailed);
-            out.trace(|| TraceEvent::Passed(Counter::NotSynthesizedAFailed));
+            out.trace(|| TraceEvent::AnswerIs(Counter::NotSynthesizedAFailed));
             return self.respond_empty(waiter, Rcode::SERVFAIL, Some(ede::NETWORK_ERROR), now, out);
         };
         if message.rcode() != Rcode::NOERROR {
             self.counters.count(Counter::NotSynthesizedAFailed);
-            out.trace(|| TraceEvent::Passed(Counter::NotSynthesizedAFailed));
+            out.trace(|| TraceEvent::AnswerIs(Counter::NotSynthesizedAFailed));
             return self.pass_on(waiter, message, chain, true, now, out);
         }
         let mut answers = message.records(Section::Answer);
@@ -124,7 +124,7 @@ impl Engine {
                 return;
             }
             self.counters.count(Counter::NotSynthesizedNoA);
-            out.trace(|| TraceEvent::Passed(Counter::NotSynthesizedNoA));
+            out.trace(|| TraceEvent::AnswerIs(Counter::NotSynthesizedNoA));
             return self.pass_on(waiter, message, chain, true, now, out);
         };
         let mut kept = if self.is_synthesis_stored(waiter) { Some(self.frames.take()) } else { None };
@@ -141,11 +141,11 @@ impl Engine {
                 self.frames.give(frame);
             }
             self.account(waiter, &tally);
-            out.trace(|| TraceEvent::Basis);
+            out.trace(|| TraceEvent::AsksNegativeAaaa);
             return self.ask_negative_aaaa(waiter, now, out);
         }
         let secure =
-            self.clients.waiters[waiter].secure && self.is_secure(message) && self.came_secure(waiter);
+            self.clients.waiters[waiter].aaaa_secure && self.is_secure(message) && self.came_secure(waiter);
         out.trace(|| TraceEvent::Synthesizes { secure });
         let negative_ttl = negative_ttl.unwrap_or(TTL_WITHOUT_SOA);
         let before = replies(&self.clients.chases, self.clients.waiters[waiter].chase);

@@ -98,9 +98,9 @@ impl Engine {
         out: &mut impl Outbox,
     ) {
         let state = &self.clients.waiters[waiter];
-        let question = Question { qtype, query_flags: state.query_flags_for(qtype), ..state.as_question() };
+        let question = Question { qtype, query_flags: state.query_flags_for(qtype), ..state.own_question() };
         if state.chase == NONE
-            && !self.settings.local_data.knows(state.name())
+            && !self.settings.local_data.has_name(state.name())
             && self.upstream.flights.find(&question).is_none()
             // A flight for nobody: what it brings is kept.
             && self.flight_for(waiter, qtype, now, out).is_some()
@@ -135,7 +135,7 @@ impl Engine {
     /// Whether the A leg of a waiter needs no question: a fresh reply is kept.
     pub(crate) fn has_fresh(&self, waiter: Index, qtype: Type, now: Instant) -> bool {
         let state = &self.clients.waiters[waiter];
-        let question = Question { qtype, ..state.as_question() };
+        let question = Question { qtype, ..state.own_question() };
         if !self.cache.is_cacheable(&question) || state.chase != NONE {
             return false;
         }

@@ -30,7 +30,7 @@ impl Engine {
         });
         let octets = before.iter().map(Vec::len).sum::<usize>() + message.bytes().len();
         if comes_back || before.len() == HOPS || octets > CHAIN_OCTETS {
-            out.trace(|| TraceEvent::Unfinished);
+            out.trace(|| TraceEvent::ChaseEnds);
             return false;
         }
         let followed = match self.clients.waiters[waiter].chase {
@@ -46,14 +46,14 @@ impl Engine {
         chain.name.clear();
         chain.name.extend_from_slice(&name[..len]);
         chain.replies.push(message.bytes().to_vec());
-        out.trace(|| TraceEvent::Follows { reply: message, name: &chain.name });
+        out.trace(|| TraceEvent::ChasesCname { reply: message, name: &chain.name });
         // What was found out and asked ahead was for another name.
         self.clients.waiters[waiter].bogus_recheck = false;
         let a_flight = core::mem::replace(&mut self.clients.waiters[waiter].a_flight, NONE);
         if a_flight != NONE {
             self.upstream.release_flight(a_flight);
         }
-        self.counters.count(Counter::Hops);
+        self.counters.count(Counter::CnameHops);
         if self.lookup_local(waiter, now, out) || self.answer_from_cache(waiter, now, out) {
             return true;
         }

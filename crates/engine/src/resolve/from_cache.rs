@@ -50,7 +50,7 @@ impl Engine {
     ) -> CacheLookup {
         let Settings { local_data, rpz, .. } = &self.settings;
         if !self.cache.is_cacheable(question)
-            || local_data.knows(question.name)
+            || local_data.has_name(question.name)
             // What a response policy says may depend on who asks, and how.
             || !rpz.is_empty()
         {
@@ -127,7 +127,7 @@ impl Engine {
         let Engine { cache, clients, upstream, settings, key, .. } = self;
         let Clients { waiters, chases, .. } = clients;
         let state = &waiters[waiter];
-        let (asked, class) = state.asks_for();
+        let (asked, class) = state.qtype_and_class();
         let qtype = state.stage.qtype().unwrap_or(asked);
         if class != Class::IN || !state.query_flags.has(QueryFlags::RD) || state.subnet.is_some() {
             return false;

@@ -27,17 +27,17 @@ impl Engine {
         }
         let followed = &chases[state.chase];
         // Whatever leg has led here, it is the client's own question that is answered.
-        let (qtype, class) = state.asks_for();
+        let (qtype, class) = state.qtype_and_class();
         let own_size = settings.udp_size;
         match special_use::classify(settings, state.client.address, &followed.name, qtype, class) {
             SpecialUse::Ordinary => false,
-            SpecialUse::Here(here) => {
-                out.trace(|| TraceEvent::Arpa { counter: here.counter, name: &followed.name });
-                counters.count(here.counter);
+            SpecialUse::Local(answer) => {
+                out.trace(|| TraceEvent::SpecialUse { counter: answer.counter, name: &followed.name });
+                counters.count(answer.counter);
                 let (name, before) = (&followed.name[..], &followed.replies[..]);
                 let sink = ResponseSink { counters, rate_limiter: Some(rate_limiter), now };
                 respond(waiters, sink, own_size, waiter, out, |frame, requestor| {
-                    here.write(frame, requestor, name, before)
+                    answer.write(frame, requestor, name, before)
                 });
                 self.free_waiter(waiter);
                 true
@@ -48,7 +48,7 @@ impl Engine {
                 question.extend([leg.0.to_be_bytes(), class.0.to_be_bytes()].as_flattened());
                 let Some(Alias { reply, .. }) = special_use::alias(&question, address) else { return false };
                 counters.count(crate::counters::Counter::LocalReverse);
-                out.trace(|| TraceEvent::Alias { name: &followed.name, address });
+                out.trace(|| TraceEvent::ReverseAlias { name: &followed.name, address });
                 let message = Message::parse(&reply).expect("an alias is well formed");
                 let chain = Chain::follow(&message);
                 if !self.chase_cname(waiter, &message, chain.end(), leg, now, out) {
@@ -80,7 +80,7 @@ impl Engine {
         let reply = self.settings.local_data.reply(question, &self.settings.dns64.arpa, &mut frame);
         if let Some((length, counter)) = reply {
             self.counters.count(counter);
-            out.trace(|| TraceEvent::Own(counter));
+            out.trace(|| TraceEvent::LocalReply(counter));
             self.use_local_reply(waiter, &frame[..length], qtype, now, out);
         }
         self.frames.give(frame);

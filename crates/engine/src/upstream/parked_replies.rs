@@ -2,7 +2,7 @@
 //! fit is asked again when it is needed: slower, never wrong.
 
 use crate::base::slab::{Index, NONE};
-use crate::limits::HELD_OCTETS;
+use crate::limits::PARKED_OCTETS;
 
 /// In the place of a kept reply: there was one, but no room for it.
 pub const NOT_PARKED: Index = NONE - 1;
@@ -30,7 +30,7 @@ impl ParkedReplies {
     /// Keeps a reply; [`NOT_PARKED`] when there is no room.
     pub fn keep(&mut self, bytes: &[u8]) -> Index {
         let spare = self.free.last().map_or(0, |&index| self.replies[index as usize].capacity());
-        if self.octets + bytes.len().saturating_sub(spare) > HELD_OCTETS {
+        if self.octets + bytes.len().saturating_sub(spare) > PARKED_OCTETS {
             return NOT_PARKED;
         }
         let index = self.free.pop().unwrap_or_else(|| {
@@ -79,7 +79,7 @@ mod tests {
         let reply = vec![7; 60_000];
         let mut kept: Vec<_> =
             core::iter::repeat_with(|| parked.keep(&reply)).take_while(|&i| i != NOT_PARKED).collect();
-        assert_eq!(kept.len(), HELD_OCTETS / 60_000);
+        assert_eq!(kept.len(), PARKED_OCTETS / 60_000);
         parked.forget(NOT_PARKED);
         parked.forget(kept.pop().unwrap());
         assert_ne!(parked.keep(&reply), NOT_PARKED);
@@ -98,7 +98,7 @@ mod tests {
                 parked.keep(&short);
             }
             let taken: usize = parked.replies.iter().map(Vec::capacity).sum();
-            assert!(taken <= HELD_OCTETS, "{taken} octets");
+            assert!(taken <= PARKED_OCTETS, "{taken} octets");
         }
     }
 }

@@ -92,8 +92,8 @@ fn a_late_question_goes_to_the_other_server_too_and_the_first_reply_is_the_answe
         let waited = (late[1].at - late[0].at).0.div_ceil(1_000_000);
         assert_eq!(waited, 50, "the shortest wait, as four deviations are less");
         assert_eq!((world.answer_to(token).at - at).0.div_ceil(1_000_000), answered_after);
-        assert_eq!(world.count(Counter::RepeatedEarly), 1);
-        assert_eq!(world.count(Counter::RepeatHelped), u64::from(first > second));
+        assert_eq!(world.count(Counter::Hedged), 1);
+        assert_eq!(world.count(Counter::HedgeHelped), u64::from(first > second));
     }
 }
 
@@ -111,7 +111,7 @@ fn when_all_upstreams_become_slow_a_bounded_number_of_questions_is_repeated() {
     println!("{more} repetitions for {questions} questions");
     assert_eq!(traffic.answered(&world, slow) as u64, questions);
     assert!(more <= MOST + questions / QUESTIONS_FOR_ONE, "{more}");
-    assert!(more > 0 && world.count(Counter::HeldBack) > 0, "the bound was not tried");
+    assert!(more > 0 && world.count(Counter::HedgeDeferred) > 0, "the bound was not tried");
     assert!(world.engine.servers().all(|server| !server.is_dead()));
 }
 
@@ -159,7 +159,7 @@ fn a_server_whose_room_is_half_taken_repeats_nothing_early() {
     }
     world.run(Span::from_millis(390));
     assert_eq!(asked(&world) - before, u64::from(burst));
-    assert_eq!((world.count(Counter::RepeatedEarly), world.count(Counter::HeldBack)), (0, u64::from(burst)));
+    assert_eq!((world.count(Counter::Hedged), world.count(Counter::HedgeDeferred)), (0, u64::from(burst)));
     world.run(Span::from_secs(1));
     assert_eq!(world.engine.pending(), 0);
     assert_eq!(asked(&world) - before, u64::from(burst));

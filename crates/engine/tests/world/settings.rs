@@ -2,7 +2,9 @@
 //! of examples and an upstream of its own.
 
 use engine::message::cookie::Cookies;
-use engine::settings::{Arpa, Dns64, Dnssec, FailurePolicy, Lookup, Network, Networks, Select, UpstreamConfig};
+use engine::settings::{
+    Arpa, Dns64, Dnssec, FailurePolicy, Lookup, Network, Networks, Select, UpstreamConfig,
+};
 use engine::{Settings, Span, Transport};
 use pref64::Pref64;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
