@@ -1,7 +1,7 @@
 //! Replies by the rules of response policy zones: denials, data, and the part of a reply that leads to a rule.
 
 use crate::dns64::config::Arpa;
-use crate::local::record::{LocalRecord, answer_records, deny};
+use crate::local::record::{LocalRecord, answer_records, write_denial};
 use crate::message::cname_chain::Chain;
 use crate::rpz::table::{Action, ResponsePolicy};
 use wire::header::Flags;
@@ -56,7 +56,7 @@ impl ResponsePolicy {
             }
             None => Name::from_wire(&question[..question.len() - 4])?,
         };
-        deny(&mut builder, apex, found.ttl, arpa).ok()?;
+        write_denial(&mut builder, apex, found.ttl, arpa).ok()?;
         sign(&mut builder, zone, ede::BLOCKED)?;
         Some(builder.finish())
     }
