@@ -9,7 +9,7 @@ use crate::message::cookie::{Cookie, Cookies, MalformedCookie, first};
 use wire::{Opcode, Opt, header};
 
 impl Engine {
-    /// The cookie for the answer to a query.
+    /// Checks the cookie of a query, and returns the cookie for its answer.
     #[inline]
     pub(crate) fn cookie_for(
         &mut self,
@@ -30,8 +30,8 @@ impl Engine {
         cookie
     }
 
-    /// What a message that is no question asks for, if that is a cookie alone: no question at all, and an OPT record with one
-    /// (RFC 7873 section 5.4, which RFC 9619 leaves as it is).
+    /// Reads a query without a question that asks only for a cookie: QDCOUNT is zero, and its OPT record has a cookie (RFC 7873
+    /// section 5.4, which RFC 9619 does not change). Returns the EDNS parameters and the cookie for the answer.
     #[cold]
     pub(crate) fn cookie_alone(
         &mut self,
