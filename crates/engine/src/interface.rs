@@ -99,17 +99,17 @@ impl Link {
 /// Output side of a driver, which a [`Machine`] calls. A closure fills each frame: it gets a buffer, and returns the number of
 /// octets that it wrote.
 pub trait Outbox {
-    /// Sends an answer to a client. The frame has at least `size` octets. If `fill` returns 0, nothing is sent. Returns false if the
-    /// datapath could not take the answer (the caller counts a drop).
+    /// Sends an answer to a client. The frame has at least `size` octets. If `fill` returns 0, nothing is sent. Returns false
+    /// if the datapath could not take the answer (the caller counts a drop).
     fn answer(&mut self, to: &Client, size: usize, fill: impl FnOnce(&mut [u8]) -> usize) -> bool;
 
     /// Sends a query to an upstream over an open link. The frame has at least 512 octets. On a TCP link, the datapath adds the two
     /// octets of length. Returns false if the datapath could not take the query, which then counts as lost.
     fn ask(&mut self, via: Link, fill: impl FnOnce(&mut [u8]) -> usize) -> bool;
 
-    /// Opens a link: a UDP socket bound to `port` (to another random port if this one is in use) and connected to `upstream`, or a
-    /// TCP connection, which may not be established yet on return (until then, queries wait in the link's buffer). Returns false if
-    /// it could not be opened (no descriptor, no route).
+    /// Opens a link: a UDP socket bound to `port` (to another random port if this one is in use) and connected to `upstream`,
+    /// or a TCP connection, which may not be established yet on return (until then, queries wait in the link's buffer). Returns
+    /// false if it could not be opened (no descriptor, no route).
     fn open(&mut self, link: Link, upstream: SocketAddr, transport: Transport, port: u16) -> bool;
 
     /// Local address of an open link; none if it is not known. Client cookies for upstreams depend on it, so that they do not

@@ -64,9 +64,9 @@ impl MessageCache {
         self.entries.is_off()
     }
 
-    /// True if the cache may answer a question, or store its reply: class IN, and RD is set. A query with RD=0 asks for data that
-    /// the upstream already has, and this cache does not know those. Answers for client subnets are not cached: each would be for one
-    /// client (RFC 7871 section 7.3.1 says what a cache for them would have to do).
+    /// True if the cache may answer a question, or store its reply: class IN, and RD is set. A query with RD=0 asks for data
+    /// that the upstream already has, and this cache does not know those. Answers for client subnets are not cached: each would
+    /// be for one client (RFC 7871 section 7.3.1 says what a cache for them would have to do).
     #[inline]
     pub fn is_cacheable(&self, question: &Question<'_>) -> bool {
         let Question { class, query_flags, subnet, .. } = question;
@@ -110,8 +110,8 @@ impl MessageCache {
         place.is_some_and(|place| self.entries.entry(place).expires() > now)
     }
 
-    /// Stores the reply to a question, if it may be cached. `predates_flush`: the question was asked upstream before a flush, so its
-    /// reply may hold the data that were flushed.
+    /// Stores the reply to a question, if it may be cached. `predates_flush`: the question was asked upstream before a flush,
+    /// so its reply may hold the data that were flushed.
     pub fn store_reply(
         &mut self,
         question: &Question<'_>,
@@ -252,8 +252,8 @@ impl MessageCache {
         self.entries.put(now, key, facts, &ttls[..count], body);
     }
 
-    /// Stores that a question failed, so that it is not asked again at once. Fresh data stay. `reply`: the failure that an upstream
-    /// reported; none if no upstream replied.
+    /// Stores that a question failed, so that it is not asked again at once. Fresh data stay. `reply`: the failure that an
+    /// upstream reported; none if no upstream replied.
     pub fn store_failure(
         &mut self,
         question: &Question<'_>,
@@ -314,8 +314,8 @@ impl MessageCache {
         }
     }
 
-    /// Marks the reply to a question as its unchanged answer under the current settings. `reason`: for clients with DNS64, the counter
-    /// of that answer.
+    /// Marks the reply to a question as its unchanged answer under the current settings. `reason`: for clients with DNS64, the
+    /// counter of that answer.
     pub fn mark_valid(&mut self, question: &Question<'_>, group: u32, reason: Option<Counter>) {
         if let Some(place) = self.find_reply(question, question.qtype, group)
             && !self.entries.entry(place).is(FAILURE)
@@ -361,8 +361,8 @@ impl MessageCache {
         }
     }
 
-    /// True if a leg is due for refresh, because a synthesis of it was served. The entry is marked, because the synthesis may be made
-    /// again each time that its other leg is.
+    /// True if a leg is due for refresh, because a synthesis of it was served. The entry is marked, because the synthesis may
+    /// be made again each time that its other leg is.
     pub fn claim_refresh(&mut self, question: &Question<'_>, group: u32, now: Instant) -> bool {
         let Some(place) = self.find_reply(question, question.qtype, group) else { return true };
         let is_due = is_due(&self.entries.entry(place), now);

@@ -57,7 +57,7 @@ pub enum SpecialUse<'s> {
 pub struct LocalAnswer<'s> {
     /// Counter of the answer.
     pub counter: Counter,
-    data: Data,
+    data: ZoneData,
     /// Offset of the zone's name in the question's name.
     apex: usize,
     client: Ipv6Addr,
@@ -66,7 +66,7 @@ pub struct LocalAnswer<'s> {
 
 /// Data of a zone for a question.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Data {
+enum ZoneData {
     /// The name does not exist.
     NxDomain,
     /// The name exists, but has no record of the type asked for.
@@ -119,15 +119,15 @@ fn in_arpa<'s>(settings: &'s Settings, client: Ipv6Addr, name: &[u8], qtype: Typ
     let local =
         |data| SpecialUse::Local(LocalAnswer { counter: Counter::LocalReverse, data, apex, client, dns64 });
     match place {
-        _ if apex == 0 && qtype == Type::SOA => local(Data::Soa),
-        _ if apex == 0 && qtype == Type::NS => local(Data::Ns),
-        _ if apex == 0 => local(Data::NoData),
+        _ if apex == 0 && qtype == Type::SOA => local(ZoneData::Soa),
+        _ if apex == 0 && qtype == Type::NS => local(ZoneData::Ns),
+        _ if apex == 0 => local(ZoneData::NoData),
         //= RFC 6147 section 5.3.1: requirement 21; option 1: an empty zone, nothing exists below its name.
-        _ if dns64.arpa.reverse == Reverse::Local => local(Data::NxDomain),
-        NamePlace::EmptyNonTerminal => local(Data::NoData),
-        NamePlace::Nonexistent => local(Data::NxDomain),
+        _ if dns64.arpa.reverse == Reverse::Local => local(ZoneData::NxDomain),
+        NamePlace::EmptyNonTerminal => local(ZoneData::NoData),
+        NamePlace::Nonexistent => local(ZoneData::NxDomain),
         NamePlace::Address(address) if matches!(qtype, Type::CNAME | Type::ANY) => {
-            local(Data::Alias(address))
+            local(ZoneData::Alias(address))
         }
         // Local records of the target go before its special use.
         NamePlace::Address(address)
@@ -135,7 +135,11 @@ fn in_arpa<'s>(settings: &'s Settings, client: Ipv6Addr, name: &[u8], qtype: Typ
                 && WELL_KNOWN.contains(&address)
                 && !settings.local_data.has_records(InAddr::new(address).wire()) =>
         {
-            local(if qtype == Type::PTR { Data::AliasToPointer(address) } else { Data::Alias(address) })
+            local(if qtype == Type::PTR {
+                ZoneData::AliasToPointer(address)
+            } else {
+                ZoneData::Alias(address)
+            })
         }
         //= RFC 6147 section 5.3.1: requirements 21, 22; option 2.
         NamePlace::Address(address) => SpecialUse::Alias(address),
@@ -144,7 +148,7 @@ fn in_arpa<'s>(settings: &'s Settings, client: Ipv6Addr, name: &[u8], qtype: Typ
 
 /// Data of a name under the zones of RFC 8880 sections 7.1 and 7.2, and the octets of the zone's name. No data: the question
 /// is resolved as an ordinary one.
-fn ipv4only(name: &[u8], qtype: Type) -> Option<(Option<Data>, usize)> {
+fn ipv4only(name: &[u8], qtype: Type) -> Option<(Option<ZoneData>, usize)> {
     let is_forward = wire::is_at_or_below(name, IPV4ONLY);
     let zone = if is_forward {
         IPV4ONLY
@@ -153,16 +157,16 @@ fn ipv4only(name: &[u8], qtype: Type) -> Option<(Option<Data>, usize)> {
     };
     let data = if name.len() > zone.len() {
         //= RFC 8880 section 7.1: requirement 47
-        Data::NxDomain
+        ZoneData::NxDomain
     } else {
         match qtype {
             //= RFC 8880 section 7.1: requirement 45; the delegation is unsigned, and a validator must be able to see that.
             Type::DS => return Some((None, zone.len())),
             //= RFC 8880 section 7.1: requirement 46
-            Type::A | Type::ANY if is_forward => Data::A,
-            Type::AAAA if is_forward => Data::Aaaa,
-            Type::PTR | Type::ANY if !is_forward => Data::Pointer,
-            _ => Data::NoData,
+            Type::A | Type::ANY if is_forward => ZoneData::A,
+            Type::AAAA if is_forward => ZoneData::Aaaa,
+            Type::PTR | Type::ANY if !is_forward => ZoneData::Pointer,
+            _ => ZoneData::NoData,
         }
     };
     Some((Some(data), zone.len()))
@@ -257,7 +261,7 @@ impl LocalAnswer<'_> {
         name: &'m [u8],
         before: &'m [Vec<u8>],
     ) -> Written {
-        let rcode = if self.data == Data::NxDomain { Rcode::NXDOMAIN } else { Rcode::NOERROR };
+        let rcode = if self.data == ZoneData::NxDomain { Rcode::NXDOMAIN } else { Rcode::NOERROR };
         let flags = requestor.flags(rcode, false);
         let flags = if before.is_empty() { flags.with(Flags::AA) } else { flags };
         let mut response = ResponseBuilder::start(frame, requestor, flags, None);
@@ -269,7 +273,7 @@ impl LocalAnswer<'_> {
         let arpa = &self.dns64.arpa;
         match self.data {
             // RFC 2308 section 3.
-            Data::NxDomain | Data::NoData => {
+            ZoneData::NxDomain | ZoneData::NoData => {
                 response.record(
                     Section::Authority,
                     apex,
@@ -278,13 +282,13 @@ impl LocalAnswer<'_> {
                     soa(arpa, TTL, &mut [0; SOA_RDATA]),
                 );
             }
-            Data::A => {
+            ZoneData::A => {
                 for address in WELL_KNOWN {
                     response.record(Section::Answer, owner, Type::A, TTL, &address);
                 }
             }
             //= RFC 7050 section 3: requirement 40; whatever is left out elsewhere, clients learn the prefixes so.
-            Data::Aaaa => {
+            ZoneData::Aaaa => {
                 let prefixes = self.prefixes();
                 if prefixes.is_empty() {
                     response.record(
@@ -301,15 +305,17 @@ impl LocalAnswer<'_> {
                     }
                 }
             }
-            Data::Soa => {
+            ZoneData::Soa => {
                 response.record(Section::Answer, apex, Type::SOA, TTL, soa(arpa, TTL, &mut [0; SOA_RDATA]))
             }
-            Data::Ns => response.record(Section::Answer, apex, Type::NS, TTL, &arpa.server),
-            Data::Pointer => response.record(Section::Answer, owner, Type::PTR, TTL, IPV4ONLY),
-            Data::Alias(address) | Data::AliasToPointer(address) => {
+            ZoneData::Ns => response.record(Section::Answer, apex, Type::NS, TTL, &arpa.server),
+            ZoneData::Pointer => response.record(Section::Answer, owner, Type::PTR, TTL, IPV4ONLY),
+            ZoneData::Alias(address) | ZoneData::AliasToPointer(address) => {
                 let target = InAddr::new(address);
                 response.record(Section::Answer, owner, Type::CNAME, ALIAS_TTL, target.wire());
-                if let (Data::AliasToPointer(_), Some(target)) = (self.data, Name::from_wire(target.wire())) {
+                if let (ZoneData::AliasToPointer(_), Some(target)) =
+                    (self.data, Name::from_wire(target.wire()))
+                {
                     response.begin_rrset();
                     response.record(Section::Answer, target, Type::PTR, TTL, IPV4ONLY);
                 }

@@ -11,6 +11,7 @@ use wire::{Builder, Class, Message, Name, Rcode, Section, Type, ede};
 /// A reply that a rule rewrites from one name of its CNAME chain on.
 #[derive(Clone, Copy)]
 pub(crate) struct RewritePoint<'m, 'a> {
+    /// The upstream's reply.
     pub message: &'m Message<'a>,
     /// Its CNAME chain.
     pub chain: &'m Chain<'a>,

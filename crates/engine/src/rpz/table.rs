@@ -112,7 +112,9 @@ impl std::error::Error for TooMany {}
 pub(crate) struct CompiledRule {
     /// Number of its zone; the lowest number has precedence.
     pub zone: u16,
+    /// Action.
     pub action: Action,
+    /// TTL of a negative answer, in seconds.
     pub ttl: u32,
 }
 
@@ -126,7 +128,9 @@ struct PolicyNode {
 /// A rule that was found, and its zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RuleMatch {
+    /// Number of the rule.
     pub rule: u32,
+    /// Number of its zone.
     pub zone: u16,
 }
 
@@ -361,6 +365,7 @@ impl ResponsePolicy {
 
 /// A reply, and the settings that say which of its addresses are checked.
 pub(crate) struct ReplyAddresses<'m, 'a> {
+    /// The reply.
     pub message: &'m Message<'a>,
     /// Its CNAME chain.
     pub chain: &'m Chain<'a>,
