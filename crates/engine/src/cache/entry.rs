@@ -82,7 +82,7 @@ pub struct Facts {
     pub failures: u8,
 }
 
-/// Octets that an entry takes, a multiple of [`UNIT`](super::ring::UNIT).
+/// Octets that an entry takes, a multiple of `ring::UNIT`.
 pub fn octets(ttls: usize, message: usize) -> usize {
     (HEAD + 2 * ttls + message).next_multiple_of(super::ring::UNIT)
 }

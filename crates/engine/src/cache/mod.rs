@@ -1,7 +1,7 @@
 //! Cache of upstream replies and of answers synthesized from them, as wire bytes with the places of their TTLs.
 //!
 //! Its memory is bounded to the octet and reserved at start; nothing is allocated afterwards. It knows nothing of DNS64 or of
-//! clients: [`store`] decides which messages are stored, [`ttl`] for how long, and `resolve/from_cache.rs` makes answers of them.
+//! clients: `store.rs` decides which messages are stored, `ttl.rs` for how long, and `resolve/from_cache.rs` makes answers of them.
 //! Read this file first, then `entry.rs`; `index.rs`, `ring.rs` and `ghost.rs` are its parts.
 //!
 //! A new entry enters a short queue. An entry that is asked for again before it reaches the end of this queue, or that comes
