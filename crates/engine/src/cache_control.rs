@@ -1,4 +1,4 @@
-//! What an operator asks of the cache: what it holds of a name, and to forget.
+//! Cache commands of an operator: listing the entries of a name, and flushing.
 
 use crate::base::time::Instant;
 use crate::cache::entry::{Entry, EntryKind, FAILURE, NEGATIVE, SILENT};
@@ -7,58 +7,58 @@ use crate::engine::Engine;
 use crate::message::question::QueryFlags;
 use wire::Type;
 
-/// Buckets of the cache that one step of [`Engine::flush_below`] looks at: at most 4,096 entries, about 1 ms if each of them
-/// has to be fetched from memory.
+/// Buckets of the cache that one step of [`Engine::flush_below`] checks: at most 4,096 entries, about 1 ms if each of them has to
+/// be fetched from memory.
 const FLUSHED_BUCKETS: usize = 256;
 
-/// One thing that the cache holds.
+/// One entry of the cache, for display.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CachedEntry {
     /// Type of the question.
     pub qtype: Type,
-    /// Synthesized, and kept for all clients that no rule is about.
+    /// True for a synthesized answer, which is for all clients without special rules.
     pub is_synthesized: bool,
-    /// It says that there is nothing, or that asking failed.
+    /// True for a negative answer or a failure.
     pub is_negative: bool,
-    /// Asking failed; the message, if there is one, says how.
+    /// True for a failure; the message, if there is one, has the RCODE.
     pub is_failure: bool,
-    /// QuestionBits of the question: RD and, each only if it was set, CD, AD, DO.
+    /// Flags of the question: CD, AD, DO. RD is always set.
     pub bits: QuestionBits,
     /// Number of the group of upstreams that was asked.
     pub group: u32,
-    /// Seconds until it expires; negative when that is past.
+    /// Seconds until it expires; negative if it has expired.
     pub expires_secs: i64,
-    /// Octets that it takes.
+    /// Octets that the entry takes.
     pub octets: usize,
-    /// The message as it would be given now. None: no upstream replied.
+    /// The message as it would be served now. None: no upstream replied.
     pub message: Option<Vec<u8>>,
 }
 
-/// QuestionBits of a question.
+/// Flags of a question that change its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QuestionBits {
     /// Checking disabled.
     pub cd: bool,
-    /// The asker understands AD.
+    /// The requestor understands AD.
     pub ad: bool,
     /// DNSSEC OK.
     pub dnssec_ok: bool,
 }
 
 impl Engine {
-    /// What the cache holds of a name (wire form), of one type or of all; not what was synthesized under other settings, which
-    /// nobody gets any more.
+    /// Lists the entries of a name (wire form), of one type or of all. Answers synthesized under earlier settings are left out, as
+    /// they are no longer served.
     pub fn cached_entries(&self, name: &[u8], qtype: Option<Type>, now: Instant) -> Vec<CachedEntry> {
-        let is_meant = |entry: &Entry<'_>| {
+        let is_match = |entry: &Entry<'_>| {
             wire::eq_ignore_case(entry.name(), name)
                 && qtype.is_none_or(|qtype| entry.qtype() == qtype)
                 && (entry.kind() == EntryKind::Reply || entry.valid_for_dns64() == self.cache.generation)
         };
         let bucket = self.cache.entries.bucket_of(self.key.hash(name));
-        self.cache.entries.entries(bucket).filter(is_meant).map(|entry| cached_entry(&entry, now)).collect()
+        self.cache.entries.entries(bucket).filter(is_match).map(|entry| cached_entry(&entry, now)).collect()
     }
 
-    /// Forgets all that the cache holds. Returns how many entries that were.
+    /// Flushes the cache. Returns the number of removed entries.
     pub fn flush_all(&mut self) -> usize {
         self.bump_flush_epoch();
         let all = self.cache.entries.len();
@@ -66,16 +66,16 @@ impl Engine {
         all
     }
 
-    /// Forgets what the cache holds of a name (wire form). Returns how many entries that were.
+    /// Flushes the entries of a name (wire form). Returns the number of removed entries.
     pub fn flush(&mut self, name: &[u8]) -> usize {
         self.bump_flush_epoch();
         let bucket = self.cache.entries.bucket_of(self.key.hash(name));
         self.cache.entries.remove_in(bucket, |entry| wire::eq_ignore_case(entry.name(), name))
     }
 
-    /// A step of forgetting what the cache holds of a name and of all names below it: they may lie anywhere, and to look
-    /// at all of them at once would take too long. Returns how many entries that were, and the next step, if there is one;
-    /// the first one is 0.
+    /// Flushes the entries of a name and of all names below it, one step per call: they may lie in any bucket, and a walk over all
+    /// buckets at once would take too long. The first step is 0. Returns the number of removed entries, and the next step, if
+    /// there is one.
     pub fn flush_below(&mut self, name: &[u8], step: usize) -> (usize, Option<usize>) {
         if step == 0 {
             self.bump_flush_epoch();
@@ -91,14 +91,16 @@ impl Engine {
         (removed, (to < buckets).then(|| step + 1))
     }
 
-    /// What was asked before comes too late to be kept, whatever name it is about: it may be what is to be forgotten.
+    /// Begins a new flush epoch: replies to queries sent before a flush are not cached, whatever their name is, as they may hold
+    /// the data that were flushed.
     fn bump_flush_epoch(&mut self) {
         self.upstream.flights.flush_epoch = self.upstream.flights.flush_epoch.wrapping_add(1);
     }
 }
 
+/// Makes the displayed form of an entry.
 fn cached_entry(entry: &Entry<'_>, now: Instant) -> CachedEntry {
-    let has = |wish| entry.query_flags() & QueryFlags::default().with(wish, true).kept() != 0;
+    let has = |flag| entry.query_flags() & QueryFlags::default().with(flag, true).kept() != 0;
     let mut frame = vec![0; entry.message().len() + wire::OPT_LEN + wire::EDE_LEN];
     let age = if entry.expires() > now { Age::of(entry, now) } else { Age::Stale };
     let length = materialize(entry, &mut frame, age, entry.ede());

@@ -1,11 +1,11 @@
-//! What the engine counts. Every drop, refusal and suspicion has a counter with a reason; label values come from
-//! closed sets, never from a packet. Plain numbers: the driver copies them out from time to time.
+//! Counters of the engine. Every drop, refusal and forgery suspect has a counter with a reason. Label values come from closed
+//! sets, never from a packet. The counters are plain numbers; the driver copies them out from time to time.
 
 use wire::ede;
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $variant:ident = $family:literal { $($label:literal : $value:literal),* };)*) => {
-        /// One counter.
+        /// Name of one counter, with its metric and labels.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(usize)]
         pub enum Counter { $($(#[$doc])* $variant,)* }
@@ -45,57 +45,57 @@ counters! {
     ResponsesRefused = "responses_total" {"rcode": "refused"};
     /// Answers with any other RCODE.
     ResponsesOther = "responses_total" {"rcode": "other"};
-    /// Answers over UDP that were cut to fit, with TC set.
+    /// Answers over UDP that were truncated, with TC set.
     Truncated = "truncated_responses_total" {};
-    /// Synthesis because the AAAA answer was empty.
+    /// Synthesized because the AAAA answer was empty.
     SynthesizedNoData = "synthesized_total" {"reason": "nodata"};
-    /// Synthesis because every AAAA was excluded.
+    /// Synthesized because all AAAA records were excluded.
     SynthesizedExcluded = "synthesized_total" {"reason": "excluded"};
-    /// Synthesis because a rule ignores real AAAA records.
+    /// Synthesized because a rule ignores real AAAA records.
     SynthesizedIgnored = "synthesized_total" {"reason": "ignored"};
-    /// Synthesis although the AAAA leg failed with an RCODE.
+    /// Synthesized although the AAAA leg failed with an RCODE.
     SynthesizedError = "synthesized_total" {"reason": "aaaa_error"};
-    /// Synthesis although the AAAA leg was not answered.
+    /// Synthesized although the AAAA leg timed out.
     SynthesizedTimeout = "synthesized_total" {"reason": "aaaa_timeout"};
-    /// A real AAAA was passed on.
+    /// Not synthesized: a real AAAA record was forwarded.
     NotSynthesizedReal = "not_synthesized_total" {"reason": "real_aaaa"};
-    /// The name does not exist.
+    /// Not synthesized: the name does not exist.
     NotSynthesizedNxDomain = "not_synthesized_total" {"reason": "nxdomain"};
-    /// The client has no DNS64.
+    /// Not synthesized: DNS64 is not for this client.
     NotSynthesizedClient = "not_synthesized_total" {"reason": "client"};
-    /// DO and CD were both set.
+    /// Not synthesized: DO and CD were both set.
     NotSynthesizedDnssec = "not_synthesized_total" {"reason": "dnssec"};
-    /// RD was clear and `recursive-only` is set.
+    /// Not synthesized: RD was clear and `recursive-only` is set.
     NotSynthesizedNotRecursive = "not_synthesized_total" {"reason": "not_recursive"};
-    /// The upstream says that the answer is bogus.
+    /// Not synthesized: the upstream reported a bogus answer.
     NotSynthesizedBogus = "not_synthesized_total" {"reason": "bogus"};
-    /// The AAAA leg failed and the configuration says: pass.
+    /// Not synthesized: the AAAA leg failed, and by configuration the failure is the answer.
     NotSynthesizedFailure = "not_synthesized_total" {"reason": "failure_passed"};
-    /// The A answer is empty.
+    /// Not synthesized: the A answer is empty.
     NotSynthesizedNoA = "not_synthesized_total" {"reason": "no_a"};
-    /// The A leg failed.
+    /// Not synthesized: the A leg failed.
     NotSynthesizedAFailed = "not_synthesized_total" {"reason": "a_failed"};
-    /// No A address may be embedded, or a response policy zone denies the name.
+    /// Not synthesized: no A address may be embedded, or a response policy zone denies the name.
     NotSynthesizedPolicy = "not_synthesized_total" {"reason": "policy"};
-    /// Questions for `ipv4only.arpa`, or the reverse names of its addresses, that were answered here.
+    /// Local answers for `ipv4only.arpa` and for the reverse names of its addresses.
     LocalIpv4Only = "local_answers_total" {"zone": "ipv4only"};
-    /// Questions for reverse names of the prefixes that were answered here, or followed to the IPv4 address's own.
+    /// Local answers for reverse names of the prefixes, or aliases of them to the reverse name of the IPv4 address.
     LocalReverse = "local_answers_total" {"zone": "reverse"};
-    /// Questions for names whose records the configuration gives, by leg.
+    /// Local replies for names with records in the configuration, counted by leg.
     LocalRecords = "local_answers_total" {"zone": "records"};
-    /// Questions for blocked names.
+    /// Local replies for blocked names.
     FilteredBlock = "filtered_total" {"reason": "block"};
-    /// Names that do not exist by a response policy zone.
+    /// NXDOMAIN answers by a response policy zone.
     FilteredNxDomain = "filtered_total" {"reason": "rpz_nxdomain"};
-    /// Names that have nothing by a response policy zone.
+    /// NODATA answers by a response policy zone.
     FilteredNoData = "filtered_total" {"reason": "rpz_nodata"};
-    /// Questions that a response policy zone has data for.
+    /// Queries answered with data of a response policy zone.
     FilteredLocal = "filtered_total" {"reason": "rpz_local"};
-    /// Questions that a response policy zone sends to TCP.
+    /// Queries that a response policy zone sends to TCP.
     FilteredTcpOnly = "filtered_total" {"reason": "rpz_tcp_only"};
-    /// Questions that are not answered, by a response policy zone.
+    /// Queries dropped by a response policy zone.
     FilteredDrop = "filtered_total" {"reason": "rpz_drop"};
-    /// Questions that a response policy zone exempts from its other rules, and from those of later zones.
+    /// Queries that a response policy zone exempts from its other rules, and from those of later zones.
     FilteredPassthru = "filtered_total" {"reason": "rpz_passthru"};
     /// Addresses left out: not global, and the prefix is the well-known one.
     LeftOutNonGlobal = "left_out_addresses_total" {"reason": "non_global"};
@@ -105,148 +105,148 @@ counters! {
     LeftOutRule = "left_out_addresses_total" {"reason": "rule"};
     /// Addresses left out by `max-records`.
     LeftOutMaxRecords = "left_out_addresses_total" {"reason": "max_records"};
-    /// Clients outside `allow`.
+    /// Queries from clients outside `allow`.
     RefusedNotAllowed = "refused_total" {"reason": "not_allowed"};
-    /// Zone transfers.
+    /// Queries for zone transfers.
     RefusedTransfer = "refused_total" {"reason": "transfer"};
-    /// The client's network has too many questions pending.
+    /// Queries of a client network that has too many pending queries.
     RefusedPendingPerClient = "refused_total" {"reason": "pending_per_client"};
-    /// All room for pending questions is taken, and this network holds most of it.
+    /// Queries refused because no slot for pending queries is free, and this client network has most of them.
     RefusedPending = "refused_total" {"reason": "pending"};
-    /// The client's network asks more over TCP than it may.
+    /// Queries over TCP above the query rate of the client's network.
     RefusedQueryRate = "refused_total" {"reason": "queries_per_client"};
-    /// Questions over UDP beyond the rate of the client's network that got an empty answer with TC.
+    /// Queries over UDP above the query rate of the client's network that got an empty answer with TC.
     SlippedQueryRate = "slipped_total" {"reason": "queries_per_client"};
-    /// Answers over UDP beyond the rate of the client's network that an empty one with TC took the place of.
+    /// Answers over UDP above the response rate of the client's network that were replaced by an empty answer with TC.
     SlippedResponseRate = "slipped_total" {"reason": "responses_per_client"};
     /// Client messages shorter than a header.
     DroppedRunt = "dropped_total" {"reason": "runt"};
     /// Client messages that are responses.
     DroppedResponse = "dropped_total" {"reason": "response"};
-    /// Questions over UDP beyond the rate of the client's network.
+    /// Queries over UDP above the query rate of the client's network.
     DroppedQueryRate = "dropped_total" {"reason": "queries_per_client"};
-    /// Answers over UDP beyond the rate of the client's network.
+    /// Answers over UDP above the response rate of the client's network.
     DroppedResponseRate = "dropped_total" {"reason": "responses_per_client"};
-    /// The same question from the same port with the same ID while it is pending.
+    /// Retransmissions of a pending query: same client, port, ID and question.
     DroppedRepeated = "dropped_total" {"reason": "repeated"};
-    /// Answers over UDP that came later than a client waits.
+    /// Answers over UDP that came after the time for which a client waits.
     DroppedOverdue = "dropped_total" {"reason": "overdue"};
     /// Answers that the datapath could not take.
     DroppedAnswer = "dropped_total" {"reason": "answer_not_taken"};
-    /// Questions to an upstream that the datapath could not take.
+    /// Upstream queries that the datapath could not take.
     DroppedQuestion = "dropped_total" {"reason": "question_not_taken"};
-    /// Upstream messages that are malformed.
+    /// Malformed messages from an upstream.
     DroppedMalformedReply = "dropped_total" {"reason": "upstream_malformed"};
-    /// Replies to a try that another try has made superfluous.
+    /// Late replies to a try after another try has succeeded.
     DroppedLate = "dropped_total" {"reason": "upstream_late"};
-    /// Upstream messages over a link that is no longer used.
+    /// Messages from an upstream over a link that is no longer used.
     DroppedStaleLink = "dropped_total" {"reason": "upstream_stale_link"};
-    /// Replies that nobody waits for: late ones, or forged ones with a guessed question.
+    /// Replies to a question that is not in flight: late ones, or forged ones with a guessed question.
     SuspectUnknown = "forgery_suspects_total" {"reason": "unknown_question"};
-    /// Replies with the right question on the right socket, but another ID.
+    /// Replies with the right question on the right socket, but with another ID.
     SuspectId = "forgery_suspects_total" {"reason": "id"};
     /// Replies whose question has another letter case.
     SuspectCase = "forgery_suspects_total" {"reason": "case"};
     /// Replies to a question that was not asked over this socket.
     SuspectSocket = "forgery_suspects_total" {"reason": "socket"};
-    /// UDP replies to a question that has gone over to TCP.
+    /// UDP replies to a question that has moved to TCP.
     SuspectAbandoned = "forgery_suspects_total" {"reason": "moved_to_tcp"};
-    /// Replies about another client subnet than the question's.
+    /// Replies with a client subnet that is not that of the question.
     SuspectSubnet = "forgery_suspects_total" {"reason": "client_subnet"};
-    /// Replies without our cookie from a server that has returned it before, or with another one.
+    /// Replies with a wrong client cookie, or without one from a server that has returned it before.
     SuspectCookie = "forgery_suspects_total" {"reason": "cookie"};
     /// Messages from an upstream that are no responses.
     SuspectNotResponse = "forgery_suspects_total" {"reason": "not_a_response"};
-    /// Queries with the cookie of a client that has none of ours yet.
+    /// Queries with a client cookie only.
     CookieNew = "cookies_total" {"result": "new"};
-    /// Queries with a cookie of ours.
+    /// Queries with a valid server cookie.
     CookieValid = "cookies_total" {"result": "valid"};
-    /// Queries with a server cookie that is wrong, of another address, or too old.
+    /// Queries with an invalid server cookie: wrong, of another address, or too old.
     CookieInvalid = "cookies_total" {"result": "invalid"};
-    /// Queries with a cookie of a length that is not allowed.
+    /// Queries with a malformed cookie: its length is not allowed.
     CookieMalformed = "cookies_total" {"result": "malformed"};
-    /// Questions answered out of the cache with data.
+    /// Queries answered from the cache with data.
     CacheHitsPositive = "cache_hits_total" {"kind": "positive"};
-    /// Questions answered out of the cache: there is nothing.
+    /// Queries answered from the cache with a negative answer.
     CacheHitsNegative = "cache_hits_total" {"kind": "negative"};
-    /// Questions answered out of the cache with synthesized addresses.
+    /// Queries answered from the cache with synthesized addresses.
     CacheHitsSynthesized = "cache_hits_total" {"kind": "synthesized"};
-    /// Questions answered out of the cache: asking has just failed.
+    /// Queries answered from the cache with a cached failure.
     CacheHitsFailure = "cache_hits_total" {"kind": "failure"};
-    /// Questions answered with data that have expired, as the upstreams failed.
+    /// Queries answered with stale data, because the upstreams failed.
     CacheHitsStale = "cache_hits_total" {"kind": "stale"};
-    /// Questions for which an upstream had to be asked.
+    /// Queries for which an upstream had to be asked.
     CacheMisses = "cache_misses_total" {};
-    /// Questions asked upstream because what was kept would soon expire.
+    /// Questions asked upstream because their cached data would soon expire (prefetch).
     Refreshed = "cache_refreshes_total" {};
-    /// Client questions that joined one already asked.
+    /// Client queries that joined a question in flight.
     Joined = "joined_total" {};
     /// Questions asked over TCP because the UDP reply was truncated.
     TcpTruncation = "upstream_tcp_total" {"reason": "truncation"};
     /// Questions asked over TCP because of a forgery attempt.
     TcpSuspicion = "upstream_tcp_total" {"reason": "suspicion"};
-    /// Questions asked over TCP because the upstream does not like the cookie that it has just sent.
+    /// Questions asked over TCP because the upstream rejected the server cookie that it had just sent.
     TcpCookie = "upstream_tcp_total" {"reason": "bad_cookie"};
-    /// Questions asked again with the cookie that came with BADCOOKIE.
+    /// Questions asked again with the server cookie of a BADCOOKIE reply.
     UpstreamCookieRenewed = "upstream_cookies_total" {"result": "renewed"};
-    /// Questions asked again without a cookie: the upstream did not understand them with one.
+    /// Questions asked again without a cookie, because the upstream did not understand them with one.
     UpstreamCookieRefused = "upstream_cookies_total" {"result": "refused"};
-    /// Upstreams that have returned cookies and do no longer, as a reply over TCP shows.
+    /// Upstreams that no longer return cookies, as a reply over TCP shows.
     UpstreamCookieLost = "upstream_cookies_total" {"result": "lost"};
-    /// Tries that were not answered in time.
+    /// Tries that timed out.
     Timeouts = "upstream_timeouts_total" {};
-    /// Questions that were late and asked once more while their try may still be answered.
-    RepeatedEarly = "upstream_repetitions_total" {"result": "sent"};
-    /// Of these, those that were answered before what they repeat.
-    RepeatHelped = "upstream_repetitions_total" {"result": "helped"};
-    /// Questions that were late and had to wait, as the budget for repetitions was used up.
-    HeldBack = "upstream_repetitions_total" {"result": "held_back"};
-    /// Questions to which an upstream had nothing but a referral.
+    /// Hedged retries: sent when the reply is late, while the first try may still be answered.
+    Hedged = "upstream_repetitions_total" {"result": "sent"};
+    /// Hedged retries that were answered before the first try.
+    HedgeHelped = "upstream_repetitions_total" {"result": "helped"};
+    /// Hedged retries that were not sent, because the retry budget was used up.
+    HedgeDeferred = "upstream_repetitions_total" {"result": "held_back"};
+    /// Questions to which an upstream replied with a referral only (lame).
     Lame = "upstream_useless_total" {"reason": "lame"};
-    /// Questions whose reply was truncated over TCP, too.
-    CutOverTcp = "upstream_useless_total" {"reason": "truncated_over_tcp"};
-    /// Questions asked again without EDNS: the upstream replied FORMERR or NOTIMP.
+    /// Questions whose reply was truncated over TCP as well.
+    TruncatedOverTcp = "upstream_useless_total" {"reason": "truncated_over_tcp"};
+    /// Questions asked again without EDNS, because the upstream replied FORMERR or NOTIMP.
     EdnsRefused = "upstream_edns_refused_total" {};
     /// Links that failed: ICMP errors, refused or reset connections.
     Unreachable = "upstream_unreachable_total" {};
-    /// Replies with an error that made another upstream be asked.
+    /// Replies with an error, after which another upstream was asked.
     Failover = "upstream_failovers_total" {};
-    /// Questions asked without their client subnet: too many with others were in flight.
+    /// Questions asked without their client subnet, because too many with other subnets were in flight.
     SubnetCrowded = "client_subnets_left_out_total" {"reason": "crowded"};
-    /// Questions asked again without their client subnet: the upstream replied FORMERR or REFUSED.
+    /// Questions asked again without their client subnet, because the upstream replied FORMERR or REFUSED.
     SubnetRefused = "client_subnets_left_out_total" {"reason": "refused"};
-    /// Chains that an upstream left unfinished and that were followed.
-    Hops = "chain_hops_total" {};
-    /// Failures of the AAAA leg that were asked about without validation.
-    Doubts = "doubted_failures_total" {};
-    /// Extended errors: the answer was synthesized.
+    /// CNAME hops: questions for the target of a chain that an upstream left unfinished.
+    CnameHops = "chain_hops_total" {};
+    /// Bogus checks: failures of the AAAA leg after which the question was asked with CD set.
+    BogusChecks = "doubted_failures_total" {};
+    /// Extended DNS errors: the answer was synthesized.
     ExtendedSynthesized = "extended_errors_total" {"reason": "synthesized"};
-    /// Extended errors: the data have expired.
+    /// Extended DNS errors: the data have expired.
     ExtendedStale = "extended_errors_total" {"reason": "stale"};
-    /// Extended errors: the answer has data of a policy in the place of others.
+    /// Extended DNS errors: the answer has data of a policy instead of the real data.
     ExtendedForged = "extended_errors_total" {"reason": "forged"};
-    /// Extended errors: validation failed or could not be done.
+    /// Extended DNS errors: validation failed or could not be done.
     ExtendedDnssec = "extended_errors_total" {"reason": "dnssec"};
-    /// Extended errors: blocked by the operator.
+    /// Extended DNS errors: blocked by the operator.
     ExtendedBlocked = "extended_errors_total" {"reason": "blocked"};
-    /// Extended errors: blocked by an outside requirement.
+    /// Extended DNS errors: blocked by an outside requirement.
     ExtendedCensored = "extended_errors_total" {"reason": "censored"};
-    /// Extended errors: blocked at the client's wish.
+    /// Extended DNS errors: filtered at the client's request.
     ExtendedFiltered = "extended_errors_total" {"reason": "filtered"};
-    /// Extended errors: the client may not ask this.
+    /// Extended DNS errors: the client may not ask this.
     ExtendedProhibited = "extended_errors_total" {"reason": "prohibited"};
-    /// Extended errors: no server could or would answer.
+    /// Extended DNS errors: no server could or would answer.
     ExtendedNoReachableAuthority = "extended_errors_total" {"reason": "no_reachable_authority"};
-    /// Extended errors: no server replied.
+    /// Extended DNS errors: no server replied.
     ExtendedNetworkError = "extended_errors_total" {"reason": "network_error"};
-    /// Other extended errors, which upstreams told.
+    /// Other extended DNS errors, which upstreams reported.
     ExtendedOther = "extended_errors_total" {"reason": "other"};
     /// Links opened.
     LinksOpened = "upstream_links_opened_total" {};
 }
 
 impl Counter {
-    /// What an extended error (RFC 8914) counts as.
+    /// Counter of an extended DNS error (RFC 8914).
     pub fn of_extended_error(code: u16) -> Counter {
         match code {
             ede::SYNTHESIZED => Counter::ExtendedSynthesized,
@@ -268,17 +268,17 @@ impl Counter {
     }
 }
 
-/// Upper bounds of the buckets of the time from question to answer, in microseconds.
+/// Upper bounds of the histogram buckets of the time from query to answer, in microseconds.
 pub const DURATION_BOUNDS_US: [u64; 16] = [
     50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000,
     2_500_000, 5_000_000,
 ];
 
-/// The engine's counters.
+/// Values of all counters of the engine.
 #[derive(Clone)]
 pub struct Counters {
     values: [u64; Counter::ALL.len()],
-    /// Answers by duration; the last bucket has no bound.
+    /// Histogram of the durations of answers; the last bucket has no bound.
     pub durations: [u64; DURATION_BOUNDS_US.len() + 1],
     /// Sum of all durations, in nanoseconds.
     pub duration_sum_ns: u64,
@@ -295,18 +295,18 @@ impl Default for Counters {
 }
 
 impl Counters {
-    /// Counts one.
+    /// Adds one to a counter.
     #[inline]
     pub fn count(&mut self, counter: Counter) {
         self.values[counter as usize] += 1;
     }
 
-    /// Counts several.
+    /// Adds an amount to a counter.
     pub fn add(&mut self, counter: Counter, amount: u64) {
         self.values[counter as usize] += amount;
     }
 
-    /// The value of a counter.
+    /// Value of a counter.
     pub fn get(&self, counter: Counter) -> u64 {
         self.values[counter as usize]
     }

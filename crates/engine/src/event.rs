@@ -1,5 +1,5 @@
-//! What the engine decides on the way to an answer, told to an [`Outbox`](crate::Outbox) that wants to know. A datapath does
-//! not: there the notes are never made and cost nothing. `explain.rs` listens.
+//! Trace events: the decisions of the engine on the way to an answer, for an [`Outbox`](crate::Outbox) that asks for them. A
+//! datapath ignores them: there the events are never built and cost nothing. `explain/` listens to them.
 
 use crate::counters::Counter;
 use crate::dns64::decision::Cause;
@@ -9,83 +9,83 @@ use wire::{Message, Rcode, Type};
 
 /// One decision. Names are in wire form.
 pub enum TraceEvent<'n> {
-    /// The question is answered at once and without records.
+    /// The query is answered at once and without records.
     Refused {
-        /// With this RCODE.
+        /// RCODE of the answer.
         rcode: Rcode,
-        /// And this extended error, if there is one.
+        /// Extended DNS error of the answer, if there is one.
         reason: Option<u16>,
     },
-    /// The question is taken in.
+    /// The query is admitted.
     Taken {
-        /// DNS64 applies to it.
+        /// True if DNS64 applies to it.
         dns64: bool,
-        /// Why not, if it is one for AAAA records.
+        /// If it asks for AAAA records and DNS64 does not apply, the counter of the reason.
         reason: Option<Counter>,
     },
-    /// A name is answered out of a zone of our own under `arpa`.
-    Arpa {
-        /// What it counts as.
+    /// A special-use name under `arpa` is answered locally.
+    SpecialUse {
+        /// Counter of the answer.
         counter: Counter,
-        /// The client's name, or one that an alias has led to.
+        /// Name in the query, or the target of an alias.
         name: &'n [u8],
     },
-    /// A name is an alias of the reverse name of an IPv4 address.
-    Alias {
-        /// The name.
+    /// A reverse name under a prefix is an alias of the reverse name of an IPv4 address.
+    ReverseAlias {
+        /// The reverse name under a prefix.
         name: &'n [u8],
-        /// The address.
+        /// The IPv4 address.
         address: [u8; 4],
     },
-    /// The reply that is spoken of next is our own, and counts as this.
-    Own(Counter),
-    /// What was asked is answered, or was not in time.
+    /// The reply of the next event is local; its counter.
+    LocalReply(Counter),
+    /// A leg has a reply, or timed out.
     Leg {
-        /// The name asked.
+        /// Name of the leg's question.
         name: &'n [u8],
-        /// The type asked.
+        /// Type of the leg's question.
         qtype: Type,
-        /// The reply, if there was one in time.
+        /// The reply; none after a timeout.
         reply: Option<&'n Message<'n>>,
     },
-    /// The reply that was spoken of last, or that there was none, is the answer for this reason.
-    Passed(Counter),
-    /// The AAAA leg failed, and its answer may be bogus: it is asked for without validation, and the A leg as well.
-    Doubts,
-    /// There is an answer without validation: the AAAA leg is asked once more, and is bogus if it fails again.
-    AsksAgain,
-    /// The A records decide.
+    /// The result of the last leg is the answer, for the reason that this counter names.
+    AnswerIs(Counter),
+    /// The AAAA leg failed, and its answer may be bogus: it is asked again with CD set, and the A leg as well.
+    ChecksBogus,
+    /// There is an answer with CD set: the AAAA leg is asked once more without CD, and is bogus if it fails again.
+    ReasksAaaa,
+    /// The A leg decides.
     AsksA {
-        /// Why.
+        /// The cause.
         cause: Cause,
-        /// The rule that has AAAA records ignored, if that is why.
+        /// The rule that ignores AAAA records, if it is the cause.
         rule: Option<&'n Rule>,
     },
-    /// A reply ends in an alias, whose target is asked for next.
-    Follows {
+    /// A reply ends in a CNAME, whose target is asked for next.
+    ChasesCname {
         /// The reply.
         reply: &'n Message<'n>,
-        /// The target.
+        /// Target of the CNAME.
         name: &'n [u8],
     },
-    /// The reply that was spoken of last ends in an alias that is not followed: the way is too long, or comes back.
-    Unfinished,
-    /// The A leg has addresses.
+    /// The reply of the last event ends in a CNAME that is not chased: the chain is too long, or is a loop.
+    ChaseEnds,
+    /// The reply of the A leg has addresses.
     Addresses {
-        /// Its reply.
+        /// The reply.
         reply: &'n Message<'n>,
-        /// The way through it.
+        /// CNAME chain of the reply.
         chain: &'n Chain<'n>,
-        /// The rules that apply.
+        /// Rules that apply.
         rules: &'n Applicable<'n>,
-        /// The negative TTL of the AAAA leg, unless that had no SOA.
+        /// Negative TTL of the AAAA leg; none if it had no SOA record.
         negative_ttl: Option<u32>,
     },
-    /// The AAAA answer is asked for again: nothing may be embedded, and it has the SOA that says so.
-    Basis,
-    /// The answer is made of the addresses.
+    /// The AAAA leg is asked again for its negative answer with the SOA record, because no address may be embedded.
+    AsksNegativeAaaa,
+    /// The answer is synthesized from the addresses.
     Synthesizes {
-        /// All that it is made of was secure.
+        /// True if both legs were secure.
         secure: bool,
     },
 }

@@ -229,18 +229,20 @@ impl Engine {
             _ if self.settings.local_data.has_records(qname) => {
                 self.begin(now, from, message, None, requestor, out);
             }
-            SpecialUse::Here(here) => {
-                out.trace(|| TraceEvent::Arpa { counter: here.counter, name: qname });
-                self.counters.count(here.counter);
+            SpecialUse::Local(answer) => {
+                out.trace(|| TraceEvent::SpecialUse { counter: answer.counter, name: qname });
+                self.counters.count(answer.counter);
                 let sink = ResponseSink {
                     counters: &mut self.counters,
                     rate_limiter: Some(&mut self.clients.rate_limiter),
                     now,
                 };
-                send(sink, from, requestor, out, |frame, requestor| here.write(frame, requestor, qname, &[]));
+                send(sink, from, requestor, out, |frame, requestor| {
+                    answer.write(frame, requestor, qname, &[])
+                });
             }
             SpecialUse::Alias(address) => {
-                out.trace(|| TraceEvent::Alias { name: qname, address });
+                out.trace(|| TraceEvent::ReverseAlias { name: qname, address });
                 self.counters.count(Counter::LocalReverse);
                 match special_use::alias(requestor.question, address) {
                     Some(alias) => self.begin(now, from, message, Some(alias), requestor, out),

@@ -1,5 +1,7 @@
-//! What the engine is told to do: the configuration, checked and compiled. Immutable while in use; a reload hands
-//! in a new one.
+//! Settings of the engine: the configuration, checked and compiled. They are immutable while in use; a reload hands in new ones.
+//!
+//! The settings of one part stand with this part (`dns64/config.rs`, `upstream/config.rs`, `cache/ttl.rs`); this file puts
+//! them together.
 
 pub use crate::base::network::{Network, Networks};
 pub use crate::cache::ttl::Caching;
@@ -13,47 +15,47 @@ use crate::rpz::table::ResponsePolicy;
 use crate::upstream::config::Parameters;
 use std::sync::Arc;
 
-/// What is done with the client subnets of queries (RFC 7871).
+/// Treatment of the EDNS client subnets of queries (RFC 7871).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum ClientSubnet {
-    /// They are not looked at, sent or returned.
+    /// They are neither read, nor sent, nor returned.
     #[default]
     Off,
-    /// What a client sends goes upstream, and the scope of the reply back.
+    /// The client's subnet is sent upstream, and the scope of the reply is returned.
     Forward,
 }
 
-/// Everything that may change while the engine runs.
+/// All settings that may change while the engine runs.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Who may ask at all; IPv4 as IPv4-mapped. Others are refused.
+    /// Networks of clients that are served; IPv4 as IPv4-mapped. Others are refused.
     pub allow: Networks,
-    /// Where questions go.
+    /// Upstreams, and how they are asked.
     pub upstream: UpstreamConfig,
-    /// What we know ourselves.
+    /// Local data.
     pub local_data: Arc<LocalData>,
     /// Response policy zones.
     pub rpz: Arc<ResponsePolicy>,
-    /// How addresses are made.
+    /// Synthesis of addresses.
     pub dns64: Dns64,
-    /// How long answers are kept.
+    /// TTL rules of the cache.
     pub cache: Caching,
     /// Largest UDP message in both directions, 512 to 4096 octets.
     pub udp_size: u16,
-    /// What is done with client subnets.
+    /// Treatment of client subnets.
     pub client_subnet: ClientSubnet,
-    /// What is done with cookies.
+    /// Server cookies for clients; if they are enabled, upstreams get client cookies too.
     pub cookies: Cookies,
-    /// Pending client questions of one network (IPv6 /64, IPv4 /32).
+    /// Limit of pending queries of one client network (IPv6 /64, IPv4 /32).
     pub pending_per_client: u32,
-    /// Questions of one network in a second; 0: no limit.
+    /// Limit of queries per second of one client network; 0: no limit.
     pub queries_per_client: u32,
-    /// Answers of one kind to one network over UDP in a second; 0: no limit.
+    /// Limit of equal responses per second over UDP to one client network; 0: no limit.
     pub responses_per_client: u32,
 }
 
 impl Settings {
-    /// The values that the upstream side needs for every query.
+    /// Parameters of every upstream query.
     pub(crate) fn upstream_parameters(&self) -> Parameters {
         let UpstreamConfig { tries, timeout, transport, select, .. } = self.upstream;
         let sends_cookies = self.cookies.enabled;
@@ -61,11 +63,11 @@ impl Settings {
     }
 }
 
-/// What is reserved at start and cannot change afterwards.
+/// Memory that is reserved at start and cannot change afterwards.
 #[derive(Clone, Copy, Debug)]
 pub struct Capacity {
-    /// Client questions waiting for an upstream, per worker.
+    /// Client queries that may wait for an upstream, per worker.
     pub pending: usize,
-    /// Octets of the cache, per worker; 0: none.
+    /// Octets of the cache, per worker; 0: no cache.
     pub cache: usize,
 }

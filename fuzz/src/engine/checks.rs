@@ -256,7 +256,7 @@ impl World {
             octets <= self.capacity.cache && entries * 64 <= octets,
             "{entries} entries, {octets} octets"
         );
-        assert!(engine.pending() <= self.capacity.pending && engine.chases() <= engine::limits::CHAINS);
+        assert!(engine.pending() <= self.capacity.pending && engine.chases() <= engine::limits::CHASES);
         assert!(engine.flights() <= 2 * self.capacity.pending + 2 * engine::limits::UPSTREAMS);
         assert_eq!(engine.open_links(), self.outbox.links.len());
         assert_eq!(engine.idle(), engine.pending() == 0);

@@ -1,46 +1,46 @@
-//! One entry as octets: a head of one cache line, where the TTLs stand, and the message without its OPT record.
+//! Layout of a cache entry: a head of one cache line, the offsets of the TTLs, and the message without its OPT record.
 //!
 //! ```text
-//!  0  length u32 | kind u8 | visits u8 | marks u8 | wishes u8
+//!  0  length u32 | kind u8 | visits u8 | marks u8 | query flags u8
 //!  8  hash u64
 //! 16  stored u64 (ns)
 //! 24  expires u64 (ns)
-//! 32  again, or born, u64 (ns)
-//! 40  approved u32 | approved for DNS64 u32
+//! 32  failure recheck, or born, u64 (ns)
+//! 40  valid for u32 | valid for DNS64 u32
 //! 48  group u32 | type u16 | class u16
-//! 56  TTLs u16 | octets of the message u16 | extended error u16 | reason u8 | failures u8
+//! 56  TTLs u16 | octets of the message u16 | extended DNS error u16 | reason u8 | failures u8
 //! 64  offsets of the TTLs in the message, u16 each; then the message
 //! ```
 
 use crate::base::time::Instant;
 use wire::{Class, Type};
 
-/// Octets of the head.
+/// Octets of the head of an entry.
 pub const HEAD: usize = 64;
 
-/// What kind of entry it is.
+/// Kind of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum EntryKind {
-    /// What an upstream said, or that it said nothing.
+    /// The reply of an upstream, or the fact that there was none.
     Reply = 0,
-    /// What clients with DNS64 get, synthesized out of two legs.
+    /// The answer for clients with DNS64, synthesized from two legs.
     Synthesis = 1,
 }
 
-/// Refreshed once already.
+/// Mark: the entry has been refreshed once.
 pub const REFRESHED: u8 = 1;
-/// No upstream replied: there is no message.
+/// Mark: no upstream replied, so there is no message.
 pub const SILENT: u8 = 2;
-/// The message says that there is nothing (RFC 2308), or that something failed.
+/// Mark: the message is a negative answer (RFC 2308) or a failure.
 pub const NEGATIVE: u8 = 4;
-/// The message is a failure of the upstream (RFC 9520).
+/// Mark: the message is a resolution failure (RFC 9520).
 pub const FAILURE: u8 = 8;
 
-/// No extended error.
+/// Value for no extended DNS error.
 const NO_ERROR: u16 = u16::MAX;
 
-/// What makes two entries the same.
+/// Key of an entry.
 #[derive(Clone, Copy)]
 pub struct CacheKey<'a> {
     /// Keyed hash: the upper half of all that follows, the lower half of the name alone.
@@ -51,53 +51,53 @@ pub struct CacheKey<'a> {
     pub qtype: Type,
     /// Class.
     pub class: Class,
-    /// Bits of the question that change the answer: CD, AD, DO.
+    /// Query flags that change the answer: CD, AD, DO.
     pub query_flags: u8,
-    /// Leg or answer.
+    /// Kind of the entry.
     pub kind: EntryKind,
-    /// The upstreams that were asked, by their number.
+    /// Number of the group of upstreams that was asked.
     pub group: u32,
 }
 
-/// What is known of an entry beside its key and its message.
+/// Metadata of an entry beside its key and its message.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts {
-    /// When it was stored: TTLs count from here.
+    /// Time of storing: TTLs count down from here.
     pub stored: Instant,
-    /// When it may no longer be used as fresh.
+    /// Expiry: from then on the entry is not fresh.
     pub expires: Instant,
-    /// When that of what it was made of was stored which expires first.
+    /// For a synthesis, the time at which the leg that expires first was stored; else the time of storing.
     pub born: Instant,
-    /// Of [`SILENT`], [`NEGATIVE`], [`FAILURE`].
+    /// Any of [`SILENT`], [`NEGATIVE`], [`FAILURE`].
     pub marks: u8,
-    /// The settings under which it is the answer to its question as it stands; 0: none.
+    /// Generation of the settings under which the message answers its question unchanged; 0: none.
     pub valid_for: u32,
-    /// The same for clients with DNS64.
+    /// Generation of the settings under which the message answers clients with DNS64 unchanged; 0: none.
     pub valid_for_dns64: u32,
-    /// Info code of an extended error.
+    /// INFO-CODE of the extended DNS error.
     pub ede: Option<u16>,
-    /// The counter that an answer to a client with DNS64 counts.
+    /// Number of the counter for an answer to a client with DNS64.
     pub reason: u8,
     /// Failures in a row.
     pub failures: u8,
 }
 
-/// Octets that an entry takes, a multiple of the unit of `ring.rs`.
+/// Octets that an entry takes, a multiple of `ring::UNIT`.
 pub fn octets(ttls: usize, message: usize) -> usize {
     (HEAD + 2 * ttls + message).next_multiple_of(super::ring::UNIT)
 }
 
-/// A message to keep: its header, and what is behind it from the question on.
+/// A message to store: its header, and the rest from the question on.
 #[derive(Clone, Copy)]
 pub struct Body<'a> {
     /// The header.
     pub header: [u8; wire::HEADER],
-    /// All that follows it.
+    /// The octets behind the header.
     pub rest: &'a [u8],
 }
 
 impl<'a> Body<'a> {
-    /// A message as it is.
+    /// Splits a message.
     pub fn of(message: &'a [u8]) -> Option<Body<'a>> {
         let (header, rest) = message.split_first_chunk()?;
         Some(Body { header: *header, rest })
@@ -113,7 +113,7 @@ impl<'a> Body<'a> {
 
 /// Writes an entry. `ttls` are offsets in the message.
 pub fn write(room: &mut [u8], key: &CacheKey<'_>, facts: &Facts, ttls: &[u16], message: Body<'_>) {
-    // The length is the ring's.
+    // The ring has written the length.
     room[4..8].copy_from_slice(&[key.kind as u8, 0, facts.marks, key.query_flags]);
     room[8..16].copy_from_slice(&key.hash.to_le_bytes());
     room[16..24].copy_from_slice(&facts.stored.0.to_le_bytes());
@@ -137,7 +137,7 @@ pub fn write(room: &mut [u8], key: &CacheKey<'_>, facts: &Facts, ttls: &[u16], m
     rest[wire::HEADER..message.len()].copy_from_slice(message.rest);
 }
 
-/// An entry to read. The octets begin with a head; what is behind the entry is not looked at.
+/// Reader of an entry. The octets begin with a head; octets behind the entry are ignored.
 #[derive(Clone, Copy)]
 pub struct Entry<'a> {
     head: &'a [u8; HEAD],
@@ -145,7 +145,7 @@ pub struct Entry<'a> {
 }
 
 impl<'a> Entry<'a> {
-    /// The entry at the beginning of some octets.
+    /// Reads the entry at the beginning of some octets.
     #[inline]
     pub fn new(octets: &'a [u8]) -> Option<Entry<'a>> {
         let (head, rest) = octets.split_first_chunk::<HEAD>()?;
@@ -173,73 +173,73 @@ impl<'a> Entry<'a> {
         self.u32(0) as usize
     }
 
-    /// Its hash.
+    /// Hash of the key.
     #[inline]
     pub fn hash(&self) -> u64 {
         self.u64(8)
     }
 
-    /// How often it was used lately, up to a small number.
+    /// Number of recent uses, up to 3.
     #[inline]
     pub fn visits(&self) -> u8 {
         self.head[5]
     }
 
-    /// Leg or answer.
+    /// Kind of the entry.
     #[inline]
     pub fn kind(&self) -> EntryKind {
         if self.head[4] == EntryKind::Synthesis as u8 { EntryKind::Synthesis } else { EntryKind::Reply }
     }
 
-    /// Whether all of some marks are set.
+    /// True if all of `marks` are set.
     #[inline]
     pub fn is(&self, marks: u8) -> bool {
         self.head[6] & marks == marks
     }
 
-    /// The bits of its question.
+    /// Query flags of the key.
     #[inline]
     pub fn query_flags(&self) -> u8 {
         self.head[7]
     }
 
-    /// When it was stored.
+    /// Time of storing.
     #[inline]
     pub fn stored(&self) -> Instant {
         Instant(self.u64(16))
     }
 
-    /// When it is no longer fresh.
+    /// Expiry.
     #[inline]
     pub fn expires(&self) -> Instant {
         Instant(self.u64(24))
     }
 
-    /// When that of what it was made of was stored which expires first; of an entry that is fresh.
+    /// For a synthesis, the time at which the leg that expires first was stored; else the time of storing. Valid for a fresh entry.
     #[inline]
     pub fn born(&self) -> Instant {
         Instant(self.u64(32))
     }
 
-    /// Until when nobody is asked again, as that has just failed; of an entry that has expired.
+    /// End of the failure recheck timer (RFC 8767 section 5): until then no upstream is asked again. Valid for an expired entry.
     #[inline]
     pub fn failure_recheck(&self) -> Instant {
         Instant(self.u64(32))
     }
 
-    /// The settings under which it is the answer as it stands.
+    /// Generation of the settings under which the message answers its question unchanged.
     #[inline]
     pub fn valid_for(&self) -> u32 {
         self.u32(40)
     }
 
-    /// The same for clients with DNS64.
+    /// Generation of the settings under which the message answers clients with DNS64 unchanged.
     #[inline]
     pub fn valid_for_dns64(&self) -> u32 {
         self.u32(44)
     }
 
-    /// The upstreams that were asked, by their number.
+    /// Number of the group of upstreams that was asked.
     pub fn group(&self) -> u32 {
         self.u32(48)
     }
@@ -250,13 +250,13 @@ impl<'a> Entry<'a> {
         Type(self.u16(52))
     }
 
-    /// Info code of the extended error.
+    /// INFO-CODE of the extended DNS error.
     #[inline]
     pub fn ede(&self) -> Option<u16> {
         Some(self.u16(60)).filter(|&code| code != NO_ERROR)
     }
 
-    /// The counter that an answer to a client with DNS64 counts.
+    /// Number of the counter for an answer to a client with DNS64.
     #[inline]
     pub fn reason(&self) -> u8 {
         self.head[62]
@@ -275,14 +275,14 @@ impl<'a> Entry<'a> {
         offsets.as_chunks::<2>().0.iter().map(|offset| usize::from(u16::from_le_bytes(*offset)))
     }
 
-    /// The message.
+    /// Message without its OPT record.
     #[inline]
     pub fn message(&self) -> &'a [u8] {
         let start = 2 * usize::from(self.u16(56));
         self.rest.get(start..start + usize::from(self.u16(58))).unwrap_or_default()
     }
 
-    /// The name of its question in wire form, as it was stored.
+    /// Name of the question in wire form, in the stored letter case.
     #[inline]
     pub fn name(&self) -> &'a [u8] {
         let message = self.message();
@@ -290,7 +290,7 @@ impl<'a> Entry<'a> {
         &question[..wire::name_len(question).unwrap_or(0)]
     }
 
-    /// Whether it is what a key asks for.
+    /// True if the entry has this key.
     #[inline]
     pub fn fits(&self, key: &CacheKey<'_>) -> bool {
         let question = self.message().get(wire::HEADER..).and_then(|rest| rest.get(..key.name.len()));
@@ -300,12 +300,12 @@ impl<'a> Entry<'a> {
             && self.group() == key.group
             && self.qtype() == key.qtype
             && self.u16(54) == key.class.0
-            // A name ends with its only zero octet of length, so no longer name begins with it.
+            // The zero octet at its end is the only length of zero in a name, so no name is the beginning of a longer one.
             && question.is_some_and(|name| wire::eq_ignore_case(name, key.name))
     }
 }
 
-/// Counts a visit, up to three: more says nothing new, and the line stays clean.
+/// Counts a use, up to three: a higher count has no effect, and the cache line need not be written back.
 #[inline]
 pub fn visit(entry: &mut [u8]) {
     if entry[5] < 3 {
@@ -313,7 +313,7 @@ pub fn visit(entry: &mut [u8]) {
     }
 }
 
-/// Sets how often an entry was used lately.
+/// Sets the number of recent uses.
 #[inline]
 pub fn set_visits(entry: &mut [u8], visits: u8) {
     entry[5] = visits;
@@ -325,18 +325,19 @@ pub fn mark(entry: &mut [u8], marks: u8) {
     entry[6] |= marks;
 }
 
-/// Sets the extended error.
+/// Sets the extended DNS error.
 pub fn set_ede(entry: &mut [u8], code: u16) {
     entry[60..62].copy_from_slice(&code.to_le_bytes());
 }
 
-/// Notes until when nobody is asked again, and one more failure.
+/// Starts the failure recheck timer, which ends at `again`, and counts one more failure.
 pub fn set_failure_recheck(entry: &mut [u8], again: Instant) {
     entry[32..40].copy_from_slice(&again.0.to_le_bytes());
     entry[63] = entry[63].saturating_add(1);
 }
 
-/// Approves an entry under these settings: as it stands, or for clients with DNS64 who count `reason`.
+/// Marks an entry as valid under a generation of the settings. With `reason`, it is valid for clients with DNS64, and `reason` is
+/// the counter of these answers.
 pub fn mark_valid(entry: &mut [u8], settings: u32, reason: Option<u8>) {
     match reason {
         None => entry[40..44].copy_from_slice(&settings.to_le_bytes()),

@@ -1,13 +1,13 @@
-//! What was thrown away unused: the hashes of entries that left the short queue before anybody asked for them again.
-//! Who comes back although it is listed here is asked for, though not often, and goes to the long queue at once.
+//! Ghost queue of S3-FIFO: the hashes of entries that left the short queue before they were asked for again. An entry that is
+//! stored again while its hash is listed here goes to the long queue at once: it is asked for, though not often.
 
-/// Hashes, each in the one slot that it may have; a newer one takes the place of an older one.
+/// Table of hashes. Each hash has exactly one possible slot; a newer one replaces an older one.
 pub struct Ghost {
     slots: Box<[u16]>,
 }
 
 impl Ghost {
-    /// A list of at most so many octets.
+    /// Creates a table of at most `octets` octets.
     pub fn new(octets: usize) -> Ghost {
         Ghost { slots: vec![0; octets / 2].into() }
     }
@@ -18,7 +18,7 @@ impl Ghost {
         self.slots.get_mut(place as usize)
     }
 
-    /// Notes that an entry was thrown away.
+    /// Adds the hash of an evicted entry.
     #[inline]
     pub fn add(&mut self, hash: u64) {
         if let Some(slot) = self.slot(hash) {
@@ -26,20 +26,20 @@ impl Ghost {
         }
     }
 
-    /// Whether an entry was thrown away lately. It is no longer listed then.
+    /// Returns true if an entry with this hash was evicted lately, and removes the hash.
     #[inline]
     pub fn take(&mut self, hash: u64) -> bool {
         self.slot(hash).is_some_and(|slot| *slot == tag(hash) && core::mem::take(slot) != 0)
     }
 
-    /// Forgets all.
+    /// Removes all hashes.
     pub fn clear(&mut self) {
         self.slots.fill(0);
     }
 }
 
-/// Never 0. The upper bits choose the slot, so the tag is made of the lower ones. One hash in 32,768 is taken for another,
-/// which puts an entry into the long queue that has not earned it.
+/// Tag of a hash, never 0. The upper bits choose the slot, so the tag is made of the lower ones. One hash in 32,768 is taken for
+/// another, which puts an entry into the long queue that belongs into the short one.
 fn tag(hash: u64) -> u16 {
     hash as u16 | 1
 }

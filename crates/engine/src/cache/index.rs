@@ -1,30 +1,30 @@
-//! Where the entries are: a table of buckets of two cache lines, tags in the first and places in the second, so that a
-//! look that finds nothing costs one. The lower half of a hash chooses the bucket, the upper half is the tag; the entry itself has
-//! the last word on what it is.
+//! Hash index of the entries: a table of buckets of two cache lines, tags in the first and places in the second, so that a
+//! lookup that finds nothing reads one cache line. The lower half of a hash chooses the bucket, the upper half is the tag; the
+//! key of the entry itself decides.
 //!
-//! Entries of one name have the same lower half: what a resolution looks for and puts there lies together. Hence sixteen
-//! slots, so that a bucket rarely overflows though entries come in groups.
+//! Entries of one name have the same lower half, so all entries that one resolution reads and writes lie together. A bucket has
+//! sixteen slots, so that it rarely overflows although entries come in groups.
 
 /// Slots of a bucket: 16 tags of 4 octets are the 64 octets of a cache line.
 const WAYS: usize = 16;
 
-/// Places are numbered from 1; 0 is an empty slot.
+/// Number of an entry's place in memory, from 1; 0 is an empty slot.
 pub type Place = u32;
 
 /// Words of a bucket: tags, then places.
 const WORDS: usize = 2 * WAYS;
 
-/// The table.
+/// Table of buckets.
 pub struct Index {
     words: Box<[u32]>,
-    /// The first word that lies at the beginning of a cache line.
+    /// Index of the first word that lies at the beginning of a cache line.
     first: usize,
     buckets: u64,
     len: usize,
 }
 
 impl Index {
-    /// A table of at most so many octets; always one bucket at least.
+    /// Creates a table of at most `octets` octets, with at least one bucket.
     pub fn new(octets: usize) -> Index {
         let buckets = (octets / (4 * WORDS)).saturating_sub(1).max(1);
         let words = vec![0u32; (buckets + 1) * WORDS].into_boxed_slice();
@@ -32,29 +32,29 @@ impl Index {
         Index { words, first, buckets: buckets as u64, len: 0 }
     }
 
-    /// Entries in the table.
+    /// Number of places in the table.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Forgets all places.
+    /// Removes all places.
     pub fn clear(&mut self) {
         self.words.fill(0);
         self.len = 0;
     }
 
-    /// Buckets of the table.
+    /// Number of buckets.
     pub fn buckets(&self) -> usize {
         self.buckets as usize
     }
 
-    /// The bucket of a hash, of which the lower half decides.
+    /// Bucket of a hash, chosen by its lower half.
     #[inline]
     pub fn bucket_of(&self, hash: u64) -> usize {
         (((hash & 0xffff_ffff) * self.buckets) >> 32) as usize
     }
 
-    /// The places in a bucket; 0 for empty slots.
+    /// Places in a bucket; 0 for empty slots.
     pub fn places(&self, bucket: usize) -> [Place; WAYS] {
         let words = &self.words[self.first + bucket * WORDS..][..WORDS];
         let (tags, places) = words.split_at(WAYS);
@@ -68,13 +68,14 @@ impl Index {
 
     #[inline]
     fn bucket(&self, hash: u64) -> (&[u32; WAYS], &[u32; WAYS]) {
-        let words: &[u32; WORDS] =
-            self.words[self.at(hash)..].first_chunk().expect("there is a bucket more than is ever chosen");
+        let words: &[u32; WORDS] = self.words[self.at(hash)..]
+            .first_chunk()
+            .expect("the table has one bucket more than any hash chooses");
         let (tags, places) = words.split_at(WAYS);
-        (tags.first_chunk().expect("half of it"), places.first_chunk().expect("half of it"))
+        (tags.first_chunk().expect("half of a bucket"), places.first_chunk().expect("half of a bucket"))
     }
 
-    /// The slots whose tag is that of a hash, a bit each.
+    /// Slots whose tag is that of a hash, one bit each.
     #[inline]
     fn matches(tags: &[u32; WAYS], hash: u64) -> u32 {
         let tag = tag(hash);
@@ -85,14 +86,14 @@ impl Index {
         found
     }
 
-    /// The first place under this hash that `is_it` knows.
+    /// Finds the first place under this hash for which `is_match` is true.
     #[inline]
-    pub fn find(&self, hash: u64, is_it: impl Fn(Place) -> bool) -> Option<Place> {
+    pub fn find(&self, hash: u64, is_match: impl Fn(Place) -> bool) -> Option<Place> {
         let (tags, places) = self.bucket(hash);
         let mut found = Index::matches(tags, hash);
         while found != 0 {
             let place = places[found.trailing_zeros() as usize % WAYS];
-            if is_it(place) {
+            if is_match(place) {
                 return Some(place);
             }
             found &= found - 1;
@@ -100,7 +101,7 @@ impl Index {
         None
     }
 
-    /// Enters a place. When the bucket is full, the slot that `weigh` finds lightest gives way; its place is forgotten.
+    /// Adds a place. In a full bucket it replaces the place for which `weigh` returns the smallest number.
     #[inline]
     pub fn put(&mut self, hash: u64, place: Place, weigh: impl Fn(Place) -> u32) {
         let (tags, places) = self.bucket(hash);
@@ -112,6 +113,7 @@ impl Index {
         self.len += usize::from(free.is_some());
     }
 
+    /// Slot of a place under this hash.
     #[inline]
     pub(crate) fn way(&self, hash: u64, place: Place) -> Option<usize> {
         let (tags, places) = self.bucket(hash);
@@ -126,13 +128,13 @@ impl Index {
         None
     }
 
-    /// Whether a place is entered under this hash.
+    /// True if a place is in the table under this hash.
     #[cfg(test)]
     pub fn has(&self, hash: u64, place: Place) -> bool {
         self.way(hash, place).is_some()
     }
 
-    /// Forgets a place. False: it was not entered.
+    /// Removes a place. Returns false if it was not in the table.
     #[inline]
     pub fn remove(&mut self, hash: u64, place: Place) -> bool {
         let way = self.way(hash, place);
@@ -145,7 +147,7 @@ impl Index {
     }
 }
 
-/// Never 0, which is an empty slot.
+/// Tag of a hash, never 0, which is an empty slot.
 #[inline]
 fn tag(hash: u64) -> u32 {
     (hash >> 32) as u32 | 1

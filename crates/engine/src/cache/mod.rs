@@ -1,14 +1,16 @@
-//! The cache: what upstreams said, and what was synthesized out of it, as wire bytes with the places of their TTLs.
-//! Bounded to the octet, reserved at start; nothing is allocated afterwards. It knows nothing of DNS64 or of clients:
-//! `remember.rs` decides what is kept and how long, `recall.rs` what is made of it.
+//! Cache of upstream replies and of answers synthesized from them, as wire bytes with the places of their TTLs.
 //!
-//! Entries enter a short queue. Those that are asked for again before they reach its end, or come back soon after, go
-//! on to the long one, and stay there while they are asked for (S3-FIFO, Yang et al., SOSP 2023). So a flood of names that nobody
-//! repeats passes through a tenth of the memory and pushes nothing else out.
+//! Its memory is bounded to the octet and reserved at start; nothing is allocated afterwards. It knows nothing of DNS64 or of
+//! clients: `store.rs` decides which messages are stored, `ttl.rs` for how long, and `resolve/from_cache.rs` makes answers of them.
+//! Read this file first, then `entry.rs`; `index.rs`, `ring.rs` and `ghost.rs` are its parts.
+//!
+//! A new entry enters a short queue. An entry that is asked for again before it reaches the end of this queue, or that comes
+//! back soon after, goes on to the long queue and stays there while it is asked for (S3-FIFO, Yang et al., SOSP 2023). So a
+//! flood of names that are never repeated passes through a tenth of the memory and evicts nothing else.
 //!
 //! ```text
 //! new ->| short queue |-> asked for again? -> | long queue |-> asked for? -> back to its head
-//!                        no: only the hash is kept, if the long queue is full   no: gone
+//!                        no: only the hash is stored, if the long queue is full   no: evicted
 //! ```
 
 pub mod entry;
@@ -24,19 +26,19 @@ use ghost::Ghost;
 use index::{Index, Place};
 use ring::{Ring, UNIT};
 
-/// A share of the memory for the table of places: entries of 128 octets, as most are, use half of it.
+/// The table of places takes this fraction of the memory. Entries of 128 octets, as most are, use half of the table.
 const INDEX_SHARE: usize = 10;
-/// A share of the memory for hashes of what was thrown away, of 2 octets: four times as many as there are entries, as a
-/// flood throws away many times more than people ask for.
+/// The hashes of evicted entries, of 2 octets each, take this fraction of the memory. They are four times as many as there are
+/// entries, because in a flood many more entries are evicted than people ask for.
 const GHOST_SHARE: usize = 16;
-/// A share of the memory for entries is the short queue.
+/// The short queue takes this fraction of the memory for entries.
 const SHORT_SHARE: usize = 10;
-/// Entries that one newcomer may send back to the head of the long queue, before the oldest goes though it was used:
-/// a bound on the work, about 10 us.
+/// Most entries that are moved back to the head of the long queue to make room for one new entry. Then the oldest entry is
+/// evicted even if it was used. This bounds the work to about 10 us.
 const SECOND_CHANCES: usize = 64;
-/// As many places as have numbers: 32 GiB.
+/// Most places that have a number: 32 GiB.
 const PLACES: usize = Place::MAX as usize - 1;
-/// An entry takes at most this share of the short queue.
+/// An entry takes at most this fraction of the short queue.
 const LARGEST_SHARE: usize = 4;
 
 /// The cache of one worker.
@@ -46,15 +48,15 @@ pub struct Cache {
     ghost: Ghost,
     short: Ring,
     long: Ring,
-    /// Octets of the largest entry that is kept.
+    /// Octets of the largest entry that is stored.
     largest: usize,
-    /// How long entries are of use after they expired.
+    /// Time for which an expired entry may still be used.
     stale: Span,
     size: usize,
 }
 
 impl Cache {
-    /// A cache that takes `size` octets with all that belongs to it; 0 turns it off.
+    /// Creates a cache that takes `size` octets in all; 0 turns it off.
     pub fn new(size: usize) -> Cache {
         let (index, ghost) = (size / INDEX_SHARE, size / GHOST_SHARE);
         let entries = ((size - index - ghost) / UNIT).min(PLACES);
@@ -71,33 +73,33 @@ impl Cache {
         }
     }
 
-    /// Entries stay of use for so long after they expired.
+    /// Sets the time for which an expired entry may still be used.
     pub fn keep_stale(&mut self, stale: Span) {
         self.stale = stale;
     }
 
-    /// Whether nothing is ever kept.
+    /// True if the cache is turned off.
     #[inline]
     pub fn is_off(&self) -> bool {
         self.size == 0
     }
 
-    /// Octets that entries take, those among them that are no longer found.
+    /// Octets that entries take, including those that can no longer be found.
     pub fn octets(&self) -> usize {
         self.short.used() + self.long.used()
     }
 
-    /// Entries that can be found.
+    /// Number of entries that can be found.
     pub fn len(&self) -> usize {
         self.index.len()
     }
 
-    /// Whether nothing can be found.
+    /// True if no entry can be found.
     pub fn is_empty(&self) -> bool {
         self.index.len() == 0
     }
 
-    /// Finds an entry. It is read with [`Cache::entry`]; the place holds until the next call that changes the cache.
+    /// Finds an entry, which [`Cache::entry`] reads. The place is valid until the next call that changes the cache.
     #[inline]
     pub fn find(&self, key: &CacheKey<'_>) -> Option<Place> {
         self.index.find(key.hash, |place| self.entry(place).fits(key))
@@ -109,14 +111,14 @@ impl Cache {
         Entry::new(&self.memory[offset(place)..]).expect("a place has an entry")
     }
 
-    /// The octets of an entry, for the functions of [`entry`] that note something in it.
+    /// Head of an entry, for the functions of [`entry`] that change it.
     #[inline]
     pub fn entry_mut(&mut self, place: Place) -> &mut [u8] {
         &mut self.memory[offset(place)..][..HEAD]
     }
 
-    /// Keeps a message. What the key had before is gone. True: it had something. Messages that are too long for the
-    /// size of the cache are not kept.
+    /// Stores a message in place of the one that the key had. Returns true if it had one. A message that is too long for the size
+    /// of the cache is not stored.
     pub fn put(
         &mut self,
         now: Instant,
@@ -129,7 +131,7 @@ impl Cache {
         let octets = entry::octets(ttls.len(), message.len());
         let mut is_asked_for = false;
         if let Some(place) = before {
-            // Who was in the long queue stays there.
+            // An entry of the long queue stays there.
             is_asked_for = self.long.contains(offset(place)) || self.entry(place).visits() > 0;
             self.index.remove(key.hash, place);
         }
@@ -137,19 +139,23 @@ impl Cache {
             return before.is_some();
         }
         let is_asked_for = is_asked_for || self.ghost.take(key.hash);
-        let at = if is_asked_for { self.room_in_long(octets, now) } else { self.room_in_short(octets, now) };
+        let at = if is_asked_for {
+            self.make_room_in_long(octets, now)
+        } else {
+            self.make_room_in_short(octets, now)
+        };
         let Some(at) = at else { return before.is_some() };
         entry::write(&mut self.memory[at..at + octets], key, facts, ttls, message);
         self.enter(key.hash, at);
         before.is_some()
     }
 
-    /// Forgets an entry. True: there was one.
+    /// Removes an entry. Returns true if there was one.
     pub fn remove(&mut self, key: &CacheKey<'_>) -> bool {
         self.find(key).is_some_and(|place| self.index.remove(key.hash, place))
     }
 
-    /// Forgets everything.
+    /// Removes all entries.
     pub fn clear(&mut self) {
         self.index.clear();
         self.ghost.clear();
@@ -157,28 +163,28 @@ impl Cache {
         self.long.clear();
     }
 
-    /// Entries lie in so many buckets, which stay theirs wherever they go; at most 16 in each.
+    /// Number of buckets. An entry keeps its bucket when it moves; a bucket has at most 16 entries.
     pub fn buckets(&self) -> usize {
         self.index.buckets()
     }
 
-    /// The bucket of all entries of a name, by the hash of that.
+    /// Bucket of all entries of a name, by the hash of the name.
     pub fn bucket_of(&self, hash: u64) -> usize {
         self.index.bucket_of(hash)
     }
 
-    /// The entries in a bucket.
+    /// Iterates over the entries of a bucket.
     pub fn entries(&self, bucket: usize) -> impl Iterator<Item = Entry<'_>> {
         let places = self.index.places(bucket).into_iter().filter(|&place| place != 0);
         places.map(|place| self.entry(place))
     }
 
-    /// Forgets the entries in a bucket that `is_meant` names. Returns how many those were.
-    pub fn remove_in(&mut self, bucket: usize, is_meant: impl Fn(&Entry<'_>) -> bool) -> usize {
+    /// Removes the entries of a bucket for which `is_match` is true. Returns their number.
+    pub fn remove_in(&mut self, bucket: usize, is_match: impl Fn(&Entry<'_>) -> bool) -> usize {
         let before = self.index.len();
         for place in self.index.places(bucket).into_iter().filter(|&place| place != 0) {
             let entry = self.entry(place);
-            if is_meant(&entry) {
+            if is_match(&entry) {
                 let hash = entry.hash();
                 self.index.remove(hash, place);
             }
@@ -186,6 +192,7 @@ impl Cache {
         before - self.index.len()
     }
 
+    /// Adds an entry to the index. In a full bucket the entry with the fewest visits gives way.
     fn enter(&mut self, hash: u64, at: usize) {
         let memory = &self.memory;
         self.index.put(hash, place(at), |place| {
@@ -193,40 +200,41 @@ impl Cache {
         });
     }
 
-    fn is_of_use(&self, entry: &Entry<'_>, now: Instant) -> bool {
+    /// True if an entry is fresh, or may still be used as stale data. An expired failure is of no use.
+    fn is_usable(&self, entry: &Entry<'_>, now: Instant) -> bool {
         let longer = if entry.is(entry::FAILURE) { Span::ZERO } else { self.stale };
         entry.expires() + longer > now
     }
 
-    /// Room at the head of the short queue. What falls out of it goes on to the long one if it was asked for.
-    fn room_in_short(&mut self, octets: usize, now: Instant) -> Option<usize> {
+    /// Makes room at the head of the short queue. An entry that leaves it goes on to the long queue if it was asked for.
+    fn make_room_in_short(&mut self, octets: usize, now: Instant) -> Option<usize> {
         loop {
             if let Some(at) = self.short.take(octets, &mut self.memory) {
                 return Some(at);
             }
             let (at, length) = self.short.oldest(&self.memory)?;
             let entry = Entry::new(&self.memory[at..])?;
-            let (hash, is_of_use, visits) = (entry.hash(), self.is_of_use(&entry, now), entry.visits());
+            let (hash, is_usable, visits) = (entry.hash(), self.is_usable(&entry, now), entry.visits());
             self.short.free(length);
             if !self.index.remove(hash, place(at)) {
                 continue;
             }
-            let to = match is_of_use {
-                true if visits > 0 => self.room_in_long(length, now),
-                // While there is room in the long queue, nothing has to go.
+            let to = match is_usable {
+                true if visits > 0 => self.make_room_in_long(length, now),
+                // While there is room in the long queue, no entry has to be evicted.
                 true => self.long.take(length, &mut self.memory),
                 false => None,
             };
             match to {
-                // Its old room is written only by the next `take` of this queue.
+                // The next `take` of this queue is the first to write into the old room.
                 Some(to) => self.relocate(hash, at, length, to, 0),
                 None => self.ghost.add(hash),
             }
         }
     }
 
-    /// Room at the head of the long queue. What was asked for goes round once more.
-    fn room_in_long(&mut self, octets: usize, now: Instant) -> Option<usize> {
+    /// Makes room at the head of the long queue. An entry that was asked for goes back to the head.
+    fn make_room_in_long(&mut self, octets: usize, now: Instant) -> Option<usize> {
         let mut chances = SECOND_CHANCES;
         loop {
             if let Some(at) = self.long.take(octets, &mut self.memory) {
@@ -235,7 +243,7 @@ impl Cache {
             let (at, length) = self.long.oldest(&self.memory)?;
             let entry = Entry::new(&self.memory[at..])?;
             let (hash, visits) = (entry.hash(), entry.visits());
-            let stays = visits > 0 && chances > 0 && self.is_of_use(&entry, now);
+            let stays = visits > 0 && chances > 0 && self.is_usable(&entry, now);
             self.long.free(length);
             if !self.index.remove(hash, place(at)) {
                 continue;
@@ -247,7 +255,7 @@ impl Cache {
         }
     }
 
-    /// Gives an entry another place. The two may overlap.
+    /// Moves an entry to another place. The two may overlap.
     fn relocate(&mut self, hash: u64, from: usize, length: usize, to: usize, visits: u8) {
         self.memory.copy_within(from..from + length, to);
         entry::set_visits(&mut self.memory[to..to + HEAD], visits);

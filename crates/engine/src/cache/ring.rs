@@ -1,5 +1,5 @@
-//! A stretch of memory that is written round and round: new records at the head, the oldest at the tail. There is no
-//! free list and no fragment but one at the end of each round, so a bound in octets is a bound.
+//! Ring buffer of records: new records at the head, the oldest at the tail. It has no free list, and its only fragment is the
+//! gap at the end of each round, so a bound in octets holds.
 //!
 //! ```text
 //! start                                                    end
@@ -7,16 +7,16 @@
 //!                        head    tail
 //! ```
 
-/// Records begin at multiples of so many octets, and are so long at least.
+/// Alignment and least length of a record, in octets.
 pub const UNIT: usize = 8;
 
-/// Octets of a record's length, which stand at its beginning, and of what tells a gap from a record.
+/// Octets at the beginning of a record that the ring reads: four of length, and one that distinguishes a gap from a record.
 const LENGTH: usize = 5;
 
-/// In the fifth octet of a gap: nothing is here.
+/// Value of the fifth octet of a gap.
 const GAP: u8 = 0xff;
 
-/// The stretch, and how much of it is used.
+/// A range of the memory, and its part in use.
 #[derive(Debug)]
 pub struct Ring {
     start: usize,
@@ -27,29 +27,29 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// The octets from `start` to `end`, multiples of [`UNIT`], all free.
+    /// Creates an empty ring of the octets from `start` to `end`, both multiples of [`UNIT`].
     pub fn new(start: usize, end: usize) -> Ring {
         Ring { start, end, head: start, tail: start, used: 0 }
     }
 
-    /// Octets in use, gaps among them.
+    /// Octets in use, including gaps.
     pub fn used(&self) -> usize {
         self.used
     }
 
-    /// Whether an offset lies in this stretch.
+    /// True if an offset lies in this ring.
     #[inline]
     pub fn contains(&self, at: usize) -> bool {
         (self.start..self.end).contains(&at)
     }
 
-    /// Everything is free again.
+    /// Removes all records.
     pub fn clear(&mut self) {
         *self = Ring::new(self.start, self.end);
     }
 
-    /// Room for `octets` (a multiple of [`UNIT`]) at the head. None: the oldest record has to go first. The length
-    /// is written there; what tells a record from a gap is the writer's.
+    /// Takes room for `octets` (a multiple of [`UNIT`]) at the head, and writes the length there. None: the oldest record has to be
+    /// freed first. The caller writes the fifth octet, which must not be that of a gap.
     #[inline]
     pub fn take(&mut self, octets: usize, memory: &mut [u8]) -> Option<usize> {
         if self.used == 0 {
@@ -57,7 +57,7 @@ impl Ring {
         }
         let wrapped = self.used > 0 && self.head <= self.tail;
         if !wrapped && octets > self.end - self.head {
-            // What is left at the end becomes a gap.
+            // The rest at the end becomes a gap.
             let gap = self.end - self.head;
             if gap > 0 {
                 write_length(memory, self.head, gap);
@@ -80,7 +80,7 @@ impl Ring {
         Some(at)
     }
 
-    /// The oldest record: where it is, and its octets. Gaps are passed over. None: nothing is here.
+    /// Offset and octets of the oldest record, behind any gaps, which are freed. None: the ring is empty.
     #[inline]
     pub fn oldest(&mut self, memory: &[u8]) -> Option<(usize, usize)> {
         loop {
@@ -95,7 +95,7 @@ impl Ring {
         }
     }
 
-    /// The oldest record goes.
+    /// Frees the oldest record.
     #[inline]
     pub fn free(&mut self, octets: usize) {
         self.used -= octets;
@@ -105,14 +105,14 @@ impl Ring {
         }
     }
 
-    /// All records from the oldest to the newest: where each is, and its octets.
+    /// Iterates over all records from the oldest to the newest: offset and octets of each.
     #[cfg(test)]
     pub fn records<'m>(&self, memory: &'m [u8]) -> Records<'m> {
         Records { memory, start: self.start, end: self.end, at: self.tail, left: self.used }
     }
 }
 
-/// Walks over [`Ring::records`].
+/// Iterator of [`Ring::records`].
 #[cfg(test)]
 pub struct Records<'m> {
     memory: &'m [u8],
@@ -139,11 +139,13 @@ impl Iterator for Records<'_> {
     }
 }
 
+/// Reads the length of a record or a gap.
 fn length(memory: &[u8], at: usize) -> usize {
     let [a, b, c, d, ..] = memory[at..at + LENGTH] else { return 0 };
     u32::from_le_bytes([a, b, c, d]) as usize
 }
 
+/// Writes the length of a record or a gap.
 fn write_length(memory: &mut [u8], at: usize, octets: usize) {
     memory[at..at + 4].copy_from_slice(&(octets as u32).to_le_bytes());
 }
@@ -165,7 +167,7 @@ mod tests {
                 if let Some(at) = ring.take(octets, &mut memory) {
                     break at;
                 }
-                let (at, length) = ring.oldest(&memory).expect("there is something that can go");
+                let (at, length) = ring.oldest(&memory).expect("a full ring has a record");
                 assert_eq!(expected.pop_front(), Some((at, length)));
                 ring.free(length);
             };
@@ -176,11 +178,11 @@ mod tests {
             assert!(ring.used() <= 800);
             assert_eq!(ring.records(&memory).collect::<Vec<_>>(), Vec::from(expected.clone()));
         }
-        assert!(memory[..200].iter().all(|&octet| octet == 0), "nothing outside is touched");
+        assert!(memory[..200].iter().all(|&octet| octet == 0), "nothing outside the ring is written");
     }
 
     #[test]
-    fn a_record_as_long_as_the_ring_fits_when_all_else_is_gone() {
+    fn a_record_as_long_as_the_ring_fits_into_an_empty_ring() {
         let mut memory = vec![0u8; 64];
         let mut ring = Ring::new(0, 64);
         assert_eq!(ring.take(8, &mut memory), Some(0));

@@ -1,8 +1,9 @@
-//! The message cache: which question an entry answers, and what is stored of a reply or a synthesis.
+//! Message cache: the question that an entry answers, and the part of a reply or a synthesis that is stored.
 //!
-//! A message is stored under the question that it answers, as it would be forwarded, and is given for no other question: what a
-//! reply says of other names never becomes data of those names. Answers live while their TTL lasts, negative ones as RFC 2308
-//! section 5 says, failures for seconds (RFC 9520 section 3.2). Expired data stay for when the upstreams fail (RFC 8767).
+//! A message is stored under the question that it answers, as it would be forwarded, and answers no other question: records of
+//! other names in a reply never become data of those names. Positive answers are fresh for their TTL, negative ones as RFC 2308
+//! section 5 says, failures for seconds (RFC 9520 section 3.2). Expired data stay, to be served when the upstreams fail (RFC
+//! 8767).
 
 use crate::answer::forward::{ForwardedReply, pass as forward, verbatim_end};
 use crate::answer::requestor::{Requestor, unlimited_requestor};
@@ -16,7 +17,7 @@ use crate::cache::entry::{
 use crate::cache::index::Place;
 use crate::cache::ttl::{Caching, is_due, lifetime};
 use crate::counters::Counter;
-use crate::limits::{KEPT_RECORDS, MESSAGE};
+use crate::limits::{CACHED_RECORDS, MESSAGE};
 use crate::message::cname_chain::Chain;
 use crate::message::question::{QUESTION, QueryFlags, Question};
 use crate::message::reply::{ede_to_store, first_ede};
@@ -25,15 +26,16 @@ use wire::{Class, Message, Section, Type, ede};
 
 /// Lifetime of the first failure (RFC 9520 section 3.2: at least 1 s).
 const FAILURE_SECS: u64 = 1;
-/// Failures in a row double the lifetime, so many times at most: 32 s.
+/// Failures in a row double the lifetime, at most this many times: 32 s.
 const FAILURE_DOUBLINGS: u8 = 5;
-/// A failure after so long without one is the first again.
+/// After this time without a failure, the next failure counts as the first.
 const FAILURE_MEMORY: Span = Span::from_secs(60);
 
 /// The message cache of one worker. It knows no client and no upstream: a group of upstreams is a number.
 pub(crate) struct MessageCache {
+    /// The entries.
     pub entries: Cache,
-    /// Counts the settings: an answer that was checked under earlier ones has to be checked again.
+    /// Generation of the settings: an answer that was checked under an earlier generation has to be checked again.
     pub generation: u32,
     caching: Caching,
     key: HashKey,
@@ -41,7 +43,7 @@ pub(crate) struct MessageCache {
 }
 
 impl MessageCache {
-    /// A cache of `octets`; 0 turns it off. `key` hashes names as the rest of the engine does.
+    /// Creates a cache of `octets`; 0 turns it off. `key` hashes names as the rest of the engine does.
     pub fn new(octets: usize, caching: Caching, key: HashKey) -> MessageCache {
         let mut entries = Cache::new(octets);
         entries.keep_stale(caching.stale);
@@ -56,15 +58,15 @@ impl MessageCache {
         self.generation = self.generation.wrapping_add(1).max(1);
     }
 
-    /// True if nothing is cached.
+    /// True if the cache is turned off.
     #[inline]
     pub fn is_off(&self) -> bool {
         self.entries.is_off()
     }
 
-    /// True if the cache may answer a question, or store its reply: class IN, and RD is set. RD=0 asks for what somebody has
-    /// already, which is not what we have. Answers for client subnets are not cached: each would be for one client (RFC 7871
-    /// section 7.3.1 says what a cache for them would have to do).
+    /// True if the cache may answer a question, or store its reply: class IN, and RD is set. A query with RD=0 asks for data
+    /// that the upstream already has, and this cache does not know those. Answers for client subnets are not cached: each would
+    /// be for one client (RFC 7871 section 7.3.1 says what a cache for them would have to do).
     #[inline]
     pub fn is_cacheable(&self, question: &Question<'_>) -> bool {
         let Question { class, query_flags, subnet, .. } = question;
@@ -75,7 +77,7 @@ impl MessageCache {
             && subnet.is_none()
     }
 
-    /// The key of the reply to a question, or of the synthesis for it; `group`: the upstreams that its name belongs to.
+    /// Key of the reply to a question, or of the synthesis for it; `group`: the upstreams that its name belongs to.
     #[inline]
     pub fn key<'a>(&self, question: &Question<'a>, qtype: Type, kind: EntryKind, group: u32) -> CacheKey<'a> {
         let query_flags = question.query_flags.kept();
@@ -96,20 +98,20 @@ impl MessageCache {
         }
     }
 
-    /// The place of the reply to a question for a type.
+    /// Finds the reply to a question for a type.
     #[inline]
     pub fn find_reply(&self, question: &Question<'_>, qtype: Type, group: u32) -> Option<Place> {
         self.entries.find(&self.key(question, qtype, EntryKind::Reply, group))
     }
 
-    /// True if there is a reply to a question for a type that has not expired.
+    /// True if there is a fresh reply to a question for a type.
     pub fn has_fresh(&self, question: &Question<'_>, qtype: Type, group: u32, now: Instant) -> bool {
         let place = self.find_reply(question, qtype, group);
         place.is_some_and(|place| self.entries.entry(place).expires() > now)
     }
 
-    /// Stores the reply to a question, if it may be cached. `predates_flush`: the question was asked before the cache was
-    /// flushed, so its reply may hold the data that was flushed.
+    /// Stores the reply to a question, if it may be cached. `predates_flush`: the question was asked upstream before a flush,
+    /// so its reply may hold the data that were flushed.
     pub fn store_reply(
         &mut self,
         question: &Question<'_>,
@@ -121,7 +123,7 @@ impl MessageCache {
     ) {
         let lifetime = lifetime(message, chain, &self.caching);
         let Some((lifetime_secs, is_negative)) = lifetime.filter(|_| !predates_flush) else {
-            // RFC 8767 section 4: the reply has refreshed the entry, though it is not cached itself.
+            // RFC 8767 section 4: the reply has refreshed the entry, although it is not cached itself.
             return self.expire_early(question, group);
         };
         let facts = Facts {
@@ -139,7 +141,7 @@ impl MessageCache {
     }
 
     /// Stores a reply as it would be forwarded to a requestor without limits: without OPT, and without records off the chain.
-    /// AD is what the upstream said; the query that uses the entry decides whether to trust it.
+    /// AD is that of the upstream; for each query that uses the entry, it is decided whether AD is trusted.
     fn store_message(
         &mut self,
         question: &Question<'_>,
@@ -217,7 +219,7 @@ impl MessageCache {
         copy.copy_from_slice(&message.bytes()[..message.end()]);
         for section in [Section::Answer, Section::Authority, Section::Additional] {
             for record in message.records(section).filter(|record| record.rtype != Type::OPT) {
-                // The length of no label, and no pointer.
+                // Neither the length of a label nor a compression pointer begins with these bits.
                 copy[record.ttl_start()..record.ttl_start() + 4].fill(0x80);
             }
         }
@@ -226,7 +228,7 @@ impl MessageCache {
         can_age
     }
 
-    /// Writes an entry with the places of its TTLs, which are those in `records`.
+    /// Writes an entry with the offsets of its TTLs, which are those in `records`.
     fn put(
         &mut self,
         key: &CacheKey<'_>,
@@ -235,7 +237,7 @@ impl MessageCache {
         body: Body<'_>,
         now: Instant,
     ) {
-        let mut ttls = [0u16; KEPT_RECORDS];
+        let mut ttls = [0u16; CACHED_RECORDS];
         let mut count = 0;
         for section in [Section::Answer, Section::Authority, Section::Additional] {
             for record in records.records(section).filter(|record| record.rtype != Type::OPT) {
@@ -250,8 +252,8 @@ impl MessageCache {
         self.entries.put(now, key, facts, &ttls[..count], body);
     }
 
-    /// Stores that a question failed, so that it is not asked again at once. Data that have not expired stay. `reply`: the
-    /// failure that an upstream reported; none after silence.
+    /// Stores that a question failed, so that it is not asked again at once. Fresh data stay. `reply`: the failure that an
+    /// upstream reported; none if no upstream replied.
     pub fn store_failure(
         &mut self,
         question: &Question<'_>,
@@ -270,7 +272,7 @@ impl MessageCache {
                 failures = entry.failures();
             }
         }
-        // Silence is the upstream's, not the name's: its return shall be noticed at once.
+        // A timeout is about the upstream, not about the name. A recovered upstream should be used at once.
         let doublings = if reply.is_some() { failures.min(FAILURE_DOUBLINGS) } else { 0 };
         let facts = Facts {
             stored: now,
@@ -287,7 +289,7 @@ impl MessageCache {
             Some(message) if message.rcode().0 <= 15 => {
                 self.store_message(question, group, message, &Chain::follow(message), &facts, now);
             }
-            // An extended RCODE says something of this one exchange.
+            // An extended RCODE is about this one exchange.
             Some(_) => {}
             None => {
                 let mut bytes = [0; wire::HEADER + QUESTION];
@@ -303,7 +305,7 @@ impl MessageCache {
         }
     }
 
-    /// Marks the failure of a question's AAAA leg as a bogus answer, for queries that come soon.
+    /// Marks the cached failure of a question's AAAA leg as a bogus answer, for the next queries.
     pub fn mark_bogus(&mut self, question: &Question<'_>, group: u32) {
         if let Some(place) = self.find_reply(question, Type::AAAA, group)
             && self.entries.entry(place).is(FAILURE)
@@ -312,8 +314,8 @@ impl MessageCache {
         }
     }
 
-    /// Marks the reply to a question as its answer under the current settings. `reason`: for clients with DNS64, the counter of
-    /// that answer.
+    /// Marks the reply to a question as its unchanged answer under the current settings. `reason`: for clients with DNS64, the
+    /// counter of that answer.
     pub fn mark_valid(&mut self, question: &Question<'_>, group: u32, reason: Option<Counter>) {
         if let Some(place) = self.find_reply(question, question.qtype, group)
             && !self.entries.entry(place).is(FAILURE)
@@ -323,8 +325,8 @@ impl MessageCache {
         }
     }
 
-    /// Stores the synthesized answer to a question: a message as every client without a rule of its own gets it. `counter`:
-    /// the counter of the synthesis.
+    /// Stores the synthesized answer to a question, as every client without special rules gets it. `counter`: the counter of the
+    /// synthesis.
     pub fn store_synthesis(
         &mut self,
         question: &Question<'_>,
@@ -343,7 +345,7 @@ impl MessageCache {
         let expires = now + Span::from_secs(u64::from(ttl));
         let facts = Facts {
             stored: now,
-            // It outlives neither reply: excluded addresses may have a shorter TTL, and real ones come in their place.
+            // It outlives neither reply: excluded addresses may have a shorter TTL, and real ones may replace them.
             expires: expires.min(aaaa.expires()).min(a.expires()),
             born: if aaaa.expires() < a.expires() { aaaa.stored() } else { a.stored() },
             marks: 0,
@@ -359,8 +361,8 @@ impl MessageCache {
         }
     }
 
-    /// True if a leg is to be refreshed because a synthesis of it was given; the entry is marked, as a synthesis may be made
-    /// again as often as its other leg is.
+    /// True if a leg is due for refresh, because a synthesis of it was served. The entry is marked, because the synthesis may
+    /// be made again each time that its other leg is.
     pub fn claim_refresh(&mut self, question: &Question<'_>, group: u32, now: Instant) -> bool {
         let Some(place) = self.find_reply(question, question.qtype, group) else { return true };
         let is_due = is_due(&self.entries.entry(place), now);
@@ -370,7 +372,7 @@ impl MessageCache {
         is_due
     }
 
-    /// True if an entry is the answer to its question as it stands, and fits.
+    /// True if an entry is fresh, and answers its question unchanged under the current settings.
     #[inline]
     pub fn is_valid(&self, entry: &Entry<'_>, dns64: bool, now: Instant) -> bool {
         let valid_for = if dns64 { entry.valid_for_dns64() } else { entry.valid_for() };
@@ -378,7 +380,7 @@ impl MessageCache {
     }
 }
 
-/// A message that we wrote, without its OPT record, which is the last one.
+/// A message written by this server, without its OPT record, which is the last record.
 fn without_opt<'a>(message: &Message<'a>) -> Option<Body<'a>> {
     let mut body = Body::of(&message.bytes()[..message.opt_start().unwrap_or(message.end())])?;
     if message.opt_start().is_some() {

@@ -1,4 +1,4 @@
-//! The cache against a naive one, its bounds, and what a flood does to it.
+//! Tests of the cache: comparison with a naive one, its bounds, and its hit rate in a flood.
 
 use super::entry::{EntryKind, FAILURE};
 use super::*;
@@ -9,7 +9,7 @@ use wire::{Class, Type};
 
 const HASH: HashKey = HashKey([0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7345]);
 
-/// The wire form of a name that belongs to a number.
+/// Name in wire form for a number.
 fn name(number: u64) -> Vec<u8> {
     let label = format!("host{number}");
     let mut name = vec![label.len() as u8];
@@ -45,7 +45,7 @@ fn facts(stored: u64, expires: u64) -> Facts {
     }
 }
 
-/// A message of a length, with the question where it belongs.
+/// Message of a length, with its question.
 fn message(name: &[u8], length: usize) -> Vec<u8> {
     let mut message = vec![0; wire::HEADER];
     message.extend_from_slice(name);
@@ -64,7 +64,7 @@ fn entries(cache: &Cache) -> Vec<Entry<'_>> {
     (0..cache.buckets()).flat_map(|bucket| cache.entries(bucket)).collect()
 }
 
-/// Asks as the engine does: finds, and counts the visit.
+/// Looks an entry up as the engine does: finds it, and counts the use.
 fn ask(cache: &mut Cache, number: u64) -> bool {
     let name = name(number);
     let found = cache.find(&key(&name));
@@ -104,7 +104,7 @@ fn a_lookup_finds_the_last_entry_stored_under_a_key() {
 }
 
 #[test]
-fn a_small_cache_never_finds_anything_but_what_was_put_last() {
+fn a_small_cache_finds_only_the_message_stored_last() {
     let mut cache = Cache::new(64 << 10);
     let mut last: HashMap<u64, usize> = HashMap::new();
     let mut random = Random::new([8; 32]);
@@ -116,8 +116,8 @@ fn a_small_cache_never_finds_anything_but_what_was_put_last() {
         let name = name(number);
         if let Some(place) = cache.find(&key(&name)) {
             found += 1;
-            let length = last.get(&number).copied().expect("it was put");
-            assert_eq!(cache.entry(place).message(), message(&name, length), "not an octet of another one");
+            let length = last.get(&number).copied().expect("it was stored");
+            assert_eq!(cache.entry(place).message(), message(&name, length), "no octet of another message");
             assert_eq!((cache.entry(place).name(), cache.entry(place).ttls().next()), (&name[..], Some(30)));
             ask(&mut cache, number);
         } else {
@@ -132,7 +132,7 @@ fn a_small_cache_never_finds_anything_but_what_was_put_last() {
 }
 
 #[test]
-fn all_memory_together_is_what_was_asked_for() {
+fn the_whole_memory_is_the_configured_size() {
     for size in [1 << 16, 1 << 20, 3_333_333, 64 << 20] {
         let cache = Cache::new(size);
         let taken = cache.memory.len() + size / INDEX_SHARE + size / GHOST_SHARE;
@@ -141,7 +141,7 @@ fn all_memory_together_is_what_was_asked_for() {
 }
 
 #[test]
-fn a_cache_of_no_size_keeps_nothing() {
+fn a_cache_of_size_zero_stores_nothing() {
     for size in [0, 1, 100, 1000] {
         let mut cache = Cache::new(size);
         assert!(!put(&mut cache, 1, 40) && !ask(&mut cache, 1) && cache.is_empty(), "{size}");
@@ -160,18 +160,18 @@ fn an_entry_that_is_too_long_is_not_stored_and_the_one_it_replaces_is_removed() 
 }
 
 #[test]
-fn entries_are_forgotten_by_choice_or_all_at_once() {
+fn entries_are_removed_by_choice_or_all_at_once() {
     let mut cache = Cache::new(1 << 20);
     for number in 0..1000 {
         put(&mut cache, number, 60);
         ask(&mut cache, number);
     }
-    let kept = cache.len();
-    assert!(kept > 900);
+    let stored = cache.len();
+    assert!(stored > 900);
     let even = |entry: &Entry<'_>| (entry.name()[entry.name()[0] as usize] - b'0').is_multiple_of(2);
     let removed: usize = (0..cache.buckets()).map(|bucket| cache.remove_in(bucket, even)).sum();
     assert!(
-        removed > 400 && cache.len() == kept - removed && entries(&cache).iter().all(|entry| !even(entry))
+        removed > 400 && cache.len() == stored - removed && entries(&cache).iter().all(|entry| !even(entry))
     );
     assert!(!ask(&mut cache, 998) && ask(&mut cache, 999));
     cache.clear();
@@ -193,8 +193,8 @@ fn expired_entries_are_evicted_before_fresh_ones() {
             }
         }
     };
-    // All are asked for; the second has expired when the short queue ends, and so has the third, a failure, which
-    // is of no use then; the second still is.
+    // All are asked for. At the end of the short queue the second has expired, and so has the third, a failure. The second is
+    // still usable as stale data, the failure is not.
     put(1, 0, u64::MAX, 0);
     put(2, 0, 100, 0);
     put(3, 0, 100, FAILURE);
@@ -207,28 +207,28 @@ fn expired_entries_are_evicted_before_fresh_ones() {
 
 /// Draws from a Zipf distribution with exponent 1 over `count` names.
 struct Zipf {
-    cumulated: Vec<f64>,
+    cumulative: Vec<f64>,
 }
 
 impl Zipf {
     fn new(count: usize) -> Zipf {
         let mut sum = 0.0;
-        let cumulated = (1..=count).map(|rank| {
+        let cumulative = (1..=count).map(|rank| {
             sum += 1.0 / rank as f64;
             sum
         });
-        Zipf { cumulated: cumulated.collect() }
+        Zipf { cumulative: cumulative.collect() }
     }
 
     fn draw(&self, random: &mut Random) -> u64 {
-        let last = self.cumulated.last().copied().unwrap_or_default();
+        let last = self.cumulative.last().copied().unwrap_or_default();
         let at = random.below(1 << 53) as f64 / (1u64 << 53) as f64 * last;
-        self.cumulated.partition_point(|&sum| sum < at) as u64
+        self.cumulative.partition_point(|&sum| sum < at) as u64
     }
 }
 
-/// The share of hits, in percent, of people who ask for names by a Zipf distribution, in quiet times and then while `flood`
-/// times as many questions are for names that nobody repeats.
+/// Hit rate, in percent, of queries for names by a Zipf distribution: in quiet times, and then while `flood` times as many
+/// queries are for names that are never repeated.
 fn hit_rates(size: usize, names: usize, flood: u64) -> [f64; 2] {
     let (mut cache, zipf) = (Cache::new(size), Zipf::new(names));
     let mut random = Random::new([9; 32]);
@@ -255,7 +255,7 @@ fn hit_rates(size: usize, names: usize, flood: u64) -> [f64; 2] {
 }
 
 #[test]
-fn a_flood_of_names_that_nobody_repeats_costs_two_points_of_hits_at_most() {
+fn a_flood_of_unrepeated_names_costs_two_points_of_hits_at_most() {
     // A cache that holds a fifth of all names, and one that holds half of them.
     for size in [320 << 10, 800 << 10] {
         let [quiet, flooded] = hit_rates(size, 10_000, 10);

@@ -1,4 +1,4 @@
-//! TTL rules of cached messages: lifetime (RFC 2308), stale data (RFC 8767), failures (RFC 9520).
+//! TTL rules of cached messages: lifetime (RFC 2308), stale data (RFC 8767), prefetch.
 
 use crate::base::time::{Instant, Span};
 use crate::cache::entry::{Entry, FAILURE, NEGATIVE, REFRESHED};
@@ -6,18 +6,18 @@ use crate::message::cname_chain::Chain;
 use crate::message::reply::negative_ttl;
 use wire::{Message, Rcode, Record, Section, Type, ede, header};
 
-/// `[cache]`, but for its size.
+/// Settings of `[cache]`, except its size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caching {
-    /// No TTL is smaller, in seconds.
+    /// Smallest TTL, in seconds.
     pub min_ttl_secs: u32,
-    /// No TTL is larger, in seconds.
+    /// Largest TTL, in seconds.
     pub max_ttl_secs: u32,
-    /// Answers that there is nothing are not kept longer, in seconds.
+    /// Largest lifetime of a negative answer, in seconds.
     pub max_negative_ttl_secs: u32,
-    /// How long after expiry data may still answer when the upstreams fail (RFC 8767); zero: not at all.
+    /// Time after expiry for which data may still be served when the upstreams fail (RFC 8767); zero: never.
     pub stale: Span,
-    /// Whether what is asked for is asked again before it expires.
+    /// True if an entry that is in use is refreshed before it expires.
     pub prefetch: bool,
 }
 
@@ -33,7 +33,7 @@ impl Default for Caching {
     }
 }
 
-/// How long an answer may be kept, in seconds, and whether it says that there is nothing. None: not at all.
+/// Lifetime of a message in the cache, in seconds, and true if the message is a negative answer. None: it is not cached.
 pub(crate) fn lifetime(message: &Message<'_>, chain: &Chain<'_>, caching: &Caching) -> Option<(u32, bool)> {
     let (mut ttl, mut is_answered) = (u32::MAX, false);
     for record in message.records(Section::Answer).filter(|record| chain.keeps(record)) {
@@ -44,9 +44,9 @@ pub(crate) fn lifetime(message: &Message<'_>, chain: &Chain<'_>, caching: &Cachi
         ttl = match negative_ttl(message, chain) {
             // RFC 2308 section 5: the smaller of the SOA's TTL and its MINIMUM.
             Some(negative) => ttl.min(negative).min(caching.max_negative_ttl_secs),
-            // An alias that the upstream did not follow.
+            // An alias that the upstream did not chase.
             None if chain.is_alias() && message.rcode() == Rcode::NOERROR => ttl,
-            // RFC 2308 section 5: without SOA it is not kept.
+            // RFC 2308 section 5: a negative answer without SOA is not cached.
             None => return None,
         };
     }
@@ -54,18 +54,18 @@ pub(crate) fn lifetime(message: &Message<'_>, chain: &Chain<'_>, caching: &Cachi
     (ttl > 0).then_some((ttl, !is_answered))
 }
 
-/// How the TTLs of a kept message are given.
+/// Age of a cached message, from which the TTLs in an answer follow.
 #[derive(Clone, Copy)]
 pub(crate) enum Age {
-    /// Less by the seconds that have passed; that of a SOA record no more than so many seconds.
+    /// A fresh message: the seconds since it was stored, and the largest TTL of its SOA record, in seconds.
     Seconds(u32, u32),
-    /// The message has expired.
+    /// An expired message.
     Stale,
 }
 
 impl Age {
-    /// That of an entry that has not expired. The SOA record of a negative answer says how long this may be kept, so its
-    /// TTL ends with it (RFC 2308 sections 5 and 6), though it was longer than MINIMUM or than is allowed here.
+    /// Age of an entry that has not expired. The SOA record of a negative answer says how long the answer may be cached, so its
+    /// TTL ends with the entry (RFC 2308 sections 5 and 6), even if it was longer than MINIMUM or than the settings allow.
     #[inline]
     pub fn of(entry: &Entry<'_>, now: Instant) -> Age {
         let age = seconds(now - entry.stored());
@@ -79,10 +79,10 @@ fn seconds(span: Span) -> u32 {
     (span.0 / 1_000_000_000).min(u64::from(u32::MAX)) as u32
 }
 
-/// The TTL of expired data (RFC 8767 section 4).
+/// TTL of expired data in an answer (RFC 8767 section 4).
 const STALE_TTL: u32 = 30;
 
-/// Writes the TTLs of a kept message that was copied to a frame.
+/// Writes the TTLs of a cached message that was copied to a frame.
 #[inline]
 pub(crate) fn write_ttls(entry: &Entry<'_>, frame: &mut [u8], age: Age) {
     for at in entry.ttls() {
@@ -102,22 +102,22 @@ pub(crate) fn write_ttls(entry: &Entry<'_>, frame: &mut [u8], age: Age) {
     }
 }
 
-/// What a client is told of expired data (RFC 8914 sections 4.4 and 4.20).
+/// Extended DNS error for an answer with expired data (RFC 8914 sections 4.4 and 4.20).
 pub(crate) fn stale_ede(entry: &Entry<'_>) -> u16 {
     let is_nxdomain = header::flags(entry.message()).rcode() == Rcode::NXDOMAIN;
     if is_nxdomain { ede::STALE_NXDOMAIN } else { ede::STALE }
 }
 
-/// Writes a kept message as an upstream would send it now. Returns its octets.
-pub(crate) fn materialize(entry: &Entry<'_>, frame: &mut [u8], age: Age, reason: Option<u16>) -> usize {
+/// Writes a cached message as an upstream would send it now. Returns its octets.
+pub(crate) fn materialize(entry: &Entry<'_>, frame: &mut [u8], age: Age, ede: Option<u16>) -> usize {
     let message = entry.message();
     let length = message.len();
     frame[..length].copy_from_slice(message);
     write_ttls(entry, frame, age);
-    if reason.is_none() {
+    if ede.is_none() {
         return length;
     }
-    match wire::write_opt(&mut frame[length..], 512, 0, 0, false, reason) {
+    match wire::write_opt(&mut frame[length..], 512, 0, 0, false, ede) {
         Some(octets) => {
             let others = header::arcount(frame);
             header::set_arcount(frame, others + 1);
@@ -128,12 +128,13 @@ pub(crate) fn materialize(entry: &Entry<'_>, frame: &mut [u8], age: Age, reason:
 }
 
 impl Caching {
+    /// Range of allowed TTLs.
     fn range(&self) -> core::ops::RangeInclusive<u32> {
         self.min_ttl_secs..=self.max_ttl_secs.max(self.min_ttl_secs)
     }
 
-    /// Whether some TTL is smaller or larger than allowed, or stands for 0 with its highest bit set (RFC 2181 section 8):
-    /// such a one would count down to years.
+    /// True if some TTL is smaller or larger than allowed, or has its highest bit set and so stands for 0 (RFC 2181 section 8):
+    /// counted down as a number, it would be many years.
     pub(crate) fn is_out_of_range(&self, message: &Message<'_>) -> bool {
         let range = self.range();
         let is_negative = |record: &Record<'_>| message.bytes()[record.ttl_start()] & 0x80 != 0;
@@ -144,7 +145,7 @@ impl Caching {
         })
     }
 
-    /// Brings all TTLs into the range, in a copy of the message.
+    /// Clamps all TTLs to the allowed range, in a copy of the message.
     pub(crate) fn clamp(&self, message: &Message<'_>, copy: &mut [u8]) {
         let range = self.range();
         for section in [Section::Answer, Section::Authority, Section::Additional] {
@@ -156,7 +157,7 @@ impl Caching {
     }
 }
 
-/// Whether an entry is in the last tenth of its life, and was not refreshed yet.
+/// True if an entry is due for prefetch: in the last tenth of its lifetime, and not refreshed yet.
 pub(crate) fn is_due(entry: &Entry<'_>, now: Instant) -> bool {
     let life = entry.expires() - entry.born();
     (entry.expires() - now).0.saturating_mul(REFRESH_SHARE) <= life.0
@@ -165,8 +166,8 @@ pub(crate) fn is_due(entry: &Entry<'_>, now: Instant) -> bool {
         && !entry.is(FAILURE)
 }
 
-/// Data are refreshed when a question comes in the last tenth of their life.
+/// Data are refreshed when a query comes in the last tenth of their lifetime.
 const REFRESH_SHARE: u64 = 10;
 
-/// Data that live shorter than this are not refreshed: asking again costs as much as the questions it saves.
+/// Least lifetime of data that are refreshed. For shorter ones a refresh costs as much as the upstream queries that it saves.
 const REFRESH_LIFE: Span = Span::from_secs(10);

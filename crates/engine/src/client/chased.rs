@@ -1,22 +1,22 @@
-//! The ways that clients' questions go over several replies, and who holds how many of them.
+//! CNAME chases of client queries over several replies, and the quota of each client network.
 //!
-//! There is room for [`CHAINS`]. A client network may take more as long as it holds fewer than are free: one alone gets half
-//! of the room, a second one half of the rest, and something is left for whoever comes next. Nobody has to give back what
-//! it holds, so nothing is taken from a question whose reply is being read.
+//! There is room for [`CHASES`]. A client network may start one more while it has fewer than are free: one network alone gets
+//! half of the room, a second one half of the rest, and some room is left for the next ones. No network has to give back a
+//! chase, so nothing is taken from a query whose reply is being read.
 
 use crate::base::name_hash::HashKey;
 use crate::base::slab::{Index, NONE, Slab};
 use crate::client::quota::ClientQuotas;
-use crate::limits::CHAINS;
+use crate::limits::CHASES;
 
-/// The way that a client's question has gone over several replies.
+/// CNAME chase of one client query over several replies.
 #[derive(Default)]
 pub(crate) struct CnameChase {
-    /// The name that is asked for now, in wire form.
+    /// Name that is asked for now, in wire form.
     pub name: Vec<u8>,
-    /// The replies that led to it, in order.
+    /// Replies that led to it, in order.
     pub replies: Vec<Vec<u8>>,
-    /// The client's network in the ledger.
+    /// Entry of the client's network in the quotas.
     quota: Index,
 }
 
@@ -29,27 +29,27 @@ impl CnameChase {
     }
 }
 
-/// All such ways.
+/// All CNAME chases.
 pub(crate) struct CnameChases {
     slab: Slab<CnameChase>,
     quotas: ClientQuotas,
 }
 
 impl CnameChases {
-    /// None is followed.
+    /// Reserves room for [`CHASES`] chases.
     pub fn new(key: HashKey) -> CnameChases {
-        CnameChases { slab: Slab::new(CHAINS), quotas: ClientQuotas::new(CHAINS, key) }
+        CnameChases { slab: Slab::new(CHASES), quotas: ClientQuotas::new(CHASES, key) }
     }
 
-    /// How many there are.
+    /// Number of chases.
     pub fn len(&self) -> usize {
         self.slab.len()
     }
 
-    /// Room for one more of a network. None: it holds as many as are free.
+    /// Takes a slot for a chase of a network. None: the network has at least as many chases as slots are free.
     pub(crate) fn take(&mut self, network: u128) -> Option<Index> {
         let count = self.quotas.find(network).map_or(0, |quota| self.quotas.count(quota));
-        if count as usize >= CHAINS - self.slab.len() {
+        if count as usize >= CHASES - self.slab.len() {
             return None;
         }
         let index = self.slab.take()?;
@@ -57,7 +57,7 @@ impl CnameChases {
         Some(index)
     }
 
-    /// A question has come to its end.
+    /// Frees the slot of a chase that has ended.
     pub fn give(&mut self, index: Index) {
         self.slab[index].replies.clear();
         self.quotas.remove(self.slab[index].quota);
@@ -80,6 +80,7 @@ impl core::ops::IndexMut<Index> for CnameChases {
     }
 }
 
-pub(crate) fn replies(chases: &crate::client::chased::CnameChases, chain: Index) -> &[Vec<u8>] {
-    if chain == NONE { &[] } else { &chases[chain].replies }
+/// Replies of a chase, in order; none if `chase` is [`NONE`].
+pub(crate) fn replies(chases: &CnameChases, chase: Index) -> &[Vec<u8>] {
+    if chase == NONE { &[] } else { &chases[chase].replies }
 }

@@ -1,6 +1,6 @@
-//! Clients: pending queries, limits per network, cookies, CNAME chases, and the way out for a response.
+//! Clients: pending queries, limits per network, cookies, CNAME chases, and the sending of responses.
 //!
-//! It knows no upstream and no cache: a waiter names the question in flight that it waits for by its index only.
+//! It knows no upstream and no cache: a waiter refers to the question in flight that it waits for by an index only.
 //!
 //! Read `waiter.rs` first: one client query that waits for its answer.
 
@@ -22,11 +22,15 @@ use crate::counters::{Counter, Counters};
 use crate::interface::Client;
 use crate::message::question::CurrentQuestion;
 
-/// The client side of the engine: waiters, and what each client network may do.
+/// Client side of the engine: the waiters, and the limits of each client network.
 pub(crate) struct Clients {
+    /// Pending client queries.
     pub waiters: Slab<Waiter>,
+    /// CNAME chases of waiters.
     pub chases: CnameChases,
+    /// Query and response rates per network.
     pub rate_limiter: RateLimiter,
+    /// Wall clock, for the timestamps of server cookies.
     pub clock: Clock,
     quotas: ClientQuotas,
 }
@@ -34,16 +38,16 @@ pub(crate) struct Clients {
 /// Result of looking for room for one more query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
-    /// There is room.
+    /// A slot is free.
     Room,
-    /// All room is taken: this waiter, the newest query of the network that holds most, gives way.
+    /// No slot is free: this waiter, the newest query of the network with the most pending queries, gives way.
     Evict(Index),
-    /// The query is refused, for this reason.
+    /// The query is refused and counted here.
     Refused(Counter),
 }
 
 impl Clients {
-    /// Room for `pending` queries. `key` hashes networks and names as the rest of the engine does.
+    /// Reserves room for `pending` queries. `key` hashes networks and names as the rest of the engine does.
     pub fn new(pending: usize, key: HashKey) -> Clients {
         Clients {
             waiters: Slab::new(pending),
@@ -54,7 +58,7 @@ impl Clients {
         }
     }
 
-    /// Looks for room for one more query of a client, of whose network at most `limit` may be pending.
+    /// Looks for room for one more query of a client. At most `limit` queries of its network may be pending.
     pub fn admission(&mut self, from: &Client, limit: u32) -> Admission {
         if self.quotas.highest() < limit && !self.waiters.is_full() {
             return Admission::Room;
@@ -67,7 +71,7 @@ impl Clients {
         if !self.waiters.is_full() {
             return Admission::Room;
         }
-        // The client's own network holds most, or as many as any other would after this query.
+        // With this query, the client's own network would have at least as many pending queries as any other.
         if count + 1 >= self.quotas.highest() {
             return Admission::Refused(Counter::RefusedPending);
         }
@@ -77,7 +81,7 @@ impl Clients {
         }
     }
 
-    /// Makes a waiter for a query that was admitted; it may be answered until `useful_until`.
+    /// Creates a waiter for a query that was admitted; it may be answered until `useful_until`.
     pub fn admit(&mut self, from: &Client, now: Instant, useful_until: Instant) -> Option<Index> {
         let index = self.waiters.take()?;
         let quota = self.quotas.add(client_network(from.address));
@@ -90,14 +94,15 @@ impl Clients {
         Some(index)
     }
 
-    /// Frees a waiter that has its answer, or never will, and counts what it got from the cache. Returns the A question that it
-    /// referred to, or [`NONE`].
+    /// Frees a waiter that was answered or dropped, and counts its cache hit. Returns the A flight that it referred to, or
+    /// [`NONE`].
     pub fn free(&mut self, index: Index, counters: &mut Counters) -> Index {
-        let Waiter { quota, older, newer, a_flight, chase, cache_hit, missed, .. } = self.waiters[index];
+        let Waiter { quota, older, newer, a_flight, chase, cache_hit, cache_missed, .. } =
+            self.waiters[index];
         match cache_hit {
             CacheHit::Nothing => {}
             CacheHit::Stale => counters.count(Counter::CacheHitsStale),
-            _ if missed => {}
+            _ if cache_missed => {}
             CacheHit::Positive => counters.count(Counter::CacheHitsPositive),
             CacheHit::Negative => counters.count(Counter::CacheHitsNegative),
             CacheHit::Synthesized => counters.count(Counter::CacheHitsSynthesized),
@@ -119,20 +124,20 @@ impl Clients {
         a_flight
     }
 
-    /// Starts the CNAME chase of a waiter that has none yet. None: its network has as many as it may.
+    /// Starts the CNAME chase of a waiter that has none yet. None: its network has reached its limit of chases.
     pub fn start_chase(&mut self, waiter: Index) -> Option<Index> {
         let chase = self.chases.take(client_network(self.waiters[waiter].client.address))?;
         self.waiters[waiter].chase = chase;
         Some(chase)
     }
 
-    /// The question that a waiter waits for at the moment: the client's own, or one on the way to its answer.
+    /// Question that a waiter waits for at the moment: the client's own, or one on the way to its answer.
     pub fn current_question(&self, waiter: Index) -> CurrentQuestion<'_> {
         let waiter = &self.waiters[waiter];
         let name = match waiter.chase {
             NONE => waiter.name(),
             chase => &self.chases[chase].name,
         };
-        CurrentQuestion { name, qtype: waiter.current_type(), class: waiter.asks_for().1 }
+        CurrentQuestion { name, qtype: waiter.current_type(), class: waiter.qtype_and_class().1 }
     }
 }

@@ -1,34 +1,33 @@
-//! Who holds how many pending questions, by client network (IPv6 /64, IPv4 /32), and who holds most. When all room
-//! is taken, the newest question of the greediest network gives way, so a flood from one network does not
-//! push out the others.
+//! Quotas of pending queries by client network (IPv6 /64, IPv4 /32), and the network with the most of them. When no slot is
+//! free, the newest query of that network gives way, so a flood from one network does not evict the queries of others.
 
 use crate::base::name_hash::HashKey;
 use crate::base::slab::{Index, NONE, Slab};
 use core::net::Ipv6Addr;
 
-/// One client network with pending questions.
+/// Count of one client network with pending queries.
 #[derive(Default, Clone)]
 struct QuotaEntry {
     network: u128,
     count: u32,
-    /// Its newest pending question (the list goes on through the questions themselves).
+    /// Its newest pending query (the list goes on through the waiters).
     newest: Index,
     next_in_bucket: Index,
 }
 
-/// The ledger of pending questions.
+/// Table of client networks with pending queries.
 pub struct ClientQuotas {
     entries: Slab<QuotaEntry>,
     buckets: Box<[Index]>,
     key: HashKey,
-    /// How many networks hold exactly so many questions: the highest count is known at once.
+    /// By count, the number of networks that have exactly this count: so the highest count needs no search.
     networks_with: Vec<u32>,
     highest: u32,
-    /// Where the last search for the greediest ended: it usually still is the greediest.
+    /// Entry at which the last search for the largest ended: it usually still is the largest.
     cursor: Index,
 }
 
-/// The network that an address (IPv4 as IPv4-mapped) is counted under.
+/// Network under which an address (IPv4 as IPv4-mapped) is counted.
 #[inline]
 pub fn client_network(address: Ipv6Addr) -> u128 {
     let bits = u128::from(address);
@@ -36,7 +35,7 @@ pub fn client_network(address: Ipv6Addr) -> u128 {
 }
 
 impl ClientQuotas {
-    /// A ledger for at most `capacity` questions.
+    /// Creates a table for at most `capacity` queries.
     pub fn new(capacity: usize, key: HashKey) -> ClientQuotas {
         ClientQuotas {
             entries: Slab::new(capacity),
@@ -48,7 +47,7 @@ impl ClientQuotas {
         }
     }
 
-    /// Finds the network's entry; none while it holds nothing.
+    /// Finds the entry of a network; none if it has no pending query.
     #[inline]
     pub fn find(&self, network: u128) -> Option<Index> {
         let mut index = self.buckets[self.bucket(network)];
@@ -61,32 +60,32 @@ impl ClientQuotas {
         None
     }
 
-    /// How many questions an entry holds.
+    /// Number of pending queries of an entry.
     #[inline]
     pub fn count(&self, entry: Index) -> u32 {
         self.entries[entry].count
     }
 
-    /// The newest question of an entry.
+    /// Newest query of an entry.
     #[inline]
     pub fn newest(&self, entry: Index) -> Index {
         self.entries[entry].newest
     }
 
-    /// Changes which question is the newest of an entry.
+    /// Sets the newest query of an entry.
     #[inline]
-    pub fn set_newest(&mut self, entry: Index, question: Index) {
-        self.entries[entry].newest = question;
+    pub fn set_newest(&mut self, entry: Index, query: Index) {
+        self.entries[entry].newest = query;
     }
 
-    /// Counts one question for a network. Returns the entry. The caller has made sure that fewer than
-    /// `capacity` questions are counted.
+    /// Counts one more query of a network. Returns the entry. The caller has made sure that fewer than `capacity` queries are
+    /// counted.
     #[inline]
     pub fn add(&mut self, network: u128) -> Index {
         let entry = match self.find(network) {
             Some(entry) => entry,
             None => {
-                let entry = self.entries.take().expect("fewer networks than questions");
+                let entry = self.entries.take().expect("there are at most as many networks as queries");
                 let bucket = self.bucket(network);
                 self.entries[entry] =
                     QuotaEntry { network, count: 0, newest: NONE, next_in_bucket: self.buckets[bucket] };
@@ -104,7 +103,7 @@ impl ClientQuotas {
         entry
     }
 
-    /// Counts one question less.
+    /// Counts one query less.
     #[inline]
     pub fn remove(&mut self, entry: Index) {
         let count = self.entries[entry].count;
@@ -113,22 +112,22 @@ impl ClientQuotas {
         if count > 1 {
             self.networks_with[count as usize - 1] += 1;
         } else {
-            self.unchain(entry);
+            self.unlink(entry);
             self.entries.give(entry);
         }
-        // Only one network changed, by one: the highest count falls by at most one.
+        // One network changed by one, so the highest count falls by at most one.
         if count == self.highest && self.networks_with[count as usize] == 0 {
             self.highest = count - 1;
         }
     }
 
-    /// The highest count of any network.
+    /// Highest count of any network.
     pub fn highest(&self) -> u32 {
         self.highest
     }
 
-    /// An entry with the highest count. Searches on from where it was found last, so a search through all
-    /// networks pays for as many refusals as there are networks with that count.
+    /// Finds an entry with the highest count. The search goes on from the last result, so one search through all networks is
+    /// enough for as many evictions as there are networks with that count.
     pub fn largest(&mut self) -> Option<Index> {
         let touched = self.entries.touched();
         if self.highest == 0 {
@@ -147,7 +146,8 @@ impl ClientQuotas {
         None
     }
 
-    fn unchain(&mut self, entry: Index) {
+    /// Removes an entry from the list of its bucket.
+    fn unlink(&mut self, entry: Index) {
         let QuotaEntry { network, next_in_bucket, .. } = self.entries[entry];
         let bucket = self.bucket(network);
         let mut index = self.buckets[bucket];
@@ -173,7 +173,7 @@ mod tests {
     use std::collections::HashMap;
 
     #[test]
-    fn the_greediest_is_always_one_with_the_highest_count() {
+    fn the_largest_entry_always_has_the_highest_count() {
         let mut quotas = ClientQuotas::new(500, HashKey([3, 5]));
         let mut model: HashMap<u128, u32> = HashMap::new();
         let mut random = crate::base::random::Random::new([1; 32]);

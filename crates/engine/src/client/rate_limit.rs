@@ -1,50 +1,51 @@
-//! How often a client network (IPv6 /64, IPv4 /32) may ask, and how often it may get the same answer over UDP: one bucket
-//! of tokens each, kept as the time at which it is full again (the "theoretical arrival time" of the generic cell rate
-//! algorithm), so that nothing has to be refilled and time alone forgets.
+//! Rate limits per client network (IPv6 /64, IPv4 /32): queries per second, and equal responses over UDP per second (response
+//! rate limiting). Each limit has a token bucket per network. A bucket is stored as the time at which it is full again (the
+//! "theoretical arrival time" of the generic cell rate algorithm), so no timer refills it, and it ends by itself.
 //!
-//! The source of a datagram may be forged. So nobody is shut out by what others send in his name: of what is beyond a
-//! limit, every second gets an empty answer with TC, no longer than the question, and whoever asks over TCP or brings a cookie
-//! of ours counts in a bucket that no forged datagram empties.
+//! The source address of a datagram may be forged. A client must not lose service because of datagrams that others send with
+//! its address. So every second query over the limit gets an empty answer with TC, no longer than the query. Queries over TCP and
+//! queries with a valid server cookie count in a separate bucket, which no forged datagram empties.
 //!
-//! The table has a fixed size. A network that is not found in it has a full bucket; when a bucket of the table has no room,
-//! the network that owes least is forgotten, so a flood of forged sources makes nobody's limit lower, and does not
-//! lift the limit of who is far beyond his.
+//! The table has a fixed size. A network that is not in the table has a full bucket. In a full set of the table, the network
+//! that owes least is replaced. So a flood of forged sources lowers the limit of no other network, and does not lift the limit
+//! of a network that is far over its own.
 
 use crate::base::name_hash::HashKey;
 use crate::base::time::Instant;
 use crate::client::quota::client_network;
-use crate::limits::RATES;
+use crate::limits::RATE_BUCKETS;
 use core::net::Ipv6Addr;
 use wire::Rcode;
 
-/// Entries of one set: their keys and their times are the 64 octets of a cache line.
+/// Entries of one set: their keys and times are the 64 octets of a cache line.
 const WAYS: usize = 4;
-/// Numbers of one set.
+/// Words of one set: keys, then times.
 const SET: usize = 2 * WAYS;
-/// The bit of a time that says what became of the last that was too much.
+/// Bit of a time that is set if the last query over the limit slipped.
 const SLIPPED: u64 = 1;
 
-/// What a limit says.
+/// Decision of a rate limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RateDecision {
     /// Within the limit.
     Within,
-    /// Beyond it; every second such one may go on over TCP.
+    /// Over the limit, and every second time: an empty answer with TC sends the client to TCP.
     Slip,
-    /// Beyond it.
+    /// Over the limit: refused or dropped.
     Beyond,
 }
 
-/// A rate: the time that one takes, and how much of it may be owed.
+/// Rate of a token bucket.
 #[derive(Clone, Copy, Debug, Default)]
 struct TokenRate {
+    /// Time for one token.
     interval_ns: u64,
-    /// A second's worth at once, the first included.
+    /// Time that may be owed: the tokens of one second at once, the first included.
     burst_ns: u64,
 }
 
 impl TokenRate {
-    /// So many in a second, of which each of `shares` workers allows its part; none: no limit.
+    /// Rate of `per_second`, of which each of `shares` workers allows its part; none if there is no limit.
     fn new(per_second: u32, shares: u32) -> Option<TokenRate> {
         let interval_ns = 1_000_000_000 * u64::from(shares.max(1)) / u64::from(per_second).max(1);
         let burst_ns = interval_ns * u64::from(per_second.saturating_sub(1));
@@ -52,28 +53,28 @@ impl TokenRate {
     }
 }
 
-/// The buckets of all networks, and how they fill.
+/// Token buckets of all networks, and their rates.
 pub struct RateLimiter {
-    /// Sets of [`WAYS`] keys and as many times. 0 is no key.
+    /// Sets of [`WAYS`] keys and as many times. 0 means no key.
     sets: Box<[u64]>,
-    /// Where the first set begins that fills a cache line.
+    /// Index of the word with which the first set begins, at a cache line.
     first: usize,
     key: HashKey,
     shares: u32,
     queries_per_second: u32,
     responses_per_second: u32,
     queries: Option<TokenRate>,
-    /// Of one name and type, which have one owner.
+    /// Rate for responses of one name and type, all of which one worker sends.
     responses: Option<TokenRate>,
-    /// Of failures, whatever the name: every worker has some of them.
+    /// Rate for failures of any name: every worker sends some of them.
     failures: Option<TokenRate>,
 }
 
 impl RateLimiter {
-    /// Without limits. The memory is reserved, but not touched before there is one.
+    /// Creates a limiter without limits. Its memory is reserved, but not touched before there is a limit.
     pub fn new(key: HashKey) -> RateLimiter {
-        // One set more than is used, as the first may begin within a cache line.
-        let sets = vec![0u64; RATES * 2 + SET].into_boxed_slice();
+        // One set more than is used, because the memory may begin within a cache line.
+        let sets = vec![0u64; RATE_BUCKETS * 2 + SET].into_boxed_slice();
         let first = sets.as_ptr().align_offset(SET * size_of::<u64>()).min(SET);
         RateLimiter {
             sets,
@@ -88,7 +89,7 @@ impl RateLimiter {
         }
     }
 
-    /// Sets the limits of the whole server; 0 is none.
+    /// Sets the limits of the whole server; 0 means no limit.
     pub fn configure(&mut self, queries_per_second: u32, responses_per_second: u32) {
         (self.queries_per_second, self.responses_per_second) = (queries_per_second, responses_per_second);
         self.queries = TokenRate::new(queries_per_second, self.shares);
@@ -96,21 +97,21 @@ impl RateLimiter {
         self.failures = TokenRate::new(responses_per_second, self.shares);
     }
 
-    /// How many workers share what a network may do.
+    /// Sets the number of workers that share the limits.
     pub fn share(&mut self, workers: u32) {
         self.shares = workers;
         self.configure(self.queries_per_second, self.responses_per_second);
     }
 
-    /// A question came. `proven`: the client is where it says that it is.
+    /// Counts a query. `proven`: its source address is not forged.
     #[inline]
     pub fn query(&mut self, now: Instant, address: Ipv6Addr, proven: bool) -> RateDecision {
-        let Some(pace) = self.queries else { return RateDecision::Within };
-        self.take(now, self.bucket(address, 0, 1 + u64::from(proven)), pace)
+        let Some(rate) = self.queries else { return RateDecision::Within };
+        self.take(now, self.bucket(address, 0, 1 + u64::from(proven)), rate)
     }
 
-    /// A datagram is about to answer. Answers without an error count by what was asked, all others by their RCODE:
-    /// a flood of names that do not exist asks for another one each time.
+    /// Counts a response over UDP. Responses with NOERROR count by name and type, all others by their RCODE: a flood of names that
+    /// do not exist has a different name each time.
     #[inline]
     pub fn response(
         &mut self,
@@ -131,16 +132,16 @@ impl RateLimiter {
         }
     }
 
-    /// The key of a bucket.
+    /// Key of a bucket.
     #[inline]
     fn bucket(&self, address: Ipv6Addr, name: u64, kind: u64) -> u64 {
         let network = self.key.hash_number(client_network(address));
         self.key.hash_number(u128::from(network) << 64 | u128::from(name ^ kind.rotate_left(40)))
     }
 
-    /// Takes a token out of a bucket.
+    /// Takes a token from a bucket.
     #[inline]
-    fn take(&mut self, now: Instant, key: u64, pace: TokenRate) -> RateDecision {
+    fn take(&mut self, now: Instant, key: u64, rate: TokenRate) -> RateDecision {
         let sets = (self.sets.len() - SET) / SET;
         let at = self.first + (key as usize & (sets - 1)) * SET;
         let Some(set) = self.sets[at..].first_chunk_mut::<SET>() else { return RateDecision::Within };
@@ -155,8 +156,8 @@ impl RateLimiter {
         let full = &mut set[WAYS + way];
         let slipped = *full & SLIPPED;
         let owed_ns = (*full & !SLIPPED).saturating_sub(now.0);
-        if owed_ns <= pace.burst_ns {
-            *full = (now.0 + owed_ns + pace.interval_ns) & !SLIPPED | slipped;
+        if owed_ns <= rate.burst_ns {
+            *full = (now.0 + owed_ns + rate.interval_ns) & !SLIPPED | slipped;
             return RateDecision::Within;
         }
         *full ^= SLIPPED;
@@ -181,7 +182,7 @@ mod tests {
         text.parse().unwrap()
     }
 
-    /// How many of so many questions, evenly spread over so many seconds, are within.
+    /// Number of queries within the limit, of `count` queries spread evenly over `seconds`.
     fn within(rate_limiter: &mut RateLimiter, from: Ipv6Addr, count: u64, seconds: u64) -> u64 {
         let at = |number: u64| START + Span(number * seconds * 1_000_000_000 / count);
         (0..count)
@@ -202,10 +203,10 @@ mod tests {
 
     #[test]
     fn a_network_gets_a_seconds_worth_at_once_and_then_its_rate() {
-        // 20 at once, and 20 in each of 10 seconds. The time of the last token falls on the very end.
+        // 20 at once, and 20 in each of 10 seconds. The last token comes at the very end.
         let got = within(&mut rate_limiter(20, 0), address("2001:db8::1"), 5_000, 10);
         assert!((219..=220).contains(&got), "{got}");
-        // Whoever stays below is never limited.
+        // A client below the rate is never limited.
         assert_eq!(within(&mut rate_limiter(20, 0), address("2001:db8::1"), 190, 10), 190);
     }
 
@@ -218,17 +219,17 @@ mod tests {
     }
 
     #[test]
-    fn of_what_is_beyond_every_second_slips_however_fast_it_comes() {
+    fn every_second_query_over_the_limit_slips_at_any_speed() {
         let mut rate_limiter = rate_limiter(1, 0);
         let from = address(
             "198.51.100.1".parse::<std::net::Ipv4Addr>().unwrap().to_ipv6_mapped().to_string().as_str(),
         );
-        // Twice the rate: every second one is beyond, and every second of these slips all the same.
-        let verdicts: Vec<_> = (0..9)
+        // At twice the rate every second query is over the limit, and every second one of these slips.
+        let decisions: Vec<_> = (0..9)
             .map(|half| rate_limiter.query(START + Span::from_millis(500 * half), from, false))
             .collect();
         use RateDecision::{Beyond, Slip, Within};
-        assert_eq!(verdicts, [Within, Beyond, Within, Slip, Within, Beyond, Within, Slip, Within]);
+        assert_eq!(decisions, [Within, Beyond, Within, Slip, Within, Beyond, Within, Slip, Within]);
     }
 
     #[test]
@@ -259,28 +260,28 @@ mod tests {
     }
 
     #[test]
-    fn a_million_networks_beyond_their_limit_take_nothing_from_those_below_it() {
+    fn a_million_networks_over_their_limit_take_nothing_from_those_below_it() {
         const NETWORKS: u64 = 1 << 20;
-        const ASKED_BY_EACH: u64 = 6;
-        const MODEST: u64 = 1_000;
+        const QUERIES_OF_EACH: u64 = 6;
+        const OTHERS: u64 = 1_000;
         let mut rate_limiter = rate_limiter(2, 0);
         let octets = size_of_val(&*rate_limiter.sets);
         let network = |number: u64| Ipv6Addr::from(u128::from(number) << 64);
-        let mut beyond = 0;
-        // Within one second, each of the many three times what it may in that second, and all of these at once.
+        let mut over = 0;
+        // Within one second, each of the million networks sends three times its limit, all at once.
         for number in 0..NETWORKS {
             let now = START + Span(number * 1_000_000_000 / NETWORKS);
-            for _ in 0..ASKED_BY_EACH {
-                beyond += u64::from(rate_limiter.query(now, network(number), false) != RateDecision::Within);
+            for _ in 0..QUERIES_OF_EACH {
+                over += u64::from(rate_limiter.query(now, network(number), false) != RateDecision::Within);
             }
-            if number % (NETWORKS / MODEST) == 0 {
-                // One of a thousand others that ask once.
-                let modest = network(NETWORKS + number);
-                assert_eq!(rate_limiter.query(now, modest, false), RateDecision::Within, "{number}");
+            if number % (NETWORKS / OTHERS) == 0 {
+                // One of a thousand others that send one query.
+                let other = network(NETWORKS + number);
+                assert_eq!(rate_limiter.query(now, other, false), RateDecision::Within, "{number}");
             }
         }
-        // Whoever asks all at once is limited, though the table has room for an eighth of them only.
-        assert_eq!(beyond, NETWORKS * (ASKED_BY_EACH - 2));
+        // All networks that send at once are limited, although the table has room for an eighth of them only.
+        assert_eq!(over, NETWORKS * (QUERIES_OF_EACH - 2));
         assert_eq!(size_of_val(&*rate_limiter.sets), octets);
         assert!((octets as u64) < NETWORKS * 16 / 7, "{octets}");
     }
@@ -289,25 +290,25 @@ mod tests {
     fn a_flood_of_forged_sources_lifts_no_limit_and_lowers_none() {
         let mut rate_limiter = rate_limiter(10, 0);
         let greedy = address("2001:db8:bad::1");
-        let modest = address("2001:db8:c::1");
-        let (mut greedy_asked, mut greedy_within) = (0, 0);
-        let (mut modest_asked, mut modest_within) = (0, 0);
+        let other = address("2001:db8:c::1");
+        let (mut greedy_sent, mut greedy_within) = (0, 0);
+        let (mut other_sent, mut other_within) = (0, 0);
         let seconds = 2u64;
-        // In the tenth of a second for which a bucket matters, as many others as the table has room for, twice over.
-        let others = 2 * RATES as u64 * 10;
+        // A bucket matters for a tenth of a second. In this time there are twice as many other networks as the table has room for.
+        let others = 2 * RATE_BUCKETS as u64 * 10;
         for number in 0..others * seconds {
             let now = START + Span(number * 1_000_000_000 / others);
             rate_limiter.query(now, Ipv6Addr::from(u128::from(number) << 64), false);
             if number % 4096 == 0 {
-                greedy_asked += 1;
+                greedy_sent += 1;
                 greedy_within += u64::from(rate_limiter.query(now, greedy, false) == RateDecision::Within);
             }
             if number % (others / 5) == 0 {
-                modest_asked += 1;
-                modest_within += u64::from(rate_limiter.query(now, modest, false) == RateDecision::Within);
+                other_sent += 1;
+                other_within += u64::from(rate_limiter.query(now, other, false) == RateDecision::Within);
             }
         }
-        assert_eq!(modest_within, modest_asked);
-        assert!(greedy_within <= 10 * (seconds + 1) && greedy_asked > 10 * greedy_within, "{greedy_within}");
+        assert_eq!(other_within, other_sent);
+        assert!(greedy_within <= 10 * (seconds + 1) && greedy_sent > 10 * greedy_within, "{greedy_within}");
     }
 }

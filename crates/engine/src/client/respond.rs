@@ -1,4 +1,4 @@
-//! The way out of every response: rate limit, counters, and the frame of the datapath.
+//! Sending of responses: rate limit, counters, and the frame of the datapath.
 
 use crate::answer::builder::{Written, referral_to_tcp};
 use crate::answer::requestor::Requestor;
@@ -10,15 +10,17 @@ use crate::counters::{Counter, Counters};
 use crate::interface::{Client, ClientTransport, Outbox};
 use wire::Rcode;
 
-/// What every answer passes on its way out.
+/// State that every response passes: counters, and the rate limit.
 pub(crate) struct ResponseSink<'e> {
+    /// Counters of the engine.
     pub(crate) counters: &'e mut Counters,
-    /// The limits that it is under, if any.
+    /// Rate limits that apply to the response, if any.
     pub(crate) rate_limiter: Option<&'e mut RateLimiter>,
+    /// Time of sending.
     pub(crate) now: Instant,
 }
 
-/// Sends an answer and counts it, unless the client's network has had too many of its kind.
+/// Sends a response and counts it, unless the response rate of the client's network is exceeded.
 pub(crate) fn send(
     sink: ResponseSink<'_>,
     client: &Client,
@@ -28,18 +30,17 @@ pub(crate) fn send(
 ) {
     let ResponseSink { counters, rate_limiter, now } = sink;
     let mut written = None;
-    let mut verdict = RateDecision::Within;
-    let taken = out.answer(client, requestor.limit, |frame| {
+    let mut decision = RateDecision::Within;
+    let sent = out.answer(client, requestor.limit, |frame| {
         let mut done = write(frame, requestor);
-        // Over TCP, and with a cookie of ours, the client is where it says that it is: nobody is flooded with what he did not
-        // ask for.
+        // Over TCP, and with a valid server cookie, the source address is proven, so the response floods no victim.
         if let Some(rate_limiter) = rate_limiter
             && client.transport == ClientTransport::Udp
             && !requestor.has_valid_cookie()
         {
-            verdict = rate_limiter.response(now, client.address, requestor.question, done.rcode);
+            decision = rate_limiter.response(now, client.address, requestor.question, done.rcode);
         }
-        match verdict {
+        match decision {
             RateDecision::Within => {}
             RateDecision::Slip => done = referral_to_tcp(frame, requestor),
             RateDecision::Beyond => done.len = 0,
@@ -47,13 +48,13 @@ pub(crate) fn send(
         written = Some(done);
         done.len
     });
-    match verdict {
+    match decision {
         RateDecision::Within => {}
         RateDecision::Slip => counters.count(Counter::SlippedResponseRate),
         RateDecision::Beyond => return counters.count(Counter::DroppedResponseRate),
     }
     match written {
-        Some(written) if taken => {
+        Some(written) if sent => {
             counters.count(match written.rcode {
                 Rcode::NOERROR => Counter::ResponsesNoError,
                 Rcode::FORMERR => Counter::ResponsesFormErr,
@@ -74,7 +75,7 @@ pub(crate) fn send(
     }
 }
 
-/// Writes and sends the answer to a waiter.
+/// Writes and sends the response to a waiter.
 pub(crate) fn respond(
     waiters: &Slab<Waiter>,
     sink: ResponseSink<'_>,
@@ -84,7 +85,8 @@ pub(crate) fn respond(
     write: impl FnOnce(&mut [u8], &Requestor<'_>) -> Written,
 ) {
     let waiter = &waiters[index];
-    // What accumulates does not go off: over TCP a client waits as long as its connection stands.
+    // Accumulated responses must not leave at once, for a victim (DNSBomb). Over TCP a client waits as long as its connection is
+    // open.
     if waiter.client.transport == ClientTransport::Udp && sink.now > waiter.useful_until {
         return sink.counters.count(Counter::DroppedOverdue);
     }

@@ -1,4 +1,4 @@
-//! Client questions that wait for an upstream.
+//! Waiters: client queries that wait for an upstream.
 
 use crate::answer::requestor::{Requestor, RequestorEdns, answer_limit};
 use crate::base::slab::{Index, NONE};
@@ -13,73 +13,89 @@ use core::net::Ipv6Addr;
 use wire::header::Flags;
 use wire::{Class, Type};
 
-/// What a client got out of the cache so far.
+/// Kind of cache hit that a query had so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum CacheHit {
-    /// Nothing.
+    /// No hit.
     #[default]
     Nothing,
-    /// Data.
+    /// A positive answer.
     Positive,
-    /// That there is nothing.
+    /// A negative answer.
     Negative,
-    /// Addresses, out of which others were made.
+    /// Addresses for synthesis, or a synthesized answer.
     Synthesized,
-    /// That a question failed.
+    /// A failure.
     Failure,
-    /// Data that have expired.
+    /// Expired data.
     Stale,
 }
 
-/// One client question.
+/// One pending client query.
 #[derive(Clone)]
 pub struct Waiter {
+    /// Client that sent the query.
     pub client: Client,
+    /// Arrival of the query.
     pub arrived: Instant,
-    /// Until when it is worth an answer over UDP.
+    /// Deadline for an answer over UDP.
     pub useful_until: Instant,
-    /// The flight that it waits for, and its neighbours there.
+    /// Flight that it waits for.
     pub flight: Index,
+    /// Next waiter of that flight.
     pub next: Index,
+    /// Previous waiter of that flight.
     pub previous: Index,
-    /// The A flight that it holds while the AAAA leg is not decided.
+    /// A flight that it refers to while the AAAA leg is not decided.
     pub a_flight: Index,
-    /// Its network's entry in the ledger, and its neighbours there: older and newer.
+    /// Entry of its network in the quotas.
     pub quota: Index,
+    /// Next older waiter of that network.
     pub older: Index,
+    /// Next newer waiter of that network.
     pub newer: Index,
-    /// The chain that it follows beyond what one reply told.
+    /// CNAME chase that goes on behind the end of one reply.
     pub chase: Index,
+    /// Message ID of the query.
     pub id: u16,
+    /// Header flags of the query.
     pub flags: Flags,
+    /// EDNS parameters of the query.
     pub edns: Option<RequestorEdns>,
+    /// Flags with which an upstream is asked.
     pub query_flags: QueryFlags,
-    /// The client subnet that goes with what is asked for it.
+    /// Client subnet with which an upstream is asked.
     pub subnet: Option<Subnet>,
-    /// For how many bits of the client subnet the answer counts: the most that any reply said that it rests on. What is
-    /// made of two legs counts only where both do, and RFC 7871 section 7.2.1 has the longest of several RRsets too.
+    /// Scope prefix length of the answer: the longest scope of all replies that it is made of. An answer made of two legs is
+    /// valid only where both legs are, and RFC 7871 section 7.2.1 also takes the longest of several RRsets.
     pub scope: u8,
-    /// The cookie for its answer.
+    /// Cookie for its answer.
     pub cookie: Option<Cookie>,
+    /// Step of the resolution.
     pub stage: Stage,
+    /// Reason for asking the A leg.
     pub cause: Cause,
-    /// The rule of a response policy zone that decides.
+    /// Number of the rule of a response policy zone that applies.
     pub rpz_rule: u32,
-    /// From the AAAA leg: the negative TTL (none: there was no SOA), and whether the answer was secure.
+    /// Negative TTL of the AAAA leg; none if it had no SOA record.
     pub negative_ttl: Option<u32>,
-    pub secure: bool,
-    /// The AAAA leg failed, and was answered when nobody validated: failing once more, it is bogus.
+    /// True if the answer of the AAAA leg was secure.
+    pub aaaa_secure: bool,
+    /// True if the AAAA leg failed, but was answered with CD set: if it fails once more, it is bogus.
     pub bogus_recheck: bool,
-    /// What it got out of the cache, and whether it had to wait for an upstream.
+    /// Kind of cache hit so far.
     pub cache_hit: CacheHit,
-    pub missed: bool,
-    /// There are expired data of what it waits for.
+    /// True if it had to wait for an upstream.
+    pub cache_missed: bool,
+    /// True if the cache has expired data for the question that it waits for.
     pub has_stale: bool,
-    /// It has waited long enough.
+    /// True if the client response timer has expired (RFC 8767 section 5).
     pub client_timer_expired: bool,
-    /// Keyed hash of the name asked.
+    /// Keyed hash of the name in the query.
     pub hash: u64,
+    /// Octets of the question section.
     pub question_len: u16,
+    /// Question section, in the client's letter case.
     pub question: [u8; QUESTION],
 }
 
@@ -117,10 +133,10 @@ impl Default for Waiter {
             cause: Cause::NoData,
             rpz_rule: NO_RULE_YET,
             negative_ttl: None,
-            secure: false,
+            aaaa_secure: false,
             bogus_recheck: false,
             cache_hit: CacheHit::Nothing,
-            missed: false,
+            cache_missed: false,
             has_stale: false,
             client_timer_expired: false,
             hash: 0,
@@ -131,7 +147,7 @@ impl Default for Waiter {
 }
 
 impl Waiter {
-    /// Prepares a slot for a query that was admitted. The query itself is filled in by the caller.
+    /// Prepares a slot for a query that was admitted. The caller fills in the query itself.
     pub fn reset(&mut self, from: &Client, now: Instant, useful_until: Instant, quota: Index, older: Index) {
         self.client = *from;
         self.arrived = now;
@@ -143,10 +159,10 @@ impl Waiter {
         self.chase = NONE;
         self.cause = Cause::NoData;
         self.rpz_rule = NO_RULE_YET;
-        self.secure = false;
+        self.aaaa_secure = false;
         self.bogus_recheck = false;
         self.cache_hit = CacheHit::Nothing;
-        self.missed = false;
+        self.cache_missed = false;
         self.has_stale = false;
         self.client_timer_expired = false;
     }
@@ -180,14 +196,14 @@ impl Waiter {
         &self.question[..self.question_len as usize - 4]
     }
 
-    /// The question section, as the client wrote it.
+    /// Question section, in the client's letter case.
     #[inline]
     pub fn question(&self) -> &[u8] {
         &self.question[..self.question_len as usize]
     }
 
-    /// The type and the class that the client asks for.
-    pub fn asks_for(&self) -> (Type, Class) {
+    /// Type and class in the query.
+    pub fn qtype_and_class(&self) -> (Type, Class) {
         let asked = self.question();
         let [t0, t1, c0, c1] = [4, 3, 2, 1].map(|back| asked[asked.len() - back]);
         (Type(u16::from_be_bytes([t0, t1])), Class(u16::from_be_bytes([c0, c1])))
@@ -196,13 +212,13 @@ impl Waiter {
     /// The type that it waits for at the moment.
     #[inline]
     pub fn current_type(&self) -> Type {
-        self.stage.qtype().unwrap_or_else(|| self.asks_for().0)
+        self.stage.qtype().unwrap_or_else(|| self.qtype_and_class().0)
     }
 
     /// The question as it came, whatever is asked for it now.
     #[inline]
-    pub fn as_question(&self) -> Question<'_> {
-        let (qtype, class) = self.asks_for();
+    pub fn own_question(&self) -> Question<'_> {
+        let (qtype, class) = self.qtype_and_class();
         Question {
             name: self.name(),
             hash: self.hash,
@@ -213,20 +229,20 @@ impl Waiter {
         }
     }
 
-    /// The bits with which an upstream is asked for a type.
+    /// Flags with which an upstream is asked for a type.
     #[inline]
     pub fn query_flags_for(&self, qtype: Type) -> QueryFlags {
         let unchecked = self.stage == Stage::AaaaWithCd && qtype == Type::AAAA;
         self.query_flags.with(QueryFlags::CD, unchecked)
     }
 
-    /// Whether everything that it got so far came out of the cache.
+    /// True if all data so far came from the cache.
     #[inline]
     pub fn is_all_from_cache(&self) -> bool {
-        self.cache_hit != CacheHit::Nothing && !self.missed
+        self.cache_hit != CacheHit::Nothing && !self.cache_missed
     }
 
-    /// What an answer needs to know of the question.
+    /// Requestor of the answer; `own_size`: largest UDP message of this server.
     #[inline]
     pub fn requestor(&self, own_size: u16) -> Requestor<'_> {
         Requestor {

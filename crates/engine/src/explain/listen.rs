@@ -245,12 +245,14 @@ impl Transcript {
                     None => Decision::OtherType,
                 });
             }
-            TraceEvent::Arpa { counter, name } => self.record(Decision::Arpa(counter, lower_case(name))),
-            TraceEvent::Alias { name, address } => {
+            TraceEvent::SpecialUse { counter, name } => {
+                self.record(Decision::Arpa(counter, lower_case(name)))
+            }
+            TraceEvent::ReverseAlias { name, address } => {
                 self.local_source = Some(LocalSource::Alias);
                 self.record(Decision::Alias(lower_case(name), address.into()));
             }
-            TraceEvent::Own(counter) => {
+            TraceEvent::LocalReply(counter) => {
                 // PASSTHRU gives no reply, so the reply comes from an upstream.
                 let is_reply = counter != crate::counters::Counter::FilteredPassthru;
                 self.local_source = is_reply.then_some(LocalSource::Counted(counter));
@@ -263,7 +265,7 @@ impl Transcript {
                     self.find_real_aaaa(reply);
                 }
             }
-            TraceEvent::Passed(reason) => self.record(Decision::PassedOn(reason)),
+            TraceEvent::AnswerIs(reason) => self.record(Decision::PassedOn(reason)),
             TraceEvent::AsksA { cause, rule } => {
                 let rule = rule.and_then(|rule| self.rule_number(rule));
                 if let Some(rule) = rule {
@@ -275,14 +277,14 @@ impl Transcript {
                 }
                 self.record(Decision::QueriesA(cause, rule));
             }
-            TraceEvent::Follows { reply, name } => {
+            TraceEvent::ChasesCname { reply, name } => {
                 // A local alias has no leg event of its own.
                 if self.local_source.is_some() {
                     self.end_leg(reply.qname(), reply.qtype(), Some(reply));
                 }
                 self.record(Decision::FollowsAlias(lower_case(name)));
             }
-            TraceEvent::Unfinished => self.record(Decision::UnfinishedAlias),
+            TraceEvent::ChaseEnds => self.record(Decision::UnfinishedAlias),
             TraceEvent::Addresses { reply, chain, rules, negative_ttl } => {
                 let mut addresses = Vec::new();
                 embed::decide(reply, chain, &self.settings.dns64, rules, |decision| {
@@ -310,12 +312,12 @@ impl Transcript {
                 self.explanation.addresses = addresses;
                 self.record(Decision::Synthesizes(embedded));
             }
-            TraceEvent::Basis => self.record(Decision::RepeatsAaaa),
-            TraceEvent::Doubts => {
+            TraceEvent::AsksNegativeAaaa => self.record(Decision::RepeatsAaaa),
+            TraceEvent::ChecksBogus => {
                 self.unchecked = true;
                 self.record(Decision::ChecksBogus);
             }
-            TraceEvent::AsksAgain => self.record(Decision::RechecksBogus),
+            TraceEvent::ReasksAaaa => self.record(Decision::RechecksBogus),
             TraceEvent::Synthesizes { secure } => self.explanation.secure = Some(secure),
         }
     }

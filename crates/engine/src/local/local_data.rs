@@ -1,17 +1,17 @@
-//! Data of our own in front of the upstreams: records that the configuration gives, and names that it blocks. They take the
-//! place of an upstream's reply, so DNS64 applies to them, and nobody is asked.
+//! Local data: records that the configuration gives, and names that it blocks. A local reply takes the place of an upstream's
+//! reply, so DNS64 applies to it, and no upstream is asked.
 //!
-//! Response policy zones (`enforce.rs`) come after that. A name with records exists with these alone; names below it are asked upstream. A blocked name and all below it do not
-//! exist, unless they have records here.
+//! Response policy zones apply after local data. A name with local records has these records only; names below it are asked
+//! upstream. A blocked name and all names below it do not exist, unless they have local records.
 
 use crate::base::name_table::NameTable;
 use crate::counters::Counter;
 use crate::dns64::config::Arpa;
-use crate::local::record::{BLOCKED_TTL, LocalRecord, answer_records, deny};
+use crate::local::record::{BLOCKED_TTL, LocalRecord, answer_records, write_denial};
 use wire::header::Flags;
 use wire::{Builder, Name, Rcode, Type, ede};
 
-/// What we know ourselves.
+/// The local data of one configuration.
 #[derive(Clone, Debug, Default)]
 pub struct LocalData {
     names: NameTable,
@@ -24,15 +24,16 @@ struct LocalEntry {
     blocked: bool,
 }
 
-/// What is known of a name.
+/// The local data found for a name.
 pub(crate) enum LocalMatch<'o> {
+    /// All records of the name, of every type.
     Records(&'o [LocalRecord]),
-    /// The blocked name begins behind so many octets.
+    /// The name is blocked: octets of the question's name that stand before the blocked name.
     Blocked(usize),
 }
 
 impl LocalData {
-    /// Records, in the order in which they are answered, and blocked names in wire form.
+    /// Builds the table from records, in the order in which they are answered, and from blocked names in wire form.
     pub fn new(records: Vec<LocalRecord>, blocked: impl IntoIterator<Item = Box<[u8]>>) -> LocalData {
         let mut entries: std::collections::BTreeMap<Box<[u8]>, LocalEntry> = Default::default();
         for record in records {
@@ -45,23 +46,24 @@ impl LocalData {
         LocalData { names: NameTable::new(names), entries }
     }
 
-    /// Whether nothing is known here.
+    /// True if there are neither records nor blocked names.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Whether there are records of this very name.
+    /// True if this exact name has records.
     pub fn has_records(&self, name: &[u8]) -> bool {
         matches!(self.find(name), Some(LocalMatch::Records(_)))
     }
 
-    /// Whether a name is answered here.
+    /// True if a name has records, or is blocked.
     #[inline]
-    pub fn knows(&self, name: &[u8]) -> bool {
+    pub fn has_name(&self, name: &[u8]) -> bool {
         !self.is_empty() && self.find(name).is_some()
     }
 
+    /// Finds the records of a name; else the closest blocked name at or above it.
     pub(crate) fn find(&self, name: &[u8]) -> Option<LocalMatch<'_>> {
         let (mut records, mut blocked) = (None, None);
         self.names.find(name, |number, before| {
@@ -76,7 +78,8 @@ impl LocalData {
         records.or(blocked)
     }
 
-    /// Writes the reply that an upstream would give if it knew what we know. None: we do not, or it does not fit.
+    /// Writes the reply that an upstream with the local data would send. None: there are no local data for the name, or the
+    /// reply does not fit.
     pub(crate) fn reply(&self, question: &[u8], arpa: &Arpa, frame: &mut [u8]) -> Option<(usize, Counter)> {
         let name = &question[..question.len().checked_sub(4)?];
         let qtype = Type(u16::from_be_bytes([question[name.len()], question[name.len() + 1]]));
@@ -89,7 +92,7 @@ impl LocalData {
                 let flags = flags.with_rcode(Rcode::NXDOMAIN);
                 let mut builder = Builder::new(frame, limit, 0, flags, question)?;
                 let apex = Name::from_wire(&name[before..])?;
-                deny(&mut builder, apex, BLOCKED_TTL, arpa).ok()?;
+                write_denial(&mut builder, apex, BLOCKED_TTL, arpa).ok()?;
                 // RFC 8914 section 4.16.
                 builder.opt(512, 0, 0, false, Some(ede::BLOCKED)).ok()?;
                 Some((builder.finish(), Counter::FilteredBlock))
@@ -102,12 +105,13 @@ impl LocalData {
         }
     }
 }
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_record_is_sound_if_its_data_are_what_its_type_asks_for() {
+    fn a_record_is_sound_if_its_data_have_the_format_of_its_type() {
         for (rtype, rdata, is_sound) in [
             (Type::A, &[192, 0, 2, 1][..], true),
             (Type::A, &[192, 0, 2], false),

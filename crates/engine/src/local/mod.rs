@@ -1,6 +1,6 @@
-//! Answers from local knowledge: records and blocked names of the configuration, and special-use names under `arpa`.
+//! Local answers: records and blocked names of the configuration, and special-use names under `arpa`.
 //!
-//! Nothing here knows waiters, upstreams or the cache. `resolve/lookup.rs` decides when these answers apply.
+//! Nothing here knows waiters, upstreams or the cache. The lookup order (`resolve/lookup.rs`) decides when these answers apply.
 //!
 //! Read `local_data.rs` first, then `special_use.rs` (RFC 8880, RFC 6147 section 5.3.1).
 

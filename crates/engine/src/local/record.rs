@@ -1,4 +1,4 @@
-//! A record of local data, and the SOA of a local denial.
+//! Local records, and the SOA record of a local negative answer.
 
 use crate::dns64::config::Arpa;
 use wire::header::Flags;
@@ -7,21 +7,21 @@ use wire::{Builder, Class, Full, Message, Name, Section, Type};
 /// One record in class IN.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocalRecord {
-    /// Its name in wire form, lower case.
+    /// Owner name in wire form, lower case.
     pub owner: Box<[u8]>,
-    /// Its type.
+    /// Type.
     pub rtype: Type,
-    /// Its TTL in seconds.
+    /// TTL in seconds.
     pub ttl: u32,
-    /// Its data; names in it are not compressed.
+    /// RDATA; names in it are not compressed.
     pub rdata: Box<[u8]>,
 }
 
 impl LocalRecord {
-    /// Whether it can be read when it stands in a message.
+    /// True if a message with this record is well formed.
     pub fn is_sound(&self) -> bool {
         let written = || {
-            // The question for all that the root has; the record, whose owner takes two octets if that is a pointer.
+            // The question is the root name with type ANY. The owner takes two octets if it is compressed to a pointer.
             let mut frame = vec![0; wire::HEADER + 5 + self.owner.len().max(2) + 10 + self.rdata.len()];
             let (limit, question) = (frame.len(), [0, 0, 255, 0, 1]);
             let mut builder = Builder::new(&mut frame, limit, 0, Flags(0), &question)?;
@@ -35,7 +35,7 @@ impl LocalRecord {
     }
 }
 
-/// Writes the records of a name that are of the type asked, or that there are none. Whether there are.
+/// Writes the records of a name that have the type asked for, or a negative answer. Returns true if there are such records.
 pub(crate) fn answer_records(
     builder: &mut Builder<'_>,
     owner: Name<'_>,
@@ -50,37 +50,42 @@ pub(crate) fn answer_records(
     let mut answered = false;
     for record in records.iter().filter(|record| record.rtype == wanted) {
         let LocalRecord { rtype, ttl, rdata, .. } = record;
-        // A part is better than nothing for a name with hundreds of addresses.
+        // Part of the RRset is better than no answer for a name with hundreds of addresses.
         if builder.record(Section::Answer, owner, *rtype, Class::IN, *ttl, rdata).is_err() {
             break;
         }
         answered = true;
     }
     if !answered {
-        // As long as the longest of its records, so that the TTL of a synthesis is that of its A records.
+        // The longest TTL of its records, so that a synthesis has the TTL of the A records.
         let ttl = records.iter().map(|record| record.ttl).max().unwrap_or(BLOCKED_TTL);
-        deny(builder, owner, ttl, arpa)?;
+        write_denial(builder, owner, ttl, arpa)?;
     }
     Ok(answered)
 }
 
-/// The SOA that lets a client keep that there is nothing (RFC 2308 section 3).
-pub(crate) fn deny(builder: &mut Builder<'_>, apex: Name<'_>, ttl: u32, arpa: &Arpa) -> Result<(), Full> {
-    let mut room = [0; crate::local::record::SOA];
+/// Writes the SOA record with which a client may cache the negative answer (RFC 2308 section 3).
+pub(crate) fn write_denial(
+    builder: &mut Builder<'_>,
+    apex: Name<'_>,
+    ttl: u32,
+    arpa: &Arpa,
+) -> Result<(), Full> {
+    let mut room = [0; SOA_RDATA];
     builder.record(Section::Authority, apex, Type::SOA, Class::IN, ttl, soa(arpa, ttl, &mut room))
 }
 
-/// How long clients may keep that a name is blocked, in seconds: what is unblocked can be reached a minute later.
+/// TTL of the answer for a blocked name, in seconds: a name that is no longer blocked is reachable a minute later.
 pub(crate) const BLOCKED_TTL: u32 = 60;
 
-/// Serial, refresh, retry and expire of the zones, which nobody transfers.
+/// Serial, refresh, retry and expire of the local zones, which are never transferred.
 const SOA_TIMERS: [u32; 4] = [1, 86_400, 7200, 604_800];
 
-/// Octets of the SOA's RDATA: two names and five numbers.
-pub const SOA: usize = 2 * 255 + 5 * 4;
+/// Octets of the RDATA of an SOA record: two names and five numbers.
+pub const SOA_RDATA: usize = 2 * 255 + 5 * 4;
 
-/// RDATA of the SOA of our zones, with this MINIMUM.
-pub fn soa<'r>(arpa: &Arpa, minimum: u32, room: &'r mut [u8; SOA]) -> &'r [u8] {
+/// Writes the RDATA of the SOA record of a local zone, with this MINIMUM.
+pub fn soa<'r>(arpa: &Arpa, minimum: u32, room: &'r mut [u8; SOA_RDATA]) -> &'r [u8] {
     let mut at = 0;
     for name in [&arpa.server, &arpa.contact] {
         room[at..at + name.len()].copy_from_slice(name);

@@ -1,5 +1,5 @@
-//! Names under `arpa` that are answered here, whatever the upstreams do, and never asked there: `ipv4only.arpa` with the
-//! two reverse names of its addresses (RFC 8880), and the reverse names of the prefixes (RFC 6147 section 5.3.1).
+//! Special-use names under `arpa`, which are answered locally and never asked upstream: `ipv4only.arpa` with the two reverse
+//! names of its addresses (RFC 8880), and the reverse names of the prefixes (RFC 6147 section 5.3.1).
 
 use crate::answer::builder::{ResponseBuilder, Written};
 use crate::answer::requestor::Requestor;
@@ -7,27 +7,29 @@ use crate::counters::Counter;
 use crate::dns64::config::{Dns64, Reverse};
 use crate::dns64::rules::PREFIXES;
 use crate::local::local_data::LocalData;
-use crate::local::record::{SOA, soa};
+use crate::local::record::{SOA_RDATA, soa};
 use core::net::Ipv6Addr;
 use pref64::Pref64;
 use pref64::reverse::{IN_ADDR_NAME_MAX, write_in_addr};
 use wire::header::Flags;
 use wire::{Builder, Class, Name, Rcode, Section, Type};
 
-/// TTL of everything that is answered here, in seconds: long enough to be kept, and after an hour clients know of another
-/// prefix (RFC 7050 section 3 has them ask again when the TTL ends).
+/// TTL of all local answers of these zones, in seconds: long enough to be cached, and clients learn of another prefix after an
+/// hour (RFC 7050 section 3: they ask again when the TTL ends).
 //= RFC 7050 section 4: requirement 41
 const TTL: u32 = 3600;
 
-/// TTL of the alias of a reverse name, in seconds: that of an ordinary mapping, which lasts as long as the prefix.
+/// TTL of the CNAME record of a reverse name, in seconds: that of an ordinary mapping, which is valid as long as the prefix.
 const ALIAS_TTL: u32 = 600;
 
-/// The end of every name that may be ours.
+/// End of every special-use name of this file.
 const ARPA: &[u8; 6] = b"\x04arpa\x00";
+/// Zone of the reverse names of IPv6 addresses.
 const IP6_ARPA: &[u8; 10] = b"\x03ip6\x04arpa\x00";
 
-/// The zone of RFC 8880 section 7.1, and those of section 7.2.
+/// The zone of RFC 8880 section 7.1.
 const IPV4ONLY: &[u8] = b"\x08ipv4only\x04arpa\x00";
+/// The zones of RFC 8880 section 7.2.
 //= RFC 8880 section 7.2: requirement 49
 const IPV4ONLY_REVERSE: [&[u8]; 2] =
     [b"\x03170\x010\x010\x03192\x07in-addr\x04arpa\x00", b"\x03171\x010\x010\x03192\x07in-addr\x04arpa\x00"];
@@ -35,53 +37,53 @@ const IPV4ONLY_REVERSE: [&[u8]; 2] =
 /// The addresses of `ipv4only.arpa` (RFC 7050 section 8.2).
 const WELL_KNOWN: [[u8; 4]; 2] = [[192, 0, 0, 170], [192, 0, 0, 171]];
 
-/// Labels of a name of 255 octets.
+/// Most labels of a name, which has 255 octets.
 const LABELS: usize = 128;
 
-/// Nibbles of an address.
+/// Nibbles of an IPv6 address.
 const NIBBLES: usize = 32;
 
-/// What is done with a question.
+/// Treatment of a question.
 pub enum SpecialUse<'s> {
-    /// It is none of ours.
+    /// The name is an ordinary name.
     Ordinary,
-    /// It is answered at once.
-    Here(Here<'s>),
-    /// The name is an alias of the reverse name of this IPv4 address, which is asked upstream.
+    /// The question has a local answer.
+    Local(LocalAnswer<'s>),
+    /// The name is an alias of the reverse name of this IPv4 address. That name is asked upstream.
     Alias([u8; 4]),
 }
 
-/// An answer out of a zone of our own.
-pub struct Here<'s> {
-    /// What it counts as.
+/// An answer from a local zone under `arpa`.
+pub struct LocalAnswer<'s> {
+    /// Counter of the answer.
     pub counter: Counter,
-    data: Data,
-    /// Where the zone's name begins in the question's.
+    data: ZoneData,
+    /// Offset of the zone's name in the question's name.
     apex: usize,
     client: Ipv6Addr,
     dns64: &'s Dns64,
 }
 
-/// What the zone has for a question.
+/// Data of a zone for a question.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Data {
+enum ZoneData {
     /// The name does not exist.
-    Nobody,
-    /// The name exists, but has no such record.
-    Nothing,
+    NxDomain,
+    /// The name exists, but has no record of the type asked for.
+    NoData,
     A,
     Aaaa,
     Soa,
     Ns,
     /// The reverse name of one of the addresses of `ipv4only.arpa`.
     Pointer,
-    /// The alias of an address under a prefix and nothing else.
+    /// A CNAME record to the reverse name of this IPv4 address.
     Alias([u8; 4]),
-    /// The alias of one of those reverse names, and the name found there.
+    /// A CNAME record to one of the reverse names of `ipv4only.arpa`, and the PTR record of that name.
     AliasToPointer([u8; 4]),
 }
 
-/// What is to be done with a client's question for a name, its own or one that an alias has led to.
+/// Classifies a name for a client: the name of its question, or the target of an alias.
 #[inline]
 pub fn classify<'s>(
     dns64: &'s Dns64,
@@ -109,12 +111,12 @@ fn in_arpa<'s>(
 ) -> SpecialUse<'s> {
     //= RFC 8880 section 7.1: requirements 43, 44, 45, 48; special where DNS64 is done, an ordinary name elsewhere.
     //= RFC 7050 section 3: requirement 39; whatever bits are set.
-    let knows_ipv4only = dns64.arpa.ipv4only && dns64.clients.contains(client);
-    if knows_ipv4only && let Some((data, zone)) = ipv4only(name, qtype) {
+    let serves_ipv4only = dns64.arpa.ipv4only && dns64.clients.contains(client);
+    if serves_ipv4only && let Some((data, zone)) = ipv4only(name, qtype) {
         return match data {
             Some(data) => {
                 let counter = Counter::LocalIpv4Only;
-                SpecialUse::Here(Here { counter, data, apex: name.len() - zone, client, dns64 })
+                SpecialUse::Local(LocalAnswer { counter, data, apex: name.len() - zone, client, dns64 })
             }
             None => SpecialUse::Ordinary,
         };
@@ -123,33 +125,40 @@ fn in_arpa<'s>(
         return SpecialUse::Ordinary;
     }
     //= RFC 6147 section 5.3.1: requirement 23
-    let Some(Inside { apex, place }) = inside(dns64, name) else { return SpecialUse::Ordinary };
-    let here = |data| SpecialUse::Here(Here { counter: Counter::LocalReverse, data, apex, client, dns64 });
+    let Some(ReverseName { apex, place }) = under_prefix(dns64, name) else { return SpecialUse::Ordinary };
+    let local =
+        |data| SpecialUse::Local(LocalAnswer { counter: Counter::LocalReverse, data, apex, client, dns64 });
     match place {
-        _ if apex == 0 && qtype == Type::SOA => here(Data::Soa),
-        _ if apex == 0 && qtype == Type::NS => here(Data::Ns),
-        _ if apex == 0 => here(Data::Nothing),
+        _ if apex == 0 && qtype == Type::SOA => local(ZoneData::Soa),
+        _ if apex == 0 && qtype == Type::NS => local(ZoneData::Ns),
+        _ if apex == 0 => local(ZoneData::NoData),
         //= RFC 6147 section 5.3.1: requirement 21; option 1: an empty zone, nothing exists below its name.
-        _ if dns64.arpa.reverse == Reverse::Local => here(Data::Nobody),
-        Place::Above => here(Data::Nothing),
-        Place::Below => here(Data::Nobody),
-        Place::Address(address) if matches!(qtype, Type::CNAME | Type::ANY) => here(Data::Alias(address)),
-        // Unless the configuration says something of the name that it leads to.
-        Place::Address(address)
-            if knows_ipv4only
+        _ if dns64.arpa.reverse == Reverse::Local => local(ZoneData::NxDomain),
+        NamePlace::EmptyNonTerminal => local(ZoneData::NoData),
+        NamePlace::Nonexistent => local(ZoneData::NxDomain),
+        NamePlace::Address(address) if matches!(qtype, Type::CNAME | Type::ANY) => {
+            local(ZoneData::Alias(address))
+        }
+        // Local records of the target go before its special use.
+        NamePlace::Address(address)
+            if serves_ipv4only
                 && WELL_KNOWN.contains(&address)
                 && !local_data.has_records(InAddr::new(address).wire()) =>
         {
-            here(if qtype == Type::PTR { Data::AliasToPointer(address) } else { Data::Alias(address) })
+            local(if qtype == Type::PTR {
+                ZoneData::AliasToPointer(address)
+            } else {
+                ZoneData::Alias(address)
+            })
         }
         //= RFC 6147 section 5.3.1: requirements 21, 22; option 2.
-        Place::Address(address) => SpecialUse::Alias(address),
+        NamePlace::Address(address) => SpecialUse::Alias(address),
     }
 }
 
-/// RFC 8880 sections 7.1 and 7.2: what a name has that is special there, and how long the name of its zone is. No data:
-/// it is resolved as usual all the same.
-fn ipv4only(name: &[u8], qtype: Type) -> Option<(Option<Data>, usize)> {
+/// Data of a name under the zones of RFC 8880 sections 7.1 and 7.2, and the octets of the zone's name. No data: the question
+/// is resolved as an ordinary one.
+fn ipv4only(name: &[u8], qtype: Type) -> Option<(Option<ZoneData>, usize)> {
     let is_forward = wire::is_at_or_below(name, IPV4ONLY);
     let zone = if is_forward {
         IPV4ONLY
@@ -158,46 +167,47 @@ fn ipv4only(name: &[u8], qtype: Type) -> Option<(Option<Data>, usize)> {
     };
     let data = if name.len() > zone.len() {
         //= RFC 8880 section 7.1: requirement 47
-        Data::Nobody
+        ZoneData::NxDomain
     } else {
         match qtype {
             //= RFC 8880 section 7.1: requirement 45; the delegation is unsigned, and a validator must be able to see that.
             Type::DS => return Some((None, zone.len())),
             //= RFC 8880 section 7.1: requirement 46
-            Type::A | Type::ANY if is_forward => Data::A,
-            Type::AAAA if is_forward => Data::Aaaa,
-            Type::PTR | Type::ANY if !is_forward => Data::Pointer,
-            _ => Data::Nothing,
+            Type::A | Type::ANY if is_forward => ZoneData::A,
+            Type::AAAA if is_forward => ZoneData::Aaaa,
+            Type::PTR | Type::ANY if !is_forward => ZoneData::Pointer,
+            _ => ZoneData::NoData,
         }
     };
     Some((Some(data), zone.len()))
 }
 
-/// A name under the reverse name of a prefix.
-struct Inside {
-    /// Where the prefix's name begins.
+/// A name at or under the reverse name of a prefix.
+struct ReverseName {
+    /// Offset of the reverse name of the prefix.
     apex: usize,
-    place: Place,
+    place: NamePlace,
 }
 
-enum Place {
-    /// The name of an address, and of the IPv4 address in it.
+/// Place of a name in the tree under the reverse name of a prefix.
+enum NamePlace {
+    /// The reverse name of an IPv6 address in which this IPv4 address is embedded.
     Address([u8; 4]),
-    /// Fewer nibbles than an address has: names exist below it.
-    Above,
-    /// Below the name of an address, or with a label that is no nibble.
-    Below,
+    /// A name with fewer nibbles than an address has: it has no records, but names below it exist.
+    EmptyNonTerminal,
+    /// A name below that of an address, or with a label that is no nibble.
+    Nonexistent,
 }
 
-/// Where a name stands under the longest of the prefixes that it is under; none: under none.
-fn inside(dns64: &Dns64, name: &[u8]) -> Option<Inside> {
+/// Finds the longest prefix whose reverse name a name is under. None: it is under no prefix.
+fn under_prefix(dns64: &Dns64, name: &[u8]) -> Option<ReverseName> {
     let (mut starts, mut labels, mut at) = ([0u8; LABELS], 0, 0);
     while name[at] != 0 {
         starts[labels] = at as u8;
         labels += 1;
         at += 1 + usize::from(name[at]);
     }
-    // Without the two labels of the zone.
+    // Without the two labels of `ip6.arpa`.
     let labels = labels.checked_sub(2)?;
     let zone = usize::from(starts[labels]);
     if !name[zone..].eq_ignore_ascii_case(IP6_ARPA) {
@@ -221,22 +231,22 @@ fn inside(dns64: &Dns64, name: &[u8]) -> Option<Inside> {
     let longest = general.chain(dns64.rules.longest_prefix_of(address, 4 * nibbles));
     let prefix = longest.max_by_key(|prefix| prefix.length())?;
     let place = match prefix.extract(address) {
-        Some(v4) if labels == NIBBLES && nibbles == NIBBLES => Place::Address(v4),
-        _ if labels > nibbles => Place::Below,
-        _ => Place::Above,
+        Some(v4) if labels == NIBBLES && nibbles == NIBBLES => NamePlace::Address(v4),
+        _ if labels > nibbles => NamePlace::Nonexistent,
+        _ => NamePlace::EmptyNonTerminal,
     };
-    Some(Inside { apex: usize::from(starts[labels - usize::from(prefix.length()) / 4]), place })
+    Some(ReverseName { apex: usize::from(starts[labels - usize::from(prefix.length()) / 4]), place })
 }
 
-impl Here<'_> {
-    /// All prefixes that the client may be given addresses of: the general ones first, then those of rules for some names
-    /// and addresses.
+impl LocalAnswer<'_> {
+    /// All prefixes from which the client may get synthesized addresses: the general ones first, then those of rules for some
+    /// names and addresses.
     fn prefixes(&self) -> Vec<Pref64> {
         let mut special = Vec::new();
         let mut general = &self.dns64.prefixes;
         for rule in self.dns64.rules.advertised(self.client) {
             if rule.is_general() {
-                // No later one is asked.
+                // This rule matches every name, so later rules never apply.
                 general = &rule.prefixes;
                 break;
             }
@@ -251,8 +261,9 @@ impl Here<'_> {
         prefixes
     }
 
-    /// Writes the answer about a name; `before` are the replies whose aliases led to it. AA is set, as we are the
-    /// authority here (RFC 8880 section 7.1, item 4), but it speaks for the first name alone (RFC 1035 section 4.1.1).
+    /// Writes the answer about a name; `before` are the replies whose aliases led to it. AA is set, as this server is
+    /// authoritative for the zone (RFC 8880 section 7.1, item 4). Behind an alias it is not set: AA is about the first name
+    /// only (RFC 1035 section 4.1.1).
     pub fn write<'m>(
         &self,
         frame: &mut [u8],
@@ -260,7 +271,7 @@ impl Here<'_> {
         name: &'m [u8],
         before: &'m [Vec<u8>],
     ) -> Written {
-        let rcode = if self.data == Data::Nobody { Rcode::NXDOMAIN } else { Rcode::NOERROR };
+        let rcode = if self.data == ZoneData::NxDomain { Rcode::NXDOMAIN } else { Rcode::NOERROR };
         let flags = requestor.flags(rcode, false);
         let flags = if before.is_empty() { flags.with(Flags::AA) } else { flags };
         let mut response = ResponseBuilder::start(frame, requestor, flags, None);
@@ -272,19 +283,31 @@ impl Here<'_> {
         let arpa = &self.dns64.arpa;
         match self.data {
             // RFC 2308 section 3.
-            Data::Nobody | Data::Nothing => {
-                response.record(Section::Authority, apex, Type::SOA, TTL, soa(arpa, TTL, &mut [0; SOA]));
+            ZoneData::NxDomain | ZoneData::NoData => {
+                response.record(
+                    Section::Authority,
+                    apex,
+                    Type::SOA,
+                    TTL,
+                    soa(arpa, TTL, &mut [0; SOA_RDATA]),
+                );
             }
-            Data::A => {
+            ZoneData::A => {
                 for address in WELL_KNOWN {
                     response.record(Section::Answer, owner, Type::A, TTL, &address);
                 }
             }
             //= RFC 7050 section 3: requirement 40; whatever is left out elsewhere, clients learn the prefixes so.
-            Data::Aaaa => {
+            ZoneData::Aaaa => {
                 let prefixes = self.prefixes();
                 if prefixes.is_empty() {
-                    response.record(Section::Authority, apex, Type::SOA, TTL, soa(arpa, TTL, &mut [0; SOA]));
+                    response.record(
+                        Section::Authority,
+                        apex,
+                        Type::SOA,
+                        TTL,
+                        soa(arpa, TTL, &mut [0; SOA_RDATA]),
+                    );
                 }
                 for address in WELL_KNOWN {
                     for prefix in &prefixes {
@@ -292,15 +315,17 @@ impl Here<'_> {
                     }
                 }
             }
-            Data::Soa => {
-                response.record(Section::Answer, apex, Type::SOA, TTL, soa(arpa, TTL, &mut [0; SOA]))
+            ZoneData::Soa => {
+                response.record(Section::Answer, apex, Type::SOA, TTL, soa(arpa, TTL, &mut [0; SOA_RDATA]))
             }
-            Data::Ns => response.record(Section::Answer, apex, Type::NS, TTL, &arpa.server),
-            Data::Pointer => response.record(Section::Answer, owner, Type::PTR, TTL, IPV4ONLY),
-            Data::Alias(address) | Data::AliasToPointer(address) => {
+            ZoneData::Ns => response.record(Section::Answer, apex, Type::NS, TTL, &arpa.server),
+            ZoneData::Pointer => response.record(Section::Answer, owner, Type::PTR, TTL, IPV4ONLY),
+            ZoneData::Alias(address) | ZoneData::AliasToPointer(address) => {
                 let target = InAddr::new(address);
                 response.record(Section::Answer, owner, Type::CNAME, ALIAS_TTL, target.wire());
-                if let (Data::AliasToPointer(_), Some(target)) = (self.data, Name::from_wire(target.wire())) {
+                if let (ZoneData::AliasToPointer(_), Some(target)) =
+                    (self.data, Name::from_wire(target.wire()))
+                {
                     response.begin_rrset();
                     response.record(Section::Answer, target, Type::PTR, TTL, IPV4ONLY);
                 }
@@ -324,24 +349,24 @@ impl InAddr {
         InAddr { octets, length }
     }
 
-    /// The name.
+    /// The name in wire form.
     pub fn wire(&self) -> &[u8] {
         &self.octets[..self.length]
     }
 }
 
-/// A reverse name under a prefix as the alias that it is.
+/// A CNAME record for a reverse name under a prefix.
 pub struct Alias {
     /// The reverse name of the IPv4 address.
     pub target: InAddr,
-    /// The reply that an upstream would have given: the question's name is an alias of the target.
+    /// The reply that an upstream would send: the question's name is an alias of the target.
     pub reply: Vec<u8>,
 }
 
-/// Makes the name of a question an alias of the reverse name of `address`. None: the question is none.
+/// Makes the name of a question an alias of the reverse name of `address`. None: the question is malformed.
 pub fn alias(question: &[u8], address: [u8; 4]) -> Option<Alias> {
     let target = InAddr::new(address);
-    // The question, an owner that points to it, ten octets, the target.
+    // The question, a compressed owner, the ten octets of type, class, TTL and RDLENGTH, the target: 12 octets beside the names.
     let mut reply = vec![0; wire::HEADER + question.len() + 12 + target.length];
     let owner = Name::from_wire(&question[..question.len().checked_sub(4)?])?;
     let limit = reply.len();

@@ -32,7 +32,7 @@ impl Engine {
     ) {
         let (negative_ttl, secure) = match outcome {
             Outcome::Reply(message, chain) => {
-                let is_cacheable = self.cache.is_cacheable(&self.clients.waiters[waiter].as_question());
+                let is_cacheable = self.cache.is_cacheable(&self.clients.waiters[waiter].own_question());
                 let least = if is_cacheable { self.settings.cache.min_ttl_secs } else { 0 };
                 (negative_ttl(message, chain).map(|ttl| ttl.max(least)), self.is_secure(message))
             }
@@ -46,7 +46,7 @@ impl Engine {
         state.stage = Stage::A;
         state.cause = cause;
         state.negative_ttl = negative_ttl;
-        state.secure = secure;
+        state.aaaa_secure = secure;
         let a_flight = core::mem::replace(&mut state.a_flight, NONE);
         if a_flight != NONE {
             return self.use_early_a(waiter, a_flight, now, out);
@@ -92,7 +92,7 @@ impl Engine {
         out.trace(|| self.leg_event(waiter, outcome));
         let Outcome::Reply(message, chain) = outcome else {
             self.counters.count(Counter::NotSynthesizedAFailed);
-            out.trace(|| TraceEvent::Passed(Counter::NotSynthesizedAFailed));
+            out.trace(|| TraceEvent::AnswerIs(Counter::NotSynthesizedAFailed));
             return self.respond_empty(waiter, Rcode::SERVFAIL, Some(ede::NETWORK_ERROR), now, out);
         };
         if message.rcode() != Rcode::NOERROR {
@@ -115,13 +115,13 @@ impl Engine {
             && self.needs_negative_aaaa(waiter, message)
         {
             self.count_synthesis(waiter, &tally);
-            out.trace(|| TraceEvent::Basis);
+            out.trace(|| TraceEvent::AsksNegativeAaaa);
             // Asked again, not stored by the AAAA leg: this is rare, and storing it would cost every query.
             self.clients.waiters[waiter].stage = Stage::NegativeAaaa;
             return self.look_up(waiter, now, out);
         }
         let secure =
-            self.clients.waiters[waiter].secure && self.is_secure(message) && self.came_secure(waiter);
+            self.clients.waiters[waiter].aaaa_secure && self.is_secure(message) && self.came_secure(waiter);
         out.trace(|| TraceEvent::Synthesizes { secure });
         self.respond_synthesized(waiter, message, chain, secure, now, out);
     }
@@ -137,7 +137,7 @@ impl Engine {
         out: &mut impl Outbox,
     ) {
         self.counters.count(reason);
-        out.trace(|| TraceEvent::Passed(reason));
+        out.trace(|| TraceEvent::AnswerIs(reason));
         self.forward_to(waiter, message, chain, true, now, out);
     }
 

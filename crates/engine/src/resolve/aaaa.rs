@@ -27,13 +27,13 @@ impl Engine {
             }
             (AaaaDecision::Pass(reason), Outcome::Reply(message, chain)) => {
                 self.counters.count(reason);
-                out.trace(|| TraceEvent::Passed(reason));
+                out.trace(|| TraceEvent::AnswerIs(reason));
                 self.mark_valid_for_dns64(waiter, message, reason);
                 return self.forward_to(waiter, message, chain, true, now, out);
             }
             (AaaaDecision::Pass(reason), Outcome::Failed) => {
                 self.counters.count(reason);
-                out.trace(|| TraceEvent::Passed(reason));
+                out.trace(|| TraceEvent::AnswerIs(reason));
                 return self.on_direct(waiter, outcome, now, out);
             }
             (AaaaDecision::ChaseCname, Outcome::Reply(message, chain)) => {

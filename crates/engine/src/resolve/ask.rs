@@ -69,9 +69,9 @@ impl Engine {
         out: &mut impl Outbox,
     ) {
         let state = &self.clients.waiters[waiter];
-        let question = Question { qtype, query_flags: state.query_flags_for(qtype), ..state.as_question() };
+        let question = Question { qtype, query_flags: state.query_flags_for(qtype), ..state.own_question() };
         if state.chase == NONE
-            && !self.settings.local_data.knows(state.name())
+            && !self.settings.local_data.has_name(state.name())
             && self.upstream.flights.find(&question).is_none()
             // No waiter is attached: the reply goes to the cache.
             && self.flight_for(waiter, qtype, now, out).is_some()
@@ -106,7 +106,7 @@ impl Engine {
     /// True if the cache has a fresh reply to a leg of a waiter.
     pub(crate) fn has_fresh(&self, waiter: Index, qtype: Type, now: Instant) -> bool {
         let state = &self.clients.waiters[waiter];
-        let question = Question { qtype, ..state.as_question() };
+        let question = Question { qtype, ..state.own_question() };
         if !self.cache.is_cacheable(&question) || state.chase != NONE {
             return false;
         }

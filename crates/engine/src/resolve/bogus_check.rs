@@ -42,17 +42,17 @@ impl Engine {
         if state.bogus_recheck {
             self.counters.count(Counter::NotSynthesizedBogus);
             self.store_bogus(waiter);
-            out.trace(|| TraceEvent::Passed(Counter::NotSynthesizedBogus));
+            out.trace(|| TraceEvent::AnswerIs(Counter::NotSynthesizedBogus));
             //= RFC 6147 section 5.5: requirement 29
             self.respond_empty(waiter, Rcode::SERVFAIL, Some(ede::DNSSEC_BOGUS), now, out);
             return None;
         }
-        out.trace(|| TraceEvent::Doubts);
+        out.trace(|| TraceEvent::ChecksBogus);
         state.stage = Stage::AaaaWithCd;
         if state.a_flight == NONE {
             self.ask_a_early(waiter, now, out);
         }
-        self.counters.count(Counter::Doubts);
+        self.counters.count(Counter::BogusChecks);
         self.ask_aaaa_again(waiter, now, out);
         None
     }
@@ -72,7 +72,7 @@ impl Engine {
                 self.decide_by_a(waiter, Cause::Error, &Outcome::Failed, now, out);
             }
             Outcome::Reply(message, _) if matches!(message.rcode(), Rcode::NOERROR | Rcode::NXDOMAIN) => {
-                out.trace(|| TraceEvent::AsksAgain);
+                out.trace(|| TraceEvent::ReasksAaaa);
                 let state = &mut self.clients.waiters[waiter];
                 state.stage = Stage::Aaaa;
                 state.bogus_recheck = true;

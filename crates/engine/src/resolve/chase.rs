@@ -29,7 +29,7 @@ impl Engine {
         });
         let octets = before.iter().map(Vec::len).sum::<usize>() + message.bytes().len();
         if comes_back || before.len() == HOPS || octets > CHAIN_OCTETS {
-            out.trace(|| TraceEvent::Unfinished);
+            out.trace(|| TraceEvent::ChaseEnds);
             return false;
         }
         let chase = match self.clients.waiters[waiter].chase {
@@ -43,14 +43,14 @@ impl Engine {
         let len = end.write(&mut name);
         let chase = &mut self.clients.chases[chase];
         chase.advance(&name[..len], message.bytes().to_vec());
-        out.trace(|| TraceEvent::Follows { reply: message, name: &chase.name });
+        out.trace(|| TraceEvent::ChasesCname { reply: message, name: &chase.name });
         // The bogus check and the early A question were about another name.
         self.clients.waiters[waiter].bogus_recheck = false;
         let a_flight = core::mem::replace(&mut self.clients.waiters[waiter].a_flight, NONE);
         if a_flight != NONE {
             self.upstream.release_flight(a_flight);
         }
-        self.counters.count(Counter::Hops);
+        self.counters.count(Counter::CnameHops);
         self.look_up(waiter, now, out);
         true
     }

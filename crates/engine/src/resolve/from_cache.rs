@@ -50,7 +50,7 @@ impl Engine {
     ) -> CacheLookup {
         let Settings { local_data, rpz, .. } = &self.settings;
         if !self.cache.is_cacheable(question)
-            || local_data.knows(question.name)
+            || local_data.has_name(question.name)
             // A response policy may depend on the client and its transport.
             || !rpz.is_empty()
         {
@@ -175,7 +175,7 @@ impl Engine {
         let Engine { cache, clients, upstream, settings, key, .. } = self;
         let Clients { waiters, chases, .. } = clients;
         let state = &mut waiters[waiter];
-        let (qtype, class) = (state.current_type(), state.asks_for().1);
+        let (qtype, class) = (state.current_type(), state.qtype_and_class().1);
         if class != Class::IN || !state.query_flags.has(QueryFlags::RD) || state.subnet.is_some() {
             return None;
         }

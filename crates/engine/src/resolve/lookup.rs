@@ -69,16 +69,16 @@ impl Engine {
         let CnameChase { name, replies, .. } = &chases[state.chase];
         let Settings { dns64, local_data, .. } = settings;
         // Whichever leg has led here, the client's own question is answered.
-        let (qtype, class) = state.asks_for();
+        let (qtype, class) = state.qtype_and_class();
         let own_size = settings.udp_size;
         match special_use::classify(dns64, local_data, state.client.address, name, qtype, class) {
             SpecialUse::Ordinary => false,
-            SpecialUse::Here(here) => {
-                out.trace(|| TraceEvent::Arpa { counter: here.counter, name });
-                counters.count(here.counter);
+            SpecialUse::Local(answer) => {
+                out.trace(|| TraceEvent::SpecialUse { counter: answer.counter, name });
+                counters.count(answer.counter);
                 let sink = ResponseSink { counters, rate_limiter: Some(rate_limiter), now };
                 respond(waiters, sink, own_size, waiter, out, |frame, requestor| {
-                    here.write(frame, requestor, name, replies)
+                    answer.write(frame, requestor, name, replies)
                 });
                 self.free_waiter(waiter);
                 true
@@ -89,7 +89,7 @@ impl Engine {
                 question.extend([leg.0.to_be_bytes(), class.0.to_be_bytes()].as_flattened());
                 let Some(Alias { reply, .. }) = special_use::alias(&question, address) else { return false };
                 counters.count(crate::counters::Counter::LocalReverse);
-                out.trace(|| TraceEvent::Alias { name, address });
+                out.trace(|| TraceEvent::ReverseAlias { name, address });
                 let message = Message::parse(&reply).expect("an alias is well formed");
                 let chain = Chain::follow(&message);
                 if !self.chase_cname(waiter, &message, chain.end(), now, out) {
@@ -113,7 +113,7 @@ impl Engine {
         let reply = self.settings.local_data.reply(question, &self.settings.dns64.arpa, &mut frame);
         if let Some((length, counter)) = reply {
             self.counters.count(counter);
-            out.trace(|| TraceEvent::Own(counter));
+            out.trace(|| TraceEvent::LocalReply(counter));
             self.use_local_reply(waiter, &frame[..length], qtype, now, out);
         }
         self.frames.give(frame);

@@ -98,7 +98,7 @@ impl Engine {
     ) {
         // An A reply in the place of the AAAA reply says that there is no AAAA record: both must be secure, and it must be true.
         let state = &self.clients.waiters[waiter];
-        let proved = state.stage != Stage::A || state.secure && state.cause == Cause::NoData;
+        let proved = state.stage != Stage::A || state.aaaa_secure && state.cause == Cause::NoData;
         let trusted = self.settings.dns64.dnssec == Dnssec::Trust && proved && self.came_secure(waiter);
         let Engine { settings, clients, counters, .. } = self;
         let Clients { waiters, rate_limiter, chases, .. } = clients;

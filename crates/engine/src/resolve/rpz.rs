@@ -98,14 +98,14 @@ impl Engine {
             Action::TcpOnly if over_udp => (Counter::FilteredTcpOnly, false),
             Action::Passthru | Action::TcpOnly => {
                 self.counters.count(Counter::FilteredPassthru);
-                out.trace(|| TraceEvent::Own(Counter::FilteredPassthru));
+                out.trace(|| TraceEvent::LocalReply(Counter::FilteredPassthru));
                 self.clients.waiters[waiter].rpz_rule = PASSTHRU;
                 return false;
             }
             Action::Data(_) | Action::Suffix(_) => (Counter::FilteredLocal, true),
         };
         self.counters.count(counter);
-        out.trace(|| TraceEvent::Own(counter));
+        out.trace(|| TraceEvent::LocalReply(counter));
         if leads_on {
             self.clients.waiters[waiter].rpz_rule = rule;
             // The early A question is not about the zone's data.

@@ -20,7 +20,7 @@ impl Engine {
     pub(crate) fn store_bogus(&mut self, waiter: Index) {
         let state = &self.clients.waiters[waiter];
         if state.chase == NONE {
-            let question = state.as_question();
+            let question = state.own_question();
             self.cache.mark_bogus(&question, self.upstream.servers.group_number(question.name));
         }
     }
@@ -30,7 +30,7 @@ impl Engine {
     pub(crate) fn mark_valid(&mut self, waiter: Index, reason: Option<Counter>) {
         let state = &self.clients.waiters[waiter];
         if state.is_all_from_cache() && state.chase == NONE {
-            let question = state.as_question();
+            let question = state.own_question();
             self.cache.mark_valid(&question, self.upstream.servers.group_number(question.name), reason);
         }
     }
@@ -54,7 +54,7 @@ impl Engine {
             Cause::Excluded => Counter::SynthesizedExcluded,
             _ => Counter::SynthesizedNoData,
         };
-        let question = state.as_question();
+        let question = state.own_question();
         let group = self.upstream.servers.group_number(question.name);
         self.cache.store_synthesis(&question, group, bytes, counter, now);
     }
@@ -68,7 +68,7 @@ impl Engine {
             // Failures are soon over, and rules are not for all clients.
             && matches!(state.cause, Cause::NoData | Cause::Excluded)
             && state.chase == NONE
-            && !self.settings.local_data.knows(state.name())
+            && !self.settings.local_data.has_name(state.name())
             && self.has_no_rule(&state.client, state.name())
     }
 }

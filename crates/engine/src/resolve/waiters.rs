@@ -6,7 +6,7 @@ use crate::client::Admission;
 use crate::counters::Counter;
 use crate::engine::Engine;
 use crate::interface::{Client, Outbox};
-use crate::limits::CLIENT_WAITS;
+use crate::limits::CLIENT_TIMEOUT;
 use wire::Rcode;
 
 /// Time that a client waits for fresh data when there are expired ones (RFC 8767 section 5: 1.8 s, as many clients give
@@ -29,7 +29,7 @@ impl Engine {
                 self.respond_empty(newest, Rcode::REFUSED, None, now, out);
             }
         }
-        let useful_until = now + CLIENT_WAITS.max(self.settings.upstream.longest());
+        let useful_until = now + CLIENT_TIMEOUT.max(self.settings.upstream.longest());
         self.clients.admit(from, now, useful_until)
     }
 
@@ -46,7 +46,7 @@ impl Engine {
     pub(crate) fn attach(&mut self, flight: Index, index: Index) {
         let first = self.upstream.flights[flight].waiters;
         let waiter = &mut self.clients.waiters[index];
-        if !core::mem::replace(&mut waiter.missed, true) && !self.cache.is_off() {
+        if !core::mem::replace(&mut waiter.cache_missed, true) && !self.cache.is_off() {
             self.counters.count(Counter::CacheMisses);
         }
         waiter.flight = flight;

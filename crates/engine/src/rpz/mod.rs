@@ -1,8 +1,9 @@
 //! Response policy zones (RPZ, draft-vixie-dnsop-dns-rpz-00): triggers, precedence, actions, and the replies they make.
 //!
-//! Nothing here knows waiters, upstreams or the cache. `resolve/rpz.rs` applies the rules to queries and replies.
+//! Nothing here knows waiters, upstreams or the cache. `resolve/rpz.rs` applies the rules to questions and replies.
 //!
-//! Read `table.rs` first: triggers and their precedence. `zone_record.rs` turns the records of a zone into rules.
+//! Read `table.rs` first: triggers and their precedence. `zone_record.rs` makes rules of the records of a zone, and
+//! `response.rs` writes replies by a rule.
 
 pub(crate) mod response;
 pub mod table;

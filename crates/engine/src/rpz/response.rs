@@ -1,23 +1,27 @@
-//! Replies by the rules of response policy zones: denials, data, and the part of a reply that leads to a rule.
+//! Replies by a rule of a response policy zone: negative answers, data, and the part of a reply that leads to the name with
+//! the rule.
 
 use crate::dns64::config::Arpa;
-use crate::local::record::{LocalRecord, answer_records, deny};
+use crate::local::record::{LocalRecord, answer_records, write_denial};
 use crate::message::cname_chain::Chain;
 use crate::rpz::table::{Action, ResponsePolicy};
 use wire::header::Flags;
 use wire::{Builder, Class, Message, Name, Rcode, Section, Type, ede};
 
-/// A reply that a rule changes, from one of the names of its chain on.
+/// A reply that a rule rewrites from one name of its CNAME chain on.
 #[derive(Clone, Copy)]
 pub(crate) struct RewritePoint<'m, 'a> {
+    /// The upstream's reply.
     pub message: &'m Message<'a>,
+    /// Its CNAME chain.
     pub chain: &'m Chain<'a>,
+    /// Index in the chain of the first name that the rule is for.
     pub place: usize,
 }
 
 impl RewritePoint<'_, '_> {
-    /// Writes the records that lead to the name from which on a rule decides.
-    fn copy_way(&self, builder: &mut Builder<'_>) -> Option<()> {
+    /// Copies the alias records that lead to the name with the rule.
+    fn copy_aliases(&self, builder: &mut Builder<'_>) -> Option<()> {
         let records = self.message.records(Section::Answer);
         for record in records.filter(|record| self.chain.leads_to(record, self.place)) {
             builder.copy(Section::Answer, &record).ok()?;
@@ -25,17 +29,17 @@ impl RewritePoint<'_, '_> {
         Some(())
     }
 
-    /// The reply of an upstream that stops at that name.
+    /// Writes the upstream's reply up to the name with the rule: the alias records that lead to it, and nothing more.
     pub(crate) fn way(&self, question: &[u8], frame: &mut [u8]) -> Option<usize> {
         let limit = frame.len();
         let mut builder = Builder::new(frame, limit, 0, Flags(0).with(Flags::QR), question)?;
-        self.copy_way(&mut builder)?;
+        self.copy_aliases(&mut builder)?;
         Some(builder.finish())
     }
 }
 
 impl ResponsePolicy {
-    /// Writes a reply by which the name does not exist, or has nothing.
+    /// Writes a negative reply by a rule: NXDOMAIN or NODATA. `from`: the chain that leads to the name with the rule.
     pub(crate) fn denial(
         &self,
         rule: u32,
@@ -51,17 +55,17 @@ impl ResponsePolicy {
         let mut builder = Builder::new(frame, limit, 0, flags, question)?;
         let apex = match from {
             Some(from) => {
-                from.copy_way(&mut builder)?;
+                from.copy_aliases(&mut builder)?;
                 from.chain.name(from.place)
             }
             None => Name::from_wire(&question[..question.len() - 4])?,
         };
-        deny(&mut builder, apex, found.ttl, arpa).ok()?;
-        sign(&mut builder, zone, ede::BLOCKED)?;
+        write_denial(&mut builder, apex, found.ttl, arpa).ok()?;
+        write_source(&mut builder, zone, ede::BLOCKED)?;
         Some(builder.finish())
     }
 
-    /// Writes a reply with the data of a rule. None: they do not fit, or the alias would be too long for a name.
+    /// Writes a reply with the data of a rule. None: the data do not fit, or the target of the alias is too long for a name.
     pub(crate) fn data(&self, rule: u32, question: &[u8], arpa: &Arpa, frame: &mut [u8]) -> Option<usize> {
         let (found, zone) = self.rule_of(rule)?;
         let wire = &question[..question.len().checked_sub(4)?];
@@ -72,7 +76,7 @@ impl ResponsePolicy {
         let answered = match &found.action {
             Action::Data(records) => answer_records(&mut builder, owner, qtype, records, arpa).ok()?,
             Action::Suffix(suffix) => {
-                // Draft section 3.6: the asterisk stands for the name that was asked.
+                // Draft section 3.6: the asterisk stands for the name of the question.
                 let (mut target, labels) = ([0; 255], wire.len() - 1);
                 let target = target.get_mut(..labels + suffix.len())?;
                 target[..labels].copy_from_slice(&wire[..labels]);
@@ -85,16 +89,17 @@ impl ResponsePolicy {
             _ => return None,
         };
         // RFC 8914 sections 4.5 and 4.16.
-        sign(&mut builder, zone, if answered { ede::FORGED } else { ede::BLOCKED })?;
+        write_source(&mut builder, zone, if answered { ede::FORGED } else { ede::BLOCKED })?;
         Some(builder.finish())
     }
 }
 
-/// Tells whose work a reply is: the SOA of the zone in the additional section (draft section 2), and an extended error.
-fn sign(builder: &mut Builder<'_>, zone: &LocalRecord, reason: u16) -> Option<()> {
+/// Writes the source of a reply: the SOA record of the zone in the additional section (draft section 2), and an extended
+/// DNS error.
+fn write_source(builder: &mut Builder<'_>, zone: &LocalRecord, ede: u16) -> Option<()> {
     let LocalRecord { owner, rtype, ttl, rdata } = zone;
     let apex = Name::from_wire(owner)?;
-    // Without it the reply is as good, if there is no room.
+    // The SOA record is optional: if there is no room, the reply goes without it.
     let _ = builder.record(Section::Additional, apex, *rtype, Class::IN, *ttl, rdata);
-    builder.opt(512, 0, 0, false, Some(reason)).ok()
+    builder.opt(512, 0, 0, false, Some(ede)).ok()
 }

@@ -1,10 +1,12 @@
-//! Response policy zones (draft-vixie-dnsop-dns-rpz-00): what is done with an answer because of the name asked, the names
-//! that it leads through, the addresses in it, or who asks. The tables that decide; `enforce.rs` acts.
+//! Tables of response policy zones (draft-vixie-dnsop-dns-rpz-00): they find the rule for a question or a reply by its
+//! triggers. A trigger is the name of the question, a name of the CNAME chain, an address of the answer, or the address of
+//! the client. `resolve/rpz.rs` carries out the rule's action.
 //!
-//! Precedence is the draft's (section 5): the earliest name of a chain, then the first zone, then the kind of trigger
-//! (client, name, address), then the closest name or the longest network, then the lowest address. What does not depend
-//! on the question is settled when the tables are built: a name keeps the rule of the first zone that has it, and networks
-//! are ranked. So millions of triggers cost a question one walk over the labels of its name, and an address a binary search.
+//! The precedence is that of section 5 of the draft: the earliest name of a chain, then the first zone, then the kind of
+//! trigger (client, name, address), then the closest name or the longest network, then the lowest address. The part that does
+//! not depend on the question is decided when the tables are built: a name keeps the rule of the first zone that has it, and
+//! networks are ranked. So with millions of triggers a question costs one walk over the labels of its name, and an address one
+//! binary search.
 
 use crate::base::name_table::NameTable;
 use crate::base::network::Network;
@@ -20,69 +22,69 @@ use std::collections::HashMap;
 use std::fmt;
 use wire::{Message, Section, Type};
 
-/// Triggers of all zones together: 2^23 at about 115 octets each (the name, its place in the heap, its slots in the table,
-/// its rules) are 920 MiB, and at 270 while they are read 2.1 GiB.
+/// Limit of triggers of all zones together: 2^23 at about 115 octets each (the name, its place in the heap, its slots in the
+/// table, its rules) are 920 MiB. While they are read, at 270 octets each, they are 2.1 GiB.
 pub const TRIGGERS: usize = 1 << 23;
 
-/// Networks among them: each cuts a line of addresses in two places, and 2^21 parts at 20 octets are 40 MiB.
+/// Limit of triggers that are networks: each cuts the range of addresses in two places, and 2^21 parts at 20 octets are 40 MiB.
 pub const NETWORKS: usize = 1 << 20;
 
-/// Zones: their number must fit the rules, and nobody has so many.
+/// Limit of zones: the number of a zone must fit into a rule, and more than this are not in use.
 pub const ZONES: usize = 64;
 
-/// What a rule watches for.
+/// Condition under which a rule applies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trigger {
-    /// This very name, in wire form and lower case.
+    /// Exactly this name, in wire form and lower case.
     Name(Box<[u8]>),
-    /// Every name below this one, but not the name itself.
+    /// Every name below this one, without the name itself.
     Below(Box<[u8]>),
-    /// An address in an answer; IPv4 as IPv4-mapped.
+    /// An address of this network in an answer; IPv4 as IPv4-mapped.
     Address(Network),
-    /// A client; IPv4 as IPv4-mapped.
+    /// A client of this network; IPv4 as IPv4-mapped.
     Client(Network),
 }
 
-/// What is done.
+/// Action of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// The name does not exist.
+    /// The answer is NXDOMAIN: the name does not exist.
     NxDomain,
-    /// The name has no records of the type asked.
+    /// The answer is NODATA: the name has no records of the type asked for.
     NoData,
-    /// Nothing, and no other rule is looked at.
+    /// The answer is not changed, and no other rule applies.
     Passthru,
     /// No answer at all.
     Drop,
-    /// Over UDP an empty answer with TC, so that the client asks over TCP; nothing over TCP.
+    /// Over UDP the answer is empty with TC, so that the client asks over TCP. Over TCP the answer is not changed.
     TcpOnly,
-    /// These records are all that the name has. Their owners are not looked at.
+    /// The name has exactly these records. Their owners are ignored.
     Data(Box<[LocalRecord]>),
-    /// The name is an alias of itself with this name at its end (`*.garden.example.`).
+    /// The name is an alias: the target is the name itself followed by this name (`*.garden.example.`).
     Suffix(Box<[u8]>),
 }
 
 /// One rule of a zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyRule {
-    /// When it applies.
+    /// Trigger.
     pub trigger: Trigger,
-    /// What is done then.
+    /// Action.
     pub action: Action,
-    /// How long a denial may be kept, in seconds.
+    /// TTL of a negative answer, in seconds.
     pub ttl: u32,
 }
 
 /// A response policy zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyZone {
-    /// Its SOA record, which tells in an answer whose work that is.
+    /// SOA record, which names the zone in the additional section of an answer.
     pub soa: LocalRecord,
-    /// Its rules; of several with the same trigger the last counts.
+    /// Rules; of several with the same trigger the last one applies.
     pub entries: Vec<PolicyRule>,
 }
 
-/// Why zones cannot be used.
+/// Limit that the zones exceed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TooMany {
     /// More than [`ZONES`].
@@ -105,52 +107,56 @@ impl fmt::Display for TooMany {
 
 impl std::error::Error for TooMany {}
 
-/// A rule, ready for use.
+/// One rule of the tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CompiledRule {
-    /// The number of its zone; the lowest wins.
+    /// Number of its zone; the lowest number has precedence.
     pub zone: u16,
+    /// Action.
     pub action: Action,
+    /// TTL of a negative answer, in seconds.
     pub ttl: u32,
 }
 
-/// The rules of one name: for itself, and for the names below it.
+/// Numbers of the rules of one name: for the name itself, and for the names below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct PolicyNode {
     exact: u32,
     below: u32,
 }
 
-/// Where a rule was found.
+/// A rule that was found, and its zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Hit {
+pub(crate) struct RuleMatch {
+    /// Number of the rule.
     pub rule: u32,
+    /// Number of its zone.
     pub zone: u16,
 }
 
-/// In the place of a rule's number: none has been found yet.
+/// Value for a rule's number: no rule has been found yet.
 pub const NO_RULE_YET: u32 = u32::MAX;
 
-/// In the place of a rule's number: no rule counts any more.
+/// Value for a rule's number: no rule applies any more.
 pub const PASSTHRU: u32 = u32::MAX - 1;
 
-/// All zones in tables.
+/// Tables of all response policy zones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResponsePolicy {
     soas: Vec<LocalRecord>,
     rules: Vec<CompiledRule>,
     names: NameTable,
     nodes: Vec<PolicyNode>,
-    /// Rules of networks in answers, the strongest first.
-    ranked: Vec<u32>,
-    /// For addresses, places in `ranked`.
+    /// Rules of networks in answers, those with precedence first.
+    address_rules: Vec<u32>,
+    /// For addresses, indices in `address_rules`.
     ipv4: RangeMap<u32>,
     ipv6: RangeMap<u128>,
-    /// Rules of clients, the strongest first, and for clients the places among them.
-    of_clients: Vec<u32>,
+    /// Rules of clients, those with precedence first, and for client addresses the indices in them.
+    client_rules: Vec<u32>,
     clients: RangeMap<u128>,
-    /// The first zone that watches addresses in answers; none: as many as there are zones.
-    first_watching: u16,
+    /// Number of the first zone with triggers for addresses in answers; if there is none, the number of zones.
+    first_address_zone: u16,
 }
 
 impl ResponsePolicy {
@@ -162,26 +168,27 @@ impl ResponsePolicy {
         if zones.iter().map(|zone| zone.entries.len()).sum::<usize>() > TRIGGERS {
             return Err(TooMany::Triggers);
         }
-        let mut made = ResponsePolicy { first_watching: zones.len() as u16, ..ResponsePolicy::default() };
+        let mut policy =
+            ResponsePolicy { first_address_zone: zones.len() as u16, ..ResponsePolicy::default() };
         let mut nodes: HashMap<Box<[u8]>, PolicyNode> = HashMap::new();
         let (mut addresses, mut clients) = (Vec::new(), Vec::new());
-        let mut alike = HashMap::new();
+        let mut shared = HashMap::new();
         for (zone, PolicyZone { soa, entries }) in (0..).zip(zones) {
-            made.soas.push(soa);
+            policy.soas.push(soa);
             for PolicyRule { trigger, action, ttl } in entries {
-                let rule = made.rule(CompiledRule { zone, action, ttl }, &mut alike);
+                let rule = policy.rule(CompiledRule { zone, action, ttl }, &mut shared);
                 let empty = PolicyNode { exact: NO_MATCH, below: NO_MATCH };
                 match trigger {
                     Trigger::Name(name) => {
                         let place = &mut nodes.entry(name).or_insert(empty).exact;
-                        *place = made.stronger(*place, rule);
+                        *place = policy.stronger(*place, rule);
                     }
                     Trigger::Below(name) => {
                         let place = &mut nodes.entry(name).or_insert(empty).below;
-                        *place = made.stronger(*place, rule);
+                        *place = policy.stronger(*place, rule);
                     }
                     Trigger::Address(network) => {
-                        made.first_watching = made.first_watching.min(zone);
+                        policy.first_address_zone = policy.first_address_zone.min(zone);
                         addresses.push((rank(zone, &network), rule, network));
                     }
                     Trigger::Client(network) => clients.push((rank(zone, &network), rule, network)),
@@ -195,32 +202,32 @@ impl ResponsePolicy {
         clients.sort_by_key(|&(rank, ..)| rank);
         let (mut spans4, mut spans6) = (Vec::new(), Vec::new());
         for (place, (_, rule, network)) in (0..).zip(&addresses) {
-            made.ranked.push(*rule);
+            policy.address_rules.push(*rule);
             if is_ipv4(network) {
                 spans4.push((span4(network), place));
             } else {
                 spans6.push((span6(network), place));
             }
         }
-        let mut of_clients = Vec::new();
+        let mut client_ranges = Vec::new();
         for (place, (_, rule, network)) in (0..).zip(&clients) {
-            made.of_clients.push(*rule);
-            of_clients.extend(client_spans(network).map(|span| (span, place)));
+            policy.client_rules.push(*rule);
+            client_ranges.extend(client_spans(network).map(|span| (span, place)));
         }
         // Two cuts for each span, and two spans at most for each network.
         let mut room = 4 * NETWORKS;
         let too_many = |_: TooManyEntries| TooMany::Networks;
-        made.ipv4 = RangeMap::lowest(spans4, &mut room).map_err(too_many)?;
-        made.ipv6 = RangeMap::lowest(spans6, &mut room).map_err(too_many)?;
-        made.clients = RangeMap::lowest(of_clients, &mut room).map_err(too_many)?;
+        policy.ipv4 = RangeMap::lowest(spans4, &mut room).map_err(too_many)?;
+        policy.ipv6 = RangeMap::lowest(spans6, &mut room).map_err(too_many)?;
+        policy.clients = RangeMap::lowest(client_ranges, &mut room).map_err(too_many)?;
         let (names, nodes) = nodes.into_iter().unzip();
-        made.names = NameTable::new(names);
-        made.nodes = nodes;
-        Ok(made)
+        policy.names = NameTable::new(names);
+        policy.nodes = nodes;
+        Ok(policy)
     }
 
-    /// The number of a rule; rules without data of their own that are alike share one.
-    fn rule(&mut self, rule: CompiledRule, alike: &mut HashMap<(u16, u8, u32), u32>) -> u32 {
+    /// Returns the number of a rule. Rules without data that have the same zone, action and TTL share one number.
+    fn rule(&mut self, rule: CompiledRule, shared: &mut HashMap<(u16, u8, u32), u32>) -> u32 {
         let next = self.rules.len() as u32;
         let kind = match rule.action {
             Action::NxDomain => 0,
@@ -233,46 +240,46 @@ impl ResponsePolicy {
                 return next;
             }
         };
-        let number = *alike.entry((rule.zone, kind, rule.ttl)).or_insert(next);
+        let number = *shared.entry((rule.zone, kind, rule.ttl)).or_insert(next);
         if number == next {
             self.rules.push(rule);
         }
         number
     }
 
-    /// Of two rules with the same trigger the one of the earlier zone, and of the same zone the later one.
-    fn stronger(&self, known: u32, new: u32) -> u32 {
-        match self.hit(known) {
-            Some(known) if known.zone < self.rules[new as usize].zone => known.rule,
+    /// Returns the rule with precedence of two with the same trigger: that of the earlier zone, in one zone the later rule.
+    fn stronger(&self, old: u32, new: u32) -> u32 {
+        match self.rule_match(old) {
+            Some(old) if old.zone < self.rules[new as usize].zone => old.rule,
             _ => new,
         }
     }
 
-    /// Whether there are no zones.
+    /// True if there are no zones.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.soas.is_empty()
     }
 
-    /// Rules, after those that are alike were put together.
+    /// Returns the rule with a number, and the SOA record of its zone.
     pub(crate) fn rule_of(&self, number: u32) -> Option<(&CompiledRule, &LocalRecord)> {
         let rule = self.rules.get(number as usize)?;
         Some((rule, self.soas.get(usize::from(rule.zone))?))
     }
 
-    fn hit(&self, rule: u32) -> Option<Hit> {
-        self.rules.get(rule as usize).map(|found| Hit { rule, zone: found.zone })
+    fn rule_match(&self, rule: u32) -> Option<RuleMatch> {
+        self.rules.get(rule as usize).map(|found| RuleMatch { rule, zone: found.zone })
     }
 
-    /// The rule for a name in wire form: of the first zone that has one, and there the closest.
+    /// Finds the rule for a name in wire form: of the first zone that has one, the rule of the closest name.
     #[inline]
-    pub(crate) fn of_name(&self, name: &[u8]) -> Option<Hit> {
-        let mut best: Option<Hit> = None;
+    pub(crate) fn of_name(&self, name: &[u8]) -> Option<RuleMatch> {
+        let mut best: Option<RuleMatch> = None;
         self.names.find(name, |number, before| {
             let node = &self.nodes[number];
-            // From the root on, so what comes later is closer; a name that is watched itself comes last.
+            // The walk starts at the root, so a later match is closer; an exact match comes last.
             let found = if before == 0 { node.exact } else { node.below };
-            if let Some(hit) = self.hit(found)
+            if let Some(hit) = self.rule_match(found)
                 && best.is_none_or(|best| hit.zone <= best.zone)
             {
                 best = Some(hit);
@@ -281,39 +288,41 @@ impl ResponsePolicy {
         best
     }
 
-    /// The rule for whoever asks.
+    /// Finds the rule for the address of a client.
     #[inline]
-    pub(crate) fn of_client(&self, client: Ipv6Addr) -> Option<Hit> {
-        self.hit(*self.of_clients.get(self.clients.find(u128::from(client)) as usize)?)
+    pub(crate) fn of_client(&self, client: Ipv6Addr) -> Option<RuleMatch> {
+        self.rule_match(*self.client_rules.get(self.clients.find(u128::from(client)) as usize)?)
     }
 
-    /// The rule for a question, before anything is known of its answer. `client`: none behind an alias, where who asks
-    /// has been looked at.
+    /// Finds the rule for a question before its answer is known. `client`: none behind an alias, as the client's address has been
+    /// checked with the first name.
     #[inline]
-    pub(crate) fn of_question(&self, client: Option<Ipv6Addr>, name: &[u8]) -> Option<Hit> {
-        // Draft section 5.4: a client goes before a name, in the same zone.
-        first(client.and_then(|client| self.of_client(client)), self.of_name(name))
+    pub(crate) fn of_question(&self, client: Option<Ipv6Addr>, name: &[u8]) -> Option<RuleMatch> {
+        // Draft section 5.4: in one zone, a client trigger goes before a name trigger.
+        earlier_zone(client.and_then(|client| self.of_client(client)), self.of_name(name))
     }
 
-    /// Whether an answer with addresses may fall under a rule that goes before this one.
+    /// True if an address in the answer may match a rule with precedence over this one.
     #[inline]
-    pub(crate) fn is_open(&self, hit: Hit, qtype: Type) -> bool {
-        hit.zone > self.first_watching && matches!(qtype, Type::A | Type::AAAA | Type::ANY)
+    pub(crate) fn is_open(&self, hit: RuleMatch, qtype: Type) -> bool {
+        hit.zone > self.first_address_zone && matches!(qtype, Type::A | Type::AAAA | Type::ANY)
     }
 
-    /// The rule for an answer, and for which name of its chain. `client`: for the first name, who asks counts as well.
+    /// Finds the rule for a reply, and the index of the name of its chain that the rule is for. `client`: the address that is
+    /// checked together with the first name.
     pub(crate) fn of_reply(
         &self,
         reply: &ReplyAddresses<'_, '_>,
         client: Option<Ipv6Addr>,
-    ) -> Option<(Hit, usize)> {
+    ) -> Option<(RuleMatch, usize)> {
         let ReplyAddresses { chain, .. } = reply;
         let mut name = [0; 255];
         for place in 0..chain.len() {
             let length = chain.name(place).write(&mut name);
             let name = &name[..length];
             let found = self.of_question(client.filter(|_| place == 0), name);
-            let found = if place + 1 == chain.len() { first(found, self.of_addresses(reply)) } else { found };
+            let found =
+                if place + 1 == chain.len() { earlier_zone(found, self.of_addresses(reply)) } else { found };
             if let Some(hit) = found {
                 return Some((hit, place));
             }
@@ -321,9 +330,9 @@ impl ResponsePolicy {
         None
     }
 
-    /// The strongest rule for an address of an answer.
-    fn of_addresses(&self, reply: &ReplyAddresses<'_, '_>) -> Option<Hit> {
-        if self.ranked.is_empty() {
+    /// Finds the rule with precedence among those for the addresses of a reply.
+    fn of_addresses(&self, reply: &ReplyAddresses<'_, '_>) -> Option<RuleMatch> {
+        if self.address_rules.is_empty() {
             return None;
         }
         let ReplyAddresses { message, chain, dns64, rules, excludes } = *reply;
@@ -340,7 +349,7 @@ impl ResponsePolicy {
                 }
             }
         }
-        // What will be made of them.
+        // The AAAA records that will be synthesized from the A records.
         if let Some(rules) = rules {
             embed::decide(message, chain, dns64, rules, |decision| {
                 if let (Embedding::Embedded, Some(prefix)) = (decision.fate, decision.prefix) {
@@ -350,23 +359,26 @@ impl ResponsePolicy {
                 ControlFlow::Continue(())
             });
         }
-        self.hit(*self.ranked.get(lowest as usize)?)
+        self.rule_match(*self.address_rules.get(lowest as usize)?)
     }
 }
 
-/// An answer whose addresses are looked at.
+/// A reply, and the settings that say which of its addresses are checked.
 pub(crate) struct ReplyAddresses<'m, 'a> {
+    /// The reply.
     pub message: &'m Message<'a>,
+    /// Its CNAME chain.
     pub chain: &'m Chain<'a>,
+    /// Settings of DNS64.
     pub dns64: &'m Dns64,
-    /// The rules by which AAAA records will be made of A records; none: none will be.
+    /// Rules for synthesizing AAAA records from the A records; none if nothing will be synthesized.
     pub rules: Option<&'m Applicable<'m>>,
-    /// Whether AAAA records that are excluded count as absent.
+    /// True if excluded AAAA records count as absent.
     pub excludes: bool,
 }
 
-/// Of two rules that apply the one of the earlier zone, in the same zone the first of the two.
-fn first(one: Option<Hit>, other: Option<Hit>) -> Option<Hit> {
+/// Returns the rule with precedence of two that apply: that of the earlier zone, in one zone the first of the two.
+fn earlier_zone(one: Option<RuleMatch>, other: Option<RuleMatch>) -> Option<RuleMatch> {
     match (one, other) {
         (Some(one), Some(other)) if other.zone < one.zone => Some(other),
         (None, other) => other,
@@ -374,17 +386,17 @@ fn first(one: Option<Hit>, other: Option<Hit>) -> Option<Hit> {
     }
 }
 
-/// Draft section 5: the zone, then the longer network, then the lower address.
+/// Sort key by precedence (draft section 5): the zone, then the longer network, then the lower address.
 fn rank(zone: u16, network: &Network) -> (u16, u32, u128) {
     (zone, network.mask.count_zeros(), network.address)
 }
 
-/// Whether a network is one of IPv4 addresses, which are kept as IPv4-mapped.
+/// True if a network has IPv4 addresses, which are stored as IPv4-mapped.
 fn is_ipv4(network: &Network) -> bool {
     network.mask.count_ones() >= 96 && network.address >> 32 == 0xffff
 }
 
-/// The IPv4 address in an IPv6 address under a prefix of ours, or under the well-known one, whoever made it.
+/// Returns the IPv4 address in an IPv6 address under a configured prefix or the well-known one, whoever synthesized it.
 fn embedded(dns64: &Dns64, address: [u8; 16]) -> Option<[u8; 4]> {
     let general = dns64.prefixes.iter().chain([&pref64::WELL_KNOWN]).find(|prefix| prefix.contains(address));
     general.or_else(|| dns64.rules.prefix_of(address))?.extract(address)

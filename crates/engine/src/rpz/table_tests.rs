@@ -1,10 +1,10 @@
-//! Precedence, against a search through all rules.
+//! Tests of precedence, compared with a search through all rules.
 
 use super::*;
 use crate::base::random::Random;
 use core::net::Ipv4Addr;
 
-/// A zone whose rules are told apart by their TTL.
+/// A zone whose rules have different TTLs, which identify them.
 fn zone(entries: Vec<(Trigger, u32)>) -> PolicyZone {
     let soa = LocalRecord { owner: [0].into(), rtype: Type::SOA, ttl: 60, rdata: [].into() };
     let entries =
@@ -20,7 +20,7 @@ fn name(name: &[u8]) -> Trigger {
     Trigger::Name(name.into())
 }
 
-fn told(policy: &ResponsePolicy, hit: Option<Hit>) -> Option<u32> {
+fn ttl_of(policy: &ResponsePolicy, hit: Option<RuleMatch>) -> Option<u32> {
     policy.rule_of(hit?.rule).map(|(rule, _)| rule.ttl)
 }
 
@@ -44,7 +44,7 @@ fn the_first_zone_decides_and_there_the_closest_name() {
         (b"\x01c\x04test\0", 6),
         (b"\x01x\x01y\x01c\x04test\0", 5),
     ] {
-        assert_eq!(told(&policy, policy.of_name(asked)), Some(ttl), "{asked:?}");
+        assert_eq!(ttl_of(&policy, policy.of_name(asked)), Some(ttl), "{asked:?}");
     }
     // Nothing is above the root.
     assert_eq!(policy.of_name(b"\0"), None);
@@ -59,11 +59,11 @@ fn a_client_goes_before_a_name_in_the_same_zone_only() {
         zone(vec![(name(b"\x01b\0"), 2), (network("2001:db8::", 32), 3), (network("::", 0), 4)]),
     ])
     .unwrap();
-    let of = |client: &str, name: &[u8]| told(&policy, policy.of_question(client.parse().ok(), name));
+    let of = |client: &str, name: &[u8]| ttl_of(&policy, policy.of_question(client.parse().ok(), name));
     assert_eq!(of("2001:db8::1", b"\x01a\0"), Some(1));
     assert_eq!(of("2001:db8::1", b"\x01b\0"), Some(3));
     assert_eq!(of("fd00::1", b"\x01c\0"), Some(4));
-    // `::/0` is no IPv4 client.
+    // `::/0` does not match IPv4 clients.
     assert_eq!(of("::ffff:192.0.2.1", b"\x01c\0"), None);
 }
 
@@ -75,7 +75,7 @@ fn of_networks_the_first_zone_decides_then_the_longest_then_the_lowest() {
         let zones = 1 + random.bits() % 3;
         for _ in 0..random.bits() % 40 {
             let zone = (random.bits() % zones) as u16;
-            // Few bits, so that networks lie in one another.
+            // Few bits, so that networks are nested.
             let address = Ipv4Addr::from((random.bits() & 0x0f) as u32 | 0xc000_0200);
             rules.push((zone, Network::v4(address, 26 + (random.bits() % 7) as u8)));
         }
@@ -96,16 +96,16 @@ fn of_networks_the_first_zone_decides_then_the_longest_then_the_lowest() {
                 (*zone, core::cmp::Reverse(network.mask.count_ones()), network.address)
             });
             let place = policy.ipv4.find(u32::from(address));
-            let hit = policy.ranked.get(place as usize).and_then(|&rule| policy.hit(rule));
+            let hit = policy.address_rules.get(place as usize).and_then(|&rule| policy.rule_match(rule));
             let same = best.map(|(_, &(zone, network))| (zone, network));
-            let found = told(&policy, hit).map(|number| rules[number as usize]);
+            let found = ttl_of(&policy, hit).map(|number| rules[number as usize]);
             assert_eq!(found, same, "{address} of {rules:?}");
         }
     }
 }
 
 #[test]
-fn rules_that_are_alike_are_kept_once() {
+fn equal_rules_are_stored_once() {
     let names = |number: u32| (name(&[&[4u8][..], &number.to_be_bytes(), &[0]].concat()), 60);
     let policy = ResponsePolicy::build(vec![zone((0..1000).map(names).collect())]).unwrap();
     assert_eq!((policy.rules.len(), policy.nodes.len()), (1, 1000));

@@ -1,5 +1,5 @@
-//! What the records of a response policy zone say (draft-vixie-dnsop-dns-rpz-00 sections 3 and 4): owners are triggers,
-//! CNAME targets are actions, all other records are data. Text is read elsewhere.
+//! Records of a response policy zone (draft-vixie-dnsop-dns-rpz-00 sections 3 and 4): owners are triggers, CNAME targets are
+//! actions, all other records are data. The text of a zone file is read elsewhere.
 
 use crate::base::network::Network;
 use crate::local::record::LocalRecord;
@@ -9,38 +9,38 @@ use std::collections::HashMap;
 use std::fmt;
 use wire::{Type, is_at_or_below};
 
-/// Octets of all records of one name: what an answer has room for beside the question, an SOA and an OPT record.
+/// Limit of octets of all records of one name: the room in an answer beside the question, an SOA and an OPT record.
 const DATA_OCTETS: usize = 60_000;
 
-/// Why a record cannot be part of a response policy zone. `Display` says what to do instead.
+/// Error of a record that cannot be part of a response policy zone. `Display` says what to do instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RpzRecordError {
     /// The first record is no SOA.
     NoSoa,
     /// Its owner is not at or below that of the SOA.
     Outside,
-    /// A trigger by delegations.
+    /// A trigger for name servers (`rpz-nsdname`, `rpz-nsip`).
     Delegation,
-    /// A trigger that the draft does not know.
+    /// A trigger that is not in the draft.
     UnknownTrigger,
-    /// A network that cannot be read.
+    /// A malformed network.
     Network,
-    /// A network with bits set beyond its length.
+    /// A network with bits set behind its prefix length.
     HostBits,
-    /// An action that the draft does not know.
+    /// An action that is not in the draft.
     UnknownAction,
-    /// An action that is a name in the zone, for lack of a dot at its end.
+    /// An action without a dot at its end, which makes it a name in the zone.
     MissingDot,
-    /// A type that cannot be data.
+    /// A record type that cannot be data.
     Type,
     /// Another action or other data for the same trigger.
     Mixed,
-    /// Too many data for one trigger.
+    /// Too many octets of data for one trigger.
     Long,
 }
 
 impl RpzRecordError {
-    /// What is wrong, and what to do.
+    /// The error, and the remedy.
     pub fn advice(self) -> (&'static str, &'static str) {
         match self {
             RpzRecordError::NoSoa => (
@@ -75,7 +75,7 @@ impl RpzRecordError {
             }
             RpzRecordError::Type => (
                 "records of this type cannot take the place of an answer",
-                "delete the record: it speaks of a zone, or of messages",
+                "delete the record: its type is about zones or messages",
             ),
             RpzRecordError::Mixed => (
                 "the same trigger has another action, or other data beside a CNAME record",
@@ -90,28 +90,28 @@ impl RpzRecordError {
 
 impl fmt::Display for RpzRecordError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (what, help) = self.advice();
-        write!(f, "{what}: {help}")
+        let (error, remedy) = self.advice();
+        write!(f, "{error}: {remedy}")
     }
 }
 
 impl std::error::Error for RpzRecordError {}
 
-/// A zone while its records come one by one.
+/// Builder of a zone, which takes its records one by one.
 pub struct RpzZoneBuilder {
     soa: LocalRecord,
     entries: Vec<PolicyRule>,
-    /// The entry of each owner.
-    known: HashMap<Box<[u8]>, u32>,
+    /// Index of the entry of each owner.
+    entry_of: HashMap<Box<[u8]>, u32>,
 }
 
 impl RpzZoneBuilder {
-    /// Begins with the zone's first record.
+    /// Begins a zone with its first record, the SOA record.
     pub fn begin(soa: LocalRecord) -> Result<RpzZoneBuilder, RpzRecordError> {
         if soa.rtype != Type::SOA {
             return Err(RpzRecordError::NoSoa);
         }
-        Ok(RpzZoneBuilder { soa, entries: Vec::new(), known: HashMap::new() })
+        Ok(RpzZoneBuilder { soa, entries: Vec::new(), entry_of: HashMap::new() })
     }
 
     /// Adds a record; names in its data are not compressed.
@@ -120,7 +120,7 @@ impl RpzZoneBuilder {
         if !is_at_or_below(&record.owner, apex) {
             return Err(RpzRecordError::Outside);
         }
-        // What a zone says of itself is no policy. Signatures come with zones that are signed.
+        // Records at the apex are about the zone itself, and DNSSEC records come with signed zones. Both are no policy.
         if record.owner == *apex || is_of_dnssec(record.rtype) {
             return Ok(());
         }
@@ -129,17 +129,17 @@ impl RpzZoneBuilder {
         if is_meta || matches!(record.rtype, Type::SOA | Type::NS | Type::DNAME) {
             return Err(RpzRecordError::Type);
         }
-        // In front of the zone's name, with a root label: the name that is watched.
-        let mut watched = record.owner[..record.owner.len() - (apex.len() - 1)].to_vec();
-        watched[record.owner.len() - apex.len()] = 0;
-        let trigger = trigger(&watched)?;
+        // The trigger is the owner without the zone's name, ended by a root label.
+        let mut relative = record.owner[..record.owner.len() - (apex.len() - 1)].to_vec();
+        relative[record.owner.len() - apex.len()] = 0;
+        let trigger = trigger(&relative)?;
         let ttl = record.ttl;
         let action = match record.rtype {
-            Type::CNAME => action(&watched, apex, &record)?,
+            Type::CNAME => action(&relative, apex, &record)?,
             _ => Action::Data([record.clone()].into()),
         };
         let next = self.entries.len() as u32;
-        let number = *self.known.entry(record.owner).or_insert(next);
+        let number = *self.entry_of.entry(record.owner).or_insert(next);
         let Some(entry) = self.entries.get_mut(number as usize) else {
             self.entries.push(PolicyRule { trigger, action, ttl });
             return Ok(());
@@ -148,18 +148,18 @@ impl RpzZoneBuilder {
             return Ok(());
         }
         match (&mut entry.action, action) {
-            (Action::Data(known), Action::Data(new)) => join(known, new),
+            (Action::Data(known), Action::Data(new)) => add_data(known, new),
             _ => Err(RpzRecordError::Mixed),
         }
     }
 
-    /// The zone.
+    /// Returns the zone.
     pub fn finish(self) -> PolicyZone {
         PolicyZone { soa: self.soa, entries: self.entries }
     }
 }
 
-/// Types that a signed zone has for its signatures.
+/// True for the record types that a signed zone has for DNSSEC.
 fn is_of_dnssec(rtype: Type) -> bool {
     const DS: u16 = 43;
     const RRSIG: u16 = 46;
@@ -170,8 +170,8 @@ fn is_of_dnssec(rtype: Type) -> bool {
     matches!(rtype.0, DS | RRSIG | NSEC | DNSKEY | NSEC3 | NSEC3PARAM)
 }
 
-/// One more record for a trigger that has some.
-fn join(known: &mut Box<[LocalRecord]>, new: Box<[LocalRecord]>) -> Result<(), RpzRecordError> {
+/// Adds data to a trigger that has some.
+fn add_data(known: &mut Box<[LocalRecord]>, new: Box<[LocalRecord]>) -> Result<(), RpzRecordError> {
     let is_alias = |records: &[LocalRecord]| records.iter().any(|record| record.rtype == Type::CNAME);
     if is_alias(known) || is_alias(&new) {
         return Err(RpzRecordError::Mixed);
@@ -190,7 +190,7 @@ fn join(known: &mut Box<[LocalRecord]>, new: Box<[LocalRecord]>) -> Result<(), R
     Ok(())
 }
 
-/// The labels of a name in wire form, without the root.
+/// Returns the labels of a name in wire form, without the root.
 fn labels(name: &[u8]) -> Vec<&[u8]> {
     let (mut labels, mut rest) = (Vec::new(), name);
     while let Some((&length @ 1.., tail)) = rest.split_first() {
@@ -201,23 +201,23 @@ fn labels(name: &[u8]) -> Vec<&[u8]> {
     labels
 }
 
-/// What a name in a policy zone watches for (draft section 4).
-fn trigger(watched: &[u8]) -> Result<Trigger, RpzRecordError> {
-    let parts = labels(watched);
+/// Reads the trigger from an owner name, relative to the zone (draft section 4).
+fn trigger(relative: &[u8]) -> Result<Trigger, RpzRecordError> {
+    let parts = labels(relative);
     let Some((&kind, parts)) = parts.split_last() else { return Err(RpzRecordError::UnknownTrigger) };
     match kind {
         b"rpz-ip" => Ok(Trigger::Address(network(parts)?)),
         b"rpz-client-ip" => Ok(Trigger::Client(network(parts)?)),
         b"rpz-nsdname" | b"rpz-nsip" => Err(RpzRecordError::Delegation),
         _ if kind.starts_with(b"rpz-") => Err(RpzRecordError::UnknownTrigger),
-        _ => Ok(match watched.strip_prefix(b"\x01*") {
+        _ => Ok(match relative.strip_prefix(b"\x01*") {
             Some(above) => Trigger::Below(above.into()),
-            None => Trigger::Name(watched.into()),
+            None => Trigger::Name(relative.into()),
         }),
     }
 }
 
-/// A network: its length, then its parts from the last to the first (draft sections 4.1.1 and 4.1.2).
+/// Reads a network: the prefix length, then the parts from the last to the first (draft sections 4.1.1 and 4.1.2).
 fn network(parts: &[&[u8]]) -> Result<Network, RpzRecordError> {
     let number = |text: &[u8], radix| {
         let text = core::str::from_utf8(text).ok().filter(|text| !text.starts_with('+'))?;
@@ -235,7 +235,7 @@ fn network(parts: &[&[u8]]) -> Result<Network, RpzRecordError> {
             (Network::v4(address, length), u128::from(address.to_ipv6_mapped()))
         })
     } else {
-        // `zz` is the one run of zeros that is left out.
+        // `zz` stands for one run of zeros, like `::`.
         let (low, high) = gap.map_or((parts, [].as_slice()), |gap| (&parts[..gap], &parts[gap + 1..]));
         let left_out = 8usize.checked_sub(low.len() + high.len());
         let zeros = left_out.filter(|&zeros| (zeros > 0) == gap.is_some()).unwrap_or(usize::MAX);
@@ -259,22 +259,22 @@ fn network(parts: &[&[u8]]) -> Result<Network, RpzRecordError> {
     Ok(network)
 }
 
-/// What a CNAME record in a policy zone has done (draft section 3).
-fn action(watched: &[u8], apex: &[u8], record: &LocalRecord) -> Result<Action, RpzRecordError> {
+/// Reads the action from the target of a CNAME record (draft section 3).
+fn action(relative: &[u8], apex: &[u8], record: &LocalRecord) -> Result<Action, RpzRecordError> {
     let mut target = record.rdata.to_vec();
     wire::fold(&mut target);
     let parts = labels(&target);
-    let begins_so = parts.first().is_some_and(|label| label.starts_with(b"rpz-"));
+    let has_rpz_prefix = parts.first().is_some_and(|label| label.starts_with(b"rpz-"));
     Ok(match &parts[..] {
         [] => Action::NxDomain,
         [b"*"] => Action::NoData,
         [b"rpz-passthru"] => Action::Passthru,
         [b"rpz-drop"] => Action::Drop,
         [b"rpz-tcp-only"] => Action::TcpOnly,
-        _ if begins_so && parts.len() == 1 => return Err(RpzRecordError::UnknownAction),
-        _ if begins_so && is_at_or_below(&target, apex) => return Err(RpzRecordError::MissingDot),
-        // How it was written before there was a name for it (draft section 3.3).
-        _ if target == watched => Action::Passthru,
+        _ if has_rpz_prefix && parts.len() == 1 => return Err(RpzRecordError::UnknownAction),
+        _ if has_rpz_prefix && is_at_or_below(&target, apex) => return Err(RpzRecordError::MissingDot),
+        // The older form of `rpz-passthru`: the target is the trigger itself (draft section 3.3).
+        _ if target == relative => Action::Passthru,
         [b"*", ..] => Action::Suffix(target[2..].into()),
         _ => Action::Data([record.clone()].into()),
     })
@@ -283,4 +283,3 @@ fn action(watched: &[u8], apex: &[u8], record: &LocalRecord) -> Result<Action, R
 #[cfg(test)]
 #[path = "zone_record_tests.rs"]
 mod tests;
-pub use {RpzRecordError as Unfit, RpzZoneBuilder as Reading};

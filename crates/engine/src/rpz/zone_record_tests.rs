@@ -1,4 +1,4 @@
-//! Each kind of trigger and action, and what is none.
+//! Tests of each kind of trigger and action, and of records that are neither.
 
 use super::*;
 
@@ -17,16 +17,16 @@ fn wire(name: &str) -> Vec<u8> {
     wire
 }
 
-fn reading() -> RpzZoneBuilder {
+fn builder() -> RpzZoneBuilder {
     RpzZoneBuilder::begin(record("policy.test", Type::SOA, b"\0\0\0\0\0\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"))
         .unwrap()
 }
 
-/// The one entry that a CNAME record makes.
+/// Returns the rule that one CNAME record makes.
 fn alias(owner: &str, target: &str) -> Result<PolicyRule, RpzRecordError> {
-    let mut reading = reading();
-    reading.add(record(&format!("{owner}.policy.test"), Type::CNAME, &wire(target)))?;
-    Ok(reading.finish().entries.remove(0))
+    let mut builder = builder();
+    builder.add(record(&format!("{owner}.policy.test"), Type::CNAME, &wire(target)))?;
+    Ok(builder.finish().entries.remove(0))
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn names_and_networks_are_triggers() {
 
 #[test]
 fn owners_that_cannot_be_triggers_are_refused() {
-    for (owner, unfit) in [
+    for (owner, error) in [
         ("ns.example.rpz-nsdname", RpzRecordError::Delegation),
         ("24.0.2.0.192.rpz-nsip", RpzRecordError::Delegation),
         ("x.rpz-other", RpzRecordError::UnknownTrigger),
@@ -75,7 +75,7 @@ fn owners_that_cannot_be_triggers_are_refused() {
         ("24.1.2.0.192.rpz-ip", RpzRecordError::HostBits),
         ("32.zz.1.db8.2001.rpz-ip", RpzRecordError::HostBits),
     ] {
-        assert_eq!(alias(owner, "").map(|entry| entry.trigger), Err(unfit), "{owner}");
+        assert_eq!(alias(owner, "").map(|entry| entry.trigger), Err(error), "{owner}");
     }
 }
 
@@ -99,8 +99,8 @@ fn targets_are_actions() {
 }
 
 #[test]
-fn data_of_one_name_are_put_together_and_nothing_else_may_be_beside_an_action() {
-    let mut reading = reading();
+fn data_of_one_name_are_joined_and_an_action_stands_alone() {
+    let mut builder = builder();
     for (owner, rtype, rdata, outcome) in [
         ("a.policy.test", Type::A, &[192, 0, 2, 1][..], Ok(())),
         ("b.policy.test", Type::CNAME, b"\0", Ok(())),
@@ -115,14 +115,14 @@ fn data_of_one_name_are_put_together_and_nothing_else_may_be_beside_an_action() 
         ("a.policy.test", Type::NS, b"\x01x\0", Err(RpzRecordError::Type)),
         ("a.policy.test", Type::OPT, b"", Err(RpzRecordError::Type)),
         ("a.policy.tests", Type::A, &[192, 0, 2, 1], Err(RpzRecordError::Outside)),
-        // Of the zone itself, and of its signatures.
+        // Records of the zone itself, and its DNSSEC records.
         ("policy.test", Type::NS, b"\x01x\0", Ok(())),
         ("policy.test", Type::TXT, b"\x01x", Ok(())),
         ("a.policy.test", Type(46), b"", Ok(())),
     ] {
-        assert_eq!(reading.add(record(owner, rtype, rdata)), outcome, "{owner} {rtype}");
+        assert_eq!(builder.add(record(owner, rtype, rdata)), outcome, "{owner} {rtype}");
     }
-    let entries = reading.finish().entries;
+    let entries = builder.finish().entries;
     assert_eq!(entries.len(), 2);
     let data = |action: &Action| match action {
         Action::Data(records) => records.len(),

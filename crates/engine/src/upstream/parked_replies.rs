@@ -3,7 +3,7 @@
 //! Their octets are bounded. The question of a reply that does not fit is asked again when it is needed: slower, never wrong.
 
 use crate::base::slab::{Index, NONE};
-use crate::limits::HELD_OCTETS;
+use crate::limits::PARKED_OCTETS;
 
 /// Index in the place of a parked reply: there was a reply, but no room for it.
 pub const NOT_PARKED: Index = NONE - 1;
@@ -32,7 +32,7 @@ impl ParkedReplies {
     /// Parks a reply and returns its index; [`NOT_PARKED`] if there is no room.
     pub fn park(&mut self, bytes: &[u8]) -> Index {
         let spare = self.free_slots.last().map_or(0, |&index| self.replies[index as usize].capacity());
-        if self.octets + bytes.len().saturating_sub(spare) > HELD_OCTETS {
+        if self.octets + bytes.len().saturating_sub(spare) > PARKED_OCTETS {
             return NOT_PARKED;
         }
         let index = self.free_slots.pop().unwrap_or_else(|| {
@@ -81,7 +81,7 @@ mod tests {
         let reply = vec![7; 60_000];
         let mut indices: Vec<_> =
             core::iter::repeat_with(|| parked.park(&reply)).take_while(|&i| i != NOT_PARKED).collect();
-        assert_eq!(indices.len(), HELD_OCTETS / 60_000);
+        assert_eq!(indices.len(), PARKED_OCTETS / 60_000);
         parked.free(NOT_PARKED);
         parked.free(indices.pop().unwrap());
         assert_ne!(parked.park(&reply), NOT_PARKED);
@@ -100,7 +100,7 @@ mod tests {
                 parked.park(&short);
             }
             let taken: usize = parked.replies.iter().map(Vec::capacity).sum();
-            assert!(taken <= HELD_OCTETS, "{taken} octets");
+            assert!(taken <= PARKED_OCTETS, "{taken} octets");
         }
     }
 }

@@ -182,7 +182,7 @@ impl Upstream {
             }
             if is_unusable {
                 let is_cut = message.flags().contains(Flags::TC);
-                counters.count(if is_cut { Counter::CutOverTcp } else { Counter::Lame });
+                counters.count(if is_cut { Counter::TruncatedOverTcp } else { Counter::Lame });
                 return Received::Unusable(index);
             }
         } else {

@@ -127,12 +127,12 @@ impl Upstream {
         }
         if !is_crowded && self.budget.take() {
             flight.next_is_hedge = true;
-            counters.count(Counter::RepeatedEarly);
+            counters.count(Counter::Hedged);
             return None;
         }
         flight.hedge_deferred = true;
         flight.extended_wait = true;
-        counters.count(Counter::HeldBack);
+        counters.count(Counter::HedgeDeferred);
         Some(attempt.sent + half)
     }
 
@@ -211,7 +211,7 @@ impl Upstream {
     /// Records a hedge that was answered before the query that it repeats.
     #[cold]
     pub(super) fn hedge_helped(&mut self, counters: &mut Counters) {
-        counters.count(Counter::RepeatHelped);
+        counters.count(Counter::HedgeHelped);
         self.budget.helped();
     }
 }

@@ -140,7 +140,7 @@ fn a_reply_that_is_truncated_over_tcp_too_is_a_failure_after_one_query_each() {
     let token = question(&mut alone, 1, Type::A, Span::from_millis(100));
     let answer = alone.answer_to(token);
     assert_eq!((answer.rcode(), answer.flags().contains(Flags::TC)), (Rcode::SERVFAIL, false));
-    assert_eq!((alone.asked.len(), alone.count(Counter::CutOverTcp)), (2, 1));
+    assert_eq!((alone.asked.len(), alone.count(Counter::TruncatedOverTcp)), (2, 1));
     let mut both = world("192.0.2.53 192.0.2.54", move |place, asked| {
         Some(if place == 0 { cut.clone() } else { good(asked) })
     });

@@ -55,13 +55,13 @@ fn a_chain_over_many_replies_is_followed_up_to_the_limit() {
     let answer = world.answer_to(token);
     assert_eq!(answer.records(wire::Section::Answer).len(), engine::limits::HOPS + 1);
     assert_eq!(answer.addresses(), ["2001:db8:64::c633:6407"]);
-    assert_eq!(world.count(Counter::Hops), engine::limits::HOPS as u64);
+    assert_eq!(world.count(Counter::CnameHops), engine::limits::HOPS as u64);
 }
 
 #[test]
 fn the_number_of_chains_followed_at_a_time_is_limited() {
     let mut world = World::sized(settings(), 4096, 1);
-    let count = engine::limits::CHAINS as u32 + 50;
+    let count = engine::limits::CHASES as u32 + 50;
     let tokens: Vec<_> = (0..count)
         .map(|number| {
             let token = world.ask(&query(&format!("n{number}.example."), Type::AAAA).network(number));
@@ -72,7 +72,7 @@ fn the_number_of_chains_followed_at_a_time_is_limited() {
             token
         })
         .collect();
-    assert_eq!(world.count(Counter::Hops), engine::limits::CHAINS as u64);
+    assert_eq!(world.count(Counter::CnameHops), engine::limits::CHASES as u64);
     world.run(Span::from_secs(20));
     for token in tokens {
         assert_eq!(world.answer_to(token).rcode(), Rcode::SERVFAIL);
@@ -99,12 +99,12 @@ fn one_network_leaves_room_for_the_chains_of_others() {
     for number in 0..1000 {
         world.ask(&name(1, number));
     }
-    assert_eq!(world.engine.chases(), engine::limits::CHAINS / 2);
+    assert_eq!(world.engine.chases(), engine::limits::CHASES / 2);
     // A second network with many chains gets half of the rest, and so does the next network.
     for number in 2000..3000 {
         world.ask(&name(2, number));
     }
-    assert_eq!(world.engine.chases(), engine::limits::CHAINS * 3 / 4);
+    assert_eq!(world.engine.chases(), engine::limits::CHASES * 3 / 4);
     let asked = world.asked.len();
     let token = world.ask(&name(3, 4000));
     assert_eq!(world.asked.len(), asked + 1);

@@ -128,7 +128,7 @@ fn play_seed(seed: u64) {
             assert!(["2001:db8:64::c633:6407", "2001:db8:1::80"].contains(&address.as_str()), "{address}");
         }
     }
-    assert_eq!(world.count(Counter::Hops), 0, "seed {seed}");
+    assert_eq!(world.count(Counter::CnameHops), 0, "seed {seed}");
     world.assert_conservation();
     // Without faults, no state is left: no flight, no dead server, few links.
     is_healthy.set(true);

@@ -92,8 +92,8 @@ fn a_late_query_is_hedged_at_the_other_server_and_the_first_reply_is_the_answer(
         let waited = (late[1].at - late[0].at).0.div_ceil(1_000_000);
         assert_eq!(waited, 50, "the minimum wait, as four deviations are less");
         assert_eq!((world.answer_to(token).at - at).0.div_ceil(1_000_000), answered_after);
-        assert_eq!(world.count(Counter::RepeatedEarly), 1);
-        assert_eq!(world.count(Counter::RepeatHelped), u64::from(first > second));
+        assert_eq!(world.count(Counter::Hedged), 1);
+        assert_eq!(world.count(Counter::HedgeHelped), u64::from(first > second));
     }
 }
 
@@ -111,7 +111,7 @@ fn when_all_upstreams_become_slow_the_number_of_hedged_queries_is_bounded() {
     println!("{hedged} hedged queries for {questions} client queries");
     assert_eq!(traffic.answered(&world, slow) as u64, questions);
     assert!(hedged <= BUDGET + questions / QUERIES_PER_TOKEN, "{hedged}");
-    assert!(hedged > 0 && world.count(Counter::HeldBack) > 0, "the bound was not reached");
+    assert!(hedged > 0 && world.count(Counter::HedgeDeferred) > 0, "the bound was not reached");
     assert!(world.engine.servers().all(|server| !server.is_dead()));
 }
 
@@ -162,7 +162,7 @@ fn nothing_is_hedged_while_the_table_of_pending_queries_is_half_full() {
     }
     world.run(Span::from_millis(390));
     assert_eq!(asked(&world) - before, u64::from(burst));
-    assert_eq!((world.count(Counter::RepeatedEarly), world.count(Counter::HeldBack)), (0, u64::from(burst)));
+    assert_eq!((world.count(Counter::Hedged), world.count(Counter::HedgeDeferred)), (0, u64::from(burst)));
     world.run(Span::from_secs(1));
     assert_eq!(world.engine.pending(), 0);
     assert_eq!(asked(&world) - before, u64::from(burst));

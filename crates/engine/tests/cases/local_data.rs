@@ -124,7 +124,7 @@ fn play_seed(seed: u64) -> u64 {
     world.assert_conservation();
     let left = (world.engine.pending(), world.engine.flights(), world.engine.chases());
     assert_eq!(left, (0, 0, 0), "seed {seed}");
-    world.count(Counter::Hops)
+    world.count(Counter::CnameHops)
 }
 
 #[test]
