@@ -1,7 +1,7 @@
 //! What the engine counts. Every drop, refusal and suspicion has a counter with a reason; label values come from
 //! closed sets, never from a packet. Plain numbers: the driver copies them out from time to time.
 
-use wire::ede;
+use wire::{EdeCode, ede};
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $variant:ident = $family:literal { $($label:literal : $value:literal),* };)*) => {
@@ -247,7 +247,7 @@ counters! {
 
 impl Counter {
     /// What an extended error (RFC 8914) counts as.
-    pub fn of_extended_error(code: u16) -> Counter {
+    pub fn of_extended_error(code: EdeCode) -> Counter {
         match code {
             ede::SYNTHESIZED => Counter::ExtendedSynthesized,
             ede::STALE | ede::STALE_NXDOMAIN => Counter::ExtendedStale,

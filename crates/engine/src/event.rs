@@ -5,7 +5,7 @@ use crate::counters::Counter;
 use crate::dns64::decision::Cause;
 use crate::dns64::rules::{Applicable, Rule};
 use crate::message::cname_chain::Chain;
-use wire::{Message, Rcode, Type};
+use wire::{EdeCode, Message, Rcode, Type};
 
 /// One decision. Names are in wire form.
 pub enum TraceEvent<'n> {
@@ -14,7 +14,7 @@ pub enum TraceEvent<'n> {
         /// With this RCODE.
         rcode: Rcode,
         /// And this extended error, if there is one.
-        reason: Option<u16>,
+        ede: Option<EdeCode>,
     },
     /// The question is taken in.
     Taken {

@@ -1,6 +1,6 @@
 //! Client questions: what is answered at once, what is refused, and what waits for an upstream.
 
-use crate::answer::builder::{empty, referral_to_tcp};
+use crate::answer::builder::{write_empty, write_truncated};
 use crate::answer::requestor::{Requestor, RequestorEdns, answer_limit};
 use crate::base::slab::{Index, NONE};
 use crate::base::time::Instant;
@@ -18,7 +18,7 @@ use crate::message::question::{QueryFlags, Question};
 use crate::resolve::from_cache::CacheLookup;
 use crate::settings::ClientSubnet;
 use wire::header::{self, Flags};
-use wire::{Malformed, Message, Opcode, Rcode, Type, ede};
+use wire::{EdeCode, Malformed, Message, Opcode, Rcode, Type, ede};
 
 /// How many of the clients of a flight are compared with a newcomer that may be a repetition.
 const REPETITIONS_COMPARED: usize = 16;
@@ -90,10 +90,10 @@ impl Engine {
             None => self.reject_reason(from, flags, &parsed).or(malformed),
         };
         match reject_reason {
-            Some((rcode, reason)) => {
-                out.trace(|| TraceEvent::Refused { rcode, reason });
+            Some((rcode, ede)) => {
+                out.trace(|| TraceEvent::Refused { rcode, ede });
                 send(self.response_sink(now), from, &requestor, out, |frame, requestor| {
-                    empty(frame, requestor, rcode, reason)
+                    write_empty(frame, requestor, rcode, ede)
                 });
             }
             None => {
@@ -119,14 +119,14 @@ impl Engine {
         if proven {
             sink.counters.count(Counter::RefusedQueryRate);
             send(sink, from, requestor, out, |frame, requestor| {
-                empty(frame, requestor, Rcode::REFUSED, None)
+                write_empty(frame, requestor, Rcode::REFUSED, None)
             });
         } else if rate == RateDecision::Slip
             && !requestor.question.is_empty()
             && self.settings.allow.contains(from.address)
         {
             sink.counters.count(Counter::SlippedQueryRate);
-            send(sink, from, requestor, out, referral_to_tcp);
+            send(sink, from, requestor, out, write_truncated);
         } else {
             sink.counters.count(Counter::DroppedQueryRate);
         }
@@ -138,7 +138,7 @@ impl Engine {
         from: &Client,
         flags: Flags,
         parsed: &Result<Message<'_>, Malformed>,
-    ) -> Option<(Rcode, Option<u16>)> {
+    ) -> Option<(Rcode, Option<EdeCode>)> {
         if !self.settings.allow.contains(from.address) {
             self.counters.count(Counter::RefusedNotAllowed);
             // RFC 8914 section 4.19.
@@ -201,7 +201,7 @@ impl Engine {
                 match special_use::alias(requestor.question, address) {
                     Some(alias) => self.begin(now, from, message, Some(alias), requestor, out),
                     None => send(self.response_sink(now), from, requestor, out, |frame, requestor| {
-                        empty(frame, requestor, Rcode::SERVFAIL, None)
+                        write_empty(frame, requestor, Rcode::SERVFAIL, None)
                     }),
                 }
             }
@@ -252,7 +252,7 @@ impl Engine {
         }
         let Some(index) = self.admit(from, now, out) else {
             return send(self.response_sink(now), from, requestor, out, |frame, requestor| {
-                empty(frame, requestor, Rcode::REFUSED, None)
+                write_empty(frame, requestor, Rcode::REFUSED, None)
             });
         };
         let waiter = &mut self.clients.waiters[index];

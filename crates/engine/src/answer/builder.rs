@@ -1,10 +1,10 @@
 //! Answers to clients: passed on, synthesized, or without content. Sections and flags as RFC 6147 section 5.4 says.
 
-use crate::answer::requestor::{Requestor, Takes};
+use crate::answer::requestor::{DnssecFilter, Requestor};
 use crate::message::cname_chain::{Chain, leads_on};
 use crate::message::reply::is_of_transaction;
 use wire::header::{self, Flags};
-use wire::{Builder, Class, Full, Mark, Message, Rcode, Record, Section, Type};
+use wire::{Builder, Class, EdeCode, Full, Mark, Message, Rcode, Record, Section, Type};
 
 /// What was written.
 #[derive(Clone, Copy, Debug)]
@@ -16,27 +16,32 @@ pub struct Written {
     /// Records are missing for lack of room, and TC says so.
     pub truncated: bool,
     /// The extended error that the client was told.
-    pub reason: Option<u16>,
+    pub ede: Option<EdeCode>,
 }
 
 /// An answer without records.
-pub fn empty(frame: &mut [u8], requestor: &Requestor<'_>, rcode: Rcode, reason: Option<u16>) -> Written {
-    let rcode = requestor.plain(rcode);
+pub fn write_empty(
+    frame: &mut [u8],
+    requestor: &Requestor<'_>,
+    rcode: Rcode,
+    ede: Option<EdeCode>,
+) -> Written {
+    let rcode = requestor.without_extended_rcode(rcode);
     frame[..12].fill(0);
     header::set_id(frame, requestor.id);
     header::set_flags(frame, requestor.flags(rcode, false));
     let mut len = 12 + requestor.question.len();
     frame[12..len].copy_from_slice(requestor.question);
     header::set_qdcount(frame, u16::from(!requestor.question.is_empty()));
-    len += append_opt(&mut frame[len..], requestor, rcode, reason);
+    len += append_opt(&mut frame[len..], requestor, rcode, ede);
     header::set_arcount(frame, u16::from(requestor.edns.is_some()));
-    Written { len, rcode, truncated: false, reason: requestor.edns.and(reason) }
+    Written { len, rcode, truncated: false, ede: requestor.edns.and(ede) }
 }
 
 /// An empty answer with TC: the client is to ask again over TCP. It has no records, so it is no longer than the question,
 /// but for the OPT record.
-pub fn referral_to_tcp(frame: &mut [u8], requestor: &Requestor<'_>) -> Written {
-    let written = empty(frame, requestor, Rcode::NOERROR, None);
+pub fn write_truncated(frame: &mut [u8], requestor: &Requestor<'_>) -> Written {
+    let written = write_empty(frame, requestor, Rcode::NOERROR, None);
     header::set_flags(frame, header::flags(frame).with(Flags::TC));
     Written { truncated: true, ..written }
 }
@@ -47,10 +52,10 @@ pub(crate) fn append_opt(
     room: &mut [u8],
     requestor: &Requestor<'_>,
     rcode: Rcode,
-    reason: Option<u16>,
+    ede: Option<EdeCode>,
 ) -> usize {
     let Some(edns) = requestor.edns else { return 0 };
-    let octets = wire::write_opt(room, requestor.own_size, (rcode.0 >> 4) as u8, 0, edns.dnssec_ok, reason)
+    let octets = wire::write_opt(room, requestor.own_size, (rcode.0 >> 4) as u8, 0, edns.dnssec_ok, ede)
         .expect("a frame has room for a question and an OPT record");
     let octets = requestor.subnet.map_or(octets, |subnet| subnet.append(requestor.scope, room, octets));
     requestor.cookie.map_or(octets, |cookie| cookie.append(room, octets))
@@ -60,7 +65,7 @@ pub(crate) fn append_opt(
 /// but the additional section.
 pub struct ResponseBuilder<'b, 'm> {
     builder: Builder<'b>,
-    takes: Takes,
+    dnssec_filter: DnssecFilter,
     flags: Flags,
     mark: Mark,
     /// Owner, type and signature's type of the RRset that is being written.
@@ -75,16 +80,16 @@ impl<'b, 'm> ResponseBuilder<'b, 'm> {
         frame: &'b mut [u8],
         requestor: &Requestor<'_>,
         flags: Flags,
-        reason: Option<u16>,
+        ede: Option<EdeCode>,
     ) -> ResponseBuilder<'b, 'm> {
         let limit = requestor.limit.min(frame.len());
         let mut builder = Builder::new(frame, limit, requestor.id, flags, requestor.question)
             .expect("a frame has room for a question and an OPT record");
-        builder.reserve(requestor.opt_octets(reason));
+        builder.reserve(requestor.opt_octets(ede));
         let mark = builder.mark();
         ResponseBuilder {
             builder,
-            takes: requestor.takes(),
+            dnssec_filter: requestor.dnssec_filter(),
             flags,
             mark,
             rrset: None,
@@ -120,7 +125,7 @@ impl<'b, 'm> ResponseBuilder<'b, 'm> {
     }
 
     pub(crate) fn copy(&mut self, section: Section, record: &Record<'m>) {
-        if !self.takes.it(record) {
+        if !self.dnssec_filter.passes(record) {
             return;
         }
         let covered = record.covered();
@@ -168,14 +173,13 @@ impl<'b, 'm> ResponseBuilder<'b, 'm> {
     }
 
     /// Ends the answer.
-    pub fn finish(&mut self, requestor: &Requestor<'_>, rcode: Rcode, reason: Option<u16>) -> Written {
+    pub fn finish(&mut self, requestor: &Requestor<'_>, rcode: Rcode, ede: Option<EdeCode>) -> Written {
         //= RFC 6147 section 5.4: requirement 26
         if self.truncated {
             self.builder.set_flags(self.flags.with(Flags::TC));
         }
         if let Some(edns) = requestor.edns {
-            let written =
-                self.builder.opt(requestor.own_size, (rcode.0 >> 4) as u8, 0, edns.dnssec_ok, reason);
+            let written = self.builder.opt(requestor.own_size, (rcode.0 >> 4) as u8, 0, edns.dnssec_ok, ede);
             debug_assert!(written.is_ok(), "room was reserved");
             if let Some(subnet) = requestor.subnet {
                 subnet.append_to(&mut self.builder, requestor.scope);
@@ -185,7 +189,7 @@ impl<'b, 'm> ResponseBuilder<'b, 'm> {
                 debug_assert!(written.is_ok(), "room was reserved");
             }
         }
-        let reason = requestor.edns.and(reason);
-        Written { len: self.builder.finish(), rcode, truncated: self.truncated, reason }
+        let ede = requestor.edns.and(ede);
+        Written { len: self.builder.finish(), rcode, truncated: self.truncated, ede }
     }
 }

@@ -1,7 +1,7 @@
 //! An upstream reply forwarded to a client: its records unchanged, header and OPT record our own (RFC 6147 section 5.3.3).
 
 use crate::answer::builder::{ResponseBuilder, Written, append_opt};
-use crate::answer::requestor::{Requestor, Takes};
+use crate::answer::requestor::{DnssecFilter, Requestor};
 use crate::dns64::config::{Dns64, is_excluded};
 use crate::message::cname_chain::Chain;
 use crate::message::reply::{ede_to_forward, is_of_transaction};
@@ -35,11 +35,14 @@ impl ForwardedReply<'_, '_> {
 
     /// Whether the octets behind the question can be copied as they are: every record is kept, and the OPT
     /// record, which is not passed on, is the last one.
-    fn is_verbatim(&self, takes: Takes) -> bool {
-        let takes_all = |section| self.message.records(section).all(|record| takes.it(&record));
+    fn is_verbatim(&self, dnssec_filter: DnssecFilter) -> bool {
+        let all_pass = |section| self.message.records(section).all(|record| dnssec_filter.passes(&record));
         self.before.is_empty()
-            && self.message.records(Section::Answer).all(|record| self.keeps(&record) && takes.it(&record))
-            && (takes.all || takes_all(Section::Authority) && takes_all(Section::Additional))
+            && self
+                .message
+                .records(Section::Answer)
+                .all(|record| self.keeps(&record) && dnssec_filter.passes(&record))
+            && (dnssec_filter.all || all_pass(Section::Authority) && all_pass(Section::Additional))
             && self.ends_verbatim()
     }
 
@@ -58,21 +61,21 @@ impl ForwardedReply<'_, '_> {
 /// Where the octets of a reply end that can be passed on as they are. None: not all of them can.
 pub fn verbatim_end(requestor: &Requestor<'_>, forwarded: &ForwardedReply<'_, '_>) -> Option<usize> {
     let message = forwarded.message;
-    forwarded.is_verbatim(requestor.takes()).then(|| message.opt_start().unwrap_or(message.end()))
+    forwarded.is_verbatim(requestor.dnssec_filter()).then(|| message.opt_start().unwrap_or(message.end()))
 }
 
 /// Passes a reply on: its records unchanged, header and OPT record our own.
 //= RFC 6147 section 5.3.3: requirement 25
-pub fn pass(frame: &mut [u8], requestor: &Requestor<'_>, forwarded: &ForwardedReply<'_, '_>) -> Written {
+pub fn forward(frame: &mut [u8], requestor: &Requestor<'_>, forwarded: &ForwardedReply<'_, '_>) -> Written {
     let message = forwarded.message;
-    let rcode = requestor.plain(message.rcode());
+    let rcode = requestor.without_extended_rcode(message.rcode());
     let secure = forwarded.trusted && message.flags().contains(Flags::AD) && requestor.wants_ad();
-    let reason = ede_to_forward(message);
+    let ede = ede_to_forward(message);
     let flags = requestor.flags(rcode, secure);
-    if forwarded.is_verbatim(requestor.takes()) {
+    if forwarded.is_verbatim(requestor.dnssec_filter()) {
         let start = 12 + message.question().len();
         let end = message.opt_start().unwrap_or(message.end());
-        let octets = requestor.opt_octets(reason);
+        let octets = requestor.opt_octets(ede);
         if end + octets <= requestor.limit && start == 12 + requestor.question.len() {
             frame[12..start].copy_from_slice(requestor.question);
             frame[start..end].copy_from_slice(&message.bytes()[start..end]);
@@ -83,13 +86,13 @@ pub fn pass(frame: &mut [u8], requestor: &Requestor<'_>, forwarded: &ForwardedRe
             header::set_nscount(frame, message.count(Section::Authority) as u16);
             let others = message.count(Section::Additional) - usize::from(message.opt_start().is_some());
             header::set_arcount(frame, others as u16 + u16::from(requestor.edns.is_some()));
-            let len = end + append_opt(&mut frame[end..], requestor, rcode, reason);
-            return Written { len, rcode, truncated: false, reason: requestor.edns.and(reason) };
+            let len = end + append_opt(&mut frame[end..], requestor, rcode, ede);
+            return Written { len, rcode, truncated: false, ede: requestor.edns.and(ede) };
         }
     }
     let filtered = forwarded.is_filtered();
     let flags = if filtered { flags.without(Flags::AD) } else { flags };
-    let mut response = ResponseBuilder::start(frame, requestor, flags, reason);
+    let mut response = ResponseBuilder::start(frame, requestor, flags, ede);
     response.lead(forwarded.before);
     for record in message.records(Section::Answer).filter(|record| forwarded.keeps(record)) {
         if !(filtered && record.covered() == Some(Type::AAAA)) {
@@ -97,5 +100,5 @@ pub fn pass(frame: &mut [u8], requestor: &Requestor<'_>, forwarded: &ForwardedRe
         }
     }
     response.copy_rest(message);
-    response.finish(requestor, rcode, reason)
+    response.finish(requestor, rcode, ede)
 }

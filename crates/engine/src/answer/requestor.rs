@@ -6,7 +6,7 @@ use crate::message::client_subnet::Subnet;
 use crate::message::cookie::Cookie;
 use crate::message::question::QueryFlags;
 use wire::header::Flags;
-use wire::{Rcode, Record, Type};
+use wire::{EdeCode, Rcode, Record, Type};
 
 /// What a client said in its OPT record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,16 +61,16 @@ impl Requestor<'_> {
 
     /// Which records of DNSSEC the client takes.
     #[inline]
-    pub(crate) fn takes(&self) -> Takes {
+    pub(crate) fn dnssec_filter(&self) -> DnssecFilter {
         let asked = self.question.last_chunk().map_or([0; 2], |&[high, low, _, _]| [high, low]);
         let asked = Type(u16::from_be_bytes(asked));
-        Takes { all: asked == Type::ANY || self.edns.is_some_and(|edns| edns.dnssec_ok), asked }
+        DnssecFilter { all: asked == Type::ANY || self.edns.is_some_and(|edns| edns.dnssec_ok), asked }
     }
 
-    pub(crate) fn opt_octets(&self, reason: Option<u16>) -> usize {
+    pub(crate) fn opt_octets(&self, ede: Option<EdeCode>) -> usize {
         let subnet = self.subnet.map_or(0, Subnet::octets);
         let cookie = self.cookie.map_or(0, |_| Cookie::OCTETS);
-        match (self.edns, reason) {
+        match (self.edns, ede) {
             (None, _) => 0,
             (Some(_), None) => wire::OPT_LEN + subnet + cookie,
             (Some(_), Some(_)) => wire::OPT_LEN + wire::EDE_LEN + subnet + cookie,
@@ -78,7 +78,7 @@ impl Requestor<'_> {
     }
 
     /// Extended RCODEs need an OPT record; without one the nearest plain RCODE must do.
-    pub(crate) fn plain(&self, rcode: Rcode) -> Rcode {
+    pub(crate) fn without_extended_rcode(&self, rcode: Rcode) -> Rcode {
         if rcode.0 > 15 && self.edns.is_none() { Rcode::SERVFAIL } else { rcode }
     }
 }
@@ -86,14 +86,14 @@ impl Requestor<'_> {
 /// Which records of DNSSEC a client takes: all with DO, else only those that it asks for (RFC 4035 section 3.2.1).
 /// Upstreams leave them out themselves, but not all do.
 #[derive(Clone, Copy)]
-pub(crate) struct Takes {
+pub(crate) struct DnssecFilter {
     pub(crate) all: bool,
     asked: Type,
 }
 
-impl Takes {
+impl DnssecFilter {
     #[inline]
-    pub(crate) fn it(self, record: &Record<'_>) -> bool {
+    pub(crate) fn passes(self, record: &Record<'_>) -> bool {
         self.all
             || record.rtype == self.asked
             || !matches!(record.rtype, Type::RRSIG | Type::NSEC | Type::NSEC3)

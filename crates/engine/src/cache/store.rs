@@ -4,7 +4,7 @@
 //! reply says of other names never becomes data of those names. Answers live while their TTL lasts, negative ones as RFC 2308
 //! section 5 says, failures for seconds (RFC 9520 section 3.2). Expired data stay for when the upstreams fail (RFC 8767).
 
-use crate::answer::forward::{ForwardedReply, pass as forward, verbatim_end};
+use crate::answer::forward::{ForwardedReply, forward, verbatim_end};
 use crate::answer::requestor::{Requestor, unlimited_requestor};
 use crate::base::buffers::FramePool;
 use crate::base::name_hash::HashKey;

@@ -41,7 +41,7 @@ pub struct AddressDecision<'d, 'a> {
 
 /// Addresses that a synthesis used and left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct EmbeddingCounts {
     /// Records synthesized.
     pub records: usize,
     /// Left out: not global under the well-known prefix.
@@ -54,7 +54,7 @@ pub struct Tally {
     pub beyond_max: u64,
 }
 
-impl Tally {
+impl EmbeddingCounts {
     #[inline]
     fn count(&mut self, fate: Embedding) {
         match fate {
@@ -71,14 +71,14 @@ impl Tally {
 /// the first rule that matches, else the general ones. An address that is there twice is decided once: equal records are one
 /// (RFC 2181 section 5). Ends early when `each` breaks.
 #[inline]
-pub fn decide<'d, 'a>(
+pub fn decide_addresses<'d, 'a>(
     message: &Message<'a>,
     chain: &Chain<'a>,
     dns64: &'d Dns64,
     rules: &Applicable<'d>,
     mut each: impl FnMut(&AddressDecision<'d, 'a>) -> ControlFlow<()>,
-) -> Tally {
-    let mut tally = Tally::default();
+) -> EmbeddingCounts {
+    let mut counts = EmbeddingCounts::default();
     let mut seen = Seen { first: None, others: None, len: 0 };
     for record in message.records(Section::Answer) {
         if !chain.ends_in(&record, Type::A) {
@@ -97,16 +97,16 @@ pub fn decide<'d, 'a>(
             let prefix = prefixes.get(place);
             let fate = match prefix.map(|prefix| fate(dns64, prefix, address)) {
                 None => Embedding::NoPrefix,
-                Some(Embedding::Embedded) if tally.records == dns64.max_records => Embedding::BeyondMax,
+                Some(Embedding::Embedded) if counts.records == dns64.max_records => Embedding::BeyondMax,
                 Some(fate) => fate,
             };
-            tally.count(fate);
+            counts.count(fate);
             if each(&AddressDecision { owner: record.owner, address, rule, prefix, fate }).is_break() {
-                return tally;
+                return counts;
             }
         }
     }
-    tally
+    counts
 }
 
 /// The prefixes of an address for which a rule was found, or none.
@@ -167,7 +167,7 @@ pub fn all_left_out(
     chain: &Chain<'_>,
     dns64: &Dns64,
     rules: &Applicable<'_>,
-) -> Option<Tally> {
+) -> Option<EmbeddingCounts> {
     // Nearly always the first address may, and there is nothing to be counted.
     let embeds = |address| {
         let prefixes = prefixes(dns64, rules.decide(address));
@@ -176,9 +176,9 @@ pub fn all_left_out(
     if dns64.max_records > 0 && first.address4().is_some_and(embeds) {
         return None;
     }
-    let tally = decide(message, chain, dns64, rules, |decision| match decision.fate {
+    let counts = decide_addresses(message, chain, dns64, rules, |decision| match decision.fate {
         Embedding::Embedded => ControlFlow::Break(()),
         _ => ControlFlow::Continue(()),
     });
-    (tally.records == 0).then_some(tally)
+    (counts.records == 0).then_some(counts)
 }

@@ -7,13 +7,13 @@ use crate::dns64::embed::Embedding;
 use crate::explain::RealFate;
 use core::fmt;
 use core::net::Ipv4Addr;
-use wire::{Name, Rcode};
+use wire::{EdeCode, Name, Rcode};
 
 /// One decision. Names are in wire form; rules are counted from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// The question is answered at once, with an RCODE and perhaps an extended error.
-    Refused(Rcode, Option<u16>),
+    Refused(Rcode, Option<EdeCode>),
     /// It is one for a zone transfer.
     Transfer,
     /// It is one for AAAA records, and DNS64 applies.

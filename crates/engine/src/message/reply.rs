@@ -4,7 +4,7 @@
 use crate::limits::CHAIN;
 use crate::message::cname_chain::Chain;
 use wire::header::Flags;
-use wire::{Message, Rcode, Record, Section, Type, ede};
+use wire::{EdeCode, Message, Rcode, Record, Section, Type, ede};
 
 /// Whether a server refers us to others, or has nothing to say, instead of resolving (RFC 1034 section 4.3.1, RFC 2308
 /// section 2.2): we asked for recursion, and it neither is the authority nor has an answer. A referral has NS records and no
@@ -82,7 +82,7 @@ pub(crate) fn soa_of(message: &Message<'_>, chain: &Chain<'_>) -> Option<(u32, u
 }
 
 /// The extended error to keep: that the answer is bogus before anything else, as this decides what is made of it.
-pub(crate) fn ede_to_store(message: &Message<'_>) -> Option<u16> {
+pub(crate) fn ede_to_store(message: &Message<'_>) -> Option<EdeCode> {
     let opt = message.opt()?;
     let bogus = opt.ede().map(|(code, _)| code).find(|&code| ede::is_bogus(code));
     bogus.or_else(|| opt.ede().next().map(|(code, _)| code))
@@ -103,7 +103,7 @@ pub(crate) fn is_of_transaction(record: &Record<'_>) -> bool {
 }
 
 /// Whether an extended error speaks of the server that sent it, not of the data: ours are not its.
-fn is_of_server(code: u16) -> bool {
+fn is_of_server(code: EdeCode) -> bool {
     matches!(
         code,
         ede::NOT_READY | ede::PROHIBITED | ede::NOT_AUTHORITATIVE | ede::NOT_SUPPORTED | ede::TOO_EARLY
@@ -113,12 +113,12 @@ fn is_of_server(code: u16) -> bool {
 /// The extended error of a reply that is passed on (RFC 8914 section 3 leaves it to the forwarder): the upstream's first one,
 /// unless it speaks of how the upstream stands to us, which is nothing to the client. A failure that no upstream explains
 /// means that none could or would answer.
-pub(crate) fn ede_to_forward(message: &Message<'_>) -> Option<u16> {
+pub(crate) fn ede_to_forward(message: &Message<'_>) -> Option<EdeCode> {
     let failed = matches!(message.rcode(), Rcode::SERVFAIL | Rcode::REFUSED | Rcode::NOTAUTH);
     first_ede(message).or(failed.then_some(ede::NO_REACHABLE_AUTHORITY))
 }
 
 /// The first extended error of a reply that is passed on.
-pub(crate) fn first_ede(message: &Message<'_>) -> Option<u16> {
+pub(crate) fn first_ede(message: &Message<'_>) -> Option<EdeCode> {
     message.opt()?.ede().map(|(code, _)| code).find(|&code| !is_of_server(code))
 }

@@ -8,7 +8,7 @@ use crate::client::respond::{ResponseSink, respond};
 use crate::client::waiter::CacheHit;
 use crate::counters::Counter;
 use crate::dns64::decision::{Cause, Stage, TTL_WITHOUT_SOA};
-use crate::dns64::embed::{self, Tally};
+use crate::dns64::embed::{self, EmbeddingCounts};
 use crate::engine::Engine;
 use crate::event::TraceEvent;
 use crate::interface::Outbox;
@@ -134,13 +134,13 @@ impl Engine {
         let negative_ttl = state.negative_ttl;
         out.trace(|| TraceEvent::Addresses { reply: message, chain, rules: &rules, negative_ttl });
         let left_out = embed::all_left_out(&first, message, chain, dns64, &rules);
-        if let Some(tally) = left_out
+        if let Some(counts) = left_out
             && self.needs_negative_aaaa(waiter, message)
         {
             if let Some(frame) = kept {
                 self.frames.give(frame);
             }
-            self.account(waiter, &tally);
+            self.account(waiter, &counts);
             out.trace(|| TraceEvent::Basis);
             return self.ask_negative_aaaa(waiter, now, out);
         }
@@ -153,7 +153,7 @@ impl Engine {
         let written = kept
             .as_mut()
             .and_then(|frame| synthesize_for_cache(frame, &self.clients.waiters[waiter], &input));
-        let mut tally = Tally::default();
+        let mut counts = EmbeddingCounts::default();
         let (waiters, own_size) = (&self.clients.waiters, self.settings.udp_size);
         let sink = ResponseSink {
             counters: &mut self.counters,
@@ -162,7 +162,7 @@ impl Engine {
         };
         respond(waiters, sink, own_size, waiter, out, |frame, requestor| {
             let (written, counted) = synthesize(frame, requestor, &input);
-            tally = counted;
+            counts = counted;
             written
         });
         if let (Some(frame), Some(length)) = (&kept, written) {
@@ -171,7 +171,7 @@ impl Engine {
         if let Some(frame) = kept {
             self.frames.give(frame);
         }
-        self.account(waiter, &tally);
+        self.account(waiter, &counts);
         self.free_waiter(waiter);
     }
 
@@ -213,24 +213,24 @@ impl Engine {
         }
     }
 
-    fn account(&mut self, waiter: Index, tally: &Tally) {
+    fn account(&mut self, waiter: Index, counts: &EmbeddingCounts) {
         let counters = &mut self.counters;
         for (counter, amount) in [
-            (Counter::LeftOutNonGlobal, tally.non_global),
-            (Counter::LeftOutNeverEmbed, tally.never_embed),
-            (Counter::LeftOutRule, tally.by_rule),
-            (Counter::LeftOutMaxRecords, tally.beyond_max),
+            (Counter::LeftOutNonGlobal, counts.non_global),
+            (Counter::LeftOutNeverEmbed, counts.never_embed),
+            (Counter::LeftOutRule, counts.by_rule),
+            (Counter::LeftOutMaxRecords, counts.beyond_max),
         ] {
             if amount > 0 {
                 counters.add(counter, amount);
             }
         }
         let state = &mut self.clients.waiters[waiter];
-        if state.cache_hit == CacheHit::Positive && tally.records > 0 {
+        if state.cache_hit == CacheHit::Positive && counts.records > 0 {
             state.cache_hit = CacheHit::Synthesized;
         }
         counters.count(match state.cause {
-            _ if tally.records == 0 => Counter::NotSynthesizedPolicy,
+            _ if counts.records == 0 => Counter::NotSynthesizedPolicy,
             Cause::NoData => Counter::SynthesizedNoData,
             Cause::Excluded => Counter::SynthesizedExcluded,
             Cause::Ignored => Counter::SynthesizedIgnored,

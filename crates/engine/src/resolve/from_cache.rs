@@ -159,9 +159,8 @@ impl Engine {
         }
         let mut frame = self.frames.take();
         let length = if is_fresh {
-            let reason =
-                if entry.is(FAILURE) { entry.ede().or(Some(ede::CACHED_ERROR)) } else { entry.ede() };
-            materialize(&entry, &mut frame, Age::of(&entry, now), reason)
+            let ede = if entry.is(FAILURE) { entry.ede().or(Some(ede::CACHED_ERROR)) } else { entry.ede() };
+            materialize(&entry, &mut frame, Age::of(&entry, now), ede)
         } else {
             materialize(&entry, &mut frame, Age::Stale, Some(stale_ede(&entry)))
         };
@@ -251,5 +250,5 @@ fn copy(
         header::set_arcount(frame, others + 1);
         len += append_opt(&mut frame[end..], requestor, rcode, entry.ede());
     }
-    Written { len, rcode, truncated: false, reason: requestor.edns.and(entry.ede()) }
+    Written { len, rcode, truncated: false, ede: requestor.edns.and(entry.ede()) }
 }

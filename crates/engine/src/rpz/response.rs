@@ -5,7 +5,7 @@ use crate::local::record::{LocalRecord, answer_records, deny};
 use crate::message::cname_chain::Chain;
 use crate::rpz::table::{Action, ResponsePolicy};
 use wire::header::Flags;
-use wire::{Builder, Class, Message, Name, Rcode, Section, Type, ede};
+use wire::{Builder, Class, EdeCode, Message, Name, Rcode, Section, Type, ede};
 
 /// A reply that a rule changes, from one of the names of its chain on.
 #[derive(Clone, Copy)]
@@ -91,10 +91,10 @@ impl ResponsePolicy {
 }
 
 /// Tells whose work a reply is: the SOA of the zone in the additional section (draft section 2), and an extended error.
-fn sign(builder: &mut Builder<'_>, zone: &LocalRecord, reason: u16) -> Option<()> {
+fn sign(builder: &mut Builder<'_>, zone: &LocalRecord, ede: EdeCode) -> Option<()> {
     let LocalRecord { owner, rtype, ttl, rdata } = zone;
     let apex = Name::from_wire(owner)?;
     // Without it the reply is as good, if there is no room.
     let _ = builder.record(Section::Additional, apex, *rtype, Class::IN, *ttl, rdata);
-    builder.opt(512, 0, 0, false, Some(reason)).ok()
+    builder.opt(512, 0, 0, false, Some(ede)).ok()
 }
