@@ -59,7 +59,7 @@ pub enum Cause {
 pub(crate) const TTL_WITHOUT_SOA: u32 = 600;
 
 /// Decision about the AAAA leg.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AaaaDecision {
     /// Return the result of the AAAA leg to the client; the counter is the reason.
     Pass(Counter),
@@ -155,3 +155,7 @@ pub(crate) fn first_stage(
     };
     (Stage::Direct, Some(reason))
 }
+
+#[cfg(test)]
+#[path = "decision_tests.rs"]
+mod tests;
