@@ -59,9 +59,11 @@ pub enum RulesTooLarge {
 impl fmt::Display for RulesTooLarge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            RulesTooLarge::Nested => write!(f, "rules name more than {NESTED} names below one another"),
+            RulesTooLarge::Nested => {
+                write!(f, "more than {NESTED} names of rules are nested (each below the next)")
+            }
             RulesTooLarge::Large => {
-                write!(f, "rules overlap so much that their tables have more than {ENTRIES} entries")
+                write!(f, "the rules overlap so much that their tables need more than {ENTRIES} entries")
             }
         }
     }
