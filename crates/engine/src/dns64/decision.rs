@@ -1,6 +1,6 @@
 //! Decision of DNS64 about the AAAA leg (RFC 6147 sections 5.1.1 to 5.1.4): return its reply, follow a CNAME, or ask the A leg.
 //!
-//! [`first_stage`] decides before the first upstream query if DNS64 applies; [`decide`] decides when the AAAA leg is over.
+//! `first_stage` decides before the first upstream query if DNS64 applies; `decide` decides when the AAAA leg is over.
 
 use crate::counters::Counter;
 use crate::dns64::config::{Dns64, Dnssec, OnFailure, is_excluded};
