@@ -1,7 +1,7 @@
 //! Counters of the engine. Every drop, refusal and forgery suspect has a counter with a reason. Label values come from closed
 //! sets, never from a packet. The counters are plain numbers; the driver copies them out from time to time.
 
-use wire::ede;
+use wire::{EdeCode, ede};
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $variant:ident = $family:literal { $($label:literal : $value:literal),* };)*) => {
@@ -247,7 +247,7 @@ counters! {
 
 impl Counter {
     /// Counter of an extended DNS error (RFC 8914).
-    pub fn of_extended_error(code: u16) -> Counter {
+    pub fn of_extended_error(code: EdeCode) -> Counter {
         match code {
             ede::SYNTHESIZED => Counter::ExtendedSynthesized,
             ede::STALE | ede::STALE_NXDOMAIN => Counter::ExtendedStale,

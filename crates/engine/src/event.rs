@@ -5,7 +5,7 @@ use crate::counters::Counter;
 use crate::dns64::decision::Cause;
 use crate::dns64::rules::{Applicable, Rule};
 use crate::message::cname_chain::Chain;
-use wire::{Message, Rcode, Type};
+use wire::{EdeCode, Message, Rcode, Type};
 
 /// One decision. Names are in wire form.
 pub enum TraceEvent<'n> {
@@ -14,7 +14,7 @@ pub enum TraceEvent<'n> {
         /// RCODE of the answer.
         rcode: Rcode,
         /// Extended DNS error of the answer, if there is one.
-        reason: Option<u16>,
+        ede: Option<EdeCode>,
     },
     /// The query is admitted.
     Taken {

@@ -4,7 +4,7 @@
 //! on_query -> rate limit, cookie -> reject_reason -> classify -> begin -> cache, admit -> look_up_here -> wait_for_upstream
 //! ```
 
-use crate::answer::builder::{empty, referral_to_tcp};
+use crate::answer::builder::{write_empty, write_truncated};
 use crate::answer::requestor::{Requestor, RequestorEdns, answer_limit};
 use crate::base::slab::{Index, NONE};
 use crate::base::time::Instant;
@@ -23,7 +23,7 @@ use crate::message::question::{QueryFlags, Question};
 use crate::resolve::from_cache::CacheLookup;
 use crate::settings::{ClientSubnet, Settings};
 use wire::header::{self, Flags};
-use wire::{Malformed, Message, Opcode, Rcode, Type, ede};
+use wire::{EdeCode, Malformed, Message, Opcode, Rcode, Type, ede};
 
 /// Waiters of a question in flight that a new query is compared with, to find a repetition.
 const REPETITIONS_COMPARED: usize = 16;
@@ -77,10 +77,10 @@ impl Engine {
             None => self.reject_reason(from, flags, &parsed, &options),
         };
         match (rejected, &parsed) {
-            (Some((rcode, reason)), _) => {
-                out.trace(|| TraceEvent::Refused { rcode, reason });
+            (Some((rcode, ede)), _) => {
+                out.trace(|| TraceEvent::Refused { rcode, ede });
                 send(self.response_sink(now), from, &requestor, out, |frame, requestor| {
-                    empty(frame, requestor, rcode, reason)
+                    write_empty(frame, requestor, rcode, ede)
                 });
             }
             (None, Ok(parsed)) => self.classify(now, from, parsed, &requestor, out),
@@ -158,14 +158,14 @@ impl Engine {
         if proven {
             sink.counters.count(Counter::RefusedQueryRate);
             send(sink, from, requestor, out, |frame, requestor| {
-                empty(frame, requestor, Rcode::REFUSED, None)
+                write_empty(frame, requestor, Rcode::REFUSED, None)
             });
         } else if rate == RateDecision::Slip
             && !requestor.question.is_empty()
             && self.settings.allow.contains(from.address)
         {
             sink.counters.count(Counter::SlippedQueryRate);
-            send(sink, from, requestor, out, referral_to_tcp);
+            send(sink, from, requestor, out, write_truncated);
         } else {
             sink.counters.count(Counter::DroppedQueryRate);
         }
@@ -178,7 +178,7 @@ impl Engine {
         flags: Flags,
         parsed: &Result<Message<'_>, Malformed>,
         options: &QueryOptions,
-    ) -> Option<(Rcode, Option<u16>)> {
+    ) -> Option<(Rcode, Option<EdeCode>)> {
         if !self.settings.allow.contains(from.address) {
             self.counters.count(Counter::RefusedNotAllowed);
             // RFC 8914 section 4.19.
@@ -247,7 +247,7 @@ impl Engine {
                 match special_use::alias(requestor.question, address) {
                     Some(alias) => self.begin(now, from, message, Some(alias), requestor, out),
                     None => send(self.response_sink(now), from, requestor, out, |frame, requestor| {
-                        empty(frame, requestor, Rcode::SERVFAIL, None)
+                        write_empty(frame, requestor, Rcode::SERVFAIL, None)
                     }),
                 }
             }
@@ -295,7 +295,7 @@ impl Engine {
         }
         let Some(index) = self.admit(from, now, out) else {
             return send(self.response_sink(now), from, requestor, out, |frame, requestor| {
-                empty(frame, requestor, Rcode::REFUSED, None)
+                write_empty(frame, requestor, Rcode::REFUSED, None)
             });
         };
         self.clients.waiters[index].fill(requestor, stage, query_flags, question.hash, scope);

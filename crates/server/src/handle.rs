@@ -3,7 +3,7 @@
 //!
 //! The workers share nothing with these threads. A question to a worker is a closure in the worker's mailbox, which
 //! the worker runs on its engine between two batches; the result comes back over a channel. A worker that does not
-//! respond within [`WORKER_TIMEOUT`] is reported as such.
+//! respond within `WORKER_TIMEOUT` is reported as such.
 
 use crate::config::{Config, Overrides, load};
 use crate::file_limit::FileLimit;

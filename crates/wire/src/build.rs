@@ -8,7 +8,7 @@
 //! its octets, whatever the table holds. Names in RDATA are compressed only in the types of RFC 1035 (RFC 3597
 //! section 4).
 
-use crate::edns::{add_option, write_opt};
+use crate::edns::{EdeCode, add_option, write_opt};
 use crate::header::{self, Flags, HEADER};
 use crate::limits::{MAX_MESSAGE, MAX_NAME, POINTER_REACH};
 use crate::message::Section;
@@ -159,7 +159,7 @@ impl<'b> Builder<'b> {
         extended_rcode: u8,
         version: u8,
         dnssec_ok: bool,
-        ede: Option<u16>,
+        ede: Option<EdeCode>,
     ) -> Result<(), Full> {
         self.reserved = 0;
         self.write_whole(Section::Additional, |builder| {

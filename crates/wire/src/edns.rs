@@ -21,6 +21,9 @@ pub const COOKIE: u16 = 10;
 /// Option code of extended DNS errors.
 const EDE: u16 = 15;
 
+/// Info code of an extended DNS error (RFC 8914 section 2); [`ede`] lists the registered ones.
+pub type EdeCode = u16;
+
 /// DO bit (RFC 3225) in the flags of an OPT record.
 const DNSSEC_OK: u16 = 0x8000;
 
@@ -76,7 +79,7 @@ impl<'a> Opt<'a> {
     /// Extended errors in order: info code, and text (UTF-8 by specification, any octets in practice). An option too
     /// short for an info code is left out.
     #[inline]
-    pub fn ede(&self) -> impl Iterator<Item = (u16, &'a [u8])> + 'a {
+    pub fn ede(&self) -> impl Iterator<Item = (EdeCode, &'a [u8])> + 'a {
         self.options().filter(|(code, _)| *code == EDE).filter_map(|(_, data)| {
             let (code, text) = data.split_first_chunk::<2>()?;
             Some((u16::from_be_bytes(*code), text))
@@ -145,7 +148,7 @@ pub fn write_opt(
     extended_rcode: u8,
     version: u8,
     dnssec_ok: bool,
-    ede: Option<u16>,
+    ede: Option<EdeCode>,
 ) -> Option<usize> {
     let octets = if ede.is_some() { OPT_LEN + EDE_LEN } else { OPT_LEN };
     let buf = buf.get_mut(..octets)?;
@@ -181,70 +184,72 @@ pub fn add_option(buf: &mut [u8], octets: usize, code: u16, data: &[u8]) -> Opti
 
 /// Info codes of extended DNS errors (RFC 8914 section 4 and its registry).
 pub mod ede {
+    use super::EdeCode;
+
     /// Other error.
-    pub const OTHER: u16 = 0;
+    pub const OTHER: EdeCode = 0;
     /// Unsupported DNSKEY algorithm.
-    pub const UNSUPPORTED_DNSKEY_ALGORITHM: u16 = 1;
+    pub const UNSUPPORTED_DNSKEY_ALGORITHM: EdeCode = 1;
     /// Unsupported DS digest type.
-    pub const UNSUPPORTED_DS_DIGEST: u16 = 2;
+    pub const UNSUPPORTED_DS_DIGEST: EdeCode = 2;
     /// Stale answer: made from expired data.
-    pub const STALE: u16 = 3;
+    pub const STALE: EdeCode = 3;
     /// Forged answer: changed by policy.
-    pub const FORGED: u16 = 4;
+    pub const FORGED: EdeCode = 4;
     /// DNSSEC indeterminate.
-    pub const DNSSEC_INDETERMINATE: u16 = 5;
+    pub const DNSSEC_INDETERMINATE: EdeCode = 5;
     /// DNSSEC bogus: validation failed.
-    pub const DNSSEC_BOGUS: u16 = 6;
+    pub const DNSSEC_BOGUS: EdeCode = 6;
     /// Signature expired.
-    pub const SIGNATURE_EXPIRED: u16 = 7;
+    pub const SIGNATURE_EXPIRED: EdeCode = 7;
     /// Signature not yet valid.
-    pub const SIGNATURE_NOT_YET_VALID: u16 = 8;
+    pub const SIGNATURE_NOT_YET_VALID: EdeCode = 8;
     /// DNSKEY missing.
-    pub const DNSKEY_MISSING: u16 = 9;
+    pub const DNSKEY_MISSING: EdeCode = 9;
     /// RRSIGs missing.
-    pub const RRSIGS_MISSING: u16 = 10;
+    pub const RRSIGS_MISSING: EdeCode = 10;
     /// No zone key bit set in any key.
-    pub const NO_ZONE_KEY_BIT: u16 = 11;
+    pub const NO_ZONE_KEY_BIT: EdeCode = 11;
     /// NSEC missing: no denial of existence.
-    pub const NSEC_MISSING: u16 = 12;
+    pub const NSEC_MISSING: EdeCode = 12;
     /// Cached error.
-    pub const CACHED_ERROR: u16 = 13;
+    pub const CACHED_ERROR: EdeCode = 13;
     /// Not ready.
-    pub const NOT_READY: u16 = 14;
+    pub const NOT_READY: EdeCode = 14;
     /// Blocked by the operator.
-    pub const BLOCKED: u16 = 15;
+    pub const BLOCKED: EdeCode = 15;
     /// Censored: blocked by an external requirement.
-    pub const CENSORED: u16 = 16;
+    pub const CENSORED: EdeCode = 16;
     /// Filtered: blocked at the client's request.
-    pub const FILTERED: u16 = 17;
+    pub const FILTERED: EdeCode = 17;
     /// Prohibited: this client may not query.
-    pub const PROHIBITED: u16 = 18;
+    pub const PROHIBITED: EdeCode = 18;
     /// Stale NXDOMAIN answer.
-    pub const STALE_NXDOMAIN: u16 = 19;
+    pub const STALE_NXDOMAIN: EdeCode = 19;
     /// Not authoritative.
-    pub const NOT_AUTHORITATIVE: u16 = 20;
+    pub const NOT_AUTHORITATIVE: EdeCode = 20;
     /// Not supported.
-    pub const NOT_SUPPORTED: u16 = 21;
+    pub const NOT_SUPPORTED: EdeCode = 21;
     /// No reachable authority.
-    pub const NO_REACHABLE_AUTHORITY: u16 = 22;
+    pub const NO_REACHABLE_AUTHORITY: EdeCode = 22;
     /// Network error on the way to an authority.
-    pub const NETWORK_ERROR: u16 = 23;
+    pub const NETWORK_ERROR: EdeCode = 23;
     /// Invalid data: the authority does not serve the zone that it should.
-    pub const INVALID_DATA: u16 = 24;
+    pub const INVALID_DATA: EdeCode = 24;
     /// Signature expired before it became valid.
-    pub const SIGNATURE_EXPIRED_BEFORE_VALID: u16 = 25;
+    pub const SIGNATURE_EXPIRED_BEFORE_VALID: EdeCode = 25;
     /// Too early: early data are not accepted.
-    pub const TOO_EARLY: u16 = 26;
+    pub const TOO_EARLY: EdeCode = 26;
     /// Unsupported NSEC3 iteration count.
-    pub const UNSUPPORTED_NSEC3_ITERATIONS: u16 = 27;
+    pub const UNSUPPORTED_NSEC3_ITERATIONS: EdeCode = 27;
     /// Unable to conform to policy.
-    pub const UNABLE_TO_CONFORM: u16 = 28;
+    pub const UNABLE_TO_CONFORM: EdeCode = 28;
     /// Synthesized answer, as DNS64 makes it.
-    pub const SYNTHESIZED: u16 = 29;
+    pub const SYNTHESIZED: EdeCode = 29;
 
     /// True if the code says that DNSSEC validation found the data bogus.
     #[inline]
-    pub const fn is_bogus(code: u16) -> bool {
+    pub const fn is_bogus(code: EdeCode) -> bool {
         code >= DNSSEC_BOGUS && code <= NSEC_MISSING
     }
 }

@@ -1,90 +1,98 @@
-//! Answers to clients: passed on, synthesized, or without content. Sections and flags as RFC 6147 section 5.4 says.
+//! Response builder: writes records, truncates by whole RRsets, and appends the OPT record. Sections and flags follow RFC 6147
+//! section 5.4. Responses without records have writers of their own.
 
-use crate::answer::requestor::{Requestor, Takes};
+use crate::answer::requestor::{DnssecFilter, Requestor};
 use crate::message::cname_chain::{Chain, leads_on};
 use crate::message::reply::is_of_transaction;
 use wire::header::{self, Flags};
-use wire::{Builder, Class, Full, Mark, Message, Rcode, Record, Section, Type};
+use wire::{Builder, Class, EdeCode, Full, Mark, Message, Rcode, Record, Section, Type};
 
-/// What was written.
+/// Result of writing a response.
 #[derive(Clone, Copy, Debug)]
 pub struct Written {
-    /// Octets.
+    /// Octets of the response.
     pub len: usize,
-    /// RCODE.
+    /// RCODE of the response.
     pub rcode: Rcode,
-    /// Records are missing for lack of room, and TC says so.
+    /// True if records are missing for lack of room, so that TC is set.
     pub truncated: bool,
-    /// The extended error that the client was told.
-    pub reason: Option<u16>,
+    /// EDE code in the response; `None` also if the response has no OPT record.
+    pub ede: Option<EdeCode>,
 }
 
-/// An answer without records.
-pub fn empty(frame: &mut [u8], requestor: &Requestor<'_>, rcode: Rcode, reason: Option<u16>) -> Written {
-    let rcode = requestor.plain(rcode);
+/// Writes a response without records.
+pub fn write_empty(
+    frame: &mut [u8],
+    requestor: &Requestor<'_>,
+    rcode: Rcode,
+    ede: Option<EdeCode>,
+) -> Written {
+    let rcode = requestor.without_extended_rcode(rcode);
     frame[..12].fill(0);
     header::set_id(frame, requestor.id);
     header::set_flags(frame, requestor.flags(rcode, false));
     let mut len = 12 + requestor.question.len();
     frame[12..len].copy_from_slice(requestor.question);
     header::set_qdcount(frame, u16::from(!requestor.question.is_empty()));
-    len += append_opt(&mut frame[len..], requestor, rcode, reason);
+    len += append_opt(&mut frame[len..], requestor, rcode, ede);
     header::set_arcount(frame, u16::from(requestor.edns.is_some()));
-    Written { len, rcode, truncated: false, reason: requestor.edns.and(reason) }
+    Written { len, rcode, truncated: false, ede: requestor.edns.and(ede) }
 }
 
-/// An empty answer with TC: the client is to ask again over TCP. It has no records, so it is no longer than the question,
-/// but for the OPT record.
-pub fn referral_to_tcp(frame: &mut [u8], requestor: &Requestor<'_>) -> Written {
-    let written = empty(frame, requestor, Rcode::NOERROR, None);
+/// Writes an empty response with TC, so that the client asks again over TCP. It has no records, so apart from the OPT record it is
+/// no longer than the query.
+pub fn write_truncated(frame: &mut [u8], requestor: &Requestor<'_>) -> Written {
+    let written = write_empty(frame, requestor, Rcode::NOERROR, None);
     header::set_flags(frame, header::flags(frame).with(Flags::TC));
     Written { truncated: true, ..written }
 }
 
-/// Writes our OPT record, if the question had one. Returns its octets.
+/// Writes the OPT record of a response, if the query had one. Returns its octets.
 //= RFC 6891 section 7: requirement 52
 pub(crate) fn append_opt(
     room: &mut [u8],
     requestor: &Requestor<'_>,
     rcode: Rcode,
-    reason: Option<u16>,
+    ede: Option<EdeCode>,
 ) -> usize {
     let Some(edns) = requestor.edns else { return 0 };
-    let octets = wire::write_opt(room, requestor.own_size, (rcode.0 >> 4) as u8, 0, edns.dnssec_ok, reason)
+    let octets = wire::write_opt(room, requestor.own_size, (rcode.0 >> 4) as u8, 0, edns.dnssec_ok, ede)
         .expect("a frame has room for a question and an OPT record");
     let octets = requestor.subnet.map_or(octets, |subnet| subnet.append(requestor.scope, room, octets));
     requestor.cookie.map_or(octets, |cookie| cookie.append(room, octets))
 }
 
-/// An answer while it is written: what does not fit is cut by whole RRsets (RFC 2181 section 9), TC says so for all
-/// but the additional section.
+/// Response under construction. From the first RRset that does not fit, all RRsets are left out as a whole (RFC 2181 section 9). TC
+/// is set then, unless this RRset is in the additional section.
 pub struct ResponseBuilder<'b, 'm> {
     builder: Builder<'b>,
-    takes: Takes,
+    dnssec_filter: DnssecFilter,
     flags: Flags,
+    /// Start of the current RRset.
     mark: Mark,
-    /// Owner, type and signature's type of the RRset that is being written.
+    /// Section, owner, type and type covered (of signatures) of the current RRset.
     rrset: Option<(Section, wire::Name<'m>, Type, Option<Type>)>,
+    /// True after the first RRset that did not fit.
     full: bool,
     truncated: bool,
 }
 
 impl<'b, 'm> ResponseBuilder<'b, 'm> {
-    /// An answer with nothing but the question, and room kept for an OPT record if the client gets one.
+    /// Begins a response with the question, and reserves room for an OPT record if the client gets one.
     pub fn start(
         frame: &'b mut [u8],
         requestor: &Requestor<'_>,
         flags: Flags,
-        reason: Option<u16>,
+        ede: Option<EdeCode>,
     ) -> ResponseBuilder<'b, 'm> {
         let limit = requestor.limit.min(frame.len());
         let mut builder = Builder::new(frame, limit, requestor.id, flags, requestor.question)
             .expect("a frame has room for a question and an OPT record");
-        builder.reserve(requestor.opt_octets(reason));
+        builder.reserve(requestor.opt_octets(ede));
         let mark = builder.mark();
         ResponseBuilder {
             builder,
-            takes: requestor.takes(),
+            dnssec_filter: requestor.dnssec_filter(),
             flags,
             mark,
             rrset: None,
@@ -93,10 +101,10 @@ impl<'b, 'm> ResponseBuilder<'b, 'm> {
         }
     }
 
-    /// The aliases that led to the name of the last reply.
+    /// Copies the aliases from the earlier replies of a CNAME chase, whose last name the final reply is about.
     pub fn lead(&mut self, before: &'m [Vec<u8>]) {
         for bytes in before {
-            let message = Message::parse(bytes).expect("it was parsed before it was kept");
+            let message = Message::parse(bytes).expect("it was parsed before it was stored");
             let chain = Chain::follow(&message);
             for record in message.records(Section::Answer) {
                 if leads_on(&record) && chain.keeps(&record) {
@@ -106,7 +114,8 @@ impl<'b, 'm> ResponseBuilder<'b, 'm> {
         }
     }
 
-    /// Authority and additional of the final reply, unchanged; OPT is hop by hop, and so are transaction signatures.
+    /// Copies the authority and additional sections of the final reply unchanged, without the OPT record and transaction
+    /// signatures, which are hop by hop.
     //= RFC 6147 section 5.3.2: requirement 24
     //= RFC 6147 section 5.4: requirement 26
     pub(crate) fn copy_rest(&mut self, message: &Message<'m>) {
@@ -119,15 +128,16 @@ impl<'b, 'm> ResponseBuilder<'b, 'm> {
         }
     }
 
+    /// Copies a record, unless the DNSSEC filter drops it. A new RRset begins with each other section, owner, type or type covered.
     pub(crate) fn copy(&mut self, section: Section, record: &Record<'m>) {
-        if !self.takes.it(record) {
+        if !self.dnssec_filter.passes(record) {
             return;
         }
         let covered = record.covered();
-        let same = self.rrset.as_ref().is_some_and(|&(at, ref owner, rtype, signed)| {
+        let is_same_rrset = self.rrset.as_ref().is_some_and(|&(at, ref owner, rtype, signed)| {
             (at, rtype, signed) == (section, record.rtype, covered) && owner.eq_ignore_case(&record.owner)
         });
-        if !same {
+        if !is_same_rrset {
             self.begin_rrset();
             self.rrset = Some((section, record.owner, record.rtype, covered));
         }
@@ -137,6 +147,7 @@ impl<'b, 'm> ResponseBuilder<'b, 'm> {
         }
     }
 
+    /// Adds an AAAA record to the current RRset.
     pub(crate) fn aaaa(&mut self, owner: wire::Name<'_>, ttl: u32, address: [u8; 16]) {
         if !self.full {
             let outcome = self.builder.aaaa(Section::Answer, owner, ttl, address);
@@ -144,7 +155,7 @@ impl<'b, 'm> ResponseBuilder<'b, 'm> {
         }
     }
 
-    /// Adds a record of ours in class IN to the RRset begun last; its RDATA is not compressed.
+    /// Adds a local record in class IN to the current RRset. Names in its RDATA must be uncompressed.
     pub fn record(&mut self, section: Section, owner: wire::Name<'_>, rtype: Type, ttl: u32, rdata: &[u8]) {
         if !self.full {
             let outcome = self.builder.record(section, owner, rtype, Class::IN, ttl, rdata);
@@ -152,13 +163,14 @@ impl<'b, 'm> ResponseBuilder<'b, 'm> {
         }
     }
 
-    /// What follows is another RRset than what was written so far.
+    /// Begins a new RRset.
     #[inline]
     pub fn begin_rrset(&mut self) {
         self.mark = self.builder.mark();
         self.rrset = None;
     }
 
+    /// Removes the current RRset if its last record did not fit.
     fn record_outcome(&mut self, section: Section, outcome: Result<(), Full>) {
         if outcome.is_err() {
             self.builder.rollback(self.mark);
@@ -167,15 +179,14 @@ impl<'b, 'm> ResponseBuilder<'b, 'm> {
         }
     }
 
-    /// Ends the answer.
-    pub fn finish(&mut self, requestor: &Requestor<'_>, rcode: Rcode, reason: Option<u16>) -> Written {
+    /// Ends the response: sets TC if needed, and appends the OPT record.
+    pub fn finish(&mut self, requestor: &Requestor<'_>, rcode: Rcode, ede: Option<EdeCode>) -> Written {
         //= RFC 6147 section 5.4: requirement 26
         if self.truncated {
             self.builder.set_flags(self.flags.with(Flags::TC));
         }
         if let Some(edns) = requestor.edns {
-            let written =
-                self.builder.opt(requestor.own_size, (rcode.0 >> 4) as u8, 0, edns.dnssec_ok, reason);
+            let written = self.builder.opt(requestor.own_size, (rcode.0 >> 4) as u8, 0, edns.dnssec_ok, ede);
             debug_assert!(written.is_ok(), "room was reserved");
             if let Some(subnet) = requestor.subnet {
                 subnet.append_to(&mut self.builder, requestor.scope);
@@ -185,7 +196,7 @@ impl<'b, 'm> ResponseBuilder<'b, 'm> {
                 debug_assert!(written.is_ok(), "room was reserved");
             }
         }
-        let reason = requestor.edns.and(reason);
-        Written { len: self.builder.finish(), rcode, truncated: self.truncated, reason }
+        let ede = requestor.edns.and(ede);
+        Written { len: self.builder.finish(), rcode, truncated: self.truncated, ede }
     }
 }

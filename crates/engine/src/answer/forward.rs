@@ -1,49 +1,54 @@
-//! An upstream reply forwarded to a client: its records unchanged, header and OPT record our own (RFC 6147 section 5.3.3).
+//! Forwarding of an upstream reply to a client: its records unchanged, with a new header and a new OPT record (RFC 6147 section
+//! 5.3.3).
 
 use crate::answer::builder::{ResponseBuilder, Written, append_opt};
-use crate::answer::requestor::{Requestor, Takes};
+use crate::answer::requestor::{DnssecFilter, Requestor};
 use crate::dns64::config::{Dns64, is_excluded};
 use crate::message::cname_chain::Chain;
 use crate::message::reply::{ede_to_forward, is_of_transaction};
 use wire::header::{self, Flags};
 use wire::{Message, Record, Section, Type};
 
-/// What an answer that is passed on consists of.
+/// Upstream reply to forward, and the settings for it.
 pub struct ForwardedReply<'m, 'a> {
-    /// The upstream's reply.
+    /// Reply of the upstream.
     pub message: &'m Message<'a>,
-    /// The way through it.
+    /// CNAME chain in the reply.
     pub chain: &'m Chain<'a>,
-    /// Whether its AD bit is believed, and speaks for the whole answer.
+    /// True if its AD bit is trusted and holds for the whole answer.
     pub trusted: bool,
-    /// AAAA records that this excludes are left out; none when nothing is excluded for this client.
+    /// Configuration that excludes AAAA records, which are left out; `None` if nothing is excluded for this client.
     pub exclude: Option<&'m Dns64>,
-    /// Replies that led to the name that this reply is about, in order.
+    /// Earlier replies of a CNAME chase that led to the name of this reply, in order.
     pub before: &'m [Vec<u8>],
 }
 
 impl ForwardedReply<'_, '_> {
+    /// True if a record of the answer section is forwarded.
     fn keeps(&self, record: &Record<'_>) -> bool {
         //= RFC 6147 section 5.1.4: requirements 8, 9
         self.chain.keeps(record) && !is_excluded(record, self.exclude)
     }
 
-    /// Whether some of the AAAA records are left out: what is left is not what was signed.
+    /// True if some AAAA records are left out, so that the signature over the RRset no longer matches.
     fn is_filtered(&self) -> bool {
         self.message.records(Section::Answer).any(|record| is_excluded(&record, self.exclude))
     }
 
-    /// Whether the octets behind the question can be copied as they are: every record is kept, and the OPT
-    /// record, which is not passed on, is the last one.
-    fn is_verbatim(&self, takes: Takes) -> bool {
-        let takes_all = |section| self.message.records(section).all(|record| takes.it(&record));
+    /// True if the octets after the question can be copied unchanged: every record is forwarded, and the OPT record, which is not
+    /// forwarded, is the last one.
+    fn is_verbatim(&self, dnssec_filter: DnssecFilter) -> bool {
+        let all_pass = |section| self.message.records(section).all(|record| dnssec_filter.passes(&record));
         self.before.is_empty()
-            && self.message.records(Section::Answer).all(|record| self.keeps(&record) && takes.it(&record))
-            && (takes.all || takes_all(Section::Authority) && takes_all(Section::Additional))
+            && self
+                .message
+                .records(Section::Answer)
+                .all(|record| self.keeps(&record) && dnssec_filter.passes(&record))
+            && (dnssec_filter.all || all_pass(Section::Authority) && all_pass(Section::Additional))
             && self.ends_verbatim()
     }
 
-    /// Whether the additional section has nothing that is not passed on but an OPT record at its end.
+    /// True if an OPT record at the end of the additional section is the only record there that is not forwarded.
     fn ends_verbatim(&self) -> bool {
         let has_opt = self.message.opt_start().is_some();
         if self.message.count(Section::Additional) == usize::from(has_opt) {
@@ -55,24 +60,24 @@ impl ForwardedReply<'_, '_> {
     }
 }
 
-/// Where the octets of a reply end that can be passed on as they are. None: not all of them can.
+/// End of the octets of a reply that can be copied unchanged; `None` if the reply cannot be copied so.
 pub fn verbatim_end(requestor: &Requestor<'_>, forwarded: &ForwardedReply<'_, '_>) -> Option<usize> {
     let message = forwarded.message;
-    forwarded.is_verbatim(requestor.takes()).then(|| message.opt_start().unwrap_or(message.end()))
+    forwarded.is_verbatim(requestor.dnssec_filter()).then(|| message.opt_start().unwrap_or(message.end()))
 }
 
-/// Passes a reply on: its records unchanged, header and OPT record our own.
+/// Writes a response with the records of an upstream reply unchanged, and with a new header and OPT record.
 //= RFC 6147 section 5.3.3: requirement 25
-pub fn pass(frame: &mut [u8], requestor: &Requestor<'_>, forwarded: &ForwardedReply<'_, '_>) -> Written {
+pub fn forward(frame: &mut [u8], requestor: &Requestor<'_>, forwarded: &ForwardedReply<'_, '_>) -> Written {
     let message = forwarded.message;
-    let rcode = requestor.plain(message.rcode());
+    let rcode = requestor.without_extended_rcode(message.rcode());
     let secure = forwarded.trusted && message.flags().contains(Flags::AD) && requestor.wants_ad();
-    let reason = ede_to_forward(message);
+    let ede = ede_to_forward(message);
     let flags = requestor.flags(rcode, secure);
-    if forwarded.is_verbatim(requestor.takes()) {
+    if forwarded.is_verbatim(requestor.dnssec_filter()) {
         let start = 12 + message.question().len();
         let end = message.opt_start().unwrap_or(message.end());
-        let octets = requestor.opt_octets(reason);
+        let octets = requestor.opt_octets(ede);
         if end + octets <= requestor.limit && start == 12 + requestor.question.len() {
             frame[12..start].copy_from_slice(requestor.question);
             frame[start..end].copy_from_slice(&message.bytes()[start..end]);
@@ -83,13 +88,13 @@ pub fn pass(frame: &mut [u8], requestor: &Requestor<'_>, forwarded: &ForwardedRe
             header::set_nscount(frame, message.count(Section::Authority) as u16);
             let others = message.count(Section::Additional) - usize::from(message.opt_start().is_some());
             header::set_arcount(frame, others as u16 + u16::from(requestor.edns.is_some()));
-            let len = end + append_opt(&mut frame[end..], requestor, rcode, reason);
-            return Written { len, rcode, truncated: false, reason: requestor.edns.and(reason) };
+            let len = end + append_opt(&mut frame[end..], requestor, rcode, ede);
+            return Written { len, rcode, truncated: false, ede: requestor.edns.and(ede) };
         }
     }
     let filtered = forwarded.is_filtered();
     let flags = if filtered { flags.without(Flags::AD) } else { flags };
-    let mut response = ResponseBuilder::start(frame, requestor, flags, reason);
+    let mut response = ResponseBuilder::start(frame, requestor, flags, ede);
     response.lead(forwarded.before);
     for record in message.records(Section::Answer).filter(|record| forwarded.keeps(record)) {
         if !(filtered && record.covered() == Some(Type::AAAA)) {
@@ -97,5 +102,5 @@ pub fn pass(frame: &mut [u8], requestor: &Requestor<'_>, forwarded: &ForwardedRe
         }
     }
     response.copy_rest(message);
-    response.finish(requestor, rcode, reason)
+    response.finish(requestor, rcode, ede)
 }

@@ -1,8 +1,8 @@
-//! Responses to clients as bytes: an upstream reply forwarded, AAAA records synthesized, or an empty response.
+//! Writers of responses to clients: a forwarded upstream reply, synthesized AAAA records, or an empty response.
 //!
-//! These functions write into a frame and return what they wrote. They know no socket, waiter or cache.
+//! These functions write into a frame and return a [`builder::Written`]. They do not know sockets, waiters or the cache.
 //!
-//! Read `requestor.rs` first: what the response must fit; then `builder.rs`.
+//! Read `requestor.rs` first (the query's properties that shape the response), then `builder.rs`.
 
 pub(crate) mod builder;
 pub(crate) mod forward;

@@ -1,4 +1,5 @@
-//! The requestor of a response (RFC 6891 section 6.2): what the response must say, and how long it may be.
+//! Requestor of a response (RFC 6891 section 6.2): the properties of the query that determine header, OPT record and size limit of
+//! the response.
 
 use crate::interface::{Client, ClientTransport};
 use crate::limits::MESSAGE;
@@ -6,102 +7,106 @@ use crate::message::client_subnet::Subnet;
 use crate::message::cookie::Cookie;
 use crate::message::question::QueryFlags;
 use wire::header::Flags;
-use wire::{Rcode, Record, Type};
+use wire::{EdeCode, Rcode, Record, Type};
 
-/// What a client said in its OPT record.
+/// Content of the OPT record of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestorEdns {
-    /// Its UDP size, as sent.
+    /// UDP payload size, as sent.
     pub size: u16,
-    /// DO.
+    /// DO bit.
     pub dnssec_ok: bool,
 }
 
-/// What an answer needs to know of the question.
+/// Properties of a query that determine the response.
 pub struct Requestor<'a> {
     /// Message ID.
     pub id: u16,
-    /// Header flags of the question.
+    /// Header flags of the query.
     pub flags: Flags,
-    /// The question section, octet for octet; empty when the question could not be read.
+    /// Question section, octet for octet; empty if it is malformed.
     pub question: &'a [u8],
-    /// What the OPT record said, if there was one.
+    /// Content of the OPT record, if there is one.
     pub edns: Option<RequestorEdns>,
-    /// The client subnet that the answer names (RFC 7871 section 7.2.2); none without an OPT record.
+    /// Client subnet for the response (RFC 7871 section 7.2.2); `None` without an OPT record.
     pub subnet: Option<&'a Subnet>,
-    /// Its scope.
+    /// Scope prefix length of the client subnet.
     pub scope: u8,
-    /// The cookie that the answer carries (RFC 7873 section 5.2); none without an OPT record.
+    /// Cookie for the response (RFC 7873 section 5.2); `None` without an OPT record.
     pub cookie: Option<&'a Cookie>,
-    /// Octets that the answer may take.
+    /// Largest size of the response in octets.
     pub limit: usize,
-    /// The UDP size that we announce.
+    /// UDP payload size that the server advertises.
     pub own_size: u16,
 }
 
 impl Requestor<'_> {
-    /// QR and RA set, RD and CD as in the question, AA clear: we are no authority.
+    /// Header flags of the response: QR and RA set, RD and CD as in the query, AA clear, because this server is not authoritative.
     //= RFC 6147 section 5.4: requirement 26
     pub fn flags(&self, rcode: Rcode, secure: bool) -> Flags {
-        let kept = Flags(self.flags.0 & (Flags::RD.0 | Flags::CD.0));
-        let flags = kept.with(Flags::QR).with(Flags::RA).with_opcode(self.flags.opcode()).with_rcode(rcode);
+        let copied = Flags(self.flags.0 & (Flags::RD.0 | Flags::CD.0));
+        let flags = copied.with(Flags::QR).with(Flags::RA).with_opcode(self.flags.opcode()).with_rcode(rcode);
         if secure { flags.with(Flags::AD) } else { flags }
     }
 
-    /// Whether the client wants to know about AD (RFC 6840 section 5.8).
+    /// True if the client understands the AD bit in a response (RFC 6840 section 5.8).
     pub fn wants_ad(&self) -> bool {
         self.flags.contains(Flags::AD) || self.edns.is_some_and(|edns| edns.dnssec_ok)
     }
 
-    /// Whether the client has brought a cookie of ours: it is where it seems to be.
+    /// True if the query had a valid server cookie, so that its source address is not forged.
     #[inline]
     pub fn has_valid_cookie(&self) -> bool {
         self.cookie.is_some_and(Cookie::is_valid)
     }
 
-    /// Which records of DNSSEC the client takes.
+    /// Filter for the DNSSEC records in the response.
     #[inline]
-    pub(crate) fn takes(&self) -> Takes {
-        let asked = self.question.last_chunk().map_or([0; 2], |&[high, low, _, _]| [high, low]);
-        let asked = Type(u16::from_be_bytes(asked));
-        Takes { all: asked == Type::ANY || self.edns.is_some_and(|edns| edns.dnssec_ok), asked }
+    pub(crate) fn dnssec_filter(&self) -> DnssecFilter {
+        let qtype = self.question.last_chunk().map_or([0; 2], |&[high, low, _, _]| [high, low]);
+        let qtype = Type(u16::from_be_bytes(qtype));
+        DnssecFilter { all: qtype == Type::ANY || self.edns.is_some_and(|edns| edns.dnssec_ok), qtype }
     }
 
-    pub(crate) fn opt_octets(&self, reason: Option<u16>) -> usize {
+    /// Octets of the OPT record of the response, with or without an EDE code.
+    pub(crate) fn opt_octets(&self, ede: Option<EdeCode>) -> usize {
         let subnet = self.subnet.map_or(0, Subnet::octets);
         let cookie = self.cookie.map_or(0, |_| Cookie::OCTETS);
-        match (self.edns, reason) {
+        match (self.edns, ede) {
             (None, _) => 0,
             (Some(_), None) => wire::OPT_LEN + subnet + cookie,
             (Some(_), Some(_)) => wire::OPT_LEN + wire::EDE_LEN + subnet + cookie,
         }
     }
 
-    /// Extended RCODEs need an OPT record; without one the nearest plain RCODE must do.
-    pub(crate) fn plain(&self, rcode: Rcode) -> Rcode {
+    /// RCODE in a form that this requestor can receive. An extended RCODE (above 15) needs an OPT record; without one it becomes
+    /// SERVFAIL.
+    pub(crate) fn without_extended_rcode(&self, rcode: Rcode) -> Rcode {
         if rcode.0 > 15 && self.edns.is_none() { Rcode::SERVFAIL } else { rcode }
     }
 }
 
-/// Which records of DNSSEC a client takes: all with DO, else only those that it asks for (RFC 4035 section 3.2.1).
-/// Upstreams leave them out themselves, but not all do.
+/// Filter for DNSSEC records: with DO all pass, otherwise only those of the query type (RFC 4035 section 3.2.1). Most upstreams
+/// leave out the others themselves, but not all.
 #[derive(Clone, Copy)]
-pub(crate) struct Takes {
+pub(crate) struct DnssecFilter {
+    /// True if all records pass.
     pub(crate) all: bool,
-    asked: Type,
+    qtype: Type,
 }
 
-impl Takes {
+impl DnssecFilter {
+    /// True if a record may be in the response.
     #[inline]
-    pub(crate) fn it(self, record: &Record<'_>) -> bool {
+    pub(crate) fn passes(self, record: &Record<'_>) -> bool {
         self.all
-            || record.rtype == self.asked
+            || record.rtype == self.qtype
             || !matches!(record.rtype, Type::RRSIG | Type::NSEC | Type::NSEC3)
     }
 }
 
-/// Octets that an answer may take: RFC 1035 section 4.2.1 without EDNS, RFC 6891 section 6.2.3 with it (sizes below
-/// 512 are read as 512), and never more than our own bound.
+/// Largest size of a response in octets: RFC 1035 section 4.2.1 without EDNS, RFC 6891 section 6.2.3 with it (sizes below 512 mean
+/// 512), and never more than the server's own UDP size.
 #[inline]
 pub fn answer_limit(transport: ClientTransport, edns: Option<RequestorEdns>, own_size: u16) -> usize {
     match (transport, edns) {
@@ -111,7 +116,7 @@ pub fn answer_limit(transport: ClientTransport, edns: Option<RequestorEdns>, own
     }
 }
 
-/// Who takes everything that the bits of a question let through, in a message of any size.
+/// Requestor without a size limit, used to render a response for the cache. `query_flags` decides about DNSSEC records.
 pub(crate) fn unlimited_requestor(query_flags: QueryFlags, question: &[u8]) -> Requestor<'_> {
     let edns = query_flags.has(QueryFlags::DO).then_some(RequestorEdns { size: 0, dnssec_ok: true });
     Requestor {
@@ -128,7 +133,7 @@ pub(crate) fn unlimited_requestor(query_flags: QueryFlags, question: &[u8]) -> R
 }
 
 impl<'a> Requestor<'a> {
-    /// The answer to who asks for nothing but a cookie has that, and this RCODE (RFC 7873 section 5.4).
+    /// Prepares the response to a query for a cookie alone, and returns its RCODE (RFC 7873 section 5.4).
     pub(crate) fn ask_cookie(
         &mut self,
         edns: RequestorEdns,

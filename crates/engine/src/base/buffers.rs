@@ -1,6 +1,7 @@
-//! A pool of frames for messages that the engine makes itself: as many as are needed at a time, used again and again.
+//! Pool of message buffers (frames) for messages that the engine makes itself. It grows to the number of frames in use at one
+//! time, and hands them out again.
 
-/// Frames of one size, in octets.
+/// Pool of frames of one size, in octets.
 pub(crate) struct FramePool {
     free: Vec<Box<[u8]>>,
     size: usize,
@@ -12,7 +13,7 @@ impl FramePool {
         FramePool { free: Vec::new(), size }
     }
 
-    /// A frame with whatever its last user left. It is allocated if all others are in use.
+    /// Takes a frame, with the octets that its last user left. Allocates one if all others are in use.
     #[inline]
     pub fn take(&mut self) -> Box<[u8]> {
         self.free.pop().unwrap_or_else(|| vec![0; self.size].into())

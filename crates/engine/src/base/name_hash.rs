@@ -1,16 +1,16 @@
-//! Names as keys: a keyed hash over the case-folded name, and the 0x20 letter case of what we ask. The key is
-//! random per start, so nobody outside can aim many names at one bucket.
+//! Keyed hash over the case-folded domain name, and the letter mask that DNS 0x20 encoding uses too. The key is random at each
+//! start, so an attacker cannot choose many names that fall into one hash bucket.
 
 const LOWER: u64 = 0x2020_2020_2020_2020;
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGH: u64 = 0x8080_8080_8080_8080;
 
-/// The key of the hash.
+/// Key of the hash.
 #[derive(Clone, Copy)]
 pub struct HashKey(pub [u64; 2]);
 
 impl HashKey {
-    /// Hashes a wire name without regard to ASCII case: multiply-fold of eight octets at a time.
+    /// Hashes a name in wire form, ignoring ASCII case. It multiplies and folds eight octets at a time.
     #[inline]
     pub fn hash(&self, name: &[u8]) -> u64 {
         let mut state = self.0[0] ^ name.len() as u64;
@@ -19,7 +19,8 @@ impl HashKey {
             state = fold_multiply(state ^ fold_case(u64::from_le_bytes(*word)), self.0[1]);
         }
         if !rest.is_empty() {
-            // The last eight octets, some of them once more; with the length in the state that is as good as padding.
+            // Hash the last eight octets, some of them a second time. The state includes the length, so this is as good as
+            // padding.
             let tail = match name.last_chunk() {
                 Some(last) => u64::from_le_bytes(*last),
                 None => rest.iter().fold(0, |word, &octet| word << 8 | u64::from(octet)),
@@ -37,27 +38,31 @@ impl HashKey {
     }
 }
 
+/// Multiplies to 128 bits and combines both halves by XOR.
 #[inline]
 fn fold_multiply(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);
     product as u64 ^ (product >> 64) as u64
 }
 
-/// 0x20 in every octet that is an ASCII letter, 0 elsewhere.
+/// Mask with 0x20 in every octet that is an ASCII letter, and 0 in the others.
 #[inline]
 pub(crate) fn letters(word: u64) -> u64 {
-    // With bit 7 cleared, adding 0x1f to an octet that has bit 5 set carries into bit 7 from 'a' (0x61) on,
-    // adding 0x05 from '{' (0x7b) on, which comes after 'a': the letters lie between. Octets with bit 7 set are none.
+    // Take an octet with bit 7 clear and bit 5 set. Adding 0x1f sets bit 7 if the octet is 'a' (0x61) or more; adding 0x05
+    // sets bit 7 if it is '{' (0x7b, the octet after 'z') or more. The letters are where the first sum has bit 7 and the
+    // second has not. Octets that had bit 7 set before are not letters.
     let lower = (word | LOWER) & !HIGH;
     let from_a = lower + ONES * 0x1f;
-    let beyond_z = lower + ONES * 0x05;
-    ((from_a ^ beyond_z) & !word & HIGH) >> 2
+    let after_z = lower + ONES * 0x05;
+    ((from_a ^ after_z) & !word & HIGH) >> 2
 }
 
+/// Converts the ASCII letters among eight octets to lower case.
 #[inline]
 fn fold_case(word: u64) -> u64 {
     word | letters(word)
 }
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -84,16 +89,16 @@ mod tests {
     }
 
     #[test]
-    fn names_that_meet_in_one_bucket_part_under_another_key() {
-        // Whoever knew one key and aimed 200 names at one of 256 buckets has aimed them at none under the next.
+    fn names_that_share_a_bucket_spread_under_another_key() {
+        // An attacker who knew one key chose 200 names for one of 256 buckets. Under the next key these names spread.
         let known = HashKey([0x9e37_79b9_7f4a_7c15, 0xbf58_476d_1ce4_e5b9]);
         let next = HashKey([0x1234_5678_9abc_def1, 0x0fed_cba9_8765_4321]);
         let names = (0..1_000_000u32).map(|number| format!("\x08{number:08x}\x04test\x00").into_bytes());
-        let aimed: Vec<_> = names.filter(|name| known.hash(name) & 255 == 7).take(200).collect();
-        assert_eq!(aimed.len(), 200);
+        let chosen: Vec<_> = names.filter(|name| known.hash(name) & 255 == 7).take(200).collect();
+        assert_eq!(chosen.len(), 200);
         let mut buckets = [0; 256];
-        aimed.iter().for_each(|name| buckets[next.hash(name) as usize & 255] += 1);
-        // 200 names over 256 buckets: eight in one are less likely than one in a million.
+        chosen.iter().for_each(|name| buckets[next.hash(name) as usize & 255] += 1);
+        // 200 names in 256 buckets: the probability of eight in one bucket is below one in a million.
         assert!(buckets.iter().all(|&count| count < 8), "{buckets:?}");
     }
 }

@@ -1,37 +1,37 @@
-//! Message IDs, ports and letter case come from a cryptographic generator (RFC 5452 section 9.2; the predictable
-//! generators of early DNS64 servers are the counterexample). The driver seeds it: an operating system's entropy
-//! in service, a number in a simulation.
+//! Cryptographic random number generator for message IDs, source ports and letter case (RFC 5452 section 9.2). Early DNS64
+//! servers had predictable generators; they show why this matters. The driver gives the seed: entropy of the operating system in
+//! service, a fixed number in a simulation.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-/// Numbers drawn per refill: one refill serves several questions without touching the generator's state.
+/// Numbers drawn per refill. One refill serves several questions without touching the generator's state.
 const REFILL: usize = 64;
 
-/// A source of unpredictable numbers.
+/// Source of unpredictable numbers.
 pub struct Random {
     generator: ChaCha8Rng,
     ready: [u64; REFILL],
     left: usize,
-    /// What is left of one number that gives four IDs.
+    /// Rest of a 64-bit number from which four message IDs are cut.
     ids: u64,
     ids_left: u32,
-    /// What tests build in on purpose.
+    /// Bad generator that a test has put in.
     #[cfg(test)]
     pub planted: Option<Planted>,
 }
 
-/// A generator that stands in the place of ours in a test, to see whether it is found out.
+/// Bad generator that a test uses instead of ChaCha8, to show that the statistics detect it.
 #[cfg(test)]
 pub struct Planted {
     pub state: u64,
     pub draw: fn(&mut u64) -> u16,
-    /// IDs are not compared with those that are in flight.
+    /// True if an ID may be used that is in flight already.
     pub is_forgetful: bool,
 }
 
 impl Random {
-    /// A source that unfolds from 32 octets of entropy.
+    /// Creates the source from a seed of 32 octets of entropy.
     pub fn new(seed: [u8; 32]) -> Random {
         Random {
             generator: ChaCha8Rng::from_seed(seed),
@@ -44,18 +44,18 @@ impl Random {
         }
     }
 
-    /// 64 unpredictable bits.
+    /// Returns 64 unpredictable bits.
     #[inline]
     pub fn bits(&mut self) -> u64 {
         if self.left == 0 {
             self.refill();
         }
         self.left -= 1;
-        // A number that was given out is not kept: a later disclosure of memory does not reveal it.
+        // Clear the number that is given out: a later disclosure of memory must not reveal it.
         core::mem::take(&mut self.ready[self.left])
     }
 
-    /// 16 unpredictable bits: a message ID.
+    /// Returns 16 unpredictable bits: a message ID.
     #[inline]
     pub fn id(&mut self) -> u16 {
         #[cfg(test)]
@@ -72,14 +72,14 @@ impl Random {
         id
     }
 
-    /// A number below `bound` (at least 1, at most 2^32), without noticeable bias.
+    /// Returns a number below `bound` (at least 1, at most 2^32), without noticeable bias.
     #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
-        // 64-bit multiply-shift: the bias is at most bound / 2^64.
+        // Multiplication by a 64-bit number, then shift: the bias is at most bound / 2^64.
         ((u128::from(self.bits()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// Whether IDs that are in flight may be given once more: never, but in a test of the tests.
+    /// True if an ID may be used that is in flight already. Always false outside of the tests that plant a bad generator.
     #[inline]
     pub fn is_forgetful(&self) -> bool {
         #[cfg(test)]
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_seeds_unfold_equally_and_others_do_not() {
+    fn equal_seeds_give_equal_numbers_and_different_seeds_do_not() {
         let draw = |seed: u8| {
             let mut random = Random::new([seed; 32]);
             (0..200).map(|_| random.bits()).collect::<Vec<_>>()
@@ -118,8 +118,8 @@ mod tests {
         for _ in 0..100_000 {
             seen[random.below(10) as usize] += 1;
         }
-        // Chi-square with 9 degrees of freedom: 33.7 is exceeded once in 10,000 seeds; this seed is fixed.
-        let chi: f64 = seen.iter().map(|&n| (f64::from(n) - 10_000.0).powi(2) / 10_000.0).sum();
-        assert!(chi < 33.7, "{seen:?}");
+        // Chi-square with 9 degrees of freedom: one seed in 10,000 exceeds 33.7. This seed is fixed.
+        let chi_square: f64 = seen.iter().map(|&n| (f64::from(n) - 10_000.0).powi(2) / 10_000.0).sum();
+        assert!(chi_square < 33.7, "{seen:?}");
     }
 }

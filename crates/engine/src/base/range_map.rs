@@ -1,29 +1,29 @@
-//! A map from address ranges to numbers: sorted starts and a binary search, so millions of overlapping networks cost one
-//! search per address.
+//! Map from address ranges to numbers. It stores the sorted starts of disjoint ranges, so a lookup among millions of overlapping
+//! networks costs one binary search.
 
 use crate::base::network::Network;
 use core::net::Ipv4Addr;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// No rule.
+/// Value of a part that no span covers: no rule matches there.
 pub(crate) const NO_MATCH: u32 = u32::MAX;
 
-/// The map would have more entries than its bound allows.
+/// Error: the map would have more entries than its limit allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TooManyEntries;
 
-/// A number for each part of a line of numbers.
+/// Map from each key to a number, constant over ranges of keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RangeMap<K> {
-    /// Where the parts begin, in order.
+    /// First key of each range, in order.
     starts: Vec<K>,
-    /// Their numbers.
+    /// Number of each range.
     values: Vec<u32>,
 }
 
-/// Numbers that addresses are made of.
+/// Key of a range map: an address as a number.
 pub(crate) trait RangeKey: Copy + Ord {
-    /// The next one, unless this is the last of all.
+    /// Next key; `None` after the largest one.
     fn next(self) -> Option<Self>;
 }
 
@@ -40,7 +40,7 @@ impl RangeKey for u128 {
 }
 
 impl<K: RangeKey> RangeMap<K> {
-    /// For each part the lowest of the numbers whose spans cover it.
+    /// Builds a map to the lowest number whose spans cover a key. Each range takes one of the `room` entries that are left.
     pub fn lowest(spans: Vec<((K, K), u32)>, room: &mut usize) -> Result<RangeMap<K>, TooManyEntries> {
         RangeMap::build(spans, |numbers| {
             *room = room.checked_sub(1).ok_or(TooManyEntries)?;
@@ -48,12 +48,13 @@ impl<K: RangeKey> RangeMap<K> {
         })
     }
 
-    /// Cuts the line at both ends of each span; `value` makes a number of those that cover a part.
+    /// Builds a map by cutting the key space at both ends of each span. `value` computes the number of a range from the numbers
+    /// of the spans that cover it.
     pub(crate) fn build<E>(
         spans: Vec<((K, K), u32)>,
         mut value: impl FnMut(&BTreeSet<u32>) -> Result<u32, E>,
     ) -> Result<RangeMap<K>, E> {
-        // A number may come with spans that overlap: it ends with the last of them.
+        // Spans of one number may overlap: the number covers keys up to the end of the last span.
         let mut cuts: BTreeMap<K, Vec<(u32, bool)>> = BTreeMap::new();
         for ((first, last), number) in spans {
             cuts.entry(first).or_default().push((number, true));
@@ -61,12 +62,12 @@ impl<K: RangeKey> RangeMap<K> {
                 cuts.entry(after).or_default().push((number, false));
             }
         }
-        let mut made = RangeMap { starts: Vec::new(), values: Vec::new() };
+        let mut map = RangeMap { starts: Vec::new(), values: Vec::new() };
         let (mut open, mut covering): (HashMap<u32, u32>, BTreeSet<u32>) = Default::default();
         for (start, events) in cuts {
             for (number, begins) in events {
                 let count = open.entry(number).or_default();
-                // Ends are balanced by beginnings, which may stand later in the same list.
+                // Each end has a beginning, which may come later in the list of one cut: hence the wrapping arithmetic.
                 *count = if begins { count.wrapping_add(1) } else { count.wrapping_sub(1) };
                 if *count == 0 {
                     covering.remove(&number);
@@ -75,14 +76,15 @@ impl<K: RangeKey> RangeMap<K> {
                 }
             }
             let value = value(&covering)?;
-            if made.values.last() != Some(&value) {
-                made.starts.push(start);
-                made.values.push(value);
+            if map.values.last() != Some(&value) {
+                map.starts.push(start);
+                map.values.push(value);
             }
         }
-        Ok(made)
+        Ok(map)
     }
 
+    /// Number for a key; [`NO_MATCH`] if no span covers it.
     #[inline]
     pub fn find(&self, at: K) -> u32 {
         match self.starts.partition_point(|&start| start <= at) {
@@ -92,15 +94,17 @@ impl<K: RangeKey> RangeMap<K> {
     }
 }
 
+/// First and last address of a network, as 128-bit numbers.
 pub(crate) fn span6(network: &Network) -> (u128, u128) {
     (network.address, network.address | !network.mask)
 }
 
-/// As [`crate::settings::Networks::contains`] has it, a network of IPv6 clients goes around the IPv4-mapped addresses.
+/// Spans of the client addresses in a network. As in [`crate::settings::Networks::contains`], a network of IPv6 clients leaves
+/// out the IPv4-mapped addresses.
 pub(crate) fn client_spans(network: &Network) -> impl Iterator<Item = (u128, u128)> {
     let (first, last) = span6(network);
     let mapped = span6(&Network::v4(Ipv4Addr::UNSPECIFIED, 0));
-    // Networks of 80 to 95 bits end with them.
+    // Networks with prefix lengths from 80 to 95 end with the IPv4-mapped addresses.
     let parts = if first < mapped.0 && last >= mapped.1 {
         [Some((first, mapped.0 - 1)), (last > mapped.1).then(|| (mapped.1 + 1, last))]
     } else {
@@ -109,8 +113,9 @@ pub(crate) fn client_spans(network: &Network) -> impl Iterator<Item = (u128, u12
     parts.into_iter().flatten()
 }
 
+/// First and last address of an IPv4 network, as 32-bit numbers.
 pub(crate) fn span4(network: &Network) -> (u32, u32) {
-    // IPv4-mapped: the last 32 bits are the address.
+    // The network is IPv4-mapped, so the last 32 bits are the IPv4 address.
     let (first, last) = span6(network);
     (first as u32, last as u32)
 }

@@ -1,11 +1,11 @@
-//! SipHash-2-4 (Aumasson and Bernstein, 2012): the pseudorandom function that RFC 9018 section 4.4 asks for in server
-//! cookies, and the one that client cookies are made with.
+//! SipHash-2-4 (Aumasson and Bernstein, 2012): the pseudorandom function that RFC 9018 section 4.4 requires for server cookies.
+//! The engine makes its client cookies with it too.
 
-/// The hash of `data` under a key of 128 bits.
+/// Hash of `data` with a key of 128 bits.
 pub fn siphash(key: &[u8; 16], data: &[u8]) -> u64 {
     let (halves, _) = key.as_chunks::<8>();
     let [low, high] = [halves[0], halves[1]].map(u64::from_le_bytes);
-    // "somepseudorandomlygeneratedbytes", the constants of the paper.
+    // Constants of the paper: "somepseudorandomlygeneratedbytes".
     let mut state = State([
         low ^ 0x736f_6d65_7073_6575,
         high ^ 0x646f_7261_6e64_6f6d,
@@ -16,7 +16,7 @@ pub fn siphash(key: &[u8; 16], data: &[u8]) -> u64 {
     for word in words {
         state.absorb(u64::from_le_bytes(*word));
     }
-    // The last word: what is left, and the length modulo 256 in the highest octet.
+    // Last word: the remaining octets, and the length modulo 256 in the highest octet.
     let mut last = [0; 8];
     last[..rest.len()].copy_from_slice(rest);
     last[7] = data.len() as u8;
@@ -28,10 +28,11 @@ pub fn siphash(key: &[u8; 16], data: &[u8]) -> u64 {
     state.0.iter().fold(0, |hash, word| hash ^ word)
 }
 
+/// Internal state: v0 to v3 of the paper.
 struct State([u64; 4]);
 
 impl State {
-    /// Two rounds for each word: the 2 of SipHash-2-4.
+    /// Adds a word with two rounds: the 2 of SipHash-2-4.
     #[inline]
     fn absorb(&mut self, word: u64) {
         self.0[3] ^= word;
@@ -40,6 +41,7 @@ impl State {
         self.0[0] ^= word;
     }
 
+    /// One SipRound of the paper.
     #[inline]
     fn round(&mut self) {
         let [mut a, mut b, mut c, mut d] = self.0;
@@ -61,9 +63,9 @@ impl State {
 mod tests {
     use super::*;
 
-    /// The vectors of the paper's reference implementation: key 00..0f, data 00, 01, 02 and so on.
+    /// Test vectors of the reference implementation of the paper: key 00..0f, data 00, 01, 02 and so on.
     #[test]
-    fn the_hash_is_that_of_the_reference() {
+    fn the_hash_equals_that_of_the_reference_implementation() {
         let key = core::array::from_fn(|at| at as u8);
         let data: [u8; 64] = core::array::from_fn(|at| at as u8);
         for (length, hash) in [

@@ -1,14 +1,15 @@
-//! Records of fixed size in memory that is reserved at start. A slot is touched only when it is used, so the
-//! operating system gives pages only to what was needed; freed slots are used again last in, first out, which
-//! keeps the working set in the caches.
+//! Slab: records of fixed size in memory that is reserved at start.
+//!
+//! A slot is not touched before its first use, so the operating system provides pages only for slots that were needed. Freed
+//! slots are reused last in, first out, which keeps the working set in the processor's caches.
 
-/// Index of a record; [`NONE`] is no record.
+/// Index of a record; [`NONE`] means no record.
 pub type Index = u32;
 
-/// No record.
+/// Index that means no record.
 pub const NONE: Index = u32::MAX;
 
-/// A bounded store of records.
+/// Store of records with a fixed capacity.
 pub struct Slab<T> {
     records: Vec<T>,
     free: Vec<Index>,
@@ -16,12 +17,12 @@ pub struct Slab<T> {
 }
 
 impl<T: Default> Slab<T> {
-    /// Reserves room for `capacity` records.
+    /// Reserves memory for `capacity` records.
     pub fn new(capacity: usize) -> Slab<T> {
         Slab { records: Vec::with_capacity(capacity), free: Vec::with_capacity(capacity), capacity }
     }
 
-    /// A slot with whatever its last user left, or none when all are taken.
+    /// Takes a free slot, with the content that its last user left; `None` if all slots are in use.
     #[inline]
     pub fn take(&mut self) -> Option<Index> {
         if let Some(index) = self.free.pop() {
@@ -34,31 +35,31 @@ impl<T: Default> Slab<T> {
         Some(self.records.len() as Index - 1)
     }
 
-    /// Gives a slot back.
+    /// Gives a slot back for reuse.
     #[inline]
     pub fn give(&mut self, index: Index) {
         debug_assert!(!self.free.contains(&index) || self.free.len() > 64);
         self.free.push(index);
     }
 
-    /// Records in use.
+    /// Number of records in use.
     pub fn len(&self) -> usize {
         self.records.len() - self.free.len()
     }
 
-    /// Whether every slot is taken.
+    /// True if all slots are in use.
     #[inline]
     pub fn is_full(&self) -> bool {
         self.len() == self.capacity
     }
 
-    /// Whether more than half of all slots are taken.
+    /// True if more than half of all slots are in use.
     #[inline]
     pub fn is_crowded(&self) -> bool {
         2 * self.len() > self.capacity
     }
 
-    /// Slots that were ever used: a bound for walks over all records.
+    /// Number of slots that were ever in use: the upper bound for walks over all records.
     pub fn touched(&self) -> Index {
         self.records.len() as Index
     }

@@ -1,36 +1,36 @@
-//! The engine's time: nanoseconds since an origin that the driver chose. Time is always a parameter; the
-//! engine has no clock of its own, so a simulator can step it by hand.
+//! Engine time: nanoseconds since an origin that the driver chooses. Time is always a parameter; the engine has no clock, so a
+//! simulator can advance the time in steps.
 
 use core::ops::{Add, AddAssign, Sub};
 
-/// A point in time, in nanoseconds since the driver's origin.
+/// Point in time, in nanoseconds since the driver's origin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Instant(pub u64);
 
-/// A span of time, in nanoseconds.
+/// Span of time, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span(pub u64);
 
 impl Span {
-    /// No time at all.
+    /// Zero nanoseconds.
     pub const ZERO: Span = Span(0);
 
-    /// A span of whole milliseconds.
+    /// Span of whole milliseconds.
     pub const fn from_millis(milliseconds: u64) -> Span {
         Span(milliseconds * 1_000_000)
     }
 
-    /// A span of whole seconds.
+    /// Span of whole seconds.
     pub const fn from_secs(seconds: u64) -> Span {
         Span(seconds * 1_000_000_000)
     }
 
-    /// The span in microseconds, rounded down.
+    /// Microseconds of the span, rounded down.
     pub const fn as_micros(self) -> u64 {
         self.0 / 1_000
     }
 
-    /// The span in seconds.
+    /// Seconds of the span.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
@@ -42,22 +42,22 @@ impl From<std::time::Duration> for Span {
     }
 }
 
-/// What the engine's time is in the world's: Unix time, which the driver tells and corrects. It is for the timestamps in
-/// cookies alone; nothing waits by it.
+/// Conversion from engine time to Unix time, which the driver sets and corrects. Only the timestamps in cookies need Unix time;
+/// no timer depends on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Clock {
-    /// Unix time at the origin of the engine's time, in nanoseconds, modulo 2^64: it may lie before 1970. Not in whole
-    /// seconds, as the two clocks begin their seconds at different moments: the time that is shown would jump by one.
+    /// Unix time at the origin of engine time, in nanoseconds, modulo 2^64: it may be before 1970. Whole seconds would not do:
+    /// the two clocks begin their seconds at different moments, so the time in seconds would jump by one.
     origin_ns: u64,
 }
 
 impl Clock {
-    /// A clock that at `now` shows so much time since 1970.
+    /// Clock that shows the Unix time `unix` at `now`.
     pub(crate) fn set(now: Instant, unix: Span) -> Clock {
         Clock { origin_ns: unix.0.wrapping_sub(now.0) }
     }
 
-    /// Unix time, modulo 2^32: what RFC 9018 section 4.3 writes into cookies.
+    /// Unix time in seconds, modulo 2^32: the timestamp of cookies (RFC 9018 section 4.3).
     pub(crate) fn unix_secs(self, now: Instant) -> u32 {
         (self.origin_ns.wrapping_add(now.0) / 1_000_000_000) as u32
     }
@@ -78,7 +78,7 @@ impl AddAssign<Span> for Instant {
 
 impl Sub<Instant> for Instant {
     type Output = Span;
-    /// The time since `earlier`; zero when `earlier` is later.
+    /// Time since `earlier`; zero if `earlier` is later.
     fn sub(self, earlier: Instant) -> Span {
         Span(self.0.saturating_sub(earlier.0))
     }
@@ -90,13 +90,13 @@ mod tests {
 
     #[test]
     fn a_clock_that_is_set_again_and_again_shows_the_time_to_the_second() {
-        // How far the engine's seconds begin after the world's; the driver sets the clock ten times a second.
+        // Offset of the beginning of engine seconds after that of Unix seconds. The driver sets the clock ten times a second.
         for offset_ms in [0, 1, 299, 500, 999] {
-            let born = Span::from_millis(1_559_731_985_000 + offset_ms);
+            let start = Span::from_millis(1_559_731_985_000 + offset_ms);
             let mut clock = Clock::default();
             for ms in 0..5_000 {
                 let now = Instant(0) + Span::from_millis(ms);
-                let unix = Span(born.0 + Span::from_millis(ms).0);
+                let unix = Span(start.0 + Span::from_millis(ms).0);
                 if ms % 100 == 0 {
                     clock = Clock::set(now, unix);
                 }

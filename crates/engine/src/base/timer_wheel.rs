@@ -1,18 +1,22 @@
-//! Deadlines of questions: a hashed wheel of one-millisecond slots with intrusive lists, so that setting and
-//! cancelling cost the same however many are pending. Deadlines beyond one turn of the wheel (4 s) go round again.
+//! Hashed timing wheel for the deadlines of questions: slots of one millisecond with intrusive lists, so setting and cancelling a
+//! deadline cost constant time, however many are pending. A deadline more than one turn of the wheel (4 s) ahead stays in its slot
+//! for several turns.
 
 use crate::base::slab::{Index, NONE};
 use crate::base::time::Instant;
 
+/// Slots of the wheel: one turn takes 4.096 s.
 const SLOTS: usize = 4096;
+
+/// Nanoseconds of one tick.
 const TICK_NS: u64 = 1_000_000;
 
-/// Links of one record in the wheel, kept beside the record.
+/// List links of one record in the wheel, stored beside the record.
 #[derive(Clone, Copy, Debug)]
 pub struct Hook {
     next: Index,
     previous: Index,
-    /// Tick at which the record is due; `u64::MAX`: not in the wheel.
+    /// Tick at which the record is due; `u64::MAX` if it is not in the wheel.
     tick: u64,
 }
 
@@ -22,28 +26,31 @@ impl Default for Hook {
     }
 }
 
-/// The wheel. Records are named by index; their hooks are reached through `H`.
+/// Timing wheel. It names records by index and reaches their links through [`Hooks`].
 pub struct TimerWheel {
+    /// First record of each slot.
     heads: Box<[Index]>,
+    /// One bit for each slot that has records.
     occupied: [u64; SLOTS / 64],
-    /// The tick up to which everything due has been handed out.
+    /// Tick up to which all due records have been returned.
     now: u64,
+    /// Number of records in the wheel.
     pending: usize,
 }
 
-/// Where the hooks of the records are.
+/// Access to the list links of the records.
 pub trait Hooks {
-    /// The hook of one record.
+    /// Links of one record.
     fn hook(&mut self, index: Index) -> &mut Hook;
 }
 
 impl TimerWheel {
-    /// An empty wheel.
+    /// Creates an empty wheel.
     pub fn new() -> TimerWheel {
         TimerWheel { heads: vec![NONE; SLOTS].into(), occupied: [0; SLOTS / 64], now: 0, pending: 0 }
     }
 
-    /// Sets (or moves) the deadline of a record: it comes due at the first tick not before `deadline`.
+    /// Sets or moves the deadline of a record. The record becomes due at the first tick at or after `deadline`.
     #[inline]
     pub fn set(&mut self, hooks: &mut impl Hooks, index: Index, deadline: Instant) {
         self.cancel(hooks, index);
@@ -59,7 +66,7 @@ impl TimerWheel {
         self.pending += 1;
     }
 
-    /// Takes the deadline of a record away, if it has one.
+    /// Cancels the deadline of a record, if it has one.
     #[inline]
     pub fn cancel(&mut self, hooks: &mut impl Hooks, index: Index) {
         let Hook { next, previous, tick } = *hooks.hook(index);
@@ -82,10 +89,10 @@ impl TimerWheel {
         self.pending -= 1;
     }
 
-    /// Hands out one record that is due at `now`, without its deadline; none when there is no more.
+    /// Returns a record that is due at `now` and cancels its deadline; `None` if no more records are due.
     pub fn pop(&mut self, hooks: &mut impl Hooks, now: Instant) -> Option<Index> {
         let target = now.0 / TICK_NS;
-        // One turn passes every slot, however long nobody looked; what was due before that turn is found in it too.
+        // One turn visits every slot, however long ago the last call was. It also finds records that were due before that turn.
         self.now = self.now.max(target.saturating_sub(SLOTS as u64));
         while self.now < target {
             if self.pending == 0 {
@@ -109,7 +116,7 @@ impl TimerWheel {
         None
     }
 
-    /// When the wheel wants to be looked at next.
+    /// Time of the next call to [`TimerWheel::pop`] that may return a record: never later than the earliest deadline.
     pub fn next(&self) -> Option<Instant> {
         if self.pending == 0 {
             return None;
@@ -154,14 +161,14 @@ mod tests {
         for i in 0..100 {
             wheel.set(&mut store, i as Index, ms(deadline(i)));
         }
-        let mut handed = 0;
+        let mut returned = 0;
         for now in 0..=20_001 {
             while let Some(index) = wheel.pop(&mut store, ms(now)) {
                 assert_eq!(deadline(u64::from(index)), now);
-                handed += 1;
+                returned += 1;
             }
         }
-        assert_eq!((handed, wheel.next()), (100, None));
+        assert_eq!((returned, wheel.next()), (100, None));
     }
 
     #[test]
@@ -182,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_look_is_never_later_than_the_earliest_deadline() {
+    fn the_next_call_is_never_later_than_the_earliest_deadline() {
         let mut store = Store(vec![Hook::default(); 64]);
         let mut wheel = TimerWheel::new();
         let mut now = 0;

@@ -13,7 +13,7 @@
 //! ```
 
 use crate::base::time::Instant;
-use wire::{Class, Type};
+use wire::{Class, EdeCode, Type};
 
 /// Octets of the head of an entry.
 pub const HEAD: usize = 64;
@@ -75,7 +75,7 @@ pub struct Facts {
     /// Generation of the settings under which the message answers clients with DNS64 unchanged; 0: none.
     pub valid_for_dns64: u32,
     /// INFO-CODE of the extended DNS error.
-    pub ede: Option<u16>,
+    pub ede: Option<EdeCode>,
     /// Number of the counter for an answer to a client with DNS64.
     pub reason: u8,
     /// Failures in a row.
@@ -252,7 +252,7 @@ impl<'a> Entry<'a> {
 
     /// INFO-CODE of the extended DNS error.
     #[inline]
-    pub fn ede(&self) -> Option<u16> {
+    pub fn ede(&self) -> Option<EdeCode> {
         Some(self.u16(60)).filter(|&code| code != NO_ERROR)
     }
 
@@ -326,7 +326,7 @@ pub fn mark(entry: &mut [u8], marks: u8) {
 }
 
 /// Sets the extended DNS error.
-pub fn set_ede(entry: &mut [u8], code: u16) {
+pub fn set_ede(entry: &mut [u8], code: EdeCode) {
     entry[60..62].copy_from_slice(&code.to_le_bytes());
 }
 

@@ -5,7 +5,7 @@
 //! section 5 says, failures for seconds (RFC 9520 section 3.2). Expired data stay, to be served when the upstreams fail (RFC
 //! 8767).
 
-use crate::answer::forward::{ForwardedReply, pass as forward, verbatim_end};
+use crate::answer::forward::{ForwardedReply, forward, verbatim_end};
 use crate::answer::requestor::{Requestor, unlimited_requestor};
 use crate::base::buffers::FramePool;
 use crate::base::name_hash::HashKey;

@@ -4,7 +4,7 @@ use crate::base::time::{Instant, Span};
 use crate::cache::entry::{Entry, FAILURE, NEGATIVE, REFRESHED};
 use crate::message::cname_chain::Chain;
 use crate::message::reply::negative_ttl;
-use wire::{Message, Rcode, Record, Section, Type, ede, header};
+use wire::{EdeCode, Message, Rcode, Record, Section, Type, ede, header};
 
 /// Settings of `[cache]`, except its size.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,13 +103,13 @@ pub(crate) fn write_ttls(entry: &Entry<'_>, frame: &mut [u8], age: Age) {
 }
 
 /// Extended DNS error for an answer with expired data (RFC 8914 sections 4.4 and 4.20).
-pub(crate) fn stale_ede(entry: &Entry<'_>) -> u16 {
+pub(crate) fn stale_ede(entry: &Entry<'_>) -> EdeCode {
     let is_nxdomain = header::flags(entry.message()).rcode() == Rcode::NXDOMAIN;
     if is_nxdomain { ede::STALE_NXDOMAIN } else { ede::STALE }
 }
 
 /// Writes a cached message as an upstream would send it now. Returns its octets.
-pub(crate) fn materialize(entry: &Entry<'_>, frame: &mut [u8], age: Age, ede: Option<u16>) -> usize {
+pub(crate) fn materialize(entry: &Entry<'_>, frame: &mut [u8], age: Age, ede: Option<EdeCode>) -> usize {
     let message = entry.message();
     let length = message.len();
     frame[..length].copy_from_slice(message);

@@ -1,6 +1,6 @@
 //! Sending of responses: rate limit, counters, and the frame of the datapath.
 
-use crate::answer::builder::{Written, referral_to_tcp};
+use crate::answer::builder::{Written, write_truncated};
 use crate::answer::requestor::Requestor;
 use crate::base::slab::{Index, Slab};
 use crate::base::time::Instant;
@@ -42,7 +42,7 @@ pub(crate) fn send(
         }
         match decision {
             RateDecision::Within => {}
-            RateDecision::Slip => done = referral_to_tcp(frame, requestor),
+            RateDecision::Slip => done = write_truncated(frame, requestor),
             RateDecision::Beyond => done.len = 0,
         }
         written = Some(done);
@@ -67,7 +67,7 @@ pub(crate) fn send(
             if written.truncated {
                 counters.count(Counter::Truncated);
             }
-            if let Some(code) = written.reason {
+            if let Some(code) = written.ede {
                 counters.count(Counter::of_extended_error(code));
             }
         }

@@ -1,4 +1,4 @@
-//! `[dns64]`: what the configuration says about synthesis.
+//! Configuration of synthesis: the section `[dns64]`.
 
 use crate::base::network::{Network, Networks};
 use crate::base::time::Span;
@@ -8,75 +8,75 @@ use pref64::Pref64;
 use std::sync::Arc;
 use wire::Record;
 
-/// When the A leg is asked (RFC 6147 section 5.1.8).
+/// Time at which the A leg is asked (RFC 6147 section 5.1.8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Lookup {
-    /// After the AAAA leg has turned out to need it.
+    /// After the AAAA reply has shown that synthesis is needed.
     #[default]
     Sequential,
     /// Together with the AAAA leg.
     Parallel,
-    /// When the AAAA leg has not been answered after this time, or has turned out to need it.
+    /// When the AAAA leg has no reply after this time, or when its reply shows that synthesis is needed.
     Stagger(Span),
 }
 
-/// What a failed AAAA leg means (RFC 6147 sections 5.1.2 and 5.1.3).
+/// Handling of a failed AAAA leg (RFC 6147 sections 5.1.2 and 5.1.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum OnFailure {
-    /// The same as an empty answer: the A leg decides.
+    /// Handle it like an empty answer: the A leg decides.
     #[default]
     Synthesize,
-    /// The failure is the answer.
+    /// Return the failure to the client.
     Pass,
 }
 
-/// `[dns64.on-failure]`. RCODEs without a key of their own count as `Synthesize`.
+/// Handling of each kind of failure: `[dns64.on-failure]`. RCODEs without a key are handled as `Synthesize`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FailurePolicy {
-    /// RCODE 2.
+    /// SERVFAIL (RCODE 2).
     pub servfail: OnFailure,
-    /// RCODE 5.
+    /// REFUSED (RCODE 5).
     pub refused: OnFailure,
-    /// RCODE 1.
+    /// FORMERR (RCODE 1).
     pub formerr: OnFailure,
-    /// RCODE 4.
+    /// NOTIMP (RCODE 4).
     pub notimp: OnFailure,
-    /// No answer in time.
+    /// No reply in time.
     pub timeout: OnFailure,
 }
 
-/// What the AD bit of an upstream is worth (RFC 6147 section 5.5).
+/// Trust in the AD bit of an upstream (RFC 6147 section 5.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Dnssec {
-    /// The upstream validates and is trusted: its AD bit is followed.
+    /// The upstream validates and is trusted: its AD bit counts.
     #[default]
     Trust,
-    /// AD is never set in an answer.
+    /// The AD bit is never set in an answer.
     Off,
 }
 
-/// What is done with the reverse names of addresses under the prefixes (RFC 6147 section 5.3.1).
+/// Handling of the reverse names (`ip6.arpa`) of addresses under the prefixes (RFC 6147 section 5.3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Reverse {
-    /// They are aliases of the reverse names of the IPv4 addresses.
+    /// Answer with a CNAME to the reverse name of the IPv4 address.
     #[default]
     Cname,
-    /// They are served from empty zones of our own.
+    /// Answer from an empty local zone.
     Local,
-    /// They are asked upstream like all others.
+    /// Forward the query like any other.
     Off,
 }
 
-/// Names under `arpa` that are answered here.
+/// Configuration of names under `arpa` with local answers.
 #[derive(Clone, Debug)]
 pub struct Arpa {
     /// Reverse names of the prefixes.
     pub reverse: Reverse,
-    /// Whether `ipv4only.arpa` is answered here for clients with DNS64 (RFC 8880).
+    /// True if clients with DNS64 get local answers for `ipv4only.arpa` (RFC 8880).
     pub ipv4only: bool,
-    /// Name of the server in SOA and NS records of these zones, in wire form.
+    /// Server name in the SOA and NS records of these zones, in wire form.
     pub server: Box<[u8]>,
-    /// Mailbox of who is responsible for them, in wire form.
+    /// Mailbox of the person responsible, in the SOA records of these zones, in wire form.
     pub contact: Box<[u8]>,
 }
 
@@ -91,45 +91,46 @@ impl Default for Arpa {
     }
 }
 
-/// `[dns64]`.
+/// Settings of the section `[dns64]`.
 #[derive(Clone, Debug)]
 pub struct Dns64 {
-    /// The prefixes, in the order in which their addresses are listed. Never empty.
+    /// Prefixes, in the order of the synthesized records. Never empty.
     pub prefixes: Vec<Pref64>,
     /// Clients that get synthesis; IPv4 as IPv4-mapped.
     pub clients: Networks,
-    /// Real AAAA records in these count as absent (RFC 6147 section 5.1.4). Must contain the prefixes.
+    /// Networks whose real AAAA records count as absent (RFC 6147 section 5.1.4). They must contain the prefixes.
     pub exclude_aaaa: Vec<Network>,
-    /// Whether IPv4 addresses that are not global may be embedded in the well-known prefix.
+    /// True if IPv4 addresses that are not global may be embedded in the well-known prefix.
     pub embed_non_global: bool,
     /// IPv4 addresses that are never embedded (as IPv4-mapped networks).
     pub never_embed: Vec<Network>,
-    /// Order of the two legs.
+    /// Time at which the A leg is asked.
     pub lookup: Lookup,
-    /// Meaning of a failed AAAA leg.
+    /// Handling of a failed AAAA leg.
     pub on_failure: FailurePolicy,
-    /// Trust in AD.
+    /// Trust in the AD bit of upstreams.
     pub dnssec: Dnssec,
-    /// Synthesize even when DO and CD are both set.
+    /// Synthesize even if a query has both DO and CD set.
     pub break_dnssec: bool,
-    /// No synthesis for queries without RD.
+    /// Do not synthesize for queries without RD.
     pub recursive_only: bool,
-    /// Synthesized records in one answer.
+    /// Largest number of synthesized records in one answer.
     pub max_records: usize,
-    /// Names that are answered here.
+    /// Names under `arpa` with local answers.
     pub arpa: Arpa,
-    /// Other prefixes, or none, for some clients, names and addresses.
+    /// Rules that give other prefixes, or no prefix, to some clients, names and IPv4 addresses.
     pub rules: Arc<Rules>,
 }
 
 impl Dns64 {
-    /// Whether an AAAA record with this address counts as absent: it is excluded, or under a prefix of ours.
+    /// True if an AAAA record with this address counts as absent: the address is in an excluded network, or under a prefix of a
+    /// rule.
     #[inline]
     pub fn excludes(&self, address: [u8; 16]) -> bool {
         self.excluder(address).is_some()
     }
 
-    /// What makes an AAAA record with this address count as absent.
+    /// Setting that excludes AAAA records with this address; `None` if they count as real.
     #[inline]
     pub fn excluder(&self, address: [u8; 16]) -> Option<Excluder<'_>> {
         let octets = Ipv6Addr::from(address);
@@ -141,16 +142,16 @@ impl Dns64 {
     }
 }
 
-/// What makes a real AAAA record count as absent.
+/// Setting that excludes a real AAAA record.
 #[derive(Clone, Copy, Debug)]
 pub enum Excluder<'s> {
-    /// A network of `exclude-aaaa`.
+    /// Network of `exclude-aaaa`.
     Network(&'s Network),
-    /// A prefix of a rule.
+    /// Prefix of a rule.
     Prefix(&'s Pref64),
 }
 
-/// Whether an AAAA record counts as absent.
+/// True if a record is an AAAA record that counts as absent. Always false without `exclude`.
 //= RFC 6147 section 5.1.4: requirement 6
 #[inline]
 pub fn is_excluded(record: &Record<'_>, exclude: Option<&Dns64>) -> bool {

@@ -1,4 +1,6 @@
-//! The decision about a reply of the AAAA leg: RFC 6147 sections 5.1.1 to 5.1.4.
+//! Decision of DNS64 about the AAAA leg (RFC 6147 sections 5.1.1 to 5.1.4): return its reply, follow a CNAME, or ask the A leg.
+//!
+//! `first_stage` decides before the first upstream query if DNS64 applies; `decide` decides when the AAAA leg is over.
 
 use crate::counters::Counter;
 use crate::dns64::config::{Dns64, Dnssec, OnFailure, is_excluded};
@@ -8,24 +10,24 @@ use core::net::Ipv6Addr;
 use wire::Class;
 use wire::{Message, Rcode, Section, Type};
 
-/// What a client waits for.
+/// Stage of a client query: the upstream reply that it waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Stage {
-    /// The answer to the very question; it is passed on.
+    /// The reply to the client's question, without DNS64; it is forwarded.
     #[default]
     Direct,
-    /// The AAAA leg of a synthesis.
+    /// The AAAA leg.
     Aaaa,
     /// The A leg.
     A,
-    /// The AAAA answer once more: no address of the A leg may be embedded, so it is the basis of the answer.
+    /// The AAAA reply again: no address of the A leg may be embedded, so the answer to the client is the negative AAAA reply.
     NegativeAaaa,
-    /// The AAAA answer that nobody has validated, after a failure that may mean a bogus one (`doubt.rs`).
+    /// The AAAA reply to a query with CD, without validation: it shows if an earlier SERVFAIL meant bogus data.
     AaaaWithCd,
 }
 
 impl Stage {
-    /// The type that is asked for in this stage; none: that of the client's own question.
+    /// Query type of the stage; `None` means the type of the client's question.
     #[inline]
     pub fn qtype(self) -> Option<Type> {
         match self {
@@ -36,10 +38,10 @@ impl Stage {
     }
 }
 
-/// Why the A leg is asked.
+/// Reason to ask the A leg.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Cause {
-    /// The AAAA answer was empty.
+    /// The AAAA reply was empty.
     #[default]
     NoData,
     /// All AAAA records were excluded.
@@ -48,27 +50,28 @@ pub enum Cause {
     Ignored,
     /// The AAAA leg failed with an RCODE.
     Error,
-    /// The AAAA leg was not answered.
+    /// The AAAA leg had no reply in time.
     Timeout,
 }
 
-/// The TTL bound when the AAAA answer has no SOA.
+/// Upper limit in seconds for the TTL of synthesized records if the AAAA reply has no SOA record.
 //= RFC 6147 section 5.1.7: requirement 13
 pub(crate) const TTL_WITHOUT_SOA: u32 = 600;
 
-/// What the AAAA leg says.
-#[derive(Clone, Copy)]
+/// Decision about the AAAA leg.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AaaaDecision {
-    /// It is the answer, for this reason.
+    /// Return the result of the AAAA leg to the client; the counter is the reason.
     Pass(Counter),
-    /// The upstream stopped at an alias: ask for the rest.
+    /// The upstream did not resolve the CNAME chain to its end: ask for the last name.
     ChaseCname,
-    /// The A leg decides.
+    /// Ask the A leg, and synthesize from its reply.
     Synthesize(Cause),
-    /// The A leg decides, unless this failure means that the answer is bogus.
+    /// Ask the A leg, unless a check shows that the failure means bogus data.
     CheckBogus,
 }
 
+/// Decision about a failure under the policy for it.
 fn failure(policy: OnFailure, cause: Cause) -> AaaaDecision {
     match policy {
         OnFailure::Synthesize => AaaaDecision::Synthesize(cause),
@@ -76,7 +79,7 @@ fn failure(policy: OnFailure, cause: Cause) -> AaaaDecision {
     }
 }
 
-/// RFC 6147 sections 5.1.1 to 5.1.4: what an outcome of the AAAA leg means.
+/// Decides about the outcome of the AAAA leg by RFC 6147 sections 5.1.1 to 5.1.4.
 pub(crate) fn decide(outcome: &Outcome<'_, '_>, dns64: &Dns64) -> AaaaDecision {
     let policy = &dns64.on_failure;
     let Outcome::Reply(message, chain) = outcome else {
@@ -117,14 +120,15 @@ pub(crate) fn decide(outcome: &Outcome<'_, '_>, dns64: &Dns64) -> AaaaDecision {
     }
 }
 
-/// Whether a failure may hide a bogus answer.
+/// True if a SERVFAIL may hide bogus data that must not lead to synthesis.
 fn may_hide_bogus(message: &Message<'_>, dns64: &Dns64) -> bool {
     dns64.dnssec == Dnssec::Trust
         && dns64.on_failure.servfail == OnFailure::Synthesize
         && may_be_bogus(message)
 }
 
-/// Whether a question is passed on as it is, or is the AAAA leg of a synthesis; and why a question for AAAA records is not.
+/// Decides if DNS64 applies to a query: [`Stage::Aaaa`] if so, else [`Stage::Direct`]. The counter is the reason why DNS64 does not
+/// apply to an AAAA query; queries for other types have none.
 pub(crate) fn first_stage(
     dns64: &Dns64,
     client: Ipv6Addr,
@@ -151,3 +155,7 @@ pub(crate) fn first_stage(
     };
     (Stage::Direct, Some(reason))
 }
+
+#[cfg(test)]
+#[path = "decision_tests.rs"]
+mod tests;

@@ -1,5 +1,5 @@
-//! What becomes of the IPv4 addresses at the end of an answer (RFC 6147 sections 5.1.6 and 5.1.7): under which prefixes each
-//! is embedded, or why it is left out. Synthesis and explanation both ask here, so they cannot disagree.
+//! Embedding of IPv4 addresses (RFC 6147 sections 5.1.6 and 5.1.7): decides for each address at the end of the CNAME chain under
+//! which prefixes it is embedded, or why it is left out. Synthesis and explanation both use these functions, so they agree.
 
 use crate::dns64::config::Dns64;
 use crate::dns64::rules::{Applicable, Rule};
@@ -10,51 +10,51 @@ use core::ops::ControlFlow;
 use pref64::Pref64;
 use wire::{Message, Name, Record, Section, Type};
 
-/// What becomes of an IPv4 address under one prefix.
+/// Decision about an IPv4 address under one prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Embedding {
-    /// It becomes an address under the prefix.
+    /// It is embedded in an address under the prefix.
     Embedded,
-    /// `dns64.never-embed` names it.
+    /// Left out: a network of `dns64.never-embed` contains it.
     NeverEmbed,
-    /// It is not global, and the prefix is the well-known one (RFC 6052 section 3.1).
+    /// Left out: it is not global, and the prefix is the well-known one (RFC 6052 section 3.1).
     NonGlobal,
-    /// The first rule that matches has no prefixes.
+    /// Left out: the first rule that matches has no prefixes.
     NoPrefix,
-    /// There are `dns64.max-records` addresses already.
+    /// Left out: the answer has `dns64.max-records` synthesized records already.
     BeyondMax,
 }
 
-/// One decision.
+/// Decision about one address and prefix, with its reasons.
 pub struct AddressDecision<'d, 'a> {
     /// Owner of the A record.
     pub owner: Name<'a>,
-    /// Its address.
+    /// Address in the A record.
     pub address: [u8; 4],
-    /// The rule that named the prefixes. None: they are the general ones.
+    /// Rule that gives the prefixes; `None` means the general prefixes `dns64.prefixes`.
     pub rule: Option<&'d Rule>,
-    /// The prefix. None: there is none ([`Embedding::NoPrefix`]).
+    /// Prefix; `None` only for [`Embedding::NoPrefix`].
     pub prefix: Option<&'d Pref64>,
-    /// What becomes of the address.
+    /// Decision about the address.
     pub fate: Embedding,
 }
 
-/// Addresses that a synthesis used and left out.
+/// Numbers of addresses that a synthesis embedded and left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct EmbeddingCounts {
     /// Records synthesized.
     pub records: usize,
     /// Left out: not global under the well-known prefix.
     pub non_global: u64,
-    /// Left out: never embedded.
+    /// Left out: in a network of `dns64.never-embed`.
     pub never_embed: u64,
-    /// Left out: a rule names no prefixes for it.
+    /// Left out: the rule for it has no prefixes.
     pub by_rule: u64,
     /// Left out: more than `max-records`.
     pub beyond_max: u64,
 }
 
-impl Tally {
+impl EmbeddingCounts {
     #[inline]
     fn count(&mut self, fate: Embedding) {
         match fate {
@@ -67,18 +67,18 @@ impl Tally {
     }
 }
 
-/// Decides for every address at the end of the chain, in the order of the records and, for each, of its prefixes: those of
-/// the first rule that matches, else the general ones. An address that is there twice is decided once: equal records are one
-/// (RFC 2181 section 5). Ends early when `each` breaks.
+/// Decides about every address at the end of the CNAME chain, in the order of the records, and for each address in the order of
+/// its prefixes: those of the first rule that matches, else the general ones. A second record with the same address is skipped:
+/// equal records are one record (RFC 2181 section 5). Ends early if `each` breaks.
 #[inline]
-pub fn decide<'d, 'a>(
+pub fn decide_addresses<'d, 'a>(
     message: &Message<'a>,
     chain: &Chain<'a>,
     dns64: &'d Dns64,
     rules: &Applicable<'d>,
     mut each: impl FnMut(&AddressDecision<'d, 'a>) -> ControlFlow<()>,
-) -> Tally {
-    let mut tally = Tally::default();
+) -> EmbeddingCounts {
+    let mut counts = EmbeddingCounts::default();
     let mut seen = Seen { first: None, others: None, len: 0 };
     for record in message.records(Section::Answer) {
         if !chain.ends_in(&record, Type::A) {
@@ -92,39 +92,39 @@ pub fn decide<'d, 'a>(
         //= RFC 6147 section 5.1.7: requirement 14
         let rule = rules.decide(address);
         let prefixes = prefixes(dns64, rule);
-        // An address without prefixes has a fate, too.
+        // Count an address without prefixes once.
         for place in 0..prefixes.len().max(1) {
             let prefix = prefixes.get(place);
-            let fate = match prefix.map(|prefix| fate(dns64, prefix, address)) {
+            let fate = match prefix.map(|prefix| embedding(dns64, prefix, address)) {
                 None => Embedding::NoPrefix,
-                Some(Embedding::Embedded) if tally.records == dns64.max_records => Embedding::BeyondMax,
+                Some(Embedding::Embedded) if counts.records == dns64.max_records => Embedding::BeyondMax,
                 Some(fate) => fate,
             };
-            tally.count(fate);
+            counts.count(fate);
             if each(&AddressDecision { owner: record.owner, address, rule, prefix, fate }).is_break() {
-                return tally;
+                return counts;
             }
         }
     }
-    tally
+    counts
 }
 
-/// The prefixes of an address for which a rule was found, or none.
+/// Prefixes for an address: those of its rule, or the general ones if no rule matches.
 #[inline]
 fn prefixes<'d>(dns64: &'d Dns64, rule: Option<&'d Rule>) -> &'d [Pref64] {
     rule.map_or(&dns64.prefixes, |rule| &rule.prefixes)
 }
 
-/// The first addresses of an answer. Most have one.
+/// Set of the addresses already seen in an answer. Most answers have one address.
 struct Seen {
     first: Option<[u8; 4]>,
     others: Option<[[u8; 4]; DISTINCT - 1]>,
-    /// How many others.
+    /// Number of others in use.
     len: usize,
 }
 
 impl Seen {
-    /// Whether an address has not been seen yet; from now on it has, if there is room.
+    /// Adds an address, if there is room. Returns true if it was not in the set.
     #[inline]
     fn is_new(&mut self, address: [u8; 4]) -> bool {
         let Some(first) = self.first else {
@@ -143,10 +143,10 @@ impl Seen {
     }
 }
 
-/// What becomes of an address under one of its prefixes.
+/// Decides about an address under one of its prefixes, without the limit of records.
 //= RFC 6147 section 5.1.7: requirement 14; every address is checked against the configured ranges.
 #[inline]
-fn fate(dns64: &Dns64, prefix: &Pref64, address: [u8; 4]) -> Embedding {
+fn embedding(dns64: &Dns64, prefix: &Pref64, address: [u8; 4]) -> Embedding {
     let mapped = Ipv4Addr::from(address).to_ipv6_mapped();
     if dns64.never_embed.iter().any(|network| network.contains(mapped)) {
         Embedding::NeverEmbed
@@ -159,26 +159,26 @@ fn fate(dns64: &Dns64, prefix: &Pref64, address: [u8; 4]) -> Embedding {
     }
 }
 
-/// What is left out, when that is everything: no address at the end of the chain, of which `first` is the first one, may be
-/// embedded. None: some may.
+/// Counts of the addresses left out, if no address at the end of the CNAME chain may be embedded; `None` if at least one may.
+/// `first` is the first A record there.
 pub fn all_left_out(
     first: &Record<'_>,
     message: &Message<'_>,
     chain: &Chain<'_>,
     dns64: &Dns64,
     rules: &Applicable<'_>,
-) -> Option<Tally> {
-    // Nearly always the first address may, and there is nothing to be counted.
-    let embeds = |address| {
+) -> Option<EmbeddingCounts> {
+    // In most replies the first address may be embedded, so there is nothing to count.
+    let may_embed = |address| {
         let prefixes = prefixes(dns64, rules.decide(address));
-        prefixes.iter().any(|prefix| fate(dns64, prefix, address) == Embedding::Embedded)
+        prefixes.iter().any(|prefix| embedding(dns64, prefix, address) == Embedding::Embedded)
     };
-    if dns64.max_records > 0 && first.address4().is_some_and(embeds) {
+    if dns64.max_records > 0 && first.address4().is_some_and(may_embed) {
         return None;
     }
-    let tally = decide(message, chain, dns64, rules, |decision| match decision.fate {
+    let counts = decide_addresses(message, chain, dns64, rules, |decision| match decision.fate {
         Embedding::Embedded => ControlFlow::Break(()),
         _ => ControlFlow::Continue(()),
     });
-    (tally.records == 0).then_some(tally)
+    (counts.records == 0).then_some(counts)
 }

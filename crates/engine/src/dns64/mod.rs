@@ -1,4 +1,4 @@
-//! DNS64 itself (RFC 6147 section 5, RFC 6052): configuration, rules, the decision about an AAAA reply, and the embedding
+//! DNS64 logic (RFC 6147 section 5, RFC 6052): configuration, prefix rules, the decision about an AAAA reply, and the embedding
 //! of IPv4 addresses.
 //!
 //! All functions are pure. Nothing here knows waiters, upstreams or the cache.

@@ -1,19 +1,19 @@
-//! The prefixes of all rules, and which of them a reverse name is under (RFC 6147 section 5.3.1).
+//! Longest-prefix table of the prefixes of all rules, for reverse names (RFC 6147 section 5.3.1).
 //!
-//! Prefixes of different rules may lie in one another. As with routes the longest decides, and a name of few nibbles is
-//! under those alone that are no longer than it is.
+//! A prefix of one rule may contain a prefix of another. The longest match decides, as in routing. A reverse name with few nibbles
+//! is under a prefix only if it has at least as many bits as the prefix.
 
 use pref64::Pref64;
 
-/// Prefixes in order: longer ones behind shorter ones, and those of one length by their networks.
+/// Prefixes sorted by length, shortest first, then by address.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PrefixTable(Vec<Pref64>);
 
-/// The lengths that there are (RFC 6052 section 2.2), the longest first.
+/// Allowed prefix lengths (RFC 6052 section 2.2), longest first.
 const LENGTHS: [u8; 6] = [96, 64, 56, 48, 40, 32];
 
 impl PrefixTable {
-    /// All of these; networks that come twice count once.
+    /// Builds the table. Equal prefixes count once.
     pub fn new(mut all: Vec<Pref64>) -> PrefixTable {
         let key = |prefix: &Pref64| (prefix.length(), prefix.address());
         all.sort_by_key(key);
@@ -22,7 +22,7 @@ impl PrefixTable {
         PrefixTable(all)
     }
 
-    /// The longest that an address is under whose first `bits` alone are known.
+    /// Longest prefix that contains an address of which only the first `bits` are known.
     pub fn longest(&self, address: [u8; 16], bits: usize) -> Option<&Pref64> {
         let candidates = LENGTHS.into_iter().filter(|&length| usize::from(length) <= bits);
         candidates
@@ -30,11 +30,11 @@ impl PrefixTable {
             .find(|prefix| prefix.contains(address))
     }
 
-    /// The last of one length that does not begin behind an address: the only one that may contain it.
+    /// Last prefix of one length that does not begin after an address: the only one of this length that may contain it.
     fn last_up_to(&self, length: u8, address: [u8; 16]) -> Option<&Pref64> {
-        let behind =
+        let after =
             self.0.partition_point(|prefix| (prefix.length(), prefix.address()) <= (length, address.into()));
-        self.0[..behind].last().filter(|prefix| prefix.length() == length)
+        self.0[..after].last().filter(|prefix| prefix.length() == length)
     }
 }
 
@@ -44,7 +44,7 @@ mod tests {
     use std::net::Ipv6Addr;
 
     #[test]
-    fn the_longest_prefix_that_a_name_is_long_enough_for_is_found() {
+    fn the_longest_prefix_with_no_more_bits_than_the_name_is_found() {
         let texts =
             ["2001:db8:64::/96", "2001:db8::/32", "2001:db8:64::/64", "64:ff9b::/96", "2001:db8:64::/96"];
         let prefixes = PrefixTable::new(texts.map(|text| text.parse().unwrap()).into());

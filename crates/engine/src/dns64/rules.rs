@@ -1,9 +1,10 @@
-//! Rules: which prefixes carry an IPv4 address, by client, name and address. The first rule that matches decides.
+//! Prefix rules: they select the prefixes that embed an IPv4 address, by client, name and address. The first rule that matches
+//! decides.
 //!
-//! Thousands of them cost a lookup: they are turned into tables when they are read. A table of names holds, for each name of
-//! a rule, what its rules say: one leaf for rules for all clients, and one for each part of the addresses in which the
-//! same rules apply. A leaf knows the first rule for each part of the IPv4 addresses. So a question finds the leaves of
-//! its name and of the names above it, and an address asks each of them; the lowest number wins.
+//! The rules are compiled into tables when the configuration is read, so thousands of rules cost one lookup. The table of names
+//! has a node for each name of a rule. A node has one leaf for its rules for all clients, and one leaf for each range of client
+//! addresses to which the same rules apply. A leaf has the first rule for each range of IPv4 addresses. A question finds the
+//! leaves of its name and of the names above it; an address is looked up in each of them, and the lowest rule number wins.
 
 use crate::base::name_table::{NameTable, suffixes};
 use crate::base::network::Network;
@@ -16,39 +17,40 @@ use pref64::Pref64;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 
-/// Names of rules that a name may be below. Each costs a lookup.
+/// Largest number of rule names that are suffixes of one name. Each costs a lookup.
 pub const NESTED: usize = 8;
 
-/// Entries of all tables: 2^22 at up to 20 octets are 80 MiB. Rules whose networks of clients lie in one another and list
-/// many IPv4 networks each need the most.
+/// Largest number of entries of all tables: 2^22 entries of up to 20 octets are 80 MiB. Rules with nested client networks and many
+/// IPv4 networks each need most entries.
 pub const ENTRIES: usize = 1 << 22;
 
-/// Prefixes that a client is told: `ipv4only.arpa` with their 32 addresses takes 927 octets, and an OPT record 11.
+/// Largest number of prefixes advertised to one client: the answer for `ipv4only.arpa` with their 32 addresses has 927 octets, and
+/// an OPT record 11.
 pub(crate) const PREFIXES: usize = 16;
 
-/// Added to the number of a rule that matches whatever is asked, so that these stand behind all others.
+/// Flag in the number of a general rule (one that matches every question), so that general rules sort after all others.
 const GENERAL: u32 = 1 << 31;
 
-/// One rule. An empty list matches everything.
+/// Prefix rule. An empty list of clients, names or addresses matches all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rule {
-    /// Who asks; IPv4 as IPv4-mapped.
+    /// Networks of the clients; IPv4 as IPv4-mapped.
     pub clients: Vec<Network>,
-    /// The name asked is one of these or below it; in wire form, lower case.
+    /// Names in wire form, lower case. The name of the question must be equal to or below one of them.
     pub names: Vec<Box<[u8]>>,
-    /// IPv4 addresses, as IPv4-mapped networks.
+    /// Networks of the IPv4 addresses, as IPv4-mapped networks.
     pub ipv4: Vec<Network>,
-    /// The prefixes that carry such addresses; none: they are left out.
+    /// Prefixes that embed such addresses. If empty, the addresses are left out.
     pub prefixes: Vec<Pref64>,
-    /// Synthesize although there are AAAA records. Only for rules without `ipv4`: what A records there are is not known
-    /// when this is decided.
+    /// Synthesize even if there are real AAAA records. Allowed only for rules without `ipv4`, because the A records are not known
+    /// yet when this is decided.
     pub ignores_real: bool,
 }
 
-/// Why rules cannot be used.
+/// Reason to reject a list of rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RulesTooLarge {
-    /// Names of rules lie below one another more than [`NESTED`] deep.
+    /// More than [`NESTED`] names of rules are nested.
     Nested,
     /// The tables would have more than [`ENTRIES`] entries.
     Large,
@@ -57,9 +59,11 @@ pub enum RulesTooLarge {
 impl fmt::Display for RulesTooLarge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            RulesTooLarge::Nested => write!(f, "rules name more than {NESTED} names below one another"),
+            RulesTooLarge::Nested => {
+                write!(f, "more than {NESTED} names of rules are nested (each below the next)")
+            }
             RulesTooLarge::Large => {
-                write!(f, "rules overlap so much that their tables have more than {ENTRIES} entries")
+                write!(f, "the rules overlap so much that their tables need more than {ENTRIES} entries")
             }
         }
     }
@@ -73,38 +77,40 @@ impl From<TooManyEntries> for RulesTooLarge {
     }
 }
 
-/// Rules, ready to be asked.
+/// Compiled rules: the list, and the tables for lookups.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
+    /// Rules in the order of the configuration.
     list: Vec<Rule>,
+    /// Names of all rules; the number of a name is the index of its node.
     names: NameTable,
     nodes: Vec<RuleNode>,
     leaves: Vec<Leaf>,
-    /// Networks of all prefixes, with a number for each: the first rule that names it.
+    /// For each address under a prefix of a rule, the number of the first such rule.
     prefixes: RangeMap<u128>,
-    /// The same, by length.
+    /// Prefixes of all rules, for longest-prefix lookups.
     by_length: PrefixTable,
-    /// Rules that name prefixes for a client. The first are for clients that are in no part of `clients`.
+    /// Lists of the rules whose prefixes are advertised to a client. The first list is for clients in no range of `clients`.
     advertised: Vec<Vec<u32>>,
-    /// Which of them, for clients that some rules are for.
+    /// Index in `advertised` for the clients that rules name.
     clients: RangeMap<u128>,
 }
 
-/// What rules say for one name.
+/// Rules of one name.
 #[derive(Clone, Debug)]
 struct RuleNode {
-    /// The leaf of rules for all clients.
-    everybody: u32,
-    /// The leaves of rules for some clients.
+    /// Leaf of the rules for all clients.
+    all_clients: u32,
+    /// Leaves of the rules for some clients.
     clients: RangeMap<u128>,
 }
 
-/// What rules say for a name and a client.
+/// Rules of one name for one range of clients.
 #[derive(Clone, Debug)]
 struct Leaf {
-    /// The first rule for all IPv4 addresses.
+    /// First rule that matches all IPv4 addresses.
     always: u32,
-    /// The first rule for some of them.
+    /// First rule that matches some IPv4 addresses, by range.
     ipv4: RangeMap<u32>,
 }
 
@@ -119,15 +125,15 @@ impl Rules {
                 by_name.entry(name).or_default().push(number);
             }
         }
-        let mut made = Rules::default();
+        let mut rules = Rules::default();
         let mut room = ENTRIES;
         let mut names = Vec::with_capacity(by_name.len());
         for (&name, numbers) in &by_name {
-            let node = made.node(numbers, &list, &mut room)?;
-            made.nodes.push(node);
+            let node = rules.node(numbers, &list, &mut room)?;
+            rules.nodes.push(node);
             names.push(name.into());
         }
-        made.names = NameTable::new(names);
+        rules.names = NameTable::new(names);
         for &name in by_name.keys() {
             if suffixes(name).filter(|suffix| by_name.contains_key(suffix)).count() > NESTED {
                 return Err(RulesTooLarge::Nested);
@@ -138,19 +144,20 @@ impl Rules {
             let network = |prefix: &Pref64| Network::new(prefix.address(), prefix.length());
             spans.extend(rule.prefixes.iter().map(|prefix| (span6(&network(prefix)), number)));
         }
-        made.prefixes = RangeMap::lowest(spans, &mut room)?;
-        made.by_length =
+        rules.prefixes = RangeMap::lowest(spans, &mut room)?;
+        rules.by_length =
             PrefixTable::new(list.iter().flat_map(|rule| rule.prefixes.iter().copied()).collect());
-        made.tell(&list, &mut room)?;
-        made.list = list;
-        Ok(made)
+        rules.build_advertised(&list, &mut room)?;
+        rules.list = list;
+        Ok(rules)
     }
 
+    /// Builds the node of a name from the numbers of its rules.
     fn node(&mut self, numbers: &[u32], list: &[Rule], room: &mut usize) -> Result<RuleNode, RulesTooLarge> {
         let of = |number: u32| &list[number as usize];
         let (some, all): (Vec<u32>, Vec<u32>) =
             numbers.iter().partition(|&&number| !of(number).clients.is_empty());
-        let everybody = self.leaf(&all, list, room)?;
+        let all_clients = self.leaf(&all, list, room)?;
         let spans: Vec<_> = some
             .iter()
             .flat_map(|&number| {
@@ -158,23 +165,24 @@ impl Rules {
                 spans.map(move |span| (span, number))
             })
             .collect();
-        let mut known = HashMap::new();
+        let mut leaves = HashMap::new();
         let clients = RangeMap::build(spans, |numbers| -> Result<u32, RulesTooLarge> {
             if numbers.is_empty() {
                 return Ok(NO_MATCH);
             }
             let numbers: Vec<u32> = numbers.iter().copied().collect();
-            if let Some(&leaf) = known.get(&numbers) {
+            if let Some(&leaf) = leaves.get(&numbers) {
                 return Ok(leaf);
             }
             let leaf = self.leaf(&numbers, list, room)?;
             *room = room.checked_sub(numbers.len() + 1).ok_or(RulesTooLarge::Large)?;
-            known.insert(numbers, leaf);
+            leaves.insert(numbers, leaf);
             Ok(leaf)
         })?;
-        Ok(RuleNode { everybody, clients })
+        Ok(RuleNode { all_clients, clients })
     }
 
+    /// Builds a leaf from the numbers of its rules. Returns its index, or [`NO_MATCH`] without rules.
     fn leaf(&mut self, numbers: &[u32], list: &[Rule], room: &mut usize) -> Result<u32, RulesTooLarge> {
         if numbers.is_empty() {
             return Ok(NO_MATCH);
@@ -190,21 +198,22 @@ impl Rules {
         Ok(self.leaves.len() as u32 - 1)
     }
 
-    /// Finds out which rules tell which clients of prefixes. Of rules that say the same of the same network only the first
-    /// counts, so an address has as many for each prefix as networks lie in one another: 128.
-    fn tell(&mut self, list: &[Rule], room: &mut usize) -> Result<(), RulesTooLarge> {
-        let (mut everybody, mut general_of_all) = (Vec::new(), NO_MATCH);
-        let (mut spans, mut known) = (Vec::new(), HashSet::new());
+    /// Builds the lists of rules whose prefixes are advertised to each range of clients. Of several rules with the same prefix for
+    /// the same client network only the first counts, so at most 128 rules per prefix apply to an address: as many as networks can
+    /// be nested.
+    fn build_advertised(&mut self, list: &[Rule], room: &mut usize) -> Result<(), RulesTooLarge> {
+        let (mut for_all, mut general_of_all) = (Vec::new(), NO_MATCH);
+        let (mut spans, mut seen) = (Vec::new(), HashSet::new());
         for (number, rule) in (0..).zip(list) {
             match (rule.clients.is_empty(), rule.is_general()) {
-                (true, false) => everybody.push(number),
+                (true, false) => for_all.push(number),
                 (true, true) => general_of_all = general_of_all.min(number),
                 (false, is_general) => {
                     for span in rule.clients.iter().flat_map(client_spans) {
-                        if is_general && known.insert((span, None)) {
+                        if is_general && seen.insert((span, None)) {
                             spans.push((span, number | GENERAL));
                         } else if !is_general {
-                            let new = |prefix: &&Pref64| known.insert((span, Some(**prefix)));
+                            let new = |prefix: &&Pref64| seen.insert((span, Some(**prefix)));
                             if rule.prefixes.iter().filter(new).count() > 0 {
                                 spans.push((span, number));
                             }
@@ -213,45 +222,45 @@ impl Rules {
                 }
             }
         }
-        let to_all = advertised(list, everybody.into_iter(), general_of_all);
-        let everybody = &to_all[..to_all.len() - usize::from(general_of_all != NO_MATCH)];
-        let mut places = HashMap::from([(to_all.clone(), 0)]);
-        self.advertised.push(to_all.clone());
+        let default_list = advertised(list, for_all.into_iter(), general_of_all);
+        let for_all = &default_list[..default_list.len() - usize::from(general_of_all != NO_MATCH)];
+        let mut places = HashMap::from([(default_list.clone(), 0)]);
+        self.advertised.push(default_list.clone());
         self.clients = RangeMap::build(spans, |numbers| -> Result<u32, RulesTooLarge> {
             let general = numbers.range(GENERAL..).next().map_or(NO_MATCH, |number| number & !GENERAL);
             let mut some = numbers.range(..GENERAL).copied().peekable();
-            let mut all = everybody.iter().copied().peekable();
+            let mut all = for_all.iter().copied().peekable();
             let merged = core::iter::from_fn(|| match (some.peek(), all.peek()) {
                 (Some(one), Some(other)) if one > other => all.next(),
                 (None, _) => all.next(),
                 _ => some.next(),
             });
-            let told = advertised(list, merged, general.min(general_of_all));
+            let client_list = advertised(list, merged, general.min(general_of_all));
             *room = room.checked_sub(1).ok_or(RulesTooLarge::Large)?;
-            if let Some(&place) = places.get(&told) {
+            if let Some(&place) = places.get(&client_list) {
                 return Ok(place);
             }
-            *room = room.checked_sub(told.len()).ok_or(RulesTooLarge::Large)?;
+            *room = room.checked_sub(client_list.len()).ok_or(RulesTooLarge::Large)?;
             let place = self.advertised.len() as u32;
-            places.insert(told.clone(), place);
-            self.advertised.push(told);
+            places.insert(client_list.clone(), place);
+            self.advertised.push(client_list);
             Ok(place)
         })?;
         Ok(())
     }
 
-    /// Whether there are none.
+    /// True if there are no rules.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// The rules, in order.
+    /// Rules in order.
     pub fn list(&self) -> &[Rule] {
         &self.list
     }
 
-    /// The rules that may apply to a question for `name`, in wire form.
+    /// Rules that may apply to a question of `client` for `name`, which is in wire form.
     #[inline]
     pub fn of(&self, client: Ipv6Addr, name: &[u8]) -> Applicable<'_> {
         let mut found = Applicable {
@@ -263,26 +272,26 @@ impl Rules {
         if !self.is_empty() {
             self.names.find(name, |number, _| {
                 let node = &self.nodes[number];
-                found.add(node.everybody);
+                found.add(node.all_clients);
                 found.add(node.clients.find(u128::from(client)));
             });
         }
         found
     }
 
-    /// The longest prefix of a rule that a reverse name is under whose first `bits` are those of an IPv6 address.
+    /// Longest prefix of a rule that contains the reverse name with the first `bits` of an IPv6 address.
     pub(crate) fn longest_prefix_of(&self, address: [u8; 16], bits: usize) -> Option<&Pref64> {
         self.by_length.longest(address, bits)
     }
 
-    /// The first prefix of a rule that an IPv6 address is under.
+    /// First prefix of a rule that contains an IPv6 address.
     pub fn prefix_of(&self, address: [u8; 16]) -> Option<&Pref64> {
         let rule = self.list.get(self.prefixes.find(u128::from_be_bytes(address)) as usize)?;
         rule.prefixes.iter().find(|prefix| prefix.contains(address))
     }
 
-    /// The rules that tell a client of prefixes, in order: those that name one that no rule before them names, and at the
-    /// end the first that matches whatever is asked, if there is one.
+    /// Rules whose prefixes are advertised to a client, in order: those with a prefix that no earlier rule has, and as the last one
+    /// the first general rule, if there is one.
     pub fn advertised(&self, client: Ipv6Addr) -> impl Iterator<Item = &Rule> {
         let place = match self.clients.find(u128::from(client)) {
             NO_MATCH => 0,
@@ -293,26 +302,27 @@ impl Rules {
 }
 
 impl Rule {
-    /// Whether it matches whatever is asked.
+    /// True for a general rule: one that matches every question of its clients, whatever the name and the address.
     pub(crate) fn is_general(&self) -> bool {
         self.names.is_empty() && self.ipv4.is_empty()
     }
 }
 
-/// As [`Rules::advertised`] has it, for a client that all of these are for, and `general`, if that is a rule.
+/// List for [`Rules::advertised`], for a client to which the rules `numbers` and the general rule `general` apply ([`NO_MATCH`]: no
+/// general rule).
 fn advertised(list: &[Rule], numbers: impl Iterator<Item = u32>, general: u32) -> Vec<u32> {
-    let (mut advertised, mut known) = (Vec::new(), Vec::with_capacity(PREFIXES));
+    let (mut advertised, mut prefixes) = (Vec::new(), Vec::with_capacity(PREFIXES));
     for number in numbers.take_while(|&number| number < general) {
-        let before = known.len();
+        let before = prefixes.len();
         for prefix in &list[number as usize].prefixes {
-            if known.len() < PREFIXES && !known.contains(prefix) {
-                known.push(*prefix);
+            if prefixes.len() < PREFIXES && !prefixes.contains(prefix) {
+                prefixes.push(*prefix);
             }
         }
-        if known.len() > before {
+        if prefixes.len() > before {
             advertised.push(number);
         }
-        if known.len() == PREFIXES {
+        if prefixes.len() == PREFIXES {
             break;
         }
     }
@@ -320,16 +330,17 @@ fn advertised(list: &[Rule], numbers: impl Iterator<Item = u32>, general: u32) -
     advertised
 }
 
-/// The rules that may apply to a question.
+/// Rules that may apply to a question.
 pub struct Applicable<'r> {
     rules: &'r Rules,
     leaves: [u32; 2 * NESTED],
     len: usize,
-    /// The latest decision, as answers ask for it twice; nothing is decided for the address 0.0.0.0 before it is asked for.
+    /// Latest decision: address and rule number. An answer needs each decision twice. The address 0.0.0.0 means no decision yet.
     latest: Cell<([u8; 4], u32)>,
 }
 
 impl<'r> Applicable<'r> {
+    /// Adds a leaf, unless it is [`NO_MATCH`].
     #[inline]
     fn add(&mut self, leaf: u32) {
         if leaf != NO_MATCH
@@ -340,17 +351,18 @@ impl<'r> Applicable<'r> {
         }
     }
 
+    /// Leaves of the question.
     fn leaves(&self) -> impl Iterator<Item = &'r Leaf> {
         self.leaves[..self.len].iter().map(|&leaf| &self.rules.leaves[leaf as usize])
     }
 
-    /// Whether no rule may apply.
+    /// True if no rule may apply.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The rule that decides what becomes of an IPv4 address. None: no rule matches.
+    /// First rule that matches an IPv4 address; `None` if no rule matches.
     #[inline]
     pub fn decide(&self, address: [u8; 4]) -> Option<&'r Rule> {
         if self.len == 0 {
@@ -365,7 +377,7 @@ impl<'r> Applicable<'r> {
         self.rules.list.get(number as usize)
     }
 
-    /// The rule that has AAAA records ignored: the first that matches whatever the IPv4 address, if it says so.
+    /// Rule that ignores real AAAA records: the first rule that matches all IPv4 addresses, if it has `ignores_real`.
     #[inline]
     pub fn ignores_real(&self) -> Option<&'r Rule> {
         let lowest = self.leaves().map(|leaf| leaf.always).min();

@@ -1,3 +1,5 @@
+//! Tests of the prefix rules: matching, nesting, advertised prefixes, limits, and a comparison with a linear scan.
+
 use super::*;
 use crate::base::network::contains;
 use core::net::Ipv4Addr;
@@ -39,7 +41,7 @@ fn rule(clients: &str, names: &str, ipv4: &str) -> Rule {
     }
 }
 
-/// The number of the rule that decides.
+/// Number of the rule that decides.
 fn decided(rules: &Rules, from: &str, asked: &str, address: &str) -> Option<usize> {
     let address: Ipv4Addr = address.parse().unwrap();
     let rule = rules.of(client(from), &name(asked)).decide(address.octets())?;
@@ -69,12 +71,13 @@ fn the_first_rule_that_matches_client_name_and_address_decides() {
 }
 
 #[test]
-fn a_network_of_ipv6_clients_has_no_ipv4_clients() {
+fn a_network_of_ipv6_clients_contains_no_ipv4_clients() {
     let rules = Rules::build(vec![rule("::/0", "", ""), rule("0.0.0.0/0", "", "")]).unwrap();
     assert_eq!(decided(&rules, "2001:db8::1", "a", "192.0.2.1"), Some(0));
     assert_eq!(decided(&rules, "::1", "a", "192.0.2.1"), Some(0));
     assert_eq!(decided(&rules, "192.0.2.9", "a", "192.0.2.1"), Some(1));
-    // As with every list of networks, up to 95 bits, although the last sixteen of these end with an IPv4-mapped address.
+    // This holds for every list of networks with prefix lengths up to 95, although those from 80 to 95 end with an IPv4-mapped
+    // address.
     for (length, of_ipv4) in [(79, None), (80, None), (95, None), (96, Some(0))] {
         let network = Network::new("::ffff:0:0".parse().unwrap(), length);
         let rules = Rules::build(vec![Rule { clients: vec![network], ..Rule::default() }]).unwrap();
@@ -84,7 +87,7 @@ fn a_network_of_ipv6_clients_has_no_ipv4_clients() {
 }
 
 #[test]
-fn clients_are_told_of_the_prefixes_that_rules_have_for_them() {
+fn the_prefixes_of_the_rules_for_a_client_are_advertised_to_it() {
     let rule = |clients, names, prefixes: &str| Rule {
         prefixes: prefixes.split_whitespace().map(|prefix| prefix.parse().unwrap()).collect(),
         ..rule(clients, names, "")
@@ -100,15 +103,15 @@ fn clients_are_told_of_the_prefixes_that_rules_have_for_them() {
         rule("", "f", "2001:db8:5::/96"),
     ])
     .unwrap();
-    let told = |from| {
+    let advertised = |from| {
         let place = |rule: &Rule| rules.list().iter().position(|other| core::ptr::eq(other, rule)).unwrap();
         rules.advertised(client(from)).map(place).collect::<Vec<_>>()
     };
-    assert_eq!(told("2001:db8:d::1"), [0, 5, 7]);
-    assert_eq!(told("2001:db8:c::1"), [0, 3, 5, 6]);
-    assert_eq!(told("2001:db8:c:1::1"), [0, 3, 4]);
-    assert_eq!(told("192.0.2.1"), [0, 4]);
-    assert_eq!(told("192.0.3.1"), [0, 5, 7]);
+    assert_eq!(advertised("2001:db8:d::1"), [0, 5, 7]);
+    assert_eq!(advertised("2001:db8:c::1"), [0, 3, 5, 6]);
+    assert_eq!(advertised("2001:db8:c:1::1"), [0, 3, 4]);
+    assert_eq!(advertised("192.0.2.1"), [0, 4]);
+    assert_eq!(advertised("192.0.3.1"), [0, 5, 7]);
     assert_eq!(Rules::default().advertised(client("::1")).count(), 0);
 }
 
@@ -144,12 +147,12 @@ fn a_prefix_is_found_by_an_address_under_it() {
 }
 
 #[test]
-fn names_nested_too_deep_and_rules_that_overlap_too_much_are_refused() {
+fn names_nested_too_deep_and_rules_that_overlap_too_much_are_rejected() {
     let deep =
         |depth: usize| (1..=depth).map(|labels| rule("", &"a.".repeat(labels), "")).collect::<Vec<_>>();
     assert!(Rules::build(deep(NESTED)).is_ok());
     assert_eq!(Rules::build(deep(NESTED + 1)).unwrap_err(), RulesTooLarge::Nested);
-    // Each client network lies in the one before, and each has addresses of its own: the table has n^2 / 2 entries.
+    // Each client network contains the next, and each rule has other addresses: the table has n^2 / 2 entries.
     let nested = (0..100).map(|number| {
         let ipv4: String = (0..255).map(|net| format!("10.{net}.{number}.0/24 ")).collect();
         rule(&format!("2001:db8::/{}", 28 + number), "", &ipv4)
@@ -164,7 +167,7 @@ fn names_nested_too_deep_and_rules_that_overlap_too_much_are_refused() {
     assert_eq!(Rules::build(twice.collect()).unwrap_err(), RulesTooLarge::Large);
 }
 
-/// What the tables must say, told by a scan.
+/// Rule that decides, found by a linear scan.
 fn scanned<'r>(list: &'r [Rule], from: Ipv6Addr, asked: &[u8], address: [u8; 4]) -> Option<&'r Rule> {
     let address = Ipv4Addr::from(address).to_ipv6_mapped();
     list.iter().find(|rule| {
@@ -174,22 +177,22 @@ fn scanned<'r>(list: &'r [Rule], from: Ipv6Addr, asked: &[u8], address: [u8; 4])
     })
 }
 
-/// The prefixes that rules tell a client before the first that matches whatever is asked, and that one's.
-fn told<'r>(rules: impl Iterator<Item = &'r Rule>) -> (Vec<Pref64>, Option<&'r [Pref64]>) {
-    let mut told = Vec::new();
+/// Prefixes of the rules before the first general rule, and the prefixes of that rule.
+fn prefixes_of<'r>(rules: impl Iterator<Item = &'r Rule>) -> (Vec<Pref64>, Option<&'r [Pref64]>) {
+    let mut prefixes = Vec::new();
     for rule in rules {
         if rule.is_general() {
-            return (told, Some(&rule.prefixes));
+            return (prefixes, Some(&rule.prefixes));
         }
-        let new = |prefix: &&Pref64| told.len() < PREFIXES && !told.contains(prefix);
+        let new = |prefix: &&Pref64| prefixes.len() < PREFIXES && !prefixes.contains(prefix);
         let new: Vec<Pref64> = rule.prefixes.iter().filter(new).copied().collect();
-        told.extend(new);
+        prefixes.extend(new);
     }
-    (told, None)
+    (prefixes, None)
 }
 
 #[test]
-fn the_tables_say_what_a_scan_of_the_rules_says() {
+fn the_tables_agree_with_a_linear_scan_of_the_rules() {
     let mut random = crate::base::random::Random::new([7; 32]);
     let mut below = |bound: u32| random.below(u64::from(bound)) as u32;
     let mut compared = 0;
@@ -231,7 +234,7 @@ fn the_tables_say_what_a_scan_of_the_rules_says() {
             let address = (0x0a00_0000 | below(1 << 24)).to_be_bytes();
             let of_client =
                 list.iter().filter(|rule| rule.clients.is_empty() || contains(&rule.clients, from));
-            assert_eq!(told(rules.advertised(from)), told(of_client), "{from} {list:#?}");
+            assert_eq!(prefixes_of(rules.advertised(from)), prefixes_of(of_client), "{from} {list:#?}");
             let applicable = rules.of(from, &asked);
             assert_eq!(
                 applicable.decide(address).map(core::ptr::from_ref),

@@ -7,13 +7,13 @@ use crate::dns64::embed::Embedding;
 use crate::explain::RealFate;
 use core::fmt;
 use core::net::Ipv4Addr;
-use wire::{Name, Rcode};
+use wire::{EdeCode, Name, Rcode};
 
 /// One decision on the way to an answer. Names are in wire form; rules are counted from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// The query is answered immediately, with an RCODE and perhaps an extended DNS error.
-    Refused(Rcode, Option<u16>),
+    Refused(Rcode, Option<EdeCode>),
     /// The query is for a zone transfer.
     Transfer,
     /// The query is for AAAA records, and DNS64 applies.

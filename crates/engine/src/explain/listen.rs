@@ -228,13 +228,13 @@ impl Transcript {
     /// Records a trace event of the engine.
     fn on_event(&mut self, event: &TraceEvent<'_>) {
         match *event {
-            TraceEvent::Refused { rcode, reason } => {
+            TraceEvent::Refused { rcode, ede } => {
                 let is_transfer = self.settings.allow.contains(self.explanation.client)
                     && Message::parse(&self.explanation.question)
                         .is_ok_and(|asked| matches!(asked.qtype(), Type::AXFR | Type::IXFR));
                 self.record(match is_transfer {
                     true => Decision::Transfer,
-                    false => Decision::Refused(rcode, reason),
+                    false => Decision::Refused(rcode, ede),
                 });
             }
             TraceEvent::Taken { dns64, reason } => {
@@ -287,7 +287,7 @@ impl Transcript {
             TraceEvent::ChaseEnds => self.record(Decision::UnfinishedAlias),
             TraceEvent::Addresses { reply, chain, rules, negative_ttl } => {
                 let mut addresses = Vec::new();
-                embed::decide(reply, chain, &self.settings.dns64, rules, |decision| {
+                embed::decide_addresses(reply, chain, &self.settings.dns64, rules, |decision| {
                     let mut owner = [0; 255];
                     let length = decision.owner.write(&mut owner);
                     let embedded = decision.prefix.filter(|_| decision.fate == Embedding::Embedded);

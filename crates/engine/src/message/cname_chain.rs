@@ -1,35 +1,35 @@
-//! CNAME and DNAME chains (RFC 6147 section 5.1.5): which names an answer leads through, and which of its records
-//! belong to that way. Records off the way have no place in an answer.
+//! CNAME chain of a reply (RFC 6147 section 5.1.5): the names from the question to the last CNAME target, and the records of the
+//! answer section that belong to them. Other records of that section are not part of an answer.
 
 use crate::limits::{ALIASES, CHAIN, OWNER_LABELS};
 use core::cell::Cell;
 use wire::{Class, Message, Name, Rcode, Record, Section, Type};
 
-/// The names from the question to the end of the chain.
+/// CNAME chain: the names from the question to the last CNAME target.
 pub struct Chain<'a> {
     message: Message<'a>,
-    /// Where the names stand in the message; as offsets, the usual chain of one name costs next to nothing.
+    /// Offsets of the names in the message. Offsets are cheap for the usual chain of one name.
     offsets: [u16; CHAIN],
-    /// How many labels each has, of several: names with another number of them need not be compared.
+    /// Number of labels of each name, if the chain has several names: names with different numbers of labels need no comparison.
     labels: [u8; CHAIN],
     len: usize,
-    /// The chain comes back to one of its names, or is longer than we follow.
+    /// True if the chain is a loop, or longer than [`CHAIN`].
     pub broken: bool,
-    /// There are more aliases than any chain has, or more names than anyone means: nothing leads anywhere, and only what
-    /// points at the question, or repeats its name in full, belongs to it.
+    /// True if the answer section has more aliases than any chain, or more distinct owner names than an honest answer. Then no
+    /// alias is followed, and only records belong to the chain whose owner is a pointer to the question or repeats its name.
     crowded: bool,
     class: Class,
-    /// The owner looked up last, and which name it is: the records of an RRset all point at the same owner.
-    last: Cell<(usize, Option<usize>)>,
-    /// How many names were compared to place owners.
+    /// Offset of the owner that was looked up last, and its position: all records of an RRset point to one owner.
+    last_owner: Cell<(usize, Option<usize>)>,
+    /// Number of comparisons of owners with names of the chain.
     #[cfg(test)]
-    compared: Cell<usize>,
+    comparisons: Cell<usize>,
 }
 
 impl<'a> Chain<'a> {
     //= RFC 6147 section 5.1.5: requirement 10
-    /// Follows the CNAMEs of the answer section from the name asked. Records may stand in any order; the work is
-    /// at most [`CHAIN`] walks over the section, in each of which [`ALIASES`] names are compared.
+    /// Follows the CNAME records of the answer section, beginning with the name of the question. The records may be in any order.
+    /// The cost is at most [`CHAIN`] walks over the section, with comparisons of [`ALIASES`] names in each.
     #[inline]
     pub fn follow(message: &Message<'a>) -> Chain<'a> {
         let mut chain = Chain {
@@ -40,9 +40,9 @@ impl<'a> Chain<'a> {
             broken: false,
             crowded: message.count(Section::Answer) > ALIASES && is_crowded(message),
             class: message.qclass(),
-            last: Cell::new((0, None)),
+            last_owner: Cell::new((0, None)),
             #[cfg(test)]
-            compared: Cell::new(0),
+            comparisons: Cell::new(0),
         };
         if matches!(message.qtype(), Type::CNAME | Type::ANY) {
             return chain;
@@ -52,7 +52,7 @@ impl<'a> Chain<'a> {
         chain
     }
 
-    /// One walk over the answer section; whether it found more.
+    /// Walks over the answer section once. Returns true if the chain has become longer.
     fn step(&mut self) -> bool {
         let before = self.len;
         for record in self.message.records(Section::Answer) {
@@ -75,26 +75,26 @@ impl<'a> Chain<'a> {
         self.len > before && self.len > 1
     }
 
-    /// The name at the end.
+    /// Last name of the chain.
     #[inline]
     pub fn end(&self) -> Name<'a> {
         self.name(self.len - 1)
     }
 
-    /// How many names it leads through.
+    /// Number of names, that of the question included.
     #[inline]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// One of these names.
+    /// Name at a position of the chain; 0 is the name of the question.
     #[inline]
     pub fn name(&self, place: usize) -> Name<'a> {
         self.message.name_at(usize::from(self.offsets[place]))
     }
 
-    /// Whether a record leads to one of these names, from those before it: a CNAME, or a DNAME above one. Signatures do
-    /// not count.
+    /// True if a record leads to the name at position `place` from the names before it: their CNAME, or a DNAME above one of them.
+    /// Signatures do not count.
     pub fn leads_to(&self, record: &Record<'_>, place: usize) -> bool {
         record.class == self.class
             && match record.rtype {
@@ -104,16 +104,16 @@ impl<'a> Chain<'a> {
             }
     }
 
-    /// Whether the name asked is an alias.
+    /// True if the name of the question is an alias.
     #[inline]
     pub fn is_alias(&self) -> bool {
         self.len > 1
     }
 
-    /// Which of the names is the owner of a record of the answer section.
+    /// Position of the name that owns a record of the answer section; `None` if the owner is not in the chain.
     ///
-    /// Names of a hundred labels that differ in the last one are what a malicious zone has in many records: each owner is
-    /// walked once, and compared only with names of as many labels.
+    /// A malicious zone may have many records whose owners are names of a hundred labels that differ only in the last label. So
+    /// each owner is walked once, and compared only with names of as many labels.
     #[inline]
     fn place_of(&self, owner: &Name<'_>) -> Option<usize> {
         let offset = owner.offset();
@@ -123,32 +123,34 @@ impl<'a> Chain<'a> {
         if self.crowded {
             return owner.stands_as(self.message.qname()).then_some(0);
         }
-        let (last, place) = self.last.get();
-        if last == offset {
+        let (last_offset, place) = self.last_owner.get();
+        if last_offset == offset {
             return place;
         }
         let labels = if self.len > 1 { owner.labels().count() } else { 0 };
         let place = (0..self.len)
             .filter(|&place| usize::from(self.labels[place]) == labels)
             .find(|&place| self.is_same(place, owner));
-        self.last.set((offset, place));
+        self.last_owner.set((offset, place));
         place
     }
 
+    /// True if `owner` equals the name at a position.
     #[inline]
     fn is_same(&self, place: usize, owner: &Name<'_>) -> bool {
         #[cfg(test)]
-        self.compared.set(self.compared.get() + 1);
+        self.comparisons.set(self.comparisons.get() + 1);
         self.name(place).eq_ignore_case(owner)
     }
 
+    /// Names of the chain in order.
     #[inline]
     fn names(&self) -> impl Iterator<Item = Name<'a>> {
         self.offsets[..self.len].iter().map(|&offset| self.message.name_at(usize::from(offset)))
     }
 
-    /// Whether a record of the answer section lies on the way: it belongs to one of the names, or it is the
-    /// DNAME (or its signature) of a name above one of them.
+    /// True if a record of the answer section belongs to the chain: its owner is one of the names, or it is a DNAME (or the
+    /// signature over one) whose owner is above one of them.
     #[inline]
     pub fn keeps(&self, record: &Record<'_>) -> bool {
         if record.class != self.class && self.class != Class::ANY {
@@ -158,12 +160,12 @@ impl<'a> Chain<'a> {
             || (is_dname(record) && !self.crowded && self.is_below(&record.owner))
     }
 
-    /// Whether one of the names is `ancestor` or below it.
+    /// True if one of the names is equal to or below `ancestor`.
     pub fn is_below(&self, ancestor: &Name<'_>) -> bool {
         self.names().any(|on| on.is_at_or_below(ancestor))
     }
 
-    /// Whether a record is one of `rtype` at the end of the chain.
+    /// True if a record has type `rtype` and belongs to the last name of the chain.
     #[inline]
     pub fn ends_in(&self, record: &Record<'_>, rtype: Type) -> bool {
         record.rtype == rtype
@@ -171,8 +173,8 @@ impl<'a> Chain<'a> {
             && self.place_of(&record.owner) == Some(self.len - 1)
     }
 
-    /// Whether the upstream stopped on the way: an alias, nothing at its end, and no SOA that would say that
-    /// there is nothing.
+    /// True if the upstream did not resolve the chain to its end: the name is an alias, the last name has no records of the type,
+    /// and there is no SOA record to deny them.
     pub fn is_unfinished(&self, message: &Message<'a>) -> bool {
         self.is_alias()
             && !self.broken
@@ -182,41 +184,42 @@ impl<'a> Chain<'a> {
     }
 }
 
-/// Whether the answer section has more aliases than a chain that we follow, or owners that cost more to compare than those of
-/// any honest answer. Records that share an owner point at the same octets, or nearly so.
+/// True if the answer section has more than [`ALIASES`] aliases, or if its owners have more labels than those of an honest answer
+/// ([`OWNER_LABELS`]), so that comparing them costs too much. The owners of one RRset are pointers to one offset, or almost always.
 #[cold]
 fn is_crowded(message: &Message<'_>) -> bool {
-    let (mut aliases, mut labels, mut last) = (0, 0, wire::HEADER);
+    let (mut aliases, mut labels, mut last_offset) = (0, 0, wire::HEADER);
     message.records(Section::Answer).any(|record| {
         aliases += usize::from(record.rtype == Type::CNAME || is_dname(&record));
         let offset = record.owner.offset();
-        if offset != wire::HEADER && offset != last {
+        if offset != wire::HEADER && offset != last_offset {
             labels += 1 + record.owner.labels().count();
-            last = offset;
+            last_offset = offset;
         }
         aliases > ALIASES || labels > OWNER_LABELS
     })
 }
 
-/// A DNAME record or a signature over one.
+/// True for a DNAME record or a signature over one.
 fn is_dname(record: &Record<'_>) -> bool {
     record.rtype == Type::DNAME || record.covered() == Some(Type::DNAME)
 }
 
-/// A record that leads on: CNAME, DNAME, or a signature over one. These stay in a synthesized answer; signatures
-/// over the A RRset do not (RFC 6147 section 5.5).
+/// True for the records of an alias: CNAME, DNAME, or a signature over one. They stay in a synthesized answer; signatures over the
+/// A RRset do not (RFC 6147 section 5.5).
 #[inline]
 pub fn leads_on(record: &Record<'_>) -> bool {
-    let leads = |rtype: Type| matches!(rtype, Type::CNAME | Type::DNAME);
-    leads(record.rtype) || (record.rtype == Type::RRSIG && record.covered().is_some_and(leads))
+    let is_alias = |rtype: Type| matches!(rtype, Type::CNAME | Type::DNAME);
+    is_alias(record.rtype) || (record.rtype == Type::RRSIG && record.covered().is_some_and(is_alias))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A name of 126 labels, the last of them this letter, every label but that followed by a pointer to the next.
-    fn stairs(bytes: &mut Vec<u8>, letter: u8) -> usize {
+    /// Appends a name of 126 labels, the last of them `letter`; a pointer to the next label follows each other label. Returns the
+    /// offset of the name.
+    fn append_pointer_name(bytes: &mut Vec<u8>, letter: u8) -> usize {
         let mut at = bytes.len();
         bytes.extend([1, letter, 0]);
         for _ in 0..125 {
@@ -227,22 +230,24 @@ mod tests {
         at
     }
 
+    /// Compression pointer to an offset.
     fn pointer(to: usize) -> [u8; 2] {
         [0xc0 | (to >> 8) as u8, to as u8]
     }
 
-    /// A reply with a chain of [`CHAIN`] names that differ in their last labels, in the worst order, and between them as
-    /// many records of this kind as are wanted, or fit. Their owners are the end of the chain, in so many other places than
-    /// that which the chain has.
-    fn bomb(rtype: Type, rdata: &[u8], most: usize, owners: usize) -> Vec<u8> {
+    /// Expensive reply: a chain of [`CHAIN`] names that differ in their last labels, in the worst order, and before it `most`
+    /// records with this type and RDATA, or as many as fit. Their owner is the last name of the chain, written at `owners` other
+    /// offsets than in the chain.
+    fn expensive_reply(rtype: Type, rdata: &[u8], most: usize, owners: usize) -> Vec<u8> {
         let mut bytes = b"\0\0\x80\0\0\x01\0\0\0\0\0\0".to_vec();
         bytes.extend([[1, b'a']; 125].concat());
         bytes.extend(b"\x01A\0\0\x01\0\x01\xc0\x0c\0\x0a\0\x01\0\0\0\0");
         let length = bytes.len();
         bytes.extend([0; 2]);
         let mut names = vec![wire::HEADER];
-        names.extend((1..CHAIN as u8).map(|place| stairs(&mut bytes, b'a' + place)));
-        let owners: Vec<usize> = (0..owners).map(|_| stairs(&mut bytes, b'a' + CHAIN as u8 - 1)).collect();
+        names.extend((1..CHAIN as u8).map(|place| append_pointer_name(&mut bytes, b'a' + place)));
+        let owners: Vec<usize> =
+            (0..owners).map(|_| append_pointer_name(&mut bytes, b'a' + CHAIN as u8 - 1)).collect();
         let octets = (bytes.len() - length - 2) as u16;
         bytes[length..length + 2].copy_from_slice(&octets.to_be_bytes());
         let mut records = 1u16;
@@ -268,9 +273,9 @@ mod tests {
     }
 
     #[test]
-    fn long_names_that_differ_at_their_end_are_not_compared_over_and_over() {
+    fn long_names_that_differ_in_the_last_label_are_compared_a_bounded_number_of_times() {
         for most in [20, usize::MAX] {
-            let bytes = bomb(Type::A, &[203, 0, 113, 66], most, 8);
+            let bytes = expensive_reply(Type::A, &[203, 0, 113, 66], most, 8);
             let message = Message::parse(&bytes).unwrap();
             let chain = Chain::follow(&message);
             let kept = message.records(Section::Answer).filter(|record| chain.keeps(record)).count();
@@ -278,21 +283,21 @@ mod tests {
                 message.records(Section::Answer).filter(|record| chain.ends_in(record, Type::A)).count();
             if most == 20 {
                 assert_eq!((chain.len(), chain.broken, kept, ends), (CHAIN, false, 36, 20));
-                assert!(chain.compared.get() <= 2 * 20 * CHAIN, "{}", chain.compared.get());
+                assert!(chain.comparisons.get() <= 2 * 20 * CHAIN, "{}", chain.comparisons.get());
             } else {
                 assert!(message.count(Section::Answer) > 3_000);
-                // The question's own: the record with the names, and the alias that it is.
+                // The records of the question's name: the one that holds the names in its RDATA, and the CNAME.
                 assert_eq!((chain.len(), chain.broken, kept, ends), (1, true, 2, 0));
-                assert_eq!(chain.compared.get(), 0);
+                assert_eq!(chain.comparisons.get(), 0);
             }
         }
     }
 
     #[test]
-    fn the_records_of_an_rrset_cost_one_comparison_wherever_their_owner_stands() {
+    fn the_records_of_an_rrset_cost_one_comparison_wherever_their_owner_is() {
         let mut bytes = b"\0\0\x80\0\0\x01\x0f\xa0\0\0\0\0\x01a\x04test\0\0\x01\0\x01".to_vec();
         bytes.extend(b"\xc0\x0c\0\x05\0\x01\0\0\0\0\0\x08\x01b\x04test\0");
-        // The target once more, in full.
+        // The target name again, without compression.
         bytes.extend(b"\xc0\x0c\0\x0a\0\x01\0\0\0\0\0\x08");
         let owner = bytes.len();
         bytes.extend(b"\x01b\x04test\0");
@@ -307,11 +312,11 @@ mod tests {
             3_998
         );
         assert!(message.records(Section::Answer).all(|record| chain.keeps(&record)));
-        assert!(chain.compared.get() <= 2, "{}", chain.compared.get());
+        assert!(chain.comparisons.get() <= 2, "{}", chain.comparisons.get());
     }
 
     #[test]
-    fn an_rrset_of_thousands_whose_owners_are_written_in_full_is_kept() {
+    fn an_rrset_of_thousands_with_uncompressed_owners_is_kept() {
         let mut bytes = b"\0\0\x80\0\0\x01\x07\xd0\0\0\0\0\x01a\x04test\0\0\x01\0\x01".to_vec();
         for _ in 0..2_000 {
             bytes.extend(b"\x01A\x04test\0\0\x01\0\x01\0\0\0\0\0\x04\xcb\0\x71\x42");
@@ -322,13 +327,13 @@ mod tests {
     }
 
     #[test]
-    fn aliases_beyond_what_any_chain_has_lead_nowhere() {
+    fn more_aliases_than_any_chain_has_are_not_followed() {
         for (rtype, rdata) in [(Type::CNAME, pointer(wire::HEADER)), (Type::DNAME, pointer(wire::HEADER))] {
-            let bytes = bomb(rtype, &rdata, 2 * ALIASES, 1);
+            let bytes = expensive_reply(rtype, &rdata, 2 * ALIASES, 1);
             let message = Message::parse(&bytes).unwrap();
             let chain = Chain::follow(&message);
             assert_eq!((chain.len(), chain.broken), (1, true));
-            // The question's own: the record with the names, and the alias that it is.
+            // The records of the question's name: the one that holds the names in its RDATA, and the CNAME.
             assert_eq!(message.records(Section::Answer).filter(|record| chain.keeps(record)).count(), 2);
         }
     }

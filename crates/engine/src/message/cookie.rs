@@ -1,12 +1,13 @@
-//! Server cookies: what a client gets from us and brings back, so that we know that its address is not forged (RFC 7873
-//! section 5.2). They are made as RFC 9018 section 4 says, so servers of any make that share a secret know each other's:
+//! DNS server cookies (RFC 7873 section 5.2). The server gives a client a cookie; a client that returns it has proved that its
+//! source address is not forged. The format is that of RFC 9018 section 4, so that servers of different vendors that share a
+//! secret accept each other's cookies:
 //!
 //! ```text
 //! client cookie, 8 octets | version 1 | reserved, 3 octets | timestamp, 4 octets | hash, 8 octets
 //! hash = SipHash-2-4(secret, everything before it | the client's address)
 //! ```
 //!
-//! A client that sends no cookie is served as ever.
+//! A client that sends no cookie gets answers without a cookie.
 
 use crate::base::siphash::siphash;
 use crate::counters::Counter;
@@ -18,31 +19,34 @@ use wire::{OPTION_HEADER, Opt};
 /// Octets of a client cookie.
 pub const CLIENT: usize = 8;
 
-/// Octets of a server cookie of ours.
+/// Octets of a server cookie that we make.
 const SERVER: usize = 16;
 
 /// Octets before the hash: client cookie, version, reserved octets, timestamp.
 const HASHED: usize = CLIENT + 8;
 
-/// Octets of the option's data in our answers.
+/// Octets of the option data in our answers.
 pub const DATA: usize = CLIENT + SERVER;
 
-/// Octets of the longest option's data (RFC 7873 section 4).
+/// Octets of the longest option data (RFC 7873 section 4).
 pub const LONGEST: usize = 40;
 
-/// The version of RFC 9018 section 4.1.
+/// Cookie version (RFC 9018 section 4.1).
 const VERSION: u8 = 1;
 
-/// RFC 9018 section 4.3: a cookie SHOULD count for an hour, and for five minutes before its time, as clocks differ; and
-/// SHOULD be renewed after half an hour.
-const LIFE_SECS: i32 = 3_600;
-const AHEAD_SECS: i32 = 300;
-const RENEWED_AFTER_SECS: i32 = 1_800;
+/// Lifetime of a cookie: one hour (RFC 9018 section 4.3, SHOULD).
+const LIFETIME_SECS: i32 = 3_600;
 
-/// Secrets in one configuration: the one that is used, the one before it, the one after it.
+/// Accepted clock difference: a timestamp may be five minutes in the future (RFC 9018 section 4.3, SHOULD).
+const MAX_AHEAD_SECS: i32 = 300;
+
+/// Age after which a cookie is renewed: half an hour (RFC 9018 section 4.3, SHOULD).
+const RENEW_AFTER_SECS: i32 = 1_800;
+
+/// Largest number of secrets in one configuration: the current one, the previous one, the next one.
 pub const SECRETS: usize = 3;
 
-/// What server cookies are made with. Servers that share it know each other's cookies.
+/// Secret key of server cookies. Servers that share it accept each other's cookies.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Secret(pub [u8; 16]);
 
@@ -62,23 +66,23 @@ impl FromStr for Secret {
     }
 }
 
-/// A secret has no place where somebody else may read it.
+/// Hides the secret, so that it does not get into logs.
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secret(..)")
     }
 }
 
-/// The text is not 32 hexadecimal digits.
+/// Error: the text is not 32 hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotASecret;
 
-/// `edns.cookies` and `edns.cookie-secret`.
+/// Configuration of cookies: `edns.cookies` and `edns.cookie-secret`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cookies {
-    /// Clients get cookies, and upstreams are sent some.
+    /// True if cookies are given to clients and sent to upstreams.
     pub enabled: bool,
-    /// The first makes cookies, all of them are known. None: clients get no cookies.
+    /// Secrets: the first makes cookies, and cookies made with any of them are accepted. Empty: clients get no cookies.
     pub secrets: Vec<Secret>,
 }
 
@@ -88,34 +92,34 @@ impl Default for Cookies {
     }
 }
 
-/// What the answer to a question with a cookie carries.
+/// Cookie option for the answer to a query, and the result of checking the cookie of the query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cookie {
     data: [u8; DATA],
     state: CookieState,
 }
 
-/// What a client's cookie was worth.
+/// Result of checking a client's cookie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CookieState {
-    /// It brought no server cookie yet.
+    /// The query has a client cookie without a server cookie.
     New,
-    /// It has been told this cookie at this address not long ago.
+    /// The server cookie is right for this address, and recent.
     Valid,
-    /// What it brought is wrong, of another address, or too old.
+    /// The server cookie is wrong, of another address, or too old.
     Invalid,
 }
 
-/// The option is not as long as RFC 7873 section 4 allows.
+/// Error: the option has a length that RFC 7873 section 4 does not allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MalformedCookie;
 
 impl Cookie {
-    /// Octets that the option takes in an OPT record.
+    /// Octets of the option in an OPT record.
     pub const OCTETS: usize = OPTION_HEADER + DATA;
 
-    /// Looks at the cookie of a query, and makes the one for the answer; None when the query has none. Of several only
-    /// the first counts (RFC 7873 section 5.2). `now_secs`: Unix time, modulo 2^32.
+    /// Checks the cookie of a query, and makes the cookie for the answer; `None` if the query has no cookie. If there are several,
+    /// only the first counts (RFC 7873 section 5.2). `now_secs` is Unix time, modulo 2^32.
     #[inline]
     pub fn of_query(
         opt: &Opt<'_>,
@@ -129,6 +133,7 @@ impl Cookie {
         }
     }
 
+    /// Checks the option data of a query, and makes the cookie for the answer.
     #[cold]
     fn read(
         data: &[u8],
@@ -142,18 +147,18 @@ impl Cookie {
         answer[CLIENT] = VERSION;
         answer[CLIENT + 4..HASHED].copy_from_slice(&now_secs.to_be_bytes());
         let mut state = if server.is_empty() { CookieState::New } else { CookieState::Invalid };
-        if let Ok(brought) = <&[u8; DATA]>::try_from(data)
-            && let Some(place) = secrets.iter().position(|secret| is_ours(brought, from, secret))
+        if let Ok(received) = <&[u8; DATA]>::try_from(data)
+            && let Some(place) = secrets.iter().position(|secret| was_made_with(secret, received, from))
         {
-            let made = [CLIENT + 4, CLIENT + 5, CLIENT + 6, CLIENT + 7].map(|at| brought[at]);
-            // RFC 9018 section 4.3 asks for serial number arithmetic, for the year 2106.
-            let age_secs = now_secs.wrapping_sub(u32::from_be_bytes(made)) as i32;
-            if (-AHEAD_SECS..=LIFE_SECS).contains(&age_secs) {
+            let timestamp = [CLIENT + 4, CLIENT + 5, CLIENT + 6, CLIENT + 7].map(|at| received[at]);
+            // RFC 9018 section 4.3 requires serial number arithmetic: 32 bits of Unix time overflow in 2106.
+            let age_secs = now_secs.wrapping_sub(u32::from_be_bytes(timestamp)) as i32;
+            if (-MAX_AHEAD_SECS..=LIFETIME_SECS).contains(&age_secs) {
                 state = CookieState::Valid;
-                // The one that it has is good for a while yet, and the client need not change anything: neither when it goes to
-                // and fro between servers whose clocks differ.
-                if place == 0 && age_secs <= RENEWED_AFTER_SECS {
-                    return Ok(Cookie { data: *brought, state });
+                // The client's cookie stays valid for some time, so return it unchanged. It does not change either for a client
+                // that alternates between servers with different clocks.
+                if place == 0 && age_secs <= RENEW_AFTER_SECS {
+                    return Ok(Cookie { data: *received, state });
                 }
             }
         }
@@ -162,24 +167,24 @@ impl Cookie {
         Ok(Cookie { data: answer, state })
     }
 
-    /// The option's data in an answer.
+    /// Option data for the answer.
     #[inline]
     pub fn data(&self) -> &[u8; DATA] {
         &self.data
     }
 
-    /// Whether the client has shown that it is where it seems to be.
+    /// True if the client has proved that its source address is not forged.
     #[inline]
     pub fn is_valid(&self) -> bool {
         self.state == CookieState::Valid
     }
 
-    /// Whether the client brought a server cookie that is not worth anything.
+    /// True if the query had a server cookie that is not valid.
     pub fn is_invalid(&self) -> bool {
         self.state == CookieState::Invalid
     }
 
-    /// What a query with this cookie counts as.
+    /// Counter of queries with such a cookie.
     pub fn counter(&self) -> Counter {
         match self.state {
             CookieState::New => Counter::CookieNew,
@@ -188,40 +193,41 @@ impl Cookie {
         }
     }
 
-    /// Adds the option to the OPT record of `octets` octets at the start of `frame`. Returns the octets it has then.
+    /// Adds the option to the OPT record of `octets` octets at the start of `frame`. Returns the new length of the record.
     #[cold]
     pub fn append(&self, frame: &mut [u8], octets: usize) -> usize {
         append(&self.data, frame, octets)
     }
 }
 
-/// Adds a cookie to the OPT record of `octets` octets at the start of `frame`. Returns the octets it has then.
+/// Adds a cookie option to the OPT record of `octets` octets at the start of `frame`. Returns the new length of the record.
 #[inline]
 pub fn append(data: &[u8], frame: &mut [u8], octets: usize) -> usize {
     wire::add_option(frame, octets, wire::COOKIE, data)
         .expect("a frame has room for a question and an OPT record")
 }
 
-/// The data of the first cookie of an OPT record.
+/// Data of the first cookie option of an OPT record.
 #[inline]
 pub fn first<'a>(opt: &Opt<'a>) -> Option<&'a [u8]> {
     opt.options().find(|(code, _)| *code == wire::COOKIE).map(|(_, data)| data)
 }
 
-/// The client cookie and the server cookie, which may be empty. None: the length is not allowed (RFC 7873 section 5.2.2).
+/// Splits option data into the client cookie and the server cookie, which may be empty. `None` if the length is not allowed (RFC
+/// 7873 section 5.2.2).
 #[inline]
 pub fn split(data: &[u8]) -> Option<(&[u8; CLIENT], &[u8])> {
     let (client, server) = data.split_first_chunk()?;
     matches!(server.len(), 0 | 8..=32).then_some((client, server))
 }
 
-/// Whether somebody with this secret has made a cookie for this address, whenever that was. RFC 9018 section 4.2: what is
-/// in the reserved octets does not matter, but is hashed.
-fn is_ours(data: &[u8; DATA], from: Ipv6Addr, secret: &Secret) -> bool {
+/// True if a cookie was made with this secret for this address, at any time. RFC 9018 section 4.2: the reserved octets may have
+/// any value, but the hash includes them.
+fn was_made_with(secret: &Secret, data: &[u8; DATA], from: Ipv6Addr) -> bool {
     data[CLIENT] == VERSION && data[HASHED..] == hash(data, from, secret)
 }
 
-/// The hash that belongs into the last octets (RFC 9018 section 4.4).
+/// Hash in the last octets of a cookie (RFC 9018 section 4.4).
 fn hash(data: &[u8; DATA], from: Ipv6Addr, secret: &Secret) -> [u8; 8] {
     let mut input = [0; HASHED + 16];
     input[..HASHED].copy_from_slice(&data[..HASHED]);
@@ -235,7 +241,7 @@ fn hash(data: &[u8; DATA], from: Ipv6Addr, secret: &Secret) -> [u8; 8] {
             HASHED + 16
         }
     };
-    // As the vectors of appendix A have it: the octets of the hash as SipHash writes them, lowest first.
+    // Little-endian, as SipHash writes its result and as in the test vectors of appendix A.
     siphash(&secret.0, &input[..length]).to_le_bytes()
 }
 

@@ -1,4 +1,4 @@
-//! Meaning of one DNS message: the question, the CNAME chain through the answer section, the kind of an upstream reply, the
+//! Interpretation of one DNS message: the question, the CNAME chain in the answer section, the kind of an upstream reply, the
 //! EDNS options.
 //!
 //! All functions are pure: they look at one message and know no client, upstream, cache or configuration.

@@ -1,23 +1,23 @@
-//! The question of a query, and the header and EDNS flags that make two questions different.
+//! Question of a query, with the header and EDNS flags that distinguish two questions for one name and type.
 
 use crate::message::client_subnet::Subnet;
 use wire::header::Flags;
 use wire::{Class, Type};
 
-/// The bits that make two questions for one name and type different ones.
+/// Set of header and EDNS flags that distinguish two questions for one name and type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct QueryFlags(u8);
 
 impl QueryFlags {
-    /// Recursion desired.
+    /// RD: recursion desired.
     pub const RD: QueryFlags = QueryFlags(1);
-    /// Checking disabled.
+    /// CD: checking disabled.
     pub const CD: QueryFlags = QueryFlags(2);
-    /// AD in the question: the asker understands AD (RFC 6840 section 5.7).
+    /// AD in the query: the requestor understands AD (RFC 6840 section 5.7).
     pub const AD: QueryFlags = QueryFlags(4);
-    /// DNSSEC OK.
+    /// DO: DNSSEC OK.
     pub const DO: QueryFlags = QueryFlags(8);
-    /// A probe of a dead server; no client's question joins it.
+    /// Marks a probe of a dead server; no client query joins it.
     pub const PROBE: QueryFlags = QueryFlags(16);
 
     /// The flags of a query with these header flags; `dnssec_ok`: DO of its OPT record.
@@ -36,23 +36,24 @@ impl QueryFlags {
         if on { QueryFlags(self.0 | more.0) } else { self }
     }
 
-    /// Those that change what an upstream answers: what is kept for one of them is no answer to another.
+    /// The flags that change an upstream's reply, as they belong to the cache key: a reply cached under one combination does not
+    /// answer another one.
     #[inline]
     pub const fn kept(self) -> u8 {
         self.0 & (QueryFlags::CD.0 | QueryFlags::AD.0 | QueryFlags::DO.0)
     }
 
-    /// Whether all of `some` are among them.
+    /// True if all flags of `some` are set.
     #[inline]
     pub const fn has(self, some: QueryFlags) -> bool {
         self.0 & some.0 == some.0
     }
 }
 
-/// What makes two questions equal.
+/// Question in flight, by all that two questions must have in common to share one flight.
 #[derive(Clone, Copy)]
 pub struct Question<'a> {
-    /// Name in wire form, any letter case.
+    /// Name in wire form, in any letter case.
     pub name: &'a [u8],
     /// Keyed hash of the name.
     pub hash: u64,
@@ -60,31 +61,34 @@ pub struct Question<'a> {
     pub qtype: Type,
     /// Class.
     pub class: Class,
-    /// Bits.
+    /// Header and EDNS flags.
     pub query_flags: QueryFlags,
-    /// Client subnet.
+    /// EDNS client subnet (RFC 7871).
     pub subnet: Option<&'a Subnet>,
 }
 
-/// Octets of the longest question: a name, a type, a class.
+/// Octets of the longest question section: name, type, class.
 pub const QUESTION: usize = 255 + 4;
 
-/// What is asked: the question of a client, or a part of the way to its answer.
+/// Question that a client query waits for now: the client's own, or a later one on the way to its answer (another type, or the
+/// target of a CNAME).
 pub(crate) struct CurrentQuestion<'e> {
-    /// The name in wire form.
+    /// Name in wire form.
     pub name: &'e [u8],
+    /// Type.
     pub qtype: Type,
+    /// Class.
     pub class: Class,
 }
 
 impl CurrentQuestion<'_> {
-    /// Whether our own data, which are in class IN, are among what is asked for.
+    /// True if the class includes IN, the class of all local data.
     #[inline]
     pub fn is_ours(&self) -> bool {
         matches!(self.class, Class::IN | Class::ANY)
     }
 
-    /// It as a question section.
+    /// Writes the question section.
     pub fn question<'r>(&self, room: &'r mut [u8; QUESTION]) -> &'r [u8] {
         let length = self.name.len();
         room[..length].copy_from_slice(self.name);

@@ -1,14 +1,16 @@
-//! Replies that are well formed and no answers: of servers that do not resolve for us, and truncated ones over TCP. They are
-//! failures of the server, as SERVFAIL is, and not "there is nothing".
+//! Classification of upstream replies: lame, failed, bogus, stale, negative, and the extended DNS error (EDE) of each.
+//!
+//! A well-formed reply need not be an answer: a server may refuse to resolve for us, and a reply over TCP may be truncated. Such
+//! replies are failures of the server, as SERVFAIL is. They are not negative answers.
 
 use crate::limits::CHAIN;
 use crate::message::cname_chain::Chain;
 use wire::header::Flags;
-use wire::{Message, Rcode, Record, Section, Type, ede};
+use wire::{EdeCode, Message, Rcode, Record, Section, Type, ede};
 
-/// Whether a server refers us to others, or has nothing to say, instead of resolving (RFC 1034 section 4.3.1, RFC 2308
-/// section 2.2): we asked for recursion, and it neither is the authority nor has an answer. A referral has NS records and no
-/// SOA; one that says nothing at all does not offer recursion.
+/// True if a reply is lame: a referral, or empty without RA, instead of a resolution (RFC 1034 section 4.3.1, RFC 2308 section
+/// 2.2). The query asked for recursion, but the server is neither authoritative nor has an answer. A referral has NS records and
+/// no SOA record; a lame reply without these records comes from a server that does not offer recursion.
 pub(crate) fn is_lame(message: &Message<'_>) -> bool {
     let flags = message.flags();
     if message.rcode() != Rcode::NOERROR
@@ -23,15 +25,16 @@ pub(crate) fn is_lame(message: &Message<'_>) -> bool {
     !has(Type::SOA) && (has(Type::NS) || !flags.contains(Flags::RA))
 }
 
-/// How a flight ended.
+/// Result of a question in flight.
 pub(crate) enum Outcome<'m, 'a> {
-    /// With a reply and the way through it.
+    /// A reply, and the CNAME chain in it.
     Reply(&'m Message<'a>, &'m Chain<'a>),
-    /// Without an answer in time.
+    /// No usable reply in time.
     Failed,
 }
 
-/// Whether a reply is a failure of the server. One for a bogus answer is not: it is an answer.
+/// True if a reply is a failure of the server, so that another server should be asked. SERVFAIL for bogus data is not such a
+/// failure: it is an answer.
 pub(crate) fn warrants_failover(message: &Message<'_>) -> bool {
     matches!(
         message.rcode(),
@@ -39,56 +42,56 @@ pub(crate) fn warrants_failover(message: &Message<'_>) -> bool {
     ) && !is_bogus(message)
 }
 
-/// Whether the upstream says that it validated and the answer is bogus: a failure that is an answer, never to be
-/// papered over (RFC 6147 section 5.5 (2)). A plain SERVFAIL does not say so.
+/// True if the upstream reports by an EDE code that validation found the data bogus. This SERVFAIL is an answer, and no AAAA
+/// record may be synthesized in its place (RFC 6147 section 5.5 (2)). A SERVFAIL without such a code does not count.
 pub(crate) fn is_bogus(message: &Message<'_>) -> bool {
     message.rcode() == Rcode::SERVFAIL
         && message.opt().is_some_and(|opt| opt.ede().any(|(code, _)| ede::is_bogus(code)))
 }
 
-/// Whether a failure may mean a bogus answer: the upstream does not say that it could not find one out (RFC 8914 sections
-/// 4.15 and 4.21 to 4.25). Many servers validate and say nothing.
+/// True if a SERVFAIL may mean bogus data: it has no EDE code that names another cause (RFC 8914 sections 4.15 and 4.21 to 4.25).
+/// Many servers validate and send no EDE code.
 pub(crate) fn may_be_bogus(message: &Message<'_>) -> bool {
-    let says_why = |code| {
+    let is_other_cause = |code| {
         matches!(code, ede::NOT_READY | ede::NOT_AUTHORITATIVE | ede::NOT_SUPPORTED..=ede::INVALID_DATA)
     };
     message.rcode() == Rcode::SERVFAIL
-        && !message.opt().is_some_and(|opt| opt.ede().any(|(code, _)| says_why(code)))
+        && !message.opt().is_some_and(|opt| opt.ede().any(|(code, _)| is_other_cause(code)))
 }
 
-/// Whether a reply says that something failed. Every RCODE but 0 and 3 does.
+/// True if the RCODE of a reply reports a failure: any RCODE other than 0 and 3.
 pub(crate) fn is_no_answer(message: &&Message<'_>) -> bool {
     !matches!(message.rcode(), Rcode::NOERROR | Rcode::NXDOMAIN)
 }
 
-/// The TTL that a negative answer gives to what is made in its place: the smaller of the SOA's TTL and its MINIMUM (RFC 2308
-/// section 5). None: there is no SOA.
+/// Negative TTL of a reply: the smaller of the TTL and the MINIMUM field of its SOA record (RFC 2308 section 5). It limits the TTL
+/// of records that are synthesized in place of the negative answer. `None` if there is no SOA record.
 //= RFC 6147 section 5.1.7: requirement 13
 pub(crate) fn negative_ttl(message: &Message<'_>, chain: &Chain<'_>) -> Option<u32> {
     soa_of(message, chain).map(|(ttl, minimum)| minimum.min(ttl))
 }
 
-/// TTL and MINIMUM of the SOA that a negative answer has: that of a zone which can hold a name of the chain. Of another zone
-/// it says nothing about them (RFC 6147 section 5.1.7: "the SOA RR for the queried domain").
+/// TTL and MINIMUM field of the SOA record of a negative answer. Only the SOA record of a zone that can hold a name of the chain
+/// counts (RFC 6147 section 5.1.7: "the SOA RR for the queried domain").
 #[inline]
 pub(crate) fn soa_of(message: &Message<'_>, chain: &Chain<'_>) -> Option<(u32, u32)> {
     message
         .records(Section::Authority)
         .filter(|record| record.rtype == Type::SOA)
-        // There is one, and perhaps one for each alias on the way: no more are worth the work.
+        // An honest reply has one SOA record, and perhaps one for each alias of the chain: look at no more than that.
         .take(CHAIN)
         .filter(|record| chain.is_below(&record.owner))
         .find_map(|record| record.soa_minimum().map(|minimum| (record.ttl, minimum)))
 }
 
-/// The extended error to keep: that the answer is bogus before anything else, as this decides what is made of it.
-pub(crate) fn ede_to_store(message: &Message<'_>) -> Option<u16> {
+/// EDE code to store with a reply: a code for bogus data if there is one, because it decides about synthesis; else the first.
+pub(crate) fn ede_to_store(message: &Message<'_>) -> Option<EdeCode> {
     let opt = message.opt()?;
     let bogus = opt.ede().map(|(code, _)| code).find(|&code| ede::is_bogus(code));
     bogus.or_else(|| opt.ede().next().map(|(code, _)| code))
 }
 
-/// Whether a reply is made of expired data, ours or the upstream's (RFC 8914 sections 4.4 and 4.20).
+/// True if a reply contains stale data, of the local cache or of the upstream's (RFC 8914 sections 4.4 and 4.20).
 pub(crate) fn is_stale(message: &Message<'_>) -> bool {
     message.opt().is_some_and(|opt| {
         let mut codes = opt.ede().map(|(code, _)| code);
@@ -96,29 +99,29 @@ pub(crate) fn is_stale(message: &Message<'_>) -> bool {
     })
 }
 
-/// Whether a record signs the message that it ends: TSIG (RFC 8945 section 5.1) or SIG(0) (RFC 2931 section 3). It says
-/// something of the exchange between the upstream and us, and nothing of what we make of that.
+/// True for a transaction signature: TSIG (RFC 8945 section 5.1) or SIG(0) (RFC 2931 section 3). It authenticates the message
+/// between the upstream and us, so a response to a client must not contain it.
 pub(crate) fn is_of_transaction(record: &Record<'_>) -> bool {
     record.rtype == Type::TSIG || record.rtype == Type::SIG && record.rdata().starts_with(&[0; 2])
 }
 
-/// Whether an extended error speaks of the server that sent it, not of the data: ours are not its.
-fn is_of_server(code: u16) -> bool {
+/// True for EDE codes that describe the upstream itself (such as Not Ready) and not the data; they are not forwarded.
+fn describes_upstream(code: EdeCode) -> bool {
     matches!(
         code,
         ede::NOT_READY | ede::PROHIBITED | ede::NOT_AUTHORITATIVE | ede::NOT_SUPPORTED | ede::TOO_EARLY
     )
 }
 
-/// The extended error of a reply that is passed on (RFC 8914 section 3 leaves it to the forwarder): the upstream's first one,
-/// unless it speaks of how the upstream stands to us, which is nothing to the client. A failure that no upstream explains
-/// means that none could or would answer.
-pub(crate) fn ede_to_forward(message: &Message<'_>) -> Option<u16> {
+/// EDE code of a forwarded reply (RFC 8914 section 3 leaves this to the forwarder): the first code of the upstream that does not
+/// describe the upstream itself, which does not concern the client. A failure without such a code gets No Reachable Authority:
+/// no upstream could or would answer.
+pub(crate) fn ede_to_forward(message: &Message<'_>) -> Option<EdeCode> {
     let failed = matches!(message.rcode(), Rcode::SERVFAIL | Rcode::REFUSED | Rcode::NOTAUTH);
     first_ede(message).or(failed.then_some(ede::NO_REACHABLE_AUTHORITY))
 }
 
-/// The first extended error of a reply that is passed on.
-pub(crate) fn first_ede(message: &Message<'_>) -> Option<u16> {
-    message.opt()?.ede().map(|(code, _)| code).find(|&code| !is_of_server(code))
+/// First EDE code of a reply that may be forwarded to clients.
+pub(crate) fn first_ede(message: &Message<'_>) -> Option<EdeCode> {
+    message.opt()?.ede().map(|(code, _)| code).find(|&code| !describes_upstream(code))
 }

@@ -9,7 +9,7 @@ use crate::client::respond::{ResponseSink, respond};
 use crate::client::waiter::CacheHit;
 use crate::counters::Counter;
 use crate::dns64::decision::{Cause, Stage, TTL_WITHOUT_SOA};
-use crate::dns64::embed::{self, Tally};
+use crate::dns64::embed::{self, EmbeddingCounts};
 use crate::engine::Engine;
 use crate::event::TraceEvent;
 use crate::interface::Outbox;
@@ -111,10 +111,10 @@ impl Engine {
         let negative_ttl = state.negative_ttl;
         out.trace(|| TraceEvent::Addresses { reply: message, chain, rules: &rules, negative_ttl });
         let left_out = embed::all_left_out(&first, message, chain, dns64, &rules);
-        if let Some(tally) = left_out
+        if let Some(counts) = left_out
             && self.needs_negative_aaaa(waiter, message)
         {
-            self.count_synthesis(waiter, &tally);
+            self.count_synthesis(waiter, &counts);
             out.trace(|| TraceEvent::AsksNegativeAaaa);
             // Asked again, not stored by the AAAA leg: this is rare, and storing it would cost every query.
             self.clients.waiters[waiter].stage = Stage::NegativeAaaa;
@@ -162,11 +162,11 @@ impl Engine {
         let before = replies(chases, state.chase);
         let input = SynthesisInput { message, chain, dns64, rules, negative_ttl, secure, before };
         let written = stored.as_mut().and_then(|frame| synthesize_for_cache(frame, state, &input));
-        let mut tally = Tally::default();
+        let mut counts = EmbeddingCounts::default();
         let sink = ResponseSink { counters, rate_limiter: Some(rate_limiter), now };
         respond(waiters, sink, settings.udp_size, waiter, out, |frame, requestor| {
             let (written, counted) = synthesize(frame, requestor, &input);
-            tally = counted;
+            counts = counted;
             written
         });
         if let Some(frame) = stored {
@@ -175,7 +175,7 @@ impl Engine {
             }
             self.frames.give(frame);
         }
-        self.count_synthesis(waiter, &tally);
+        self.count_synthesis(waiter, &counts);
         self.free_waiter(waiter);
     }
 
@@ -207,24 +207,24 @@ impl Engine {
     }
 
     /// Counts the addresses of a synthesis, and why it was made or not.
-    fn count_synthesis(&mut self, waiter: Index, tally: &Tally) {
+    fn count_synthesis(&mut self, waiter: Index, counts: &EmbeddingCounts) {
         let counters = &mut self.counters;
         for (counter, amount) in [
-            (Counter::LeftOutNonGlobal, tally.non_global),
-            (Counter::LeftOutNeverEmbed, tally.never_embed),
-            (Counter::LeftOutRule, tally.by_rule),
-            (Counter::LeftOutMaxRecords, tally.beyond_max),
+            (Counter::LeftOutNonGlobal, counts.non_global),
+            (Counter::LeftOutNeverEmbed, counts.never_embed),
+            (Counter::LeftOutRule, counts.by_rule),
+            (Counter::LeftOutMaxRecords, counts.beyond_max),
         ] {
             if amount > 0 {
                 counters.add(counter, amount);
             }
         }
         let state = &mut self.clients.waiters[waiter];
-        if state.cache_hit == CacheHit::Positive && tally.records > 0 {
+        if state.cache_hit == CacheHit::Positive && counts.records > 0 {
             state.cache_hit = CacheHit::Synthesized;
         }
         counters.count(match state.cause {
-            _ if tally.records == 0 => Counter::NotSynthesizedPolicy,
+            _ if counts.records == 0 => Counter::NotSynthesizedPolicy,
             Cause::NoData => Counter::SynthesizedNoData,
             Cause::Excluded => Counter::SynthesizedExcluded,
             Cause::Ignored => Counter::SynthesizedIgnored,

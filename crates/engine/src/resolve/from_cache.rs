@@ -257,5 +257,5 @@ fn copy(
         header::set_arcount(frame, others + 1);
         len += append_opt(&mut frame[end..], requestor, rcode, entry.ede());
     }
-    Written { len, rcode, truncated: false, reason: requestor.edns.and(entry.ede()) }
+    Written { len, rcode, truncated: false, ede: requestor.edns.and(entry.ede()) }
 }

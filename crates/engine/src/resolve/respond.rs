@@ -1,8 +1,8 @@
 //! Responses to waiters: an upstream reply forwarded, an empty response, the aliases alone.
 
-use crate::answer::builder::empty;
-use crate::answer::forward::{ForwardedReply, pass};
-use crate::answer::synthesis::aliases;
+use crate::answer::builder::write_empty;
+use crate::answer::forward::{ForwardedReply, forward};
+use crate::answer::synthesis::write_aliases;
 use crate::base::slab::Index;
 use crate::base::time::Instant;
 use crate::client::Clients;
@@ -17,7 +17,7 @@ use crate::message::cname_chain::Chain;
 use crate::message::question::CurrentQuestion;
 use crate::message::reply::Outcome;
 use wire::header::{self, Flags};
-use wire::{Message, Rcode, ede};
+use wire::{EdeCode, Message, Rcode, ede};
 
 impl Engine {
     /// The sink for a response: counters and the response rate limit.
@@ -30,7 +30,7 @@ impl Engine {
         &mut self,
         index: Index,
         rcode: Rcode,
-        reason: Option<u16>,
+        ede: Option<EdeCode>,
         now: Instant,
         out: &mut impl Outbox,
     ) {
@@ -39,7 +39,7 @@ impl Engine {
         let Clients { waiters, rate_limiter, .. } = clients;
         let sink = ResponseSink { counters, rate_limiter: Some(rate_limiter), now };
         respond(waiters, sink, own_size, index, out, |frame, requestor| {
-            empty(frame, requestor, rcode, reason)
+            write_empty(frame, requestor, rcode, ede)
         });
         self.free_waiter(index);
     }
@@ -81,7 +81,7 @@ impl Engine {
         let before = replies(chases, waiters[waiter].chase);
         let sink = ResponseSink { counters, rate_limiter: Some(rate_limiter), now };
         respond(waiters, sink, settings.udp_size, waiter, out, |frame, requestor| {
-            aliases(frame, requestor, before)
+            write_aliases(frame, requestor, before)
         });
         self.free_waiter(waiter);
     }
@@ -111,7 +111,7 @@ impl Engine {
         };
         let sink = ResponseSink { counters, rate_limiter: Some(rate_limiter), now };
         respond(waiters, sink, settings.udp_size, waiter, out, |frame, requestor| {
-            pass(frame, requestor, &forwarded)
+            forward(frame, requestor, &forwarded)
         });
         self.free_waiter(waiter);
     }

@@ -4,7 +4,7 @@
 //! One rule decides a query, with all its legs and its whole CNAME chase (draft-vixie-dnsop-dns-rpz-00 section 5.1). Local data of a
 //! zone are the reply of each leg, so DNS64 applies to them; a denial is the answer, and no leg is asked.
 
-use crate::answer::builder::referral_to_tcp;
+use crate::answer::builder::write_truncated;
 use crate::base::slab::{Index, NONE};
 use crate::base::time::Instant;
 use crate::client::Clients;
@@ -135,7 +135,7 @@ impl Engine {
         let Engine { clients, counters, .. } = self;
         let Clients { waiters, rate_limiter, .. } = clients;
         let sink = ResponseSink { counters, rate_limiter: Some(rate_limiter), now };
-        respond(waiters, sink, own_size, waiter, out, referral_to_tcp);
+        respond(waiters, sink, own_size, waiter, out, write_truncated);
         self.free_waiter(waiter);
     }
 

@@ -11,7 +11,7 @@ use crate::client::waiter::{CacheHit, Waiter};
 use crate::counters::Counter;
 use crate::dns64::config::is_excluded;
 use crate::dns64::decision::Cause;
-use crate::dns64::embed::Tally;
+use crate::dns64::embed::EmbeddingCounts;
 use crate::engine::Engine;
 use wire::{Message, Section};
 
@@ -82,8 +82,8 @@ pub(crate) fn synthesize_for_cache(
 ) -> Option<usize> {
     let requestor =
         Requestor { flags: waiter.flags, ..unlimited_requestor(waiter.query_flags, waiter.question()) };
-    let (written, tally) = synthesize(frame, &requestor, input);
+    let (written, counts) = synthesize(frame, &requestor, input);
     // Addresses that are left out are counted for each answer, which a copy would not do.
-    let is_whole = tally == Tally { records: tally.records, ..Tally::default() };
-    (is_whole && tally.records > 0 && !written.truncated).then_some(written.len)
+    let is_whole = counts == EmbeddingCounts { records: counts.records, ..EmbeddingCounts::default() };
+    (is_whole && counts.records > 0 && !written.truncated).then_some(written.len)
 }

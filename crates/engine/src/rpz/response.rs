@@ -6,7 +6,7 @@ use crate::local::record::{LocalRecord, answer_records, write_denial};
 use crate::message::cname_chain::Chain;
 use crate::rpz::table::{Action, ResponsePolicy};
 use wire::header::Flags;
-use wire::{Builder, Class, Message, Name, Rcode, Section, Type, ede};
+use wire::{Builder, Class, EdeCode, Message, Name, Rcode, Section, Type, ede};
 
 /// A reply that a rule rewrites from one name of its CNAME chain on.
 #[derive(Clone, Copy)]
@@ -96,7 +96,7 @@ impl ResponsePolicy {
 
 /// Writes the source of a reply: the SOA record of the zone in the additional section (draft section 2), and an extended
 /// DNS error.
-fn write_source(builder: &mut Builder<'_>, zone: &LocalRecord, ede: u16) -> Option<()> {
+fn write_source(builder: &mut Builder<'_>, zone: &LocalRecord, ede: EdeCode) -> Option<()> {
     let LocalRecord { owner, rtype, ttl, rdata } = zone;
     let apex = Name::from_wire(owner)?;
     // The SOA record is optional: if there is no room, the reply goes without it.

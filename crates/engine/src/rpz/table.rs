@@ -351,7 +351,7 @@ impl ResponsePolicy {
         }
         // The AAAA records that will be synthesized from the A records.
         if let Some(rules) = rules {
-            embed::decide(message, chain, dns64, rules, |decision| {
+            embed::decide_addresses(message, chain, dns64, rules, |decision| {
                 if let (Embedding::Embedded, Some(prefix)) = (decision.fate, decision.prefix) {
                     let address = prefix.embed(decision.address);
                     lowest = lowest.min(self.ipv6.find(u128::from_be_bytes(address)));
