@@ -16,7 +16,7 @@ pub trait Companion {
     fn deadline_ns(&self) -> Option<u64>;
 }
 
-/// No companion: the type parameter of [`run`] where there is none.
+/// No companion: the type parameter of a run where there is none.
 #[derive(Clone, Copy, Debug)]
 pub enum NoCompanion {}
 
