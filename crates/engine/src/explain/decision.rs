@@ -142,16 +142,7 @@ impl fmt::Display for Decision {
             Decision::Refused(rcode, _) => write!(f, "the query is answered with {rcode} immediately"),
             Decision::Transfer => write!(f, "the query is refused: a forwarder has no zones to transfer"),
             Decision::Dns64 => write!(f, "the query is for AAAA records in class IN: DNS64 applies"),
-            Decision::NoDns64(reason) => match reason {
-                Counter::NotSynthesizedClient => write!(f, "DNS64 does not apply to this client"),
-                Counter::NotSynthesizedNotRecursive => {
-                    write!(f, "RD is clear: DNS64 does not apply to such queries")
-                }
-                Counter::NotSynthesizedDnssec => {
-                    write!(f, "DO and CD are set: the client validates itself, so nothing is synthesized")
-                }
-                other => write!(f, "DNS64 does not apply ({})", label(*other)),
-            },
+            Decision::NoDns64(reason) => write_no_dns64(f, *reason),
             Decision::OtherType => {
                 write!(f, "the query is not for AAAA records in class IN: the answer is passed on")
             }
@@ -170,43 +161,8 @@ impl fmt::Display for Decision {
                 Counter::FilteredBlock => write!(f, "the name or a parent domain is blocked"),
                 other => write!(f, "a response policy zone decides ({})", label(*other)),
             },
-            Decision::PassedOn(reason) => match reason {
-                Counter::NotSynthesizedReal => {
-                    write!(f, "there is a real AAAA record: nothing is synthesized")
-                }
-                Counter::NotSynthesizedNxDomain => {
-                    write!(f, "the name does not exist: NXDOMAIN is the answer")
-                }
-                Counter::NotSynthesizedBogus => {
-                    write!(f, "the upstream found the data bogus: SERVFAIL is the answer")
-                }
-                Counter::NotSynthesizedFailure => {
-                    write!(f, "the AAAA leg failed, and such failures are passed on")
-                }
-                Counter::NotSynthesizedNoA => {
-                    write!(f, "there are no A records: the reply of the A leg is the answer")
-                }
-                Counter::NotSynthesizedAFailed => {
-                    write!(f, "the A leg failed: its result is the answer")
-                }
-                other => write!(f, "the reply is the answer ({})", label(*other)),
-            },
-            Decision::QueriesA(cause, rule) => match (cause, rule) {
-                (Cause::NoData, _) => write!(f, "there are no AAAA records: the A records decide"),
-                (Cause::Excluded, _) => {
-                    write!(f, "all AAAA records are excluded and count as absent: the A records decide")
-                }
-                (Cause::Ignored, Some(rule)) => {
-                    write!(f, "rule {rule} ignores the AAAA records: the A records decide")
-                }
-                (Cause::Ignored, None) => write!(f, "a rule ignores the AAAA records: the A records decide"),
-                (Cause::Error, _) => {
-                    write!(f, "the AAAA leg failed, which counts as an empty answer: the A records decide")
-                }
-                (Cause::Timeout, _) => {
-                    write!(f, "the AAAA leg timed out, which counts as an empty answer: the A records decide")
-                }
-            },
+            Decision::PassedOn(reason) => write_passed_on(f, *reason),
+            Decision::QueriesA(cause, rule) => write_queries_a(f, *cause, *rule),
             Decision::FollowsAlias(name) => {
                 write!(f, "the reply ends in an alias: {} is queried next", DisplayName(name))
             }
@@ -275,6 +231,65 @@ impl RealFate {
             RealFate::Kept => "RFC 6147 section 5.1.1",
             RealFate::Excluded(_) | RealFate::OurPrefix(_) => "RFC 6147 section 5.1.4",
             RealFate::Ignored(_) => "dns64.rule real-aaaa",
+        }
+    }
+}
+
+/// Writes the reason why DNS64 does not apply to a query for AAAA records.
+fn write_no_dns64(f: &mut fmt::Formatter<'_>, reason: Counter) -> fmt::Result {
+    match reason {
+        Counter::NotSynthesizedClient => write!(f, "DNS64 does not apply to this client"),
+        Counter::NotSynthesizedNotRecursive => {
+            write!(f, "RD is clear: DNS64 does not apply to such queries")
+        }
+        Counter::NotSynthesizedDnssec => {
+            write!(f, "DO and CD are set: the client validates itself, so nothing is synthesized")
+        }
+        other => write!(f, "DNS64 does not apply ({})", label(other)),
+    }
+}
+
+/// Writes the reason why the result of the last leg is the answer.
+fn write_passed_on(f: &mut fmt::Formatter<'_>, reason: Counter) -> fmt::Result {
+    match reason {
+        Counter::NotSynthesizedReal => {
+            write!(f, "there is a real AAAA record: nothing is synthesized")
+        }
+        Counter::NotSynthesizedNxDomain => {
+            write!(f, "the name does not exist: NXDOMAIN is the answer")
+        }
+        Counter::NotSynthesizedBogus => {
+            write!(f, "the upstream found the data bogus: SERVFAIL is the answer")
+        }
+        Counter::NotSynthesizedFailure => {
+            write!(f, "the AAAA leg failed, and such failures are passed on")
+        }
+        Counter::NotSynthesizedNoA => {
+            write!(f, "there are no A records: the reply of the A leg is the answer")
+        }
+        Counter::NotSynthesizedAFailed => {
+            write!(f, "the A leg failed: its result is the answer")
+        }
+        other => write!(f, "the reply is the answer ({})", label(other)),
+    }
+}
+
+/// Writes the reason why the A leg decides.
+fn write_queries_a(f: &mut fmt::Formatter<'_>, cause: Cause, rule: Option<usize>) -> fmt::Result {
+    match (cause, rule) {
+        (Cause::NoData, _) => write!(f, "there are no AAAA records: the A records decide"),
+        (Cause::Excluded, _) => {
+            write!(f, "all AAAA records are excluded and count as absent: the A records decide")
+        }
+        (Cause::Ignored, Some(rule)) => {
+            write!(f, "rule {rule} ignores the AAAA records: the A records decide")
+        }
+        (Cause::Ignored, None) => write!(f, "a rule ignores the AAAA records: the A records decide"),
+        (Cause::Error, _) => {
+            write!(f, "the AAAA leg failed, which counts as an empty answer: the A records decide")
+        }
+        (Cause::Timeout, _) => {
+            write!(f, "the AAAA leg timed out, which counts as an empty answer: the A records decide")
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use crate::base::time::Instant;
 use crate::dns64::config::Excluder;
-use crate::dns64::decision::TTL_WITHOUT_SOA;
+use crate::dns64::decision::{Cause, TTL_WITHOUT_SOA};
 use crate::dns64::embed::{self, Embedding};
-use crate::dns64::rules::Rule;
+use crate::dns64::rules::{Applicable, Rule};
 use crate::event::TraceEvent;
 use crate::explain::decision::Decision;
 use crate::explain::{Address, Answer, End, Explanation, Leg, LocalSource, Real, RealFate, Try, Ttl};
@@ -15,7 +15,7 @@ use crate::settings::Settings;
 use core::net::{Ipv6Addr, SocketAddr};
 use core::ops::ControlFlow;
 use std::collections::HashMap;
-use wire::{Flags, Message, Section, Type};
+use wire::{EdeCode, Flags, Message, Rcode, Section, Type};
 
 /// Record of the events so far.
 pub struct Transcript {
@@ -228,15 +228,7 @@ impl Transcript {
     /// Records a trace event of the engine.
     fn on_event(&mut self, event: &TraceEvent<'_>) {
         match *event {
-            TraceEvent::Refused { rcode, ede } => {
-                let is_transfer = self.settings.allow.contains(self.explanation.client)
-                    && Message::parse(&self.explanation.question)
-                        .is_ok_and(|asked| matches!(asked.qtype(), Type::AXFR | Type::IXFR));
-                self.record(match is_transfer {
-                    true => Decision::Transfer,
-                    false => Decision::Refused(rcode, ede),
-                });
-            }
+            TraceEvent::Refused { rcode, ede } => self.on_refused(rcode, ede),
             TraceEvent::Taken { dns64, reason } => {
                 self.dns64 = dns64;
                 self.record(match reason {
@@ -266,17 +258,7 @@ impl Transcript {
                 }
             }
             TraceEvent::AnswerIs(reason) => self.record(Decision::PassedOn(reason)),
-            TraceEvent::AsksA { cause, rule } => {
-                let rule = rule.and_then(|rule| self.rule_number(rule));
-                if let Some(rule) = rule {
-                    for real in &mut self.explanation.real {
-                        if real.fate == RealFate::Kept {
-                            real.fate = RealFate::Ignored(rule);
-                        }
-                    }
-                }
-                self.record(Decision::QueriesA(cause, rule));
-            }
+            TraceEvent::AsksA { cause, rule } => self.on_asks_a(cause, rule),
             TraceEvent::ChasesCname { reply, name } => {
                 // A local alias has no leg event of its own.
                 if self.local_source.is_some() {
@@ -286,31 +268,7 @@ impl Transcript {
             }
             TraceEvent::ChaseEnds => self.record(Decision::UnfinishedAlias),
             TraceEvent::Addresses { reply, chain, rules, negative_ttl } => {
-                let mut addresses = Vec::new();
-                embed::decide_addresses(reply, chain, &self.settings.dns64, rules, |decision| {
-                    let mut owner = [0; 255];
-                    let length = decision.owner.write(&mut owner);
-                    let embedded = decision.prefix.filter(|_| decision.fate == Embedding::Embedded);
-                    addresses.push(Address {
-                        owner: lower_case(&owner[..length]),
-                        ipv4: decision.address.into(),
-                        rule: decision.rule.and_then(|rule| self.rule_number(rule)),
-                        prefix: decision.prefix.copied(),
-                        fate: decision.fate,
-                        aaaa: embedded.map(|prefix| prefix.embed(decision.address).into()),
-                    });
-                    ControlFlow::Continue(())
-                });
-                let ttls = reply.records(Section::Answer).filter(|record| chain.ends_in(record, Type::A));
-                let lowest = ttls.map(|record| record.ttl).min();
-                let embedded = addresses.iter().filter(|address| address.aaaa.is_some()).count();
-                self.explanation.ttl = lowest.filter(|_| embedded > 0).map(|a| {
-                    let bound = negative_ttl.unwrap_or(TTL_WITHOUT_SOA);
-                    let soa = negative_ttl.and(self.aaaa_soa);
-                    Ttl { a, soa, bound, result: a.min(bound) }
-                });
-                self.explanation.addresses = addresses;
-                self.record(Decision::Synthesizes(embedded));
+                self.on_addresses(reply, chain, rules, negative_ttl);
             }
             TraceEvent::AsksNegativeAaaa => self.record(Decision::RepeatsAaaa),
             TraceEvent::ChecksBogus => {
@@ -320,6 +278,65 @@ impl Transcript {
             TraceEvent::ReasksAaaa => self.record(Decision::RechecksBogus),
             TraceEvent::Synthesizes { secure } => self.explanation.secure = Some(secure),
         }
+    }
+
+    /// Records that the query is answered immediately.
+    fn on_refused(&mut self, rcode: Rcode, ede: Option<EdeCode>) {
+        let is_transfer = self.settings.allow.contains(self.explanation.client)
+            && Message::parse(&self.explanation.question)
+                .is_ok_and(|asked| matches!(asked.qtype(), Type::AXFR | Type::IXFR));
+        self.record(match is_transfer {
+            true => Decision::Transfer,
+            false => Decision::Refused(rcode, ede),
+        });
+    }
+
+    /// Records that the A leg decides, and the fate of the real AAAA records if a rule ignores them.
+    fn on_asks_a(&mut self, cause: Cause, rule: Option<&Rule>) {
+        let rule = rule.and_then(|rule| self.rule_number(rule));
+        if let Some(rule) = rule {
+            for real in &mut self.explanation.real {
+                if real.fate == RealFate::Kept {
+                    real.fate = RealFate::Ignored(rule);
+                }
+            }
+        }
+        self.record(Decision::QueriesA(cause, rule));
+    }
+
+    /// Records the fate of each address of the A leg, and the TTL of the synthesis.
+    fn on_addresses(
+        &mut self,
+        reply: &Message<'_>,
+        chain: &Chain<'_>,
+        rules: &Applicable<'_>,
+        negative_ttl: Option<u32>,
+    ) {
+        let mut addresses = Vec::new();
+        embed::decide_addresses(reply, chain, &self.settings.dns64, rules, |decision| {
+            let mut owner = [0; 255];
+            let length = decision.owner.write(&mut owner);
+            let embedded = decision.prefix.filter(|_| decision.fate == Embedding::Embedded);
+            addresses.push(Address {
+                owner: lower_case(&owner[..length]),
+                ipv4: decision.address.into(),
+                rule: decision.rule.and_then(|rule| self.rule_number(rule)),
+                prefix: decision.prefix.copied(),
+                fate: decision.fate,
+                aaaa: embedded.map(|prefix| prefix.embed(decision.address).into()),
+            });
+            ControlFlow::Continue(())
+        });
+        let ttls = reply.records(Section::Answer).filter(|record| chain.ends_in(record, Type::A));
+        let lowest = ttls.map(|record| record.ttl).min();
+        let embedded = addresses.iter().filter(|address| address.aaaa.is_some()).count();
+        self.explanation.ttl = lowest.filter(|_| embedded > 0).map(|a| {
+            let bound = negative_ttl.unwrap_or(TTL_WITHOUT_SOA);
+            let soa = negative_ttl.and(self.aaaa_soa);
+            Ttl { a, soa, bound, result: a.min(bound) }
+        });
+        self.explanation.addresses = addresses;
+        self.record(Decision::Synthesizes(embedded));
     }
 
     /// Finds the real addresses in an AAAA reply.

@@ -281,16 +281,12 @@ impl LocalAnswer<'_> {
             return response.finish(requestor, Rcode::SERVFAIL, None);
         };
         let arpa = &self.dns64.arpa;
+        let room = &mut [0; SOA_RDATA];
+        let soa = soa(arpa, TTL, room);
         match self.data {
             // RFC 2308 section 3.
             ZoneData::NxDomain | ZoneData::NoData => {
-                response.record(
-                    Section::Authority,
-                    apex,
-                    Type::SOA,
-                    TTL,
-                    soa(arpa, TTL, &mut [0; SOA_RDATA]),
-                );
+                response.record(Section::Authority, apex, Type::SOA, TTL, soa);
             }
             ZoneData::A => {
                 for address in WELL_KNOWN {
@@ -301,13 +297,7 @@ impl LocalAnswer<'_> {
             ZoneData::Aaaa => {
                 let prefixes = self.prefixes();
                 if prefixes.is_empty() {
-                    response.record(
-                        Section::Authority,
-                        apex,
-                        Type::SOA,
-                        TTL,
-                        soa(arpa, TTL, &mut [0; SOA_RDATA]),
-                    );
+                    response.record(Section::Authority, apex, Type::SOA, TTL, soa);
                 }
                 for address in WELL_KNOWN {
                     for prefix in &prefixes {
@@ -315,9 +305,7 @@ impl LocalAnswer<'_> {
                     }
                 }
             }
-            ZoneData::Soa => {
-                response.record(Section::Answer, apex, Type::SOA, TTL, soa(arpa, TTL, &mut [0; SOA_RDATA]))
-            }
+            ZoneData::Soa => response.record(Section::Answer, apex, Type::SOA, TTL, soa),
             ZoneData::Ns => response.record(Section::Answer, apex, Type::NS, TTL, &arpa.server),
             ZoneData::Pointer => response.record(Section::Answer, owner, Type::PTR, TTL, IPV4ONLY),
             ZoneData::Alias(address) | ZoneData::AliasToPointer(address) => {

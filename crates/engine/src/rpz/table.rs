@@ -198,11 +198,24 @@ impl ResponsePolicy {
         if addresses.len() + clients.len() > NETWORKS {
             return Err(TooMany::Networks);
         }
+        policy.set_networks(addresses, clients)?;
+        let (names, nodes) = nodes.into_iter().unzip();
+        policy.names = NameTable::new(names);
+        policy.nodes = nodes;
+        Ok(policy)
+    }
+
+    /// Fills the tables of address and client triggers. A network that ranks first wins where networks overlap.
+    fn set_networks(
+        &mut self,
+        mut addresses: Vec<RankedNetwork>,
+        mut clients: Vec<RankedNetwork>,
+    ) -> Result<(), TooMany> {
         addresses.sort_by_key(|&(rank, ..)| rank);
         clients.sort_by_key(|&(rank, ..)| rank);
         let (mut spans4, mut spans6) = (Vec::new(), Vec::new());
         for (place, (_, rule, network)) in (0..).zip(&addresses) {
-            policy.address_rules.push(*rule);
+            self.address_rules.push(*rule);
             if is_ipv4(network) {
                 spans4.push((span4(network), place));
             } else {
@@ -211,19 +224,16 @@ impl ResponsePolicy {
         }
         let mut client_ranges = Vec::new();
         for (place, (_, rule, network)) in (0..).zip(&clients) {
-            policy.client_rules.push(*rule);
+            self.client_rules.push(*rule);
             client_ranges.extend(client_spans(network).map(|span| (span, place)));
         }
         // Two cuts for each span, and two spans at most for each network.
         let mut room = 4 * NETWORKS;
         let too_many = |_: TooManyEntries| TooMany::Networks;
-        policy.ipv4 = RangeMap::lowest(spans4, &mut room).map_err(too_many)?;
-        policy.ipv6 = RangeMap::lowest(spans6, &mut room).map_err(too_many)?;
-        policy.clients = RangeMap::lowest(client_ranges, &mut room).map_err(too_many)?;
-        let (names, nodes) = nodes.into_iter().unzip();
-        policy.names = NameTable::new(names);
-        policy.nodes = nodes;
-        Ok(policy)
+        self.ipv4 = RangeMap::lowest(spans4, &mut room).map_err(too_many)?;
+        self.ipv6 = RangeMap::lowest(spans6, &mut room).map_err(too_many)?;
+        self.clients = RangeMap::lowest(client_ranges, &mut room).map_err(too_many)?;
+        Ok(())
     }
 
     /// Returns the number of a rule. Rules without data that have the same zone, action and TTL share one number.
@@ -386,8 +396,14 @@ fn earlier_zone(one: Option<RuleMatch>, other: Option<RuleMatch>) -> Option<Rule
     }
 }
 
+/// A network with its sort key and the index of its rule.
+type RankedNetwork = (Rank, u32, Network);
+
+/// Sort key of a network: zone, length of the host part in bits, address.
+type Rank = (u16, u32, u128);
+
 /// Sort key by precedence (draft section 5): the zone, then the longer network, then the lower address.
-fn rank(zone: u16, network: &Network) -> (u16, u32, u128) {
+fn rank(zone: u16, network: &Network) -> Rank {
     (zone, network.mask.count_zeros(), network.address)
 }
 

@@ -167,31 +167,51 @@ impl Upstream {
         {
             return Received::Nothing;
         }
-        let is_unusable = self.is_unusable(index, message, over_udp);
-        if is_unusable || warrants_failover(message) {
-            self.flights[index].attempts[place].failed = true;
-            if self.flights[index].is_wanted() && !is_bogus(message) {
-                if self.can_ask_another(index, attempt.server) {
-                    counters.count(Counter::Failover);
-                    self.send(index, now, counters, out);
-                    return Received::Nothing;
-                }
-                if self.waits_for_another(index, attempt.server) {
-                    return Received::Nothing;
-                }
-            }
-            if is_unusable {
-                let is_cut = message.flags().contains(Flags::TC);
-                counters.count(if is_cut { Counter::TruncatedOverTcp } else { Counter::Lame });
-                return Received::Unusable(index);
-            }
-        } else {
-            self.record_result(index, attempt.server, now);
+        if let Some(rejected) = self.fail_over(index, place, message, now, counters, out) {
+            return rejected;
         }
         self.flights[index].is_private = !attempt.with_opt;
         // BADCOOKIE concerns only the exchange with the upstream. A reply that is truncated even over TCP would look like the
         // whole answer (RFC 2181 section 9), but it does not get this far.
         if message.rcode() == Rcode::BADCOOKIE { Received::Failed(index) } else { Received::Completed(index) }
+    }
+
+    /// Asks another server if a reply is unusable, or an error that another server may not return. Returns the result if the
+    /// reply is not to be used; else the reply counts for the health of its server.
+    #[inline]
+    fn fail_over(
+        &mut self,
+        index: Index,
+        place: usize,
+        message: &Message<'_>,
+        now: Instant,
+        counters: &mut Counters,
+        out: &mut impl Outbox,
+    ) -> Option<Received> {
+        let attempt = self.flights[index].attempts[place];
+        let over_udp = self.links.transport(attempt.link) == Transport::Udp;
+        let is_unusable = self.is_unusable(index, message, over_udp);
+        if !is_unusable && !warrants_failover(message) {
+            self.record_result(index, attempt.server, now);
+            return None;
+        }
+        self.flights[index].attempts[place].failed = true;
+        if self.flights[index].is_wanted() && !is_bogus(message) {
+            if self.can_ask_another(index, attempt.server) {
+                counters.count(Counter::Failover);
+                self.send(index, now, counters, out);
+                return Some(Received::Nothing);
+            }
+            if self.waits_for_another(index, attempt.server) {
+                return Some(Received::Nothing);
+            }
+        }
+        if is_unusable {
+            let is_cut = message.flags().contains(Flags::TC);
+            counters.count(if is_cut { Counter::TruncatedOverTcp } else { Counter::Lame });
+            return Some(Received::Unusable(index));
+        }
+        None
     }
 
     /// Records the success of a server that has an answer, and a failure of each server that failed with this question.

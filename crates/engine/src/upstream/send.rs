@@ -130,7 +130,6 @@ impl Upstream {
         let with_opt = !self.omits_edns(index, server, now);
         let id = self.links.issue(link, index, &mut self.random);
         let flight = &mut self.flights[index];
-        let own_size = self.parameters.udp_size;
         let with_subnet = flight.subnet.is_some() && !flight.without_subnet && with_opt;
         let room = &mut [0; LONGEST];
         self.servers.list[server as usize].breaker.on_query(now);
@@ -139,23 +138,8 @@ impl Upstream {
             true => cookies.write(self.links.cookie(link), flight.without_cookie, now, room),
             false => None,
         };
-        let taken = out.ask(link, |frame| {
-            let question_end = write_question(flight, id, frame);
-            if !with_opt {
-                header::set_arcount(frame, 0);
-                return question_end;
-            }
-            let dnssec_ok = flight.query_flags.has(QueryFlags::DO);
-            let opt = wire::write_opt(&mut frame[question_end..], own_size, 0, 0, dnssec_ok, None);
-            let octets = opt.expect("512 octets hold a question and an OPT record");
-            let opt = &mut frame[question_end..];
-            let octets = match &flight.subnet {
-                // RFC 7871 section 6: the scope is 0 in queries.
-                Some(subnet) if with_subnet => subnet.append(0, opt, octets),
-                _ => octets,
-            };
-            question_end + cookie.map_or(octets, |cookie| cookie::append(cookie, opt, octets))
-        });
+        let opt = with_opt.then_some(QueryOpt { own_size: self.parameters.udp_size, with_subnet, cookie });
+        let taken = out.ask(link, |frame| write_query(flight, id, opt, frame));
         if !taken {
             if self.links.release(link) == Release::Close {
                 self.close(link, out);
@@ -174,13 +158,7 @@ impl Upstream {
             is_hedge: flight.next_is_hedge,
         };
         flight.attempts_len += 1;
-        let kind = match (flight.query_flags.has(QueryFlags::PROBE), flight.qtype) {
-            (true, _) => QueryKind::Probe,
-            (false, Type::AAAA) => QueryKind::Aaaa,
-            (false, Type::A) => QueryKind::A,
-            _ => QueryKind::Other,
-        };
-        self.servers.list[server as usize].asked[kind as usize] += 1;
+        self.servers.list[server as usize].asked[query_kind(flight) as usize] += 1;
         true
     }
 
@@ -251,6 +229,46 @@ impl Upstream {
             let cookie = self.cookie_secret.cookie(address, out.local(link), now, &mut self.random);
             self.links.set_cookie(link, cookie);
         }
+    }
+}
+
+/// OPT record of a query to an upstream.
+struct QueryOpt<'q> {
+    /// Octets that the sender accepts over UDP.
+    own_size: u16,
+    /// True if the client subnet of the question is sent.
+    with_subnet: bool,
+    /// DNS cookie, if one is sent.
+    cookie: Option<&'q [u8]>,
+}
+
+/// Writes a query, with the OPT record `opt` if there is one. Returns its octets.
+#[inline]
+fn write_query(flight: &Flight, id: u16, opt: Option<QueryOpt<'_>>, frame: &mut [u8]) -> usize {
+    let question_end = write_question(flight, id, frame);
+    let Some(QueryOpt { own_size, with_subnet, cookie }) = opt else {
+        header::set_arcount(frame, 0);
+        return question_end;
+    };
+    let dnssec_ok = flight.query_flags.has(QueryFlags::DO);
+    let opt = wire::write_opt(&mut frame[question_end..], own_size, 0, 0, dnssec_ok, None);
+    let octets = opt.expect("512 octets hold a question and an OPT record");
+    let opt = &mut frame[question_end..];
+    let octets = match &flight.subnet {
+        // RFC 7871 section 6: the scope is 0 in queries.
+        Some(subnet) if with_subnet => subnet.append(0, opt, octets),
+        _ => octets,
+    };
+    question_end + cookie.map_or(octets, |cookie| cookie::append(cookie, opt, octets))
+}
+
+/// The kind under which a query is counted.
+fn query_kind(flight: &Flight) -> QueryKind {
+    match (flight.query_flags.has(QueryFlags::PROBE), flight.qtype) {
+        (true, _) => QueryKind::Probe,
+        (false, Type::AAAA) => QueryKind::Aaaa,
+        (false, Type::A) => QueryKind::A,
+        _ => QueryKind::Other,
     }
 }
 
