@@ -305,8 +305,8 @@ mod tests {
         for (text, words) in [
             ("64:ff9b::", "length is missing (help: append /32"),
             ("64:ff9b::/52", "/52 is not a length"),
-            ("64:ff9b::/097", "no length"),
-            ("64:ff9b::/+96", "no length"),
+            ("64:ff9b::/097", "not a length"),
+            ("64:ff9b::/+96", "not a length"),
             ("8.8.8.8/24", "not an IPv6 address"),
             ("64:ff9b::1/96", "bits are set beyond the prefix length (help: write \"64:ff9b::/96\")"),
             ("0:0:0:0:0100:f::/96", "bits 64 to 71"),

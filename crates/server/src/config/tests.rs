@@ -318,7 +318,7 @@ fn rules_that_cannot_be_meant_are_refused() {
     let deep: String =
         (1..=9).map(|labels| format!("[[dns64.rule]]\nnames = [\"{}\"]\n", "a.".repeat(labels))).collect();
     let found = problems(&deep);
-    assert!(found.len() == 1 && found[0].contains("below one another"), "{found:#?}");
+    assert!(found.len() == 1 && found[0].contains("each below the next"), "{found:#?}");
 }
 
 #[test]
