@@ -3,7 +3,7 @@
 //! [`Machine`], and so does the reflector with which the benchmarks compare it.
 
 use crate::base::time::Instant;
-use crate::event::TraceEvent;
+use crate::trace::TraceEvent;
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 /// Transport of a client's query, and of its answer.

@@ -14,7 +14,7 @@
 //! cache     local                      cached messages; local data and special-use names
 //! answer    upstream                   responses as bytes; everything between "ask this" and "this came back"
 //! interface                            Client, Link, Machine, Outbox
-//! event                                decisions, told to `explain`
+//! trace                                decisions, told to `explain`
 //! dns64                                RFC 6147 and RFC 6052: rules, decision, embedding
 //! message                              meaning of one message: question, CNAME chain, kind of reply, EDNS options
 //! limits    counters
@@ -32,7 +32,6 @@ mod client;
 pub mod counters;
 pub mod dns64;
 mod engine;
-pub mod event;
 pub mod explain;
 pub mod interface;
 pub mod limits;
@@ -43,6 +42,7 @@ mod query;
 mod resolve;
 pub mod rpz;
 pub mod settings;
+pub mod trace;
 pub mod upstream;
 
 #[cfg(test)]

@@ -14,7 +14,6 @@ use crate::counters::Counter;
 use crate::dns64::config::Lookup;
 use crate::dns64::decision::{Stage, first_stage};
 use crate::engine::Engine;
-use crate::event::TraceEvent;
 use crate::interface::{Client, ClientTransport, Outbox};
 use crate::local::special_use::{self, Alias, InAddr, SpecialUse};
 use crate::message::client_subnet::{MalformedSubnet, Subnet};
@@ -22,6 +21,7 @@ use crate::message::cookie::{Cookie, MalformedCookie};
 use crate::message::question::{QueryFlags, Question};
 use crate::resolve::from_cache::CacheLookup;
 use crate::settings::{ClientSubnet, Settings};
+use crate::trace::TraceEvent;
 use wire::header::{self, Flags};
 use wire::{EdeCode, Malformed, Message, Opcode, Rcode, Type, ede};
 

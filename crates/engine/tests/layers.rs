@@ -13,7 +13,7 @@ const FLOORS: &[&[&str]] = &[
     &["limits", "counters"],
     &["message"],
     &["dns64"],
-    &["event"],
+    &["trace"],
     &["interface"],
     &["answer", "upstream"],
     &["cache", "local"],

@@ -8,5 +8,6 @@
 pub(crate) mod client_subnet;
 pub(crate) mod cname_chain;
 pub mod cookie;
+pub(crate) mod lame;
 pub mod question;
 pub(crate) mod reply;

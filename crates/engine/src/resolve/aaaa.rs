@@ -6,9 +6,9 @@ use crate::counters::Counter;
 use crate::dns64::decision::{AaaaDecision, Cause};
 use crate::dns64::rules::Rule;
 use crate::engine::Engine;
-use crate::event::TraceEvent;
 use crate::interface::Outbox;
 use crate::message::reply::Outcome;
+use crate::trace::TraceEvent;
 
 impl Engine {
     /// Handles the outcome of the AAAA leg by the decision about it.

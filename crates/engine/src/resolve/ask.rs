@@ -1,9 +1,7 @@
-//! Questions asked for waiters: the A leg ahead of its time, and the refresh of cached data.
+//! The A leg ahead of the AAAA reply: with the AAAA query, after a stagger, or when the AAAA query is repeated.
 
 use crate::base::slab::{Index, NONE};
 use crate::base::time::Instant;
-use crate::cache::entry::EntryKind;
-use crate::counters::Counter;
 use crate::dns64::config::{Lookup, OnFailure};
 use crate::dns64::decision::Stage;
 use crate::engine::Engine;
@@ -55,50 +53,6 @@ impl Engine {
             Lookup::Stagger(_) => flight.stagger.is_none(),
             Lookup::Sequential => {
                 flight.tries > 1 && self.settings.dns64.on_failure.timeout == OnFailure::Synthesize
-            }
-        }
-    }
-
-    /// Refreshes the cached reply that a waiter has just got, as it will soon expire, or has expired.
-    pub(crate) fn refresh_for(
-        &mut self,
-        waiter: Index,
-        qtype: Type,
-        is_fresh: bool,
-        now: Instant,
-        out: &mut impl Outbox,
-    ) {
-        let state = &self.clients.waiters[waiter];
-        let question = Question { qtype, query_flags: state.query_flags_for(qtype), ..state.own_question() };
-        if state.chase == NONE
-            && !self.settings.local_data.has_name(state.name())
-            && self.upstream.flights.find(&question).is_none()
-            // No waiter is attached: the reply goes to the cache.
-            && self.flight_for(waiter, qtype, now, out).is_some()
-            && is_fresh
-        {
-            self.counters.count(Counter::Refreshed);
-        }
-    }
-
-    /// Refreshes a cached answer that was copied to a client: the reply itself, or both legs of a synthesis.
-    #[cold]
-    pub(crate) fn refresh(
-        &mut self,
-        question: &Question<'_>,
-        kind: EntryKind,
-        now: Instant,
-        out: &mut impl Outbox,
-    ) {
-        let types: &[Type] =
-            if kind == EntryKind::Synthesis { &[Type::AAAA, Type::A] } else { &[question.qtype] };
-        let group = self.upstream.servers.group_number(question.name);
-        for &qtype in types {
-            let question = Question { qtype, ..*question };
-            let is_wanted = kind == EntryKind::Reply || self.cache.claim_refresh(&question, group, now);
-            if is_wanted && self.upstream.flights.find(&question).is_none() {
-                self.counters.count(Counter::Refreshed);
-                let _ = self.upstream.launch(&question, now, &mut self.counters, out);
             }
         }
     }

@@ -19,10 +19,10 @@ use crate::base::time::Instant;
 use crate::counters::Counter;
 use crate::dns64::decision::{Cause, Stage};
 use crate::engine::Engine;
-use crate::event::TraceEvent;
 use crate::interface::Outbox;
 use crate::message::question::QueryFlags;
 use crate::message::reply::{Outcome, is_stale};
+use crate::trace::TraceEvent;
 use wire::{Rcode, ede};
 
 impl Engine {

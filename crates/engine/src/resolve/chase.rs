@@ -5,9 +5,9 @@ use crate::base::time::Instant;
 use crate::client::chased::replies;
 use crate::counters::Counter;
 use crate::engine::Engine;
-use crate::event::TraceEvent;
 use crate::interface::Outbox;
 use crate::limits::{CHAIN_OCTETS, HOPS};
+use crate::trace::TraceEvent;
 use wire::{Message, Name};
 
 impl Engine {

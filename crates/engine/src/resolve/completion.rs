@@ -1,10 +1,7 @@
 //! Completion of a question in flight: store the reply, then serve the waiters.
 
 use crate::base::slab::{Index, NONE};
-use crate::base::time::{Instant, Span};
-use crate::cache::entry::{self, FAILURE};
-use crate::cache::ttl::{Age, materialize, stale_ede};
-use crate::client::waiter::CacheHit;
+use crate::base::time::Instant;
 use crate::counters::Counter;
 use crate::engine::Engine;
 use crate::interface::Outbox;
@@ -13,11 +10,6 @@ use crate::message::question::QueryFlags;
 use crate::message::reply::{Outcome, is_bogus, is_no_answer};
 use wire::header::{self, Flags};
 use wire::{Message, Rcode, ede};
-
-/// After an upstream's failure, expired data are given without another try for so long (RFC 8767 section 5).
-const FAILURE_RECHECK: Span = Span::from_secs(30);
-/// After silence, expired data are given without another try for so long: the server is found dead by then, or is asked again.
-const SILENCE_RECHECK: Span = Span::from_secs(1);
 
 impl Engine {
     /// Ends a question in flight: its reply is stored, and its waiters get it, or expired data that are better. None: no reply
@@ -57,11 +49,8 @@ impl Engine {
         out: &mut impl Outbox,
     ) {
         // A bogus answer is an answer: older data would paper over it.
-        if !reply.is_some_and(is_bogus) {
-            let recheck = if reply.is_some() { FAILURE_RECHECK } else { SILENCE_RECHECK };
-            if self.complete_with_stale(index, recheck, now, out) {
-                return;
-            }
+        if !reply.is_some_and(is_bogus) && self.complete_with_stale(index, reply.is_some(), now, out) {
+            return;
         }
         if !self.upstream.flights.predates_flush(index) {
             let flight = &self.upstream.flights[index];
@@ -93,48 +82,6 @@ impl Engine {
         self.cache.store_reply(&flight.question(), flight.group, message, chain, predates_flush, now);
     }
 
-    /// Ends a failed question with expired data (RFC 8767). Returns false if there are none.
-    fn complete_with_stale(
-        &mut self,
-        index: Index,
-        recheck: Span,
-        now: Instant,
-        out: &mut impl Outbox,
-    ) -> bool {
-        let flight = &self.upstream.flights[index];
-        let found = self.cache.find_reply(&flight.question(), flight.qtype, flight.group);
-        let Some(place) = found else { return false };
-        let entry = self.cache.entries.entry(place);
-        if entry.is(FAILURE) || entry.expires() + self.settings.cache.stale <= now {
-            return false;
-        }
-        let is_fresh = entry.expires() > now;
-        // A failed refresh sets no recheck timer: it was one try, for no client, and a client's question makes all of them.
-        if !is_fresh {
-            entry::set_failure_recheck(self.cache.entries.entry_mut(place), now + recheck);
-        }
-        let mut waiter = flight.waiters;
-        while waiter != NONE && !is_fresh {
-            self.clients.waiters[waiter].cache_hit = CacheHit::Stale;
-            waiter = self.clients.waiters[waiter].next;
-        }
-        let mut frame = self.frames.take();
-        let entry = self.cache.entries.entry(place);
-        let length = if is_fresh {
-            // A refresh failed, and the data that it was to replace are still good.
-            materialize(&entry, &mut frame, Age::of(&entry, now), entry.ede())
-        } else {
-            materialize(&entry, &mut frame, Age::Stale, Some(stale_ede(&entry)))
-        };
-        let parsed = Message::parse(&frame[..length]);
-        if let Ok(message) = &parsed {
-            self.serve_reply(index, Some(message), now, out);
-        }
-        let is_served = parsed.is_ok();
-        self.frames.give(frame);
-        is_served
-    }
-
     /// Ends a question that got nothing better than an unusable reply: its clients get SERVFAIL, and that no authority can be
     /// reached (RFC 8914 section 4.23).
     #[cold]
@@ -164,7 +111,7 @@ impl Engine {
         self.frames.give(frame);
     }
 
-    fn serve_reply(
+    pub(crate) fn serve_reply(
         &mut self,
         index: Index,
         reply: Option<&Message<'_>>,

@@ -202,24 +202,6 @@ impl Engine {
         state.has_stale = has_stale;
         (is_fresh || is_stale).then_some((place, is_stale))
     }
-
-    /// The client response timer of a question in flight has expired (RFC 8767 section 5): waiters that have expired data get
-    /// them. The question stays in flight for the next query.
-    pub(crate) fn on_client_response_timer(&mut self, flight: Index, now: Instant, out: &mut impl Outbox) {
-        let mut waiter = self.upstream.flights[flight].waiters;
-        while waiter != NONE {
-            let next = self.clients.waiters[waiter].next;
-            if self.clients.waiters[waiter].has_stale {
-                self.detach(waiter);
-                self.clients.waiters[waiter].client_timer_expired = true;
-                if !self.answer_from_cache(waiter, now, out) {
-                    // The entry was evicted meanwhile.
-                    self.attach(flight, waiter);
-                }
-            }
-            waiter = next;
-        }
-    }
 }
 
 /// The counter of a cache hit, by the kind of entry.

@@ -9,13 +9,13 @@ use crate::client::respond::{ResponseSink, respond};
 use crate::counters::Counter;
 use crate::dns64::decision::Stage;
 use crate::engine::Engine;
-use crate::event::TraceEvent;
 use crate::interface::Outbox;
 use crate::local::special_use::{self, Alias, SpecialUse};
 use crate::message::cname_chain::Chain;
 use crate::message::question::{QUESTION, Question};
 use crate::message::reply::Outcome;
 use crate::settings::Settings;
+use crate::trace::TraceEvent;
 use wire::{Class, Message, Rcode, Type};
 
 impl Engine {

@@ -11,11 +11,11 @@ use crate::client::respond::{ResponseSink, respond};
 use crate::dns64::config::Dnssec;
 use crate::dns64::decision::{Cause, Stage};
 use crate::engine::Engine;
-use crate::event::TraceEvent;
 use crate::interface::Outbox;
 use crate::message::cname_chain::Chain;
 use crate::message::question::CurrentQuestion;
 use crate::message::reply::Outcome;
+use crate::trace::TraceEvent;
 use wire::header::{self, Flags};
 use wire::{EdeCode, Message, Rcode, ede};
 

@@ -12,13 +12,13 @@ use crate::client::respond::{ResponseSink, respond};
 use crate::counters::Counter;
 use crate::dns64::decision::Stage;
 use crate::engine::Engine;
-use crate::event::TraceEvent;
 use crate::interface::{ClientTransport, Outbox};
 use crate::message::cname_chain::Chain;
 use crate::message::question::QUESTION;
 use crate::message::reply::Outcome;
 use crate::rpz::response::RewritePoint;
 use crate::rpz::table::{Action, NO_RULE_YET, PASSTHRU, ReplyAddresses};
+use crate::trace::TraceEvent;
 use wire::{Message, Rcode, Type, ede};
 
 impl Engine {

@@ -1,0 +1,81 @@
+//! Serve-stale (RFC 8767): waiters get expired data when an upstream fails, or when the client response timer expires.
+//!
+//! A query that comes later, while the upstreams are known to fail, finds expired data at once (`from_cache.rs`).
+
+use crate::base::slab::{Index, NONE};
+use crate::base::time::{Instant, Span};
+use crate::cache::entry::{self, FAILURE};
+use crate::cache::ttl::{Age, materialize, stale_ede};
+use crate::client::waiter::CacheHit;
+use crate::engine::Engine;
+use crate::interface::Outbox;
+use wire::Message;
+
+/// After an upstream's failure, expired data are given without another try for so long (RFC 8767 section 5).
+const FAILURE_RECHECK: Span = Span::from_secs(30);
+/// After silence, expired data are given without another try for so long: the server is found dead by then, or is asked again.
+const SILENCE_RECHECK: Span = Span::from_secs(1);
+
+impl Engine {
+    /// The client response timer of a question in flight has expired (RFC 8767 section 5): waiters that have expired data get
+    /// them. The question stays in flight for the next query.
+    pub(crate) fn on_client_response_timer(&mut self, flight: Index, now: Instant, out: &mut impl Outbox) {
+        let mut waiter = self.upstream.flights[flight].waiters;
+        while waiter != NONE {
+            let next = self.clients.waiters[waiter].next;
+            if self.clients.waiters[waiter].has_stale {
+                self.detach(waiter);
+                self.clients.waiters[waiter].client_timer_expired = true;
+                if !self.answer_from_cache(waiter, now, out) {
+                    // The entry was evicted meanwhile.
+                    self.attach(flight, waiter);
+                }
+            }
+            waiter = next;
+        }
+    }
+
+    /// Ends a failed question with expired data (RFC 8767); `has_reply`: the upstream replied with a failure. Returns false if
+    /// there are no such data.
+    pub(crate) fn complete_with_stale(
+        &mut self,
+        index: Index,
+        has_reply: bool,
+        now: Instant,
+        out: &mut impl Outbox,
+    ) -> bool {
+        let flight = &self.upstream.flights[index];
+        let found = self.cache.find_reply(&flight.question(), flight.qtype, flight.group);
+        let Some(place) = found else { return false };
+        let entry = self.cache.entries.entry(place);
+        if entry.is(FAILURE) || entry.expires() + self.settings.cache.stale <= now {
+            return false;
+        }
+        let is_fresh = entry.expires() > now;
+        // A failed refresh sets no recheck timer: it was one try, for no client, and a client's question makes all of them.
+        if !is_fresh {
+            let recheck = if has_reply { FAILURE_RECHECK } else { SILENCE_RECHECK };
+            entry::set_failure_recheck(self.cache.entries.entry_mut(place), now + recheck);
+        }
+        let mut waiter = flight.waiters;
+        while waiter != NONE && !is_fresh {
+            self.clients.waiters[waiter].cache_hit = CacheHit::Stale;
+            waiter = self.clients.waiters[waiter].next;
+        }
+        let mut frame = self.frames.take();
+        let entry = self.cache.entries.entry(place);
+        let length = if is_fresh {
+            // A refresh failed, and the data that it was to replace are still good.
+            materialize(&entry, &mut frame, Age::of(&entry, now), entry.ede())
+        } else {
+            materialize(&entry, &mut frame, Age::Stale, Some(stale_ede(&entry)))
+        };
+        let parsed = Message::parse(&frame[..length]);
+        if let Ok(message) = &parsed {
+            self.serve_reply(index, Some(message), now, out);
+        }
+        let is_served = parsed.is_ok();
+        self.frames.give(frame);
+        is_served
+    }
+}
