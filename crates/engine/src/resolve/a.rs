@@ -18,7 +18,7 @@ use crate::resolve::to_cache::synthesize_for_cache;
 use crate::trace::TraceEvent;
 use crate::upstream::in_flight::FlightState;
 use crate::upstream::parked_replies::NOT_PARKED;
-use wire::{Message, Rcode, Section, Type, ede};
+use wire::{Message, Rcode, Record, Section, Type, ede};
 
 impl Engine {
     /// Goes over to the A leg, for this reason. `outcome`: that of the AAAA leg.
@@ -95,15 +95,8 @@ impl Engine {
             out.trace(|| TraceEvent::AnswerIs(Counter::NotSynthesizedAFailed));
             return self.respond_empty(waiter, Rcode::SERVFAIL, Some(ede::NETWORK_ERROR), now, out);
         };
-        if message.rcode() != Rcode::NOERROR {
-            return self.forward_a(waiter, message, chain, Counter::NotSynthesizedAFailed, now, out);
-        }
-        let mut answers = message.records(Section::Answer);
-        let Some(first) = answers.find(|record| chain.ends_in(record, Type::A)) else {
-            if chain.is_unfinished(message) && self.chase_cname(waiter, message, chain.end(), now, out) {
-                return;
-            }
-            return self.forward_a(waiter, message, chain, Counter::NotSynthesizedNoA, now, out);
+        let Some(first) = first_a(message, chain) else {
+            return self.answer_without_addresses(waiter, message, chain, now, out);
         };
         let dns64 = &self.settings.dns64;
         let state = &self.clients.waiters[waiter];
@@ -123,48 +116,16 @@ impl Engine {
         let secure =
             self.clients.waiters[waiter].aaaa_secure && self.is_secure(message) && self.came_secure(waiter);
         out.trace(|| TraceEvent::Synthesizes { secure });
-        self.respond_synthesized(waiter, message, chain, secure, now, out);
-    }
-
-    /// Forwards the reply of the A leg as the answer, for this reason.
-    fn forward_a(
-        &mut self,
-        waiter: Index,
-        message: &Message<'_>,
-        chain: &Chain<'_>,
-        reason: Counter,
-        now: Instant,
-        out: &mut impl Outbox,
-    ) {
-        self.counters.count(reason);
-        out.trace(|| TraceEvent::AnswerIs(reason));
-        self.forward_to(waiter, message, chain, true, now, out);
-    }
-
-    /// Answers a waiter with the synthesis of the A leg's addresses. `secure`: both legs, and the aliases before them, were
-    /// secure.
-    fn respond_synthesized(
-        &mut self,
-        waiter: Index,
-        message: &Message<'_>,
-        chain: &Chain<'_>,
-        secure: bool,
-        now: Instant,
-        out: &mut impl Outbox,
-    ) {
         let mut stored = if self.is_synthesis_stored(waiter) { Some(self.frames.take()) } else { None };
-        let Engine { settings, clients, counters, .. } = self;
-        let Clients { waiters, chases, rate_limiter, .. } = clients;
+        let Clients { waiters, chases, rate_limiter, .. } = &mut self.clients;
         let state = &waiters[waiter];
-        let dns64 = &settings.dns64;
-        let rules = dns64.rules.of(state.client.address, state.name());
         let negative_ttl = state.negative_ttl.unwrap_or(TTL_WITHOUT_SOA);
         let before = replies(chases, state.chase);
         let input = SynthesisInput { message, chain, dns64, rules, negative_ttl, secure, before };
         let written = stored.as_mut().and_then(|frame| synthesize_for_cache(frame, state, &input));
         let mut counts = EmbeddingCounts::default();
-        let sink = ResponseSink { counters, rate_limiter: Some(rate_limiter), now };
-        respond(waiters, sink, settings.udp_size, waiter, out, |frame, requestor| {
+        let sink = ResponseSink { counters: &mut self.counters, rate_limiter: Some(rate_limiter), now };
+        respond(waiters, sink, self.settings.udp_size, waiter, out, |frame, requestor| {
             let (written, counted) = synthesize(frame, requestor, &input);
             counts = counted;
             written
@@ -177,6 +138,28 @@ impl Engine {
         }
         self.count_synthesis(waiter, &counts);
         self.free_waiter(waiter);
+    }
+
+    /// Handles a reply of the A leg without addresses: chases a CNAME that it ends in, or forwards the reply.
+    fn answer_without_addresses(
+        &mut self,
+        waiter: Index,
+        message: &Message<'_>,
+        chain: &Chain<'_>,
+        now: Instant,
+        out: &mut impl Outbox,
+    ) {
+        let is_failure = message.rcode() != Rcode::NOERROR;
+        if !is_failure
+            && chain.is_unfinished(message)
+            && self.chase_cname(waiter, message, chain.end(), now, out)
+        {
+            return;
+        }
+        let reason = if is_failure { Counter::NotSynthesizedAFailed } else { Counter::NotSynthesizedNoA };
+        self.counters.count(reason);
+        out.trace(|| TraceEvent::AnswerIs(reason));
+        self.forward_to(waiter, message, chain, true, now, out);
     }
 
     /// True if an answer without addresses lacks the SOA that lets the client cache it (RFC 2308 section 5), and the AAAA reply
@@ -232,4 +215,10 @@ impl Engine {
             Cause::Timeout => Counter::SynthesizedTimeout,
         });
     }
+}
+
+/// First A record at the end of the chain of a reply without an error.
+fn first_a<'m>(message: &Message<'m>, chain: &Chain<'_>) -> Option<Record<'m>> {
+    let mut answers = message.records(Section::Answer);
+    answers.find(|record| message.rcode() == Rcode::NOERROR && chain.ends_in(record, Type::A))
 }
