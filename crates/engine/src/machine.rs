@@ -1,7 +1,6 @@
 //! The three inputs of the engine: a client's query, an upstream's reply (or the failure of a link), and time.
 //!
-//! `upstream` says what a reply or a timeout did to a question in flight; this file carries that to the clients that wait for it
-//! (`resolve`).
+//! `upstream` returns the result of a reply or a timeout as a value; this file passes it to the waiting clients (`resolve`).
 
 use crate::base::slab::Index;
 use crate::base::time::Instant;
@@ -28,7 +27,7 @@ impl Machine for Engine {
 
     fn unreachable(&mut self, now: Instant, via: Link, out: &mut impl Outbox) {
         let Some(mut failed) = self.upstream.fail_link(via, now, &mut self.counters) else { return };
-        // Every question whose current try went over the link is asked again at once, elsewhere if possible.
+        // Every question whose current try used the link is asked again at once, over another server if possible.
         while let Some(flight) = self.upstream.next_stranded(&mut failed) {
             self.retry(flight, now, out);
         }
@@ -48,7 +47,7 @@ impl Machine for Engine {
 }
 
 impl Engine {
-    /// The timer of a question in flight has come due.
+    /// Handles the timer of a question in flight.
     fn on_timer(&mut self, flight: Index, now: Instant, out: &mut impl Outbox) {
         let due = self.upstream.take_due(flight, now);
         if due.a_leg {
@@ -73,7 +72,7 @@ impl Engine {
         }
     }
 
-    /// The current try of a question is over: the next one, or the question has failed.
+    /// Makes the next try of a question whose current try is over, or ends the question as failed.
     fn retry(&mut self, flight: Index, now: Instant, out: &mut impl Outbox) {
         match self.upstream.next_try(flight, now, &mut self.counters, out) {
             NextTry::Wait => {}

@@ -21,7 +21,7 @@ use crate::upstream::parked_replies::NOT_PARKED;
 use wire::{Message, Rcode, Record, Section, Type, ede};
 
 impl Engine {
-    /// Goes over to the A leg, for this reason. `outcome`: that of the AAAA leg.
+    /// Continues with the A leg because of `cause`. `outcome`: outcome of the AAAA leg.
     pub(crate) fn decide_by_a(
         &mut self,
         waiter: Index,
@@ -54,11 +54,11 @@ impl Engine {
         self.look_up(waiter, now, out);
     }
 
-    /// Uses an A question that was asked before the AAAA leg was decided: it is over, or the client waits for it now.
+    /// Uses an A question that was asked before the AAAA leg was decided: takes its reply, or has the client wait for it.
     fn use_early_a(&mut self, waiter: Index, a_flight: Index, now: Instant, out: &mut impl Outbox) {
         if self.upstream.flights[a_flight].state == FlightState::Asked {
             self.upstream.flights[a_flight].references -= 1;
-            // There may be expired data, and a reason to give them now.
+            // The cache may have expired data, and the upstream may be dead: then answer with them now.
             if !self.answer_from_cache(waiter, now, out) {
                 self.attach(a_flight, waiter);
             }
@@ -80,7 +80,7 @@ impl Engine {
         self.upstream.release_flight(a_flight);
     }
 
-    /// Handles the outcome of the A leg: its addresses are synthesized; an empty or failed reply is the basis of the answer.
+    /// Handles the outcome of the A leg: synthesizes from its addresses, or answers with the empty or failed reply.
     //= RFC 6147 section 5.1.6: requirement 11
     pub(crate) fn on_a(
         &mut self,
@@ -109,7 +109,7 @@ impl Engine {
         {
             self.count_synthesis(waiter, &counts);
             out.trace(|| TraceEvent::AsksNegativeAaaa);
-            // Asked again, not stored by the AAAA leg: this is rare, and storing it would cost every query.
+            // The AAAA leg does not store its reply for this: the case is rare, and storing would cost every query.
             self.clients.waiters[waiter].stage = Stage::NegativeAaaa;
             return self.look_up(waiter, now, out);
         }
@@ -171,7 +171,7 @@ impl Engine {
             && !message.records(Section::Authority).any(|record| record.rtype == Type::SOA)
     }
 
-    /// Handles the AAAA reply that was asked again, as no address of the A leg may be embedded: it is the answer.
+    /// Answers with the negative AAAA reply, which was asked again because no address of the A leg may be embedded.
     pub(crate) fn on_negative_aaaa(
         &mut self,
         waiter: Index,

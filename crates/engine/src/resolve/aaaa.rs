@@ -11,7 +11,7 @@ use crate::message::reply::Outcome;
 use crate::trace::TraceEvent;
 
 impl Engine {
-    /// Handles the outcome of the AAAA leg by the decision about it.
+    /// Handles the outcome of the AAAA leg as the decision says.
     pub(crate) fn on_aaaa(
         &mut self,
         waiter: Index,
@@ -52,7 +52,7 @@ impl Engine {
         self.decide_by_a(waiter, cause, outcome, now, out);
     }
 
-    /// The rule by which real AAAA records are ignored for a client's query; none if they count.
+    /// Rule that makes DNS64 ignore real AAAA records for a query; none if they count.
     pub(crate) fn ignores_real(&self, waiter: Index) -> Option<&Rule> {
         let waiter = &self.clients.waiters[waiter];
         self.settings.dns64.rules.of(waiter.client.address, waiter.name()).ignores_real()

@@ -10,7 +10,8 @@ use crate::message::question::Question;
 use wire::Type;
 
 impl Engine {
-    /// Asks the A leg when an AAAA query is repeated, if a failed AAAA leg leads to the A leg anyway: both waits in one.
+    /// Asks the A leg when an AAAA query is repeated, if a failed AAAA leg leads to the A leg: the client waits for both at the
+    /// same time.
     pub(crate) fn ask_a_before_retry(&mut self, index: Index, now: Instant, out: &mut impl Outbox) {
         let flight = &mut self.upstream.flights[index];
         if flight.qtype == Type::AAAA && self.settings.dns64.on_failure.timeout == OnFailure::Synthesize {

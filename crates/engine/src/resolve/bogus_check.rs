@@ -1,18 +1,18 @@
 //! The bogus check: a SERVFAIL of the AAAA leg may mean a bogus answer, which must never be papered over with A records (RFC 6147
 //! section 5.5 (2)), or a broken server, where the A leg decides (section 5.1.2).
 //!
-//! An upstream that gives a reason (RFC 8914) is believed. Otherwise the AAAA leg is asked without validation, with CD set (RFC 4035
-//! section 3.2.2), while the A leg is asked as well:
+//! An extended DNS error (RFC 8914) in the SERVFAIL decides at once. Otherwise the AAAA leg is asked again without validation, with
+//! CD set (RFC 4035 section 3.2.2), and the A leg at the same time:
 //!
 //! ```text
-//! AAAA -> SERVFAIL -> AAAA with CD -> fails, too: nothing to validate, a broken server -> the A leg decides
+//! AAAA -> SERVFAIL -> AAAA with CD -> fails too: the server is broken -> the A leg decides
 //!                                  -> is answered -> AAAA once more -> SERVFAIL: bogus -> SERVFAIL
-//!                                                                   -> any other reply -> as if it had come at first
+//!                                                                   -> any other reply -> used as the first reply
 //! ```
 //!
-//! The last query tells a bogus answer from a server that failed for a moment. So a failure costs one more query and no time if
-//! the A leg takes as long; a bogus answer costs two. There is no check with `dnssec = "off"`, where the upstream's validation is
-//! not trusted, nor where `on-failure` forwards failures.
+//! The last query distinguishes a bogus answer from a short failure of the server. A failure costs one more query, and no time if
+//! the A leg takes as long. A bogus answer costs two more queries. There is no check with `dnssec = "off"`, where the upstream's
+//! validation is not trusted, nor where `on-failure` forwards failures.
 
 use crate::base::slab::{Index, NONE};
 use crate::base::time::Instant;
@@ -26,8 +26,8 @@ use crate::trace::TraceEvent;
 use wire::{Rcode, ede};
 
 impl Engine {
-    /// Starts or ends the check after a SERVFAIL without a reason. Returns the reason to go on with the A leg; none if the client
-    /// waits, or has its answer.
+    /// Starts or ends the check after a SERVFAIL without an extended DNS error. Returns the cause to continue with the A leg; none
+    /// if the client waits, or has its answer.
     pub(crate) fn start_bogus_check(
         &mut self,
         waiter: Index,
@@ -67,7 +67,7 @@ impl Engine {
     ) {
         out.trace(|| self.leg_event(waiter, outcome));
         match outcome {
-            // Expired data show that a server answered once, not that one does now.
+            // Expired data do not show that a server answers now.
             Outcome::Reply(message, _) if is_stale(message) => {
                 self.decide_by_a(waiter, Cause::Error, &Outcome::Failed, now, out);
             }
@@ -82,8 +82,8 @@ impl Engine {
         }
     }
 
-    /// Asks the AAAA leg again. Its cached reply is the failure in question, so only a reply to a query with CD is taken from the
-    /// cache.
+    /// Asks the AAAA leg again. Without CD the cache holds only the failure that is being checked, so only a reply to a query with
+    /// CD is taken from the cache.
     fn ask_aaaa_again(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) {
         self.clients.waiters[waiter].has_stale = false;
         if self.clients.waiters[waiter].stage == Stage::AaaaWithCd && self.answer_from_cache(waiter, now, out)

@@ -11,8 +11,8 @@ use crate::trace::TraceEvent;
 use wire::{Message, Name};
 
 impl Engine {
-    /// Asks for the name at the end of a chain that a reply left unfinished. Returns false if the chain is too long or comes
-    /// back to an earlier name, or if the client's network has too many chases.
+    /// Asks for the target of the last CNAME in a reply. Returns false if the chain is too long or is a loop, or if the client's
+    /// network has too many chases.
     //= RFC 6147 section 5.1.5: requirement 10
     pub(crate) fn chase_cname(
         &mut self,

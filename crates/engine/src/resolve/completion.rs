@@ -12,8 +12,8 @@ use wire::header::{self, Flags};
 use wire::{Message, Rcode, ede};
 
 impl Engine {
-    /// Ends a question in flight: its reply is stored, and its waiters get it, or expired data that are better. None: no reply
-    /// came, or it says nothing to clients.
+    /// Ends a question in flight: stores the reply, and gives it to the waiters. After a failure they get expired data if there are
+    /// any. `reply` is none if no reply came, or none that clients can use.
     pub(crate) fn complete_flight(
         &mut self,
         index: Index,
@@ -24,7 +24,7 @@ impl Engine {
         let flight = &self.upstream.flights[index];
         // The reply came to a query without EDNS, so it carries no signatures: never cache it under a DO query.
         let is_private = flight.is_private && flight.query_flags.has(QueryFlags::DO);
-        // After a reload the name may belong to other upstreams, for which the former ones do not speak.
+        // After a reload the name may belong to other upstreams. The cache must not hold a reply of the former ones for it.
         let is_of_group = flight.group == self.upstream.servers.group_number(flight.name());
         if is_private || !is_of_group || !self.cache.is_cacheable(&flight.question()) {
             return self.serve_reply(index, reply, now, out);
@@ -48,7 +48,7 @@ impl Engine {
         now: Instant,
         out: &mut impl Outbox,
     ) {
-        // A bogus answer is an answer: older data would paper over it.
+        // A bogus answer is an answer: older data would hide it.
         if !reply.is_some_and(is_bogus) && self.complete_with_stale(index, reply.is_some(), now, out) {
             return;
         }
@@ -59,7 +59,7 @@ impl Engine {
         self.serve_reply(index, reply, now, out);
     }
 
-    /// Ends a question with a reply whose TTLs are beyond what the configuration allows.
+    /// Ends a question with a reply that has TTLs out of the configured range.
     fn complete_clamped(&mut self, index: Index, message: &Message<'_>, now: Instant, out: &mut impl Outbox) {
         let mut frame = self.frames.take();
         let bytes = &mut frame[..message.bytes().len()];
@@ -70,7 +70,7 @@ impl Engine {
             self.store_reply(index, &clamped, &chain, now);
             self.serve_waiters(index, &Outcome::Reply(&clamped, &chain), now, out);
         } else {
-            // A name ran through a TTL. The wait goes on, as after any malformed reply.
+            // A name overlapped a TTL. The waiters go on waiting, as after any malformed reply.
             self.counters.count(Counter::DroppedMalformedReply);
         }
         self.frames.give(frame);
@@ -82,8 +82,8 @@ impl Engine {
         self.cache.store_reply(&flight.question(), flight.group, message, chain, predates_flush, now);
     }
 
-    /// Ends a question that got nothing better than an unusable reply: its clients get SERVFAIL, and that no authority can be
-    /// reached (RFC 8914 section 4.23).
+    /// Ends a question that got only unusable replies: its clients get SERVFAIL with the extended DNS error Network Error (RFC 8914
+    /// section 4.23).
     #[cold]
     pub(crate) fn complete_unusable(
         &mut self,
@@ -127,7 +127,7 @@ impl Engine {
         }
     }
 
-    /// Gives the outcome of a question in flight to every waiter: each gets its answer, or goes on to the next question.
+    /// Gives the outcome of a question in flight to every waiter: each is answered, or continues with its next question.
     fn serve_waiters(
         &mut self,
         index: Index,
@@ -137,7 +137,7 @@ impl Engine {
     ) {
         let scope = self.upstream.flights[index].scope;
         let mut waiter = self.upstream.complete(index, out);
-        // No reply and no question finds it any more, so nothing below comes back to this one.
+        // Replies and new queries no longer find this question, so the steps below cannot reach it again.
         let mut decision = None;
         while waiter != NONE {
             let next = self.clients.waiters[waiter].next;

@@ -1,7 +1,7 @@
-//! Answers from the cache: a copy of the cached answer for a query, or a cached reply in the place of an upstream's for a waiter.
+//! Answers from the cache: a copy of the cached answer for a query, or a cached reply for a waiter.
 //!
-//! A query whose answer is cached as it stands gets a copy at once, before there is a waiter. Any other query goes its usual way,
-//! with cached replies in the place of new ones. Expired data are used when the upstreams fail (RFC 8767).
+//! A query whose complete answer is cached gets a copy at once, and no waiter. Any other query becomes a waiter, and the cache gives
+//! replies to its questions as an upstream does. Expired data are used when the upstreams fail (RFC 8767).
 
 use crate::answer::builder::{Written, append_opt};
 use crate::answer::requestor::Requestor;
@@ -30,14 +30,14 @@ use wire::{Class, Message, Rcode, ede};
 pub(crate) enum CacheLookup {
     /// The client has its answer.
     Answered,
-    /// There is an entry, or there may be one, but not the answer as it stands.
+    /// There is an entry, or there may be one, but it cannot be copied unchanged.
     Unfit,
     /// There is no entry for this question.
     Absent,
 }
 
 impl Engine {
-    /// Answers a query from the cache, if its answer is there as it stands.
+    /// Answers a query with a copy of its cached answer, if there is one.
     #[inline]
     pub(crate) fn answer_query_from_cache(
         &mut self,
@@ -76,7 +76,7 @@ impl Engine {
         rules.is_empty() || rules.of(from.address, name).is_empty()
     }
 
-    /// Copies the entry of a question to a client, if it is the answer as it stands and fits.
+    /// Copies the entry of a question to a client, if it is the complete answer and fits.
     #[expect(clippy::too_many_arguments, reason = "the question, the client, and how it is answered")]
     #[inline]
     fn copy_from_cache(
@@ -120,7 +120,7 @@ impl Engine {
         CacheLookup::Answered
     }
 
-    /// Goes on with a waiter by the cached reply to its current question. Returns false if there is none that may be used.
+    /// Continues a waiter with the cached reply to its current question. Returns false if there is none that may be used.
     pub(crate) fn answer_from_cache(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) -> bool {
         let Some((place, is_stale)) = self.find_usable(waiter, now) else { return false };
         let entry = self.cache.entries.entry(place);
@@ -166,8 +166,8 @@ impl Engine {
         true
     }
 
-    /// Finds the cached reply to a waiter's current question: a fresh one, or expired data (true) if they may be used now. Records
-    /// whether there are expired data for later.
+    /// Finds the cached reply to a waiter's current question: a fresh one, or expired data (true) if they may be used now. Sets
+    /// `has_stale` of the waiter.
     fn find_usable(&mut self, waiter: Index, now: Instant) -> Option<(Place, bool)> {
         if self.cache.is_off() {
             return None;
@@ -193,7 +193,8 @@ impl Engine {
         let entry = cache.entries.entry(place);
         let is_fresh = entry.expires() > now;
         let has_stale = !is_fresh && !entry.is(FAILURE) && entry.expires() + settings.cache.stale > now;
-        // Expired data are used at once when a try has just failed, or would fail, or this client has waited long enough.
+        // Expired data are used at once when a try has just failed, when the servers are dead or in slow start, or when the
+        // client response timer has expired.
         let is_stale = has_stale
             && (entry.failure_recheck() > now
                 || state.client_timer_expired
@@ -213,7 +214,7 @@ fn hit_counter(entry: &Entry<'_>) -> Counter {
     }
 }
 
-/// Writes a cached answer behind the requestor's question; header, OPT record and TTLs are made anew.
+/// Writes a cached answer after the requestor's question, with a new header, OPT record and TTLs.
 #[inline]
 fn copy(
     entry: &Entry<'_>,

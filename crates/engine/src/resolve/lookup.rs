@@ -1,5 +1,5 @@
-//! The lookup order of a waiter's current question, and the part of it that needs no upstream: local data, and special-use
-//! names that an alias has led to.
+//! The lookup order of a waiter's current question, and its local part: local data, and special-use names that a CNAME chase
+//! reaches.
 
 use crate::base::slab::{Index, NONE};
 use crate::base::time::Instant;
@@ -43,7 +43,7 @@ impl Engine {
             || may_be_cached && !self.cache.is_off() && self.answer_from_cache(waiter, now, out)
     }
 
-    /// Has a waiter wait for the upstreams' reply to its current question, whether that is in flight already or not.
+    /// Has a waiter wait for the upstreams' reply to its current question, which is in flight already or is asked now.
     pub(crate) fn ask_upstream(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) {
         let qtype = self.clients.waiters[waiter].current_type();
         match self.flight_for(waiter, qtype, now, out) {
@@ -56,9 +56,9 @@ impl Engine {
         }
     }
 
-    /// Answers a waiter whose CNAME chase has led to a special-use name under `arpa` (RFC 8880 section 7.1, RFC 6147 section
-    /// 5.3.1), or goes on with the name that this is an alias of. The aliases and the local answer are the response; no upstream is
-    /// asked for such a name, whichever server knows the alias. Returns false for an ordinary name.
+    /// Answers a waiter whose CNAME chase has reached a special-use name under `arpa` (RFC 8880 section 7.1, RFC 6147 section
+    /// 5.3.1), or continues with its alias target. The response consists of the aliases and the local answer. No upstream is ever
+    /// asked for such a name. Returns false for an ordinary name.
     pub(crate) fn answer_special_use(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) -> bool {
         let Engine { settings, clients, counters, .. } = self;
         let Clients { waiters, rate_limiter, chases, .. } = clients;
@@ -68,7 +68,7 @@ impl Engine {
         }
         let CnameChase { name, replies, .. } = &chases[state.chase];
         let Settings { dns64, local_data, .. } = settings;
-        // Whichever leg has led here, the client's own question is answered.
+        // The client's own question is answered, from the AAAA leg and from the A leg alike.
         let (qtype, class) = state.qtype_and_class();
         let own_size = settings.udp_size;
         match special_use::classify(dns64, local_data, state.client.address, name, qtype, class) {
@@ -100,10 +100,10 @@ impl Engine {
         }
     }
 
-    /// Answers a waiter from local data, or goes on with their reply. Returns false if there are none for the name.
+    /// Answers a waiter from local data, or continues with the local reply. Returns false if the name has none.
     fn answer_from_local_data(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) -> bool {
         let leg = self.clients.current_question(waiter);
-        // Most names are not local, and need no more than this look.
+        // Most names are not local: this one lookup is all they cost.
         if !leg.is_ours() || self.settings.local_data.find(leg.name).is_none() {
             return false;
         }
@@ -120,7 +120,7 @@ impl Engine {
         reply.is_some()
     }
 
-    /// Goes on with a waiter by a reply that was made here, as if an upstream had sent it.
+    /// Continues a waiter with a local reply, as if an upstream had sent it.
     pub(crate) fn use_local_reply(
         &mut self,
         waiter: Index,
@@ -130,11 +130,11 @@ impl Engine {
         out: &mut impl Outbox,
     ) {
         let Ok(message) = Message::parse(reply) else {
-            // The record data are not what their type asks for.
+            // The record data do not have the form of their type.
             return self.respond_empty(waiter, Rcode::SERVFAIL, None, now, out);
         };
         let chain = Chain::follow(&message);
-        // An upstream follows the aliases that it knows; this one is known here.
+        // No upstream knows this alias, so it is followed here.
         let follows = self.clients.waiters[waiter].stage == Stage::Direct
             && !matches!(qtype, Type::CNAME | Type::ANY)
             && chain.is_unfinished(&message);
@@ -143,7 +143,7 @@ impl Engine {
         }
     }
 
-    /// The question in flight for a type of a waiter's current name: one under way, or a new one. None: there is no room.
+    /// Question in flight for a type of a waiter's current name: an existing one, or a new one. None if the table is full.
     pub(crate) fn flight_for(
         &mut self,
         index: Index,

@@ -1,4 +1,4 @@
-//! Prefetch: a cached entry that is in use is refreshed before it expires, and an expired one when it was served (RFC 8767).
+//! Prefetch: refreshes a cached entry that is in use before it expires, and an expired entry after it was served (RFC 8767).
 
 use crate::base::slab::{Index, NONE};
 use crate::base::time::Instant;
@@ -10,7 +10,7 @@ use crate::message::question::Question;
 use wire::Type;
 
 impl Engine {
-    /// Refreshes the cached reply that a waiter has just got, as it will soon expire, or has expired.
+    /// Refreshes the cached reply that a waiter has just got and that expires soon, or has expired.
     pub(crate) fn refresh_for(
         &mut self,
         waiter: Index,

@@ -44,7 +44,7 @@ impl Engine {
         self.free_waiter(index);
     }
 
-    /// The event that a leg of a waiter is over.
+    /// Trace event for the end of a waiter's leg.
     pub(crate) fn leg_event<'n>(&'n self, waiter: Index, outcome: &Outcome<'n, 'n>) -> TraceEvent<'n> {
         let CurrentQuestion { name, qtype, .. } = self.clients.current_question(waiter);
         let reply = match *outcome {
@@ -54,7 +54,7 @@ impl Engine {
         TraceEvent::Leg { name, qtype, reply }
     }
 
-    /// Handles the outcome of the client's own question: it is the answer.
+    /// Answers with the outcome of a question without DNS64.
     pub(crate) fn on_direct(
         &mut self,
         waiter: Index,
@@ -74,7 +74,7 @@ impl Engine {
         }
     }
 
-    /// Answers a waiter with the aliases alone: the name that they lead to exists, but its negative answer did not come.
+    /// Answers a waiter with the aliases alone: their target exists, but the negative answer for it did not come.
     pub(crate) fn respond_aliases(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) {
         let Engine { settings, clients, counters, .. } = self;
         let Clients { waiters, rate_limiter, chases, .. } = clients;
@@ -96,7 +96,7 @@ impl Engine {
         now: Instant,
         out: &mut impl Outbox,
     ) {
-        // An A reply in the place of the AAAA reply says that there is no AAAA record: both must be secure, and it must be true.
+        // An A reply instead of the AAAA reply says that there is no AAAA record: both must be secure, and it must be true.
         let state = &self.clients.waiters[waiter];
         let proved = state.stage != Stage::A || state.aaaa_secure && state.cause == Cause::NoData;
         let trusted = self.settings.dns64.dnssec == Dnssec::Trust && proved && self.came_secure(waiter);
@@ -116,7 +116,7 @@ impl Engine {
         self.free_waiter(waiter);
     }
 
-    /// True if the upstream validated a reply and says so. A failure cannot be validated.
+    /// True if the upstream validated a reply and set AD. A failure cannot be validated.
     //= RFC 6147 section 5.5: requirement 28
     pub(crate) fn is_secure(&self, message: &Message<'_>) -> bool {
         self.settings.dns64.dnssec == Dnssec::Trust
@@ -124,7 +124,7 @@ impl Engine {
             && message.rcode() == Rcode::NOERROR
     }
 
-    /// True if every reply of a waiter's CNAME chase was secure: AD speaks for all records of an answer (RFC 4035 section
+    /// True if every reply of a waiter's CNAME chase was secure: AD covers all records of an answer (RFC 4035 section
     /// 3.2.3).
     pub(crate) fn came_secure(&self, waiter: Index) -> bool {
         let before = replies(&self.clients.chases, self.clients.waiters[waiter].chase);

@@ -1,5 +1,5 @@
-//! Response policy zones applied: a rule takes the place of the reply that an upstream would give, or of the one that it gave.
-//! `rpz/table.rs` finds the rule.
+//! Application of response policy zones: a rule replaces the reply of an upstream, before or after it is asked. `rpz/table.rs` finds
+//! the rule.
 //!
 //! One rule decides a query, with all its legs and its whole CNAME chase (draft-vixie-dnsop-dns-rpz-00 section 5.1). Local data of a
 //! zone are the reply of each leg, so DNS64 applies to them; a denial is the answer, and no leg is asked.
@@ -48,7 +48,7 @@ impl Engine {
         }
     }
 
-    /// Applies the rules to the outcome of a waiter's current question. Returns true if a rule has taken over.
+    /// Applies the rules to the outcome of a waiter's current question. Returns true if a rule has decided.
     pub(crate) fn apply_rpz_to_reply(
         &mut self,
         waiter: Index,
@@ -80,7 +80,7 @@ impl Engine {
         self.apply_action(waiter, hit.rule, Some(RewritePoint { message, chain, place }), now, out)
     }
 
-    /// Does what a rule says. Returns false for PASSTHRU. `from`: the part of the reply that led to the rule.
+    /// Executes the action of a rule. Returns false for PASSTHRU. `from`: the part of the reply that led to the rule.
     fn apply_action(
         &mut self,
         waiter: Index,
@@ -139,7 +139,7 @@ impl Engine {
         self.free_waiter(waiter);
     }
 
-    /// Answers a waiter with a denial: NXDOMAIN or NODATA, whichever leg was asked.
+    /// Answers a waiter with a denial, NXDOMAIN or NODATA, on any leg.
     fn deny_by(
         &mut self,
         waiter: Index,
@@ -163,7 +163,7 @@ impl Engine {
         self.frames.give(frame);
     }
 
-    /// Goes on to a name that the reply leads to and whose data are those of a rule: the upstream's reply ends there.
+    /// Continues with a name on the CNAME chain of the reply for which a rule has data: the upstream's reply ends there.
     fn lead_to(
         &mut self,
         waiter: Index,

@@ -1,4 +1,4 @@
-//! The next step of a waiter, when the outcome of its current question is there.
+//! Next step of a waiter after the outcome of its current question.
 
 use crate::base::slab::Index;
 use crate::base::time::Instant;
@@ -9,8 +9,8 @@ use crate::message::reply::Outcome;
 use crate::rpz::table::NO_RULE_YET;
 
 impl Engine {
-    /// Goes on with a waiter by an upstream's reply, new or cached, unless a response policy zone takes it over. `decision`: the
-    /// decision about an AAAA outcome, which is made once for all waiters of a question.
+    /// Continues a waiter with an upstream's reply, new or cached, unless a response policy zone replaces it. `decision`: decision
+    /// about an AAAA outcome, made once for all waiters of a question.
     #[inline]
     pub(crate) fn proceed(
         &mut self,
@@ -21,7 +21,7 @@ impl Engine {
         out: &mut impl Outbox,
     ) {
         let state = &self.clients.waiters[waiter];
-        // A reply without validation is not what the client will get.
+        // The client never gets the reply without validation.
         let is_subject_to_rpz = !self.settings.rpz.is_empty()
             && state.rpz_rule == NO_RULE_YET
             && state.stage != Stage::AaaaWithCd;
@@ -30,7 +30,7 @@ impl Engine {
         }
     }
 
-    /// Goes on with a waiter by a reply that was made here. RPZ does not apply to it.
+    /// Continues a waiter with a local reply. RPZ does not apply to it.
     pub(crate) fn proceed_locally(
         &mut self,
         waiter: Index,

@@ -11,9 +11,9 @@ use crate::engine::Engine;
 use crate::interface::Outbox;
 use wire::Message;
 
-/// After an upstream's failure, expired data are given without another try for so long (RFC 8767 section 5).
+/// Failure recheck timer after a failure: expired data are served without another try until then (RFC 8767 section 5).
 const FAILURE_RECHECK: Span = Span::from_secs(30);
-/// After silence, expired data are given without another try for so long: the server is found dead by then, or is asked again.
+/// Failure recheck timer after a timeout. It is short: by then the server is known to be dead, or it is asked again.
 const SILENCE_RECHECK: Span = Span::from_secs(1);
 
 impl Engine {
@@ -52,7 +52,7 @@ impl Engine {
             return false;
         }
         let is_fresh = entry.expires() > now;
-        // A failed refresh sets no recheck timer: it was one try, for no client, and a client's question makes all of them.
+        // A failed refresh sets no recheck timer: it made one try and had no client. A client's query makes all tries.
         if !is_fresh {
             let recheck = if has_reply { FAILURE_RECHECK } else { SILENCE_RECHECK };
             entry::set_failure_recheck(self.cache.entries.entry_mut(place), now + recheck);
@@ -65,7 +65,7 @@ impl Engine {
         let mut frame = self.frames.take();
         let entry = self.cache.entries.entry(place);
         let length = if is_fresh {
-            // A refresh failed, and the data that it was to replace are still good.
+            // A refresh failed, and the cached data are still fresh.
             materialize(&entry, &mut frame, Age::of(&entry, now), entry.ede())
         } else {
             materialize(&entry, &mut frame, Age::Stale, Some(stale_ede(&entry)))

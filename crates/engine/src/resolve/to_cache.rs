@@ -1,4 +1,4 @@
-//! Additions to the cache by a waiter's answer: the mark that a reply is its answer as it stands, and the synthesis.
+//! Storing of answers: the mark that a cached reply is a complete answer, and the synthesis.
 //!
 //! A cached entry may be copied to a client unchanged only if it was checked under the current settings (`valid_for`). After a
 //! reload the first query checks it again. So the cache does not depend on policy, and answers never ignore it.
@@ -25,7 +25,7 @@ impl Engine {
         }
     }
 
-    /// Marks the cached reply that was a waiter's answer as it stands. `reason`: for clients with DNS64, the counter of that
+    /// Marks the cached reply that was a waiter's answer without a change. `reason`: for clients with DNS64, the counter of that
     /// answer.
     pub(crate) fn mark_valid(&mut self, waiter: Index, reason: Option<Counter>) {
         let state = &self.clients.waiters[waiter];
@@ -47,7 +47,7 @@ impl Engine {
         }
     }
 
-    /// Stores a synthesis, made by [`synthesize_for_cache`]: it is the answer for all clients that no rule is about.
+    /// Stores a synthesis of [`synthesize_for_cache`]: the answer for all clients to which no rule applies.
     pub(crate) fn store_synthesis(&mut self, waiter: Index, bytes: &[u8], now: Instant) {
         let state = &self.clients.waiters[waiter];
         let counter = match state.cause {
@@ -59,13 +59,12 @@ impl Engine {
         self.cache.store_synthesis(&question, group, bytes, counter, now);
     }
 
-    /// True if the synthesis for a waiter is worth storing: its replies came from the cache, so the name is asked again and
-    /// again.
+    /// True if the synthesis for a waiter is worth storing: its replies came from the cache, so the name is asked often.
     pub(crate) fn is_synthesis_stored(&self, waiter: Index) -> bool {
         let state = &self.clients.waiters[waiter];
         state.is_all_from_cache()
             && state.cache_hit == CacheHit::Positive
-            // Failures are soon over, and rules are not for all clients.
+            // Failures are short, and rules do not apply to all clients.
             && matches!(state.cause, Cause::NoData | Cause::Excluded)
             && state.chase == NONE
             && !self.settings.local_data.has_name(state.name())
@@ -73,8 +72,8 @@ impl Engine {
     }
 }
 
-/// Writes the synthesis as every client with the same query flags gets it. Returns its octets; none if it differs from client to
-/// client, or has no address.
+/// Writes the synthesis that every client with the same query flags gets. Returns its octets; none if it depends on the client, or
+/// has no address.
 pub(crate) fn synthesize_for_cache(
     frame: &mut [u8],
     waiter: &Waiter,
@@ -83,7 +82,7 @@ pub(crate) fn synthesize_for_cache(
     let requestor =
         Requestor { flags: waiter.flags, ..unlimited_requestor(waiter.query_flags, waiter.question()) };
     let (written, counts) = synthesize(frame, &requestor, input);
-    // Addresses that are left out are counted for each answer, which a copy would not do.
+    // Each answer counts the addresses that it leaves out; a copy from the cache would not.
     let is_whole = counts == EmbeddingCounts { records: counts.records, ..EmbeddingCounts::default() };
     (is_whole && counts.records > 0 && !written.truncated).then_some(written.len)
 }

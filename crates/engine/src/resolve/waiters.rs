@@ -1,4 +1,4 @@
-//! Waiters and the questions in flight that they wait for: admission, the list of a question, the end of a wait.
+//! Waiters and the questions in flight that they wait for: admit, attach, detach, free.
 
 use crate::base::slab::{Index, NONE};
 use crate::base::time::{Instant, Span};
@@ -9,13 +9,13 @@ use crate::interface::{Client, Outbox};
 use crate::limits::CLIENT_TIMEOUT;
 use wire::Rcode;
 
-/// Time that a client waits for fresh data when there are expired ones (RFC 8767 section 5: 1.8 s, as many clients give
-/// up after 2 s).
+/// Client response timer: time that a client waits for fresh data if the cache has expired data (RFC 8767 section 5: 1.8 s, because
+/// many clients give up after 2 s).
 const CLIENT_RESPONSE_TIMER: Span = Span::from_millis(1_800);
 
 impl Engine {
-    /// Makes room for one more query. When all room is taken, the newest query of the network that holds most gives way; if
-    /// that is the client's own network, the query is refused.
+    /// Admits a query. If the table is full, the newest query of the network with the most pending queries is evicted; if that is
+    /// the client's own network, the new query is refused.
     pub(crate) fn admit(&mut self, from: &Client, now: Instant, out: &mut impl Outbox) -> Option<Index> {
         match self.clients.admission(from, self.settings.pending_per_client) {
             Admission::Room => {}
@@ -33,7 +33,7 @@ impl Engine {
         self.clients.admit(from, now, useful_until)
     }
 
-    /// Frees a waiter that has its answer, or never will.
+    /// Frees a waiter that has its answer, or will not get one.
     pub(crate) fn free_waiter(&mut self, waiter: Index) {
         let a_flight = self.clients.free(waiter, &mut self.counters);
         if a_flight != NONE {
