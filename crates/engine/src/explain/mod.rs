@@ -1,6 +1,6 @@
 //! Explanations: the reasons for one answer (`sixfold ctl explain`).
 //!
-//! An [`Explainer`] is a separate engine that gets one query. It listens to the decisions of that engine (`event.rs`) and to the
+//! An [`Explainer`] is a separate engine that gets one query. It listens to the decisions of that engine (`trace.rs`) and to the
 //! traffic with the upstreams, so the answer that it explains comes from the code that answers all clients. It has no I/O: the
 //! driver owns sockets and clock. It does not use the state of a worker (the cache, the upstreams that are dead).
 //!
