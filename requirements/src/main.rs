@@ -34,6 +34,6 @@ fn print_circles() -> Result<(), Vec<String>> {
     for circle in &circles {
         println!("{circle}");
     }
-    println!("{} circles", circles.len());
+    println!("circles: {}", circles.len());
     Ok(())
 }
