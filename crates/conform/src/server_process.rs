@@ -309,7 +309,7 @@ fn keep_last_lines(words: &mut VecDeque<String>, line: &str) {
 }
 
 /// Waits for the end of a process that writes little, and kills it when it takes too long.
-fn wait_for_exit(mut child: Child) -> Result<Output, String> {
+pub(crate) fn wait_for_exit(mut child: Child) -> Result<Output, String> {
     let end = Instant::now() + limits::CHECK_TIMEOUT;
     loop {
         match child.try_wait() {

@@ -7,7 +7,7 @@ use crate::config_demands::ConfigDemands;
 use crate::configuration::RunParameters;
 use crate::limits;
 use crate::query::Query;
-use crate::server_process::{Launch, Program};
+use crate::server_process::{Launch, Program, wait_for_exit};
 use crate::upstream::Upstream;
 use std::fmt;
 use std::net::{Ipv6Addr, SocketAddr};
@@ -115,23 +115,9 @@ impl RunningServer {
 /// Runs a short command, in bounded time.
 fn run(command: &mut Command) -> Result<(), String> {
     let spawned = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-    let mut child = spawned.map_err(|error| error.to_string())?;
-    let end = Instant::now() + limits::CHECK_TIMEOUT;
-    loop {
-        match child.try_wait() {
-            Ok(Some(status)) if status.success() => return Ok(()),
-            Ok(Some(status)) => return Err(status.to_string()),
-            Ok(None) if Instant::now() < end => thread::sleep(Duration::from_millis(2)),
-            outcome => {
-                drop(child.kill());
-                drop(child.wait());
-                return Err(format!(
-                    "it has not ended after {} s ({outcome:?})",
-                    limits::CHECK_TIMEOUT.as_secs()
-                ));
-            }
-        }
-    }
+    let child = spawned.map_err(|error| error.to_string())?;
+    let status = wait_for_exit(child)?.status;
+    if status.success() { Ok(()) } else { Err(status.to_string()) }
 }
 
 #[cfg(test)]
