@@ -7,8 +7,7 @@ use crate::dns64::config::{Dns64, Dnssec, OnFailure, is_excluded};
 use crate::message::question::QueryFlags;
 use crate::message::reply::{Outcome, is_bogus, may_be_bogus};
 use core::net::Ipv6Addr;
-use wire::Class;
-use wire::{Message, Rcode, Section, Type};
+use wire::{Class, Flags, Message, Rcode, Section, Type};
 
 /// Stage of a client query: the upstream reply that it waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -154,6 +153,12 @@ pub(crate) fn first_stage(
         return (Stage::Aaaa, None);
     };
     (Stage::Direct, Some(reason))
+}
+
+/// True if the upstream validated a reply and set AD. A failure cannot be validated.
+//= RFC 6147 section 5.5: requirement 28
+pub(crate) fn is_secure(message: &Message<'_>, dns64: &Dns64) -> bool {
+    dns64.dnssec == Dnssec::Trust && message.flags().contains(Flags::AD) && message.rcode() == Rcode::NOERROR
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use crate::client::chased::replies;
 use crate::client::respond::{ResponseSink, respond};
 use crate::client::waiter::CacheHit;
 use crate::counters::Counter;
-use crate::dns64::decision::{Cause, Stage, TTL_WITHOUT_SOA};
+use crate::dns64::decision::{Cause, Stage, TTL_WITHOUT_SOA, is_secure};
 use crate::dns64::embed::{self, EmbeddingCounts};
 use crate::engine::Engine;
 use crate::interface::Outbox;
@@ -34,7 +34,10 @@ impl Engine {
             Outcome::Reply(message, chain) => {
                 let is_cacheable = self.cache.is_cacheable(&self.clients.waiters[waiter].own_question());
                 let least = if is_cacheable { self.settings.cache.min_ttl_secs } else { 0 };
-                (negative_ttl(message, chain).map(|ttl| ttl.max(least)), self.is_secure(message))
+                (
+                    negative_ttl(message, chain).map(|ttl| ttl.max(least)),
+                    is_secure(message, &self.settings.dns64),
+                )
             }
             Outcome::Failed => (None, false),
         };
@@ -114,7 +117,7 @@ impl Engine {
             return self.look_up(waiter, now, out);
         }
         let secure =
-            self.clients.waiters[waiter].aaaa_secure && self.is_secure(message) && self.came_secure(waiter);
+            self.clients.waiters[waiter].aaaa_secure && is_secure(message, dns64) && self.came_secure(waiter);
         out.trace(|| TraceEvent::Synthesizes { secure });
         let mut stored = if self.is_synthesis_stored(waiter) { Some(self.frames.take()) } else { None };
         let Clients { waiters, chases, rate_limiter, .. } = &mut self.clients;

@@ -13,9 +13,7 @@ use crate::dns64::decision::{Cause, Stage};
 use crate::engine::Engine;
 use crate::interface::Outbox;
 use crate::message::cname_chain::Chain;
-use crate::message::question::CurrentQuestion;
 use crate::message::reply::Outcome;
-use crate::trace::TraceEvent;
 use wire::header::{self, Flags};
 use wire::{EdeCode, Message, Rcode, ede};
 
@@ -42,16 +40,6 @@ impl Engine {
             write_empty(frame, requestor, rcode, ede)
         });
         self.free_waiter(index);
-    }
-
-    /// Trace event for the end of a waiter's leg.
-    pub(crate) fn leg_event<'n>(&'n self, waiter: Index, outcome: &Outcome<'n, 'n>) -> TraceEvent<'n> {
-        let CurrentQuestion { name, qtype, .. } = self.clients.current_question(waiter);
-        let reply = match *outcome {
-            Outcome::Reply(message, _) => Some(message),
-            Outcome::Failed => None,
-        };
-        TraceEvent::Leg { name, qtype, reply }
     }
 
     /// Answers with the outcome of a question without DNS64.
@@ -114,14 +102,6 @@ impl Engine {
             forward(frame, requestor, &forwarded)
         });
         self.free_waiter(waiter);
-    }
-
-    /// True if the upstream validated a reply and set AD. A failure cannot be validated.
-    //= RFC 6147 section 5.5: requirement 28
-    pub(crate) fn is_secure(&self, message: &Message<'_>) -> bool {
-        self.settings.dns64.dnssec == Dnssec::Trust
-            && message.flags().contains(Flags::AD)
-            && message.rcode() == Rcode::NOERROR
     }
 
     /// True if every reply of a waiter's CNAME chase was secure: AD covers all records of an answer (RFC 4035 section

@@ -5,8 +5,10 @@ use crate::base::time::Instant;
 use crate::dns64::decision::{AaaaDecision, Stage, decide};
 use crate::engine::Engine;
 use crate::interface::Outbox;
+use crate::message::question::CurrentQuestion;
 use crate::message::reply::Outcome;
 use crate::rpz::table::NO_RULE_YET;
+use crate::trace::TraceEvent;
 
 impl Engine {
     /// Continues a waiter with an upstream's reply, new or cached, unless a response policy zone replaces it. `decision`: decision
@@ -60,5 +62,15 @@ impl Engine {
             Stage::NegativeAaaa => self.on_negative_aaaa(waiter, outcome, now, out),
             Stage::AaaaWithCd => self.on_aaaa_with_cd(waiter, outcome, now, out),
         }
+    }
+
+    /// Trace event for the end of a waiter's leg.
+    pub(crate) fn leg_event<'n>(&'n self, waiter: Index, outcome: &Outcome<'n, 'n>) -> TraceEvent<'n> {
+        let CurrentQuestion { name, qtype, .. } = self.clients.current_question(waiter);
+        let reply = match *outcome {
+            Outcome::Reply(message, _) => Some(message),
+            Outcome::Failed => None,
+        };
+        TraceEvent::Leg { name, qtype, reply }
     }
 }
