@@ -1,4 +1,5 @@
-//! Checks of `docs/attacks.md`: the page names a test for every attack, and each test and file that it names exists.
+//! Checks of `docs/attacks.md`: the page names a test for every attack, and each test and file that it names exists. The tests
+//! that `docs/outages.md` names exist, too.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -43,6 +44,16 @@ fn tests_below(folder: &Path, found: &mut BTreeSet<String>) {
     }
 }
 
+/// The names of all tests of the project.
+fn all_tests() -> BTreeSet<String> {
+    let mut tests = BTreeSet::new();
+    for folder in ["crates", "interop"] {
+        tests_below(&root().join(folder), &mut tests);
+    }
+    assert!(tests.len() > 300, "only {} tests found", tests.len());
+    tests
+}
+
 /// The faults of a page, given the names of all tests.
 fn faults(page: &str, tests: &BTreeSet<String>) -> Vec<String> {
     let mut faults = vec![];
@@ -74,17 +85,28 @@ fn faults(page: &str, tests: &BTreeSet<String>) -> Vec<String> {
 #[test]
 fn every_attack_on_the_page_has_a_test_that_exists() {
     let page = fs::read_to_string(root().join("docs/attacks.md")).expect("docs/attacks.md");
-    let mut tests = BTreeSet::new();
-    for folder in ["crates", "interop"] {
-        tests_below(&root().join(folder), &mut tests);
-    }
-    assert!(tests.len() > 300, "only {} tests found", tests.len());
-    let faults = faults(&page, &tests);
+    let faults = faults(&page, &all_tests());
     assert!(faults.is_empty(), "{}", faults.join("\n"));
     let rows = rows(&page);
     assert!(rows.len() >= ROWS, "{} rows", rows.len());
     let names: BTreeSet<_> = rows.iter().map(|cells| cells[0]).collect();
     assert_eq!(names.len(), rows.len(), "an attack is listed twice");
+}
+
+#[test]
+fn every_kind_of_outage_on_the_page_has_a_test_that_exists() {
+    let page = fs::read_to_string(root().join("docs/outages.md")).expect("docs/outages.md");
+    let tests = all_tests();
+    let rows = rows(&page);
+    let missing: Vec<_> = rows
+        .iter()
+        .filter(|cells| cells[0] != "upstreams")
+        .filter(|cells| {
+            cells.len() != 2 || !quoted(cells[1]).all(|name| tests.contains(name)) || !cells[1].contains('`')
+        })
+        .collect();
+    assert!(missing.is_empty(), "{missing:?}");
+    assert!(rows.len() > 12, "{} rows", rows.len());
 }
 
 #[test]
