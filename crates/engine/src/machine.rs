@@ -14,6 +14,8 @@ impl Machine for Engine {
         self.on_query(now, from, message, out);
     }
 
+    // The way of a reply: `read` (socket, QR, parse), `receive` (ID, question, letter case, cookie; then TCP, EDNS or another server
+    // if it is no answer), `complete_flight` (store it), `serve_waiters`, `proceed` (RPZ), and the step of the waiter's stage.
     fn reply(&mut self, now: Instant, via: Link, message: &[u8], out: &mut impl Outbox) {
         let Engine { upstream, counters, .. } = self;
         let Some(message) = upstream.read(via, message, now, counters) else { return };

@@ -36,6 +36,10 @@ struct QueryOptions {
 
 impl Engine {
     /// Handles a message of a client.
+    ///
+    /// The steps go from cheap to expensive, so that a flood costs little: count, drop what is never answered, rate limit, parse,
+    /// cookie (it may lift the rate limit, so it comes before the drop), reject, classify. `begin` looks into the cache before it
+    /// admits a query: a cache hit takes no waiter.
     pub(crate) fn on_query(&mut self, now: Instant, from: &Client, message: &[u8], out: &mut impl Outbox) {
         self.counters.count(match (from.transport, from.is_ipv4()) {
             (ClientTransport::Udp, true) => Counter::QueriesUdp4,
@@ -51,12 +55,14 @@ impl Engine {
         if flags.contains(Flags::QR) {
             return self.counters.count(Counter::DroppedResponse);
         }
+        // Rate limit: the client's network pays, whatever the query holds. TCP proves the source address.
         let mut proven = from.transport == ClientTransport::Tcp;
         let mut rate = self.clients.rate_limiter.query(now, from.address, proven);
         // Only an OPT record could have a cookie that counts for the client.
         if rate == RateDecision::Beyond && !proven && header::arcount(message) == 0 {
             return self.counters.count(Counter::DroppedQueryRate);
         }
+        // Parse. A malformed message goes on, as it may get FORMERR, and a response needs ID and flags only.
         let parsed = Message::parse(message);
         let options = self.read_options(parsed.as_ref().ok(), from, now);
         let mut requestor = self.requestor(message, parsed.as_ref().ok(), &options, from);
@@ -69,6 +75,8 @@ impl Engine {
         if rate != RateDecision::Within {
             return self.answer_over_rate(now, from, &requestor, rate, proven, out);
         }
+        // Reject at once, or resolve. A message with a cookie and no question is malformed to the parser, but has an answer (RFC
+        // 7873 section 5.4).
         let alone = if parsed.is_err() { self.cookie_alone(from, message, now) } else { None };
         let rejected = match &alone {
             Some((edns, cookie)) => {
@@ -281,6 +289,8 @@ impl Engine {
             query_flags,
             subnet: requestor.subnet,
         };
+        // Cache: a complete answer needs no waiter. The answer for a reverse alias begins with our own
+        // CNAME record, so no cached answer is complete.
         let cached = match alias {
             None => self.answer_query_from_cache(&question, stage, from, requestor, now, out),
             Some(_) => CacheLookup::Unfit,
@@ -289,10 +299,12 @@ impl Engine {
             return;
         }
         let scope = self.upstream.drop_subnet_if_crowded(&mut question, &mut self.counters);
+        // A retransmission gets the answer to the first query.
         let flight = self.upstream.flights.find(&question);
         if flight.is_some_and(|flight| self.is_repeated(flight, from, requestor)) {
             return self.counters.count(Counter::DroppedRepeated);
         }
+        // Admission: from here on the query holds a waiter.
         let Some(index) = self.admit(from, now, out) else {
             return send(self.response_sink(now), from, requestor, out, |frame, requestor| {
                 write_empty(frame, requestor, Rcode::REFUSED, None)
@@ -305,6 +317,7 @@ impl Engine {
             };
             self.clients.chases[chase].advance(question.name, alias.reply);
         }
+        // Local data, special-use names, RPZ, and the cache for parts of an answer; then the upstreams.
         if !self.look_up_here(index, cached != CacheLookup::Absent, now, out) {
             self.wait_for_upstream(index, &question, flight, stage, now, out);
         }

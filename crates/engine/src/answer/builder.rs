@@ -56,6 +56,8 @@ pub(crate) fn append_opt(
     ede: Option<EdeCode>,
 ) -> usize {
     let Some(edns) = requestor.edns else { return 0 };
+    // A response without records has at most 12 (header) + 259 (question) + 11 (OPT) + 6 (extended error) + 24 (client subnet) +
+    // 28 (cookie) = 340 octets; `answer_limit` is 512 at least. `forward` compares the sum with the limit before it calls this.
     let octets = wire::write_opt(room, requestor.own_size, (rcode.0 >> 4) as u8, 0, edns.dnssec_ok, ede)
         .expect("a frame has room for a question and an OPT record");
     let octets = requestor.subnet.map_or(octets, |subnet| subnet.append(requestor.scope, room, octets));
@@ -86,6 +88,7 @@ impl<'b, 'm> ResponseBuilder<'b, 'm> {
         ede: Option<EdeCode>,
     ) -> ResponseBuilder<'b, 'm> {
         let limit = requestor.limit.min(frame.len());
+        // 340 octets of at least 512, as in `append_opt`.
         let mut builder = Builder::new(frame, limit, requestor.id, flags, requestor.question)
             .expect("a frame has room for a question and an OPT record");
         builder.reserve(requestor.opt_octets(ede));
@@ -104,6 +107,7 @@ impl<'b, 'm> ResponseBuilder<'b, 'm> {
     /// Copies the aliases from the earlier replies of a CNAME chase, whose last name the final reply is about.
     pub fn lead(&mut self, before: &'m [Vec<u8>]) {
         for bytes in before {
+            // Replies of a chase: see `Engine::chase_cname`.
             let message = Message::parse(bytes).expect("it was parsed before it was stored");
             let chain = Chain::follow(&message);
             for record in message.records(Section::Answer) {

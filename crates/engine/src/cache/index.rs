@@ -68,6 +68,7 @@ impl Index {
 
     #[inline]
     fn bucket(&self, hash: u64) -> (&[u32; WAYS], &[u32; WAYS]) {
+        // `new` reserves it, because `first` (alignment to a cache line) moves all buckets by less than one.
         let words: &[u32; WORDS] = self.words[self.at(hash)..]
             .first_chunk()
             .expect("the table has one bucket more than any hash chooses");

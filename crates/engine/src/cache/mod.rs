@@ -108,6 +108,8 @@ impl Cache {
     /// Reads an entry.
     #[inline]
     pub fn entry(&self, place: Place) -> Entry<'_> {
+        // `put` and `relocate` write an entry before `enter` adds its place; `make_room_in_*` remove the place before its octets
+        // are used again.
         Entry::new(&self.memory[offset(place)..]).expect("a place has an entry")
     }
 

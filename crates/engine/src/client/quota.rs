@@ -85,6 +85,7 @@ impl ClientQuotas {
         let entry = match self.find(network) {
             Some(entry) => entry,
             None => {
+                // `Clients::admit` and `CnameChases::take` take a slot of a table with as many slots before they call this.
                 let entry = self.entries.take().expect("there are at most as many networks as queries");
                 let bucket = self.bucket(network);
                 self.entries[entry] =

@@ -120,6 +120,7 @@ impl Subnet {
     pub fn append(&self, scope: u8, frame: &mut [u8], octets: usize) -> usize {
         let data = &mut [0; MAX_DATA];
         wire::add_option(frame, octets, wire::CLIENT_SUBNET, self.write(scope, data))
+            // The sums are in `append_opt` (responses) and `write_query` (upstream queries).
             .expect("a frame has room for a question and an OPT record")
     }
 }

@@ -204,6 +204,7 @@ impl Cookie {
 #[inline]
 pub fn append(data: &[u8], frame: &mut [u8], octets: usize) -> usize {
     wire::add_option(frame, octets, wire::COOKIE, data)
+        // The sums are in `append_opt` (responses) and `write_query` (upstream queries).
         .expect("a frame has room for a question and an OPT record")
 }
 

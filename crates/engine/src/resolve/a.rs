@@ -74,6 +74,7 @@ impl Engine {
             NOT_PARKED => self.look_up(waiter, now, out),
             parked => {
                 let bytes = self.upstream.parked.borrow(parked);
+                // `serve_waiters` parks the octets of its outcome, which is a parsed message.
                 let message = Message::parse(&bytes).expect("it was parsed before it was parked");
                 let chain = Chain::follow(&message);
                 self.proceed(waiter, &Outcome::Reply(&message, &chain), &mut None, now, out);

@@ -24,6 +24,7 @@ impl Engine {
     ) -> bool {
         let before = replies(&self.clients.chases, self.clients.waiters[waiter].chase);
         let comes_back = before.iter().any(|reply| {
+            // The two callers of `CnameChase::advance` store parsed replies (below) and aliases (`special_use::alias`).
             let earlier = Message::parse(reply).expect("it was parsed before it was stored");
             earlier.question_name().eq_ignore_case(&end)
         });

@@ -29,12 +29,14 @@ impl Engine {
         if is_private || !is_of_group || !self.cache.is_cacheable(&flight.question()) {
             return self.serve_reply(index, reply, now, out);
         }
+        // Failures: expired data first, then the failure is cached.
         let Some(message) = reply.filter(|message| !is_no_answer(message)) else {
             return self.complete_failed(index, reply, now, out);
         };
         if self.settings.cache.is_out_of_range(message) {
             return self.complete_clamped(index, message, now, out);
         }
+        // The reply is stored before it is served: a waiter that asks the next question may find it in the cache.
         let chain = Chain::follow(message);
         self.store_reply(index, message, &chain, now);
         self.serve_waiters(index, &Outcome::Reply(message, &chain), now, out);

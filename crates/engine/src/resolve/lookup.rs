@@ -90,6 +90,7 @@ impl Engine {
                 let Some(Alias { reply, .. }) = special_use::alias(&question, address) else { return false };
                 counters.count(crate::counters::Counter::LocalReverse);
                 out.trace(|| TraceEvent::ReverseAlias { name, address });
+                // `special_use::alias` wrote it with the builder of `wire`.
                 let message = Message::parse(&reply).expect("an alias is well formed");
                 let chain = Chain::follow(&message);
                 if !self.chase_cname(waiter, &message, chain.end(), now, out) {

@@ -92,6 +92,7 @@ impl ServerGroups {
                     &upstream
                         .zones
                         .iter()
+                        // `zones` was built from the same configuration by the caller, `configure`.
                         .find(has_name)
                         .unwrap_or_else(|| unreachable!("every zone comes from this configuration"))
                         .forwarders,

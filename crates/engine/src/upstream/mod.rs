@@ -150,6 +150,7 @@ impl Upstream {
                 continue;
             }
             for slot in core::mem::take(&mut server.current).into_iter().flatten() {
+                // `link_to` makes a link current when it has opened it; `forget_link` alone frees it, and clears `current`.
                 let link = self.links.link(slot).expect("a current link is open");
                 if self.links.retire(link) == Release::Close {
                     self.close(link, out);

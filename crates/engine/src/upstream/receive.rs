@@ -131,6 +131,10 @@ impl Upstream {
     }
 
     /// Handles a reply that fits.
+    ///
+    /// The order matters. Cookie and subnet come first: a reply without them may be forged, and must change nothing. Then the reply
+    /// shows that its server is alive. After that come replies that are no answer but ask for another form of the query (TC,
+    /// BADCOOKIE, no EDNS), and last the failures that another server may not have.
     fn accept(
         &mut self,
         index: Index,

@@ -252,6 +252,7 @@ fn write_query(flight: &Flight, id: u16, opt: Option<QueryOpt<'_>>, frame: &mut 
     };
     let dnssec_ok = flight.query_flags.has(QueryFlags::DO);
     let opt = wire::write_opt(&mut frame[question_end..], own_size, 0, 0, dnssec_ok, None);
+    // At most 12 (header) + 259 (question) + 11 (OPT) + 24 (client subnet) + 44 (cookie) = 350 octets; `Outbox::ask` offers 512.
     let octets = opt.expect("512 octets hold a question and an OPT record");
     let opt = &mut frame[question_end..];
     let octets = match &flight.subnet {
