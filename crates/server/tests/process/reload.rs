@@ -192,6 +192,7 @@ fn keys_that_need_a_restart_are_named() {
         "server.user = \"nobody\"",
         "upstream.tcp-fast-open = false",
         "edns.udp-size = 1400",
+        "cache.size = \"2MiB\"",
         "limits.pending = 77",
         "metrics.listen = \"127.0.0.1:11998\"",
         "control.socket = \"/tmp/other.sock\"",
