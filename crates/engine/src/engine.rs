@@ -18,6 +18,7 @@ use crate::base::random::Random;
 use crate::base::time::{Clock, Instant, Span};
 use crate::cache::store::MessageCache;
 use crate::client::Clients;
+use crate::client::refused::RefusedClients;
 use crate::counters::Counters;
 use crate::settings::{Capacity, Settings};
 use crate::upstream::Upstream;
@@ -90,6 +91,11 @@ impl Engine {
     /// The upstream servers that the configuration names.
     pub fn servers(&self) -> impl Iterator<Item = &crate::upstream::server::Server> {
         self.upstream.servers.list.iter().filter(|server| server.configured)
+    }
+
+    /// Returns the refused clients since the last call.
+    pub fn take_refused_clients(&mut self) -> RefusedClients {
+        core::mem::take(&mut self.clients.refused)
     }
 
     /// Number of client queries that wait for an upstream.

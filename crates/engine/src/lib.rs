@@ -50,6 +50,7 @@ pub mod upstream;
 mod statistics;
 
 pub use base::time::{Instant, Span};
+pub use client::refused::RefusedClients;
 pub use counters::{Counter, Counters};
 pub use engine::Engine;
 pub use interface::{Client, ClientTransport, Link, Machine, Outbox, Proxy, Transport};

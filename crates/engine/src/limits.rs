@@ -71,6 +71,10 @@ pub const PARKED_OCTETS: usize = 16 << 20;
 /// 2.6 million networks a second.
 pub const RATE_BUCKETS: usize = 1 << 17;
 
+/// Client networks that are not allowed and whose refused queries are counted apart, for the log: 64 of 32 octets are 2 KiB per
+/// worker. The server takes the table once a second; the queries of further networks are counted together.
+pub const REFUSED_NETWORKS: usize = 64;
+
 /// Records of a cached message; messages with more are not cached. The offsets of their TTLs take 2 octets each.
 pub const CACHED_RECORDS: usize = 256;
 

@@ -189,6 +189,7 @@ impl Engine {
     ) -> Option<(Rcode, Option<EdeCode>)> {
         if !self.settings.allow.contains(from.address) {
             self.counters.count(Counter::RefusedNotAllowed);
+            self.clients.refused.count(from.address, self.key);
             // RFC 8914 section 4.19.
             return Some((Rcode::REFUSED, Some(ede::PROHIBITED)));
         }

@@ -8,6 +8,7 @@ pub(crate) mod chased;
 pub(crate) mod cookies;
 pub(crate) mod quota;
 pub(crate) mod rate_limit;
+pub(crate) mod refused;
 pub(crate) mod respond;
 pub(crate) mod waiter;
 
@@ -17,6 +18,7 @@ use crate::base::time::{Clock, Instant};
 use crate::client::chased::CnameChases;
 use crate::client::quota::{ClientQuotas, client_network};
 use crate::client::rate_limit::RateLimiter;
+use crate::client::refused::RefusedClients;
 use crate::client::waiter::{CacheHit, Waiter};
 use crate::counters::{Counter, Counters};
 use crate::interface::Client;
@@ -30,6 +32,8 @@ pub(crate) struct Clients {
     pub chases: CnameChases,
     /// Query and response rates per network.
     pub rate_limiter: RateLimiter,
+    /// Networks that are not allowed, and asked all the same.
+    pub refused: RefusedClients,
     /// Wall clock, for the timestamps of server cookies.
     pub clock: Clock,
     quotas: ClientQuotas,
@@ -53,6 +57,7 @@ impl Clients {
             waiters: Slab::new(pending),
             chases: CnameChases::new(key),
             rate_limiter: RateLimiter::new(key),
+            refused: RefusedClients::default(),
             clock: Clock::default(),
             quotas: ClientQuotas::new(pending, key),
         }
