@@ -4,7 +4,7 @@
 use crate::counters::Counter;
 use crate::dns64::decision::Cause;
 use crate::dns64::embed::Embedding;
-use crate::explain::RealFate;
+use crate::explain::{NoReply, RealFate, Unreachable};
 use core::fmt;
 use core::net::Ipv4Addr;
 use wire::{EdeCode, Name, Rcode};
@@ -30,8 +30,9 @@ pub enum Decision {
     LocalData(Counter),
     /// The reply, or the failure of the leg, is the answer for this reason.
     PassedOn(Counter),
-    /// The A records decide, for this cause. The number is that of the rule that ignores the AAAA records, if that is the cause.
-    QueriesA(Cause, Option<usize>),
+    /// The A records decide, for this cause. The number is that of the rule that ignores the AAAA records, if that is the cause; the
+    /// last part is the reason why the AAAA leg has no reply, if it has none.
+    QueriesA(Cause, Option<usize>, Option<NoReply>),
     /// The reply ends in an alias of this name, which is queried next.
     FollowsAlias(Box<[u8]>),
     /// The reply ends in an alias that is not followed.
@@ -64,7 +65,7 @@ impl Decision {
             Decision::Arpa(..) => "reverse_zone",
             Decision::Alias(..) => "reverse_alias",
             Decision::LocalData(counter) => label(*counter),
-            Decision::QueriesA(cause, _) => match cause {
+            Decision::QueriesA(cause, ..) => match cause {
                 Cause::NoData => "nodata",
                 Cause::Excluded => "excluded",
                 Cause::Ignored => "ignored",
@@ -106,7 +107,7 @@ impl Decision {
                 Counter::NotSynthesizedFailure => "dns64.on-failure",
                 _ => "RFC 6147 section 5.1.6",
             },
-            Decision::QueriesA(cause, _) => match cause {
+            Decision::QueriesA(cause, ..) => match cause {
                 Cause::NoData => "RFC 6147 section 5.1.6",
                 Cause::Excluded => "RFC 6147 section 5.1.4",
                 Cause::Ignored => "dns64.rule real-aaaa",
@@ -117,6 +118,42 @@ impl Decision {
             Decision::Synthesizes(_) => "RFC 6147 section 5.1.7",
             Decision::RepeatsAaaa => "RFC 2308 section 5",
             Decision::ChecksBogus | Decision::RechecksBogus => "RFC 6147 section 5.5 (2)",
+        }
+    }
+}
+
+impl Unreachable {
+    /// Code of the reason for programs.
+    pub fn code(self) -> &'static str {
+        match self {
+            Unreachable::PortRefused => "port_refused",
+            Unreachable::NoRoute => "no_route",
+            Unreachable::Closed => "connection_closed",
+            Unreachable::Failed => "failed",
+        }
+    }
+}
+
+impl fmt::Display for Unreachable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Unreachable::PortRefused => "port refused",
+            Unreachable::NoRoute => "no route",
+            Unreachable::Closed => "connection closed",
+            Unreachable::Failed => "the system reports an error",
+        })
+    }
+}
+
+impl fmt::Display for NoReply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NoReply::NotAsked => {
+                write!(f, "no reply: no upstream could be asked, for lack of a socket or a route")
+            }
+            NoReply::Unreachable(reason) => write!(f, "no reply: no upstream could be reached ({reason})"),
+            NoReply::Unusable => write!(f, "no usable reply"),
+            NoReply::TimedOut => write!(f, "no reply in time"),
         }
     }
 }
@@ -162,7 +199,7 @@ impl fmt::Display for Decision {
                 other => write!(f, "a response policy zone decides ({})", label(*other)),
             },
             Decision::PassedOn(reason) => write_passed_on(f, *reason),
-            Decision::QueriesA(cause, rule) => write_queries_a(f, *cause, *rule),
+            Decision::QueriesA(cause, rule, no_reply) => write_queries_a(f, *cause, *rule, *no_reply),
             Decision::FollowsAlias(name) => {
                 write!(f, "the reply ends in an alias: {} is queried next", DisplayName(name))
             }
@@ -275,7 +312,12 @@ fn write_passed_on(f: &mut fmt::Formatter<'_>, reason: Counter) -> fmt::Result {
 }
 
 /// Writes the reason why the A leg decides.
-fn write_queries_a(f: &mut fmt::Formatter<'_>, cause: Cause, rule: Option<usize>) -> fmt::Result {
+fn write_queries_a(
+    f: &mut fmt::Formatter<'_>,
+    cause: Cause,
+    rule: Option<usize>,
+    no_reply: Option<NoReply>,
+) -> fmt::Result {
     match (cause, rule) {
         (Cause::NoData, _) => write!(f, "there are no AAAA records: the A records decide"),
         (Cause::Excluded, _) => {
@@ -289,7 +331,8 @@ fn write_queries_a(f: &mut fmt::Formatter<'_>, cause: Cause, rule: Option<usize>
             write!(f, "the AAAA leg failed, which counts as an empty answer: the A records decide")
         }
         (Cause::Timeout, _) => {
-            write!(f, "the AAAA leg timed out, which counts as an empty answer: the A records decide")
+            let no_reply = no_reply.unwrap_or(NoReply::TimedOut);
+            write!(f, "the AAAA leg has {no_reply}, which counts as an empty answer: the A records decide")
         }
     }
 }

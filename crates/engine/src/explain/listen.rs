@@ -6,7 +6,9 @@ use crate::dns64::decision::{Cause, TTL_WITHOUT_SOA};
 use crate::dns64::embed::{self, Embedding};
 use crate::dns64::rules::{Applicable, Rule};
 use crate::explain::decision::Decision;
-use crate::explain::{Address, Answer, End, Explanation, Leg, LocalSource, Real, RealFate, Try, Ttl};
+use crate::explain::{
+    Address, Answer, End, Explanation, Leg, LocalSource, Real, RealFate, Try, Ttl, Unreachable,
+};
 use crate::interface::{Client, Link, Outbox, Transport};
 use crate::message::cname_chain::Chain;
 use crate::message::reply::soa_of;
@@ -177,9 +179,9 @@ impl Transcript {
     }
 
     /// Records the failure of a link, and of all queries over it.
-    pub fn on_link_failure(&mut self, now: Instant, via: Link) {
+    pub fn on_link_failure(&mut self, now: Instant, via: Link, reason: Unreachable) {
         for sent in self.tries.iter().filter(|sent| sent.via == via) {
-            let end = (End::Unreachable, now - sent.at);
+            let end = (End::Unreachable(reason), now - sent.at);
             self.explanation.legs[sent.leg].tries[sent.place].end.get_or_insert(end);
         }
     }
@@ -301,7 +303,9 @@ impl Transcript {
                 }
             }
         }
-        self.record(Decision::QueriesA(cause, rule));
+        let aaaa = self.explanation.legs.iter().rev().find(|leg| leg.qtype == Type::AAAA && leg.is_over);
+        let no_reply = aaaa.and_then(Leg::no_reply);
+        self.record(Decision::QueriesA(cause, rule, no_reply));
     }
 
     /// Records the fate of each address of the A leg, and the TTL of the synthesis.

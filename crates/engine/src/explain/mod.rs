@@ -101,8 +101,34 @@ pub enum End {
     Reply(Rcode),
     /// A truncated reply: the question is asked again over TCP.
     Truncated,
-    /// The upstream cannot be reached: an ICMP error, or a connection that was refused or lost.
-    Unreachable,
+    /// The upstream cannot be reached.
+    Unreachable(Unreachable),
+}
+
+/// Reason why an upstream cannot be reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unreachable {
+    /// The host replied that no program listens on the port (an ICMP error, or a reset of the connection attempt).
+    PortRefused,
+    /// There is no route to the host, or a router or the host replied so.
+    NoRoute,
+    /// The connection was closed before the reply.
+    Closed,
+    /// The system reported another error.
+    Failed,
+}
+
+/// Reason why a leg has no reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoReply {
+    /// No upstream could be asked: there was no socket, or no route.
+    NotAsked,
+    /// No upstream could be reached, the last one for this reason.
+    Unreachable(Unreachable),
+    /// Upstreams replied, but with nothing that answers the question.
+    Unusable,
+    /// The upstreams did not reply in time.
+    TimedOut,
 }
 
 /// A real AAAA record.
@@ -183,6 +209,26 @@ impl Leg {
     pub fn replied(&self) -> Option<Message<'_>> {
         Message::parse(self.reply.as_ref()?).ok()
     }
+
+    /// The reason why the leg has ended without a reply; none if it has a reply, or has not ended.
+    pub fn no_reply(&self) -> Option<NoReply> {
+        if !self.is_over || self.reply.is_some() {
+            return None;
+        }
+        let ends = || self.tries.iter().map(|attempt| attempt.end.map(|(end, _)| end));
+        let last_failure = ends().rev().find_map(|end| match end {
+            Some(End::Unreachable(reason)) => Some(reason),
+            _ => None,
+        });
+        Some(match last_failure {
+            None if self.tries.is_empty() => NoReply::NotAsked,
+            Some(reason) if ends().all(|end| matches!(end, Some(End::Unreachable(_)))) => {
+                NoReply::Unreachable(reason)
+            }
+            _ if ends().any(|end| matches!(end, Some(End::Reply(_)))) => NoReply::Unusable,
+            _ => NoReply::TimedOut,
+        })
+    }
 }
 
 /// An engine that gets one query, and the transcript of its events.
@@ -214,9 +260,9 @@ impl Explainer {
         self.engine.reply(now, via, message, &mut Listener { transcript: &mut self.transcript, now, out });
     }
 
-    /// Handles the failure of a link.
-    pub fn unreachable(&mut self, now: Instant, via: Link, out: &mut impl Outbox) {
-        self.transcript.on_link_failure(now, via);
+    /// Handles the failure of a link, for a reason that only the explanation uses.
+    pub fn unreachable(&mut self, now: Instant, via: Link, reason: Unreachable, out: &mut impl Outbox) {
+        self.transcript.on_link_failure(now, via, reason);
         self.engine.unreachable(now, via, &mut Listener { transcript: &mut self.transcript, now, out });
     }
 

@@ -49,6 +49,12 @@ impl Explanation {
         }
     }
 
+    /// True if the query asks for DNSSEC in any way: with DO (RFC 3225), AD (RFC 6840 section 5.7) or CD.
+    pub fn asks_for_dnssec(&self) -> bool {
+        let flags = self.asked().map_or(Flags(0), |question| question.flags());
+        self.dnssec_ok() || flags.contains(Flags::AD) || flags.contains(Flags::CD)
+    }
+
     /// True if DO is set in the query.
     pub fn dnssec_ok(&self) -> bool {
         self.asked().and_then(|question| question.opt()).is_some_and(|opt| opt.dnssec_ok())

@@ -3,7 +3,8 @@
 use crate::world::{ClientQuery, Reply, Rng, SentQuery, TestOutbox, networks, query, set_prefixes, settings};
 use engine::dns64::rules::{Rule, Rules};
 use engine::explain::{
-    Decision, Embedding, End, Explainer, Explanation, LocalSource, RealFate, Security, Ttl,
+    Decision, Embedding, End, Explainer, Explanation, LocalSource, NoReply, RealFate, Security, Ttl,
+    Unreachable,
 };
 use engine::local::LocalRecord;
 use engine::settings::Lookup;
@@ -55,7 +56,7 @@ fn explain(
         for (_, asked, bytes) in ready {
             match bytes {
                 Some(bytes) => explainer.reply(now, asked.link, &bytes, &mut outbox),
-                None => explainer.unreachable(now, asked.link, &mut outbox),
+                None => explainer.unreachable(now, asked.link, Unreachable::PortRefused, &mut outbox),
             }
         }
     }
@@ -216,10 +217,23 @@ fn silent_and_unreachable_upstreams_have_tries_without_a_reply() {
         assert_eq!((leg.tries.len(), leg.is_over, leg.reply.is_some()), (3, true, false), "{}", leg.qtype);
         assert!(leg.tries.iter().all(|one| one.end.is_none()));
     }
+    assert_eq!(explanation.legs[0].no_reply(), Some(NoReply::TimedOut));
+    assert!(explanation.decisions[1].to_string().contains("no reply in time"));
     assert_eq!(explanation.answered().unwrap().rcode(), Rcode::SERVFAIL);
+    // A try that is refused is not the reason when another one was silent.
+    let mut tries = 0;
+    let explanation = explain(settings(), &query("www.example", Type::AAAA), |_| {
+        tries += 1;
+        if tries == 1 { Reaction::Unreachable } else { Reaction::Silent }
+    });
+    assert_eq!(explanation.legs[0].no_reply(), Some(NoReply::TimedOut));
     let explanation = explain(settings(), &query("www.example", Type::AAAA), |_| Reaction::Unreachable);
     let [first, ..] = &explanation.legs[..] else { panic!("no leg") };
-    assert_eq!(first.tries[0].end, Some((End::Unreachable, ROUND_TRIP)));
+    let refused = Unreachable::PortRefused;
+    assert_eq!(first.tries[0].end, Some((End::Unreachable(refused), ROUND_TRIP)));
+    assert_eq!(first.no_reply(), Some(NoReply::Unreachable(refused)));
+    let why = explanation.decisions[1].to_string();
+    assert!(why.contains("no upstream could be reached (port refused)") && !why.contains("time"), "{why}");
     assert!(!explanation.legs.iter().any(|leg| leg.qtype == Type::NS), "a probe is not a leg");
 }
 

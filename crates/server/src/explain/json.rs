@@ -4,7 +4,7 @@ use super::records;
 use super::words::{milliseconds, name, network, outcome, source};
 use crate::config::Config;
 use engine::Transport;
-use engine::explain::{Address, Explanation, Leg, Real, RealFate, Try};
+use engine::explain::{Address, End, Explanation, Leg, Real, RealFate, Try};
 use serde_json::{Value, json};
 use wire::{Flags, Section};
 
@@ -99,6 +99,10 @@ fn one_try(attempt: &Try) -> Value {
         },
         "after_milliseconds": milliseconds(attempt.after),
         "outcome": outcome(attempt),
+        "reason": match attempt.end {
+            Some((End::Unreachable(reason), _)) => Some(reason.code()),
+            _ => None,
+        },
         "milliseconds": attempt.end.map(|(_, span)| milliseconds(span)),
     })
 }

@@ -1,7 +1,7 @@
 //! The sockets of one explanation, on the control thread: they open, send and close as the explainer asks. Each link is a
 //! task; all tasks report to one queue. The tasks end with the explanation, whatever they are doing.
 
-use engine::explain::{Explainer, Explanation};
+use engine::explain::{Explainer, Explanation, Unreachable};
 use engine::{Client, Instant, Link, Outbox, Transport};
 use std::collections::HashMap;
 use std::io;
@@ -21,7 +21,7 @@ const QUEUE: usize = 64;
 /// Report of a link.
 enum LinkEvent {
     Message(Vec<u8>),
-    Failure,
+    Failure(Unreachable),
 }
 
 type EventSender = Sender<(Link, LinkEvent)>;
@@ -89,14 +89,14 @@ pub async fn run(mut explainer: Explainer, timeout: Duration) -> Explanation {
                 Some((link, LinkEvent::Message(bytes))) if sockets.links.contains_key(&link) => {
                     explainer.reply(now(), link, &bytes, &mut sockets);
                 }
-                Some((link, LinkEvent::Failure)) => {
+                Some((link, LinkEvent::Failure(reason))) => {
                     // A connection that is lost is closed; a UDP socket still receives.
                     match sockets.links.get(&link) {
                         Some((Transport::Tcp, _)) => drop(sockets.links.remove(&link)),
                         Some((Transport::Udp, _)) => {}
                         None => continue,
                     }
-                    explainer.unreachable(now(), link, &mut sockets);
+                    explainer.unreachable(now(), link, reason, &mut sockets);
                 }
                 _ => {}
             },
@@ -117,6 +117,22 @@ fn udp(upstream: SocketAddr, port: u16) -> io::Result<UdpSocket> {
     UdpSocket::from_std(socket)
 }
 
+/// The reason why an upstream cannot be reached, from the error of its socket.
+fn reason(error: &io::Error) -> Unreachable {
+    use io::ErrorKind;
+    match error.kind() {
+        ErrorKind::ConnectionRefused => Unreachable::PortRefused,
+        ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable | ErrorKind::NetworkDown => {
+            Unreachable::NoRoute
+        }
+        ErrorKind::ConnectionReset
+        | ErrorKind::ConnectionAborted
+        | ErrorKind::BrokenPipe
+        | ErrorKind::UnexpectedEof => Unreachable::Closed,
+        _ => Unreachable::Failed,
+    }
+}
+
 async fn run_udp(socket: UdpSocket, link: Link, mut questions: Receiver<Vec<u8>>, events: EventSender) {
     let mut frame = vec![0; engine::limits::MESSAGE];
     loop {
@@ -124,13 +140,13 @@ async fn run_udp(socket: UdpSocket, link: Link, mut questions: Receiver<Vec<u8>>
             question = questions.recv() => match question {
                 Some(question) => match socket.send(&question).await {
                     Ok(_) => continue,
-                    Err(_) => LinkEvent::Failure,
+                    Err(error) => LinkEvent::Failure(reason(&error)),
                 },
                 None => return,
             },
             received = socket.recv(&mut frame) => match received {
                 Ok(length) => LinkEvent::Message(frame[..length].to_vec()),
-                Err(_) => LinkEvent::Failure,
+                Err(error) => LinkEvent::Failure(reason(&error)),
             },
         };
         if events.send((link, event)).await.is_err() {
@@ -141,8 +157,11 @@ async fn run_udp(socket: UdpSocket, link: Link, mut questions: Receiver<Vec<u8>>
 
 async fn run_tcp(upstream: SocketAddr, link: Link, questions: Receiver<Vec<u8>>, events: EventSender) {
     // The link is lost, however the exchange ends. The queue is closed if the explanation is over.
-    let _ = exchange(upstream, link, questions, &events).await;
-    let _ = events.send((link, LinkEvent::Failure)).await;
+    let reason = match exchange(upstream, link, questions, &events).await {
+        Ok(()) => Unreachable::Closed,
+        Err(error) => reason(&error),
+    };
+    let _ = events.send((link, LinkEvent::Failure(reason))).await;
 }
 
 async fn exchange(

@@ -4,7 +4,7 @@ use super::records;
 use super::words::{milliseconds, name, network, outcome, source};
 use crate::config::Config;
 use engine::Transport;
-use engine::explain::{Address, Embedding, Explanation, Leg, Real, RealFate};
+use engine::explain::{Address, Decision, Embedding, End, Explanation, Leg, Real, RealFate};
 use std::fmt::Write as _;
 use wire::Section;
 
@@ -35,8 +35,7 @@ pub fn of(explanation: &Explanation, config: &Config) -> String {
         write_address(&mut text, address);
     }
     write_ttl(&mut text, explanation);
-    let security = explanation.security();
-    let _ = writeln!(text, "\nDNSSEC\n  {security} [{}]", security.requirement());
+    write_security(&mut text, explanation);
     text
 }
 
@@ -65,19 +64,22 @@ fn write_head(text: &mut String, explanation: &Explanation) {
 fn write_leg(text: &mut String, leg: &Leg, config: &Config) {
     let unchecked = if leg.unchecked { " without validation" } else { "" };
     let _ = write!(text, "  {} {}{unchecked}: ", name(&leg.name), leg.qtype);
-    let _ = match leg.replied() {
-        Some(reply) => {
+    let _ = match (leg.replied(), leg.no_reply()) {
+        (Some(reply), _) => {
             writeln!(text, "{} from {}", records::summary(&reply), source(leg.own, &leg.name, config))
         }
-        None if leg.is_over => writeln!(text, "no reply in time"),
-        None => writeln!(text, "not needed"),
+        (None, Some(no_reply)) => writeln!(text, "{no_reply}"),
+        (None, None) => writeln!(text, "not needed"),
     };
     for attempt in &leg.tries {
         let transport = match attempt.transport {
             Transport::Udp => "UDP",
             Transport::Tcp => "TCP",
         };
-        let outcome = outcome(attempt).replace('_', " ");
+        let mut outcome = outcome(attempt).replace('_', " ");
+        if let Some((End::Unreachable(reason), _)) = attempt.end {
+            let _ = write!(outcome, " ({reason})");
+        }
         let _ = write!(
             text,
             "    at {:.1} ms {} over {transport}: {outcome}",
@@ -133,4 +135,13 @@ fn write_ttl(text: &mut String, explanation: &Explanation) {
         "\nTTL\n  the lowest of A records {}, {bound}: {} [RFC 6147 section 5.1.7]",
         ttl.a, ttl.result
     );
+}
+
+/// Writes why AD is set or clear, unless nobody asked for DNSSEC or the query was refused.
+fn write_security(text: &mut String, explanation: &Explanation) {
+    let is_refused = |one: &Decision| matches!(one, Decision::Refused(..) | Decision::Transfer);
+    if explanation.asks_for_dnssec() && !explanation.decisions.iter().any(is_refused) {
+        let security = explanation.security();
+        let _ = writeln!(text, "\nDNSSEC\n  {security} [{}]", security.requirement());
+    }
 }

@@ -35,7 +35,7 @@ pub fn outcome(attempt: &Try) -> String {
     match attempt.end {
         Some((End::Reply(rcode), _)) => rcode.to_string(),
         Some((End::Truncated, _)) => "truncated".into(),
-        Some((End::Unreachable, _)) => "unreachable".into(),
+        Some((End::Unreachable(_), _)) => "unreachable".into(),
         None => "no_reply".into(),
     }
 }
