@@ -24,14 +24,25 @@ pub struct CachedEntry {
     pub is_failure: bool,
     /// Flags of the question: CD, AD, DO. RD is always set.
     pub bits: QuestionBits,
-    /// Number of the group of upstreams that was asked.
-    pub group: u32,
+    /// Forwarders that were asked.
+    pub forwarders: AskedForwarders,
     /// Seconds until it expires; negative if it has expired.
     pub expires_secs: i64,
     /// Octets that the entry takes.
     pub octets: usize,
     /// The message as it would be served now. None: no upstream replied.
     pub message: Option<Vec<u8>>,
+}
+
+/// Group of forwarders that a cached reply came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AskedForwarders {
+    /// The default forwarders.
+    Default,
+    /// The forwarders of this zone (wire form).
+    Zone(Box<[u8]>),
+    /// Forwarders that a reload has replaced: the entry is no longer used.
+    Replaced,
 }
 
 /// Flags of a question that change its answer.
@@ -55,7 +66,21 @@ impl Engine {
                 && (entry.kind() == EntryKind::Reply || entry.valid_for_dns64() == self.cache.generation)
         };
         let bucket = self.cache.entries.bucket_of(self.key.hash(name));
-        self.cache.entries.entries(bucket).filter(is_match).map(|entry| cached_entry(&entry, now)).collect()
+        self.cache
+            .entries
+            .entries(bucket)
+            .filter(is_match)
+            .map(|entry| cached_entry(&entry, self.asked_forwarders(&entry), now))
+            .collect()
+    }
+
+    /// The forwarders that an entry came from.
+    fn asked_forwarders(&self, entry: &Entry<'_>) -> AskedForwarders {
+        match self.upstream.servers.zone_of(entry.group()) {
+            Some((_, true)) => AskedForwarders::Default,
+            Some((zone, false)) => AskedForwarders::Zone(zone.into()),
+            None => AskedForwarders::Replaced,
+        }
     }
 
     /// Flushes the cache. Returns the number of removed entries.
@@ -99,7 +124,7 @@ impl Engine {
 }
 
 /// Makes the displayed form of an entry.
-fn cached_entry(entry: &Entry<'_>, now: Instant) -> CachedEntry {
+fn cached_entry(entry: &Entry<'_>, forwarders: AskedForwarders, now: Instant) -> CachedEntry {
     let has = |flag| entry.query_flags() & QueryFlags::default().with(flag, true).kept() != 0;
     let mut frame = vec![0; entry.message().len() + wire::OPT_LEN + wire::EDE_LEN];
     let age = if entry.expires() > now { Age::of(entry, now) } else { Age::Stale };
@@ -116,7 +141,7 @@ fn cached_entry(entry: &Entry<'_>, now: Instant) -> CachedEntry {
             ad: has(QueryFlags::AD),
             dnssec_ok: has(QueryFlags::DO),
         },
-        group: entry.group(),
+        forwarders,
         expires_secs: left.div_euclid(1_000_000_000),
         octets: entry.length(),
         message: (!entry.is(SILENT)).then_some(frame),

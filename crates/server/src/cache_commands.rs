@@ -2,12 +2,13 @@
 //! of its own; a command goes to all of them.
 
 use crate::config::Name;
+use crate::escape;
 use crate::handle::ServerHandle;
 use domain::base::iana::Rtype;
 use domain::base::message::Message;
 use domain::base::zonefile_fmt::{DisplayKind, ZonefileFmt};
 use domain::rdata::AllRecordData;
-use engine::cache_control::CachedEntry;
+use engine::cache_control::{AskedForwarders, CachedEntry, QuestionBits};
 use std::fmt::Write;
 use std::str::FromStr;
 
@@ -72,17 +73,12 @@ fn record_type(text: &str) -> Result<wire::Type, String> {
 }
 
 fn write_entry(entry: &CachedEntry, name: &str, text: &mut String) {
-    let mut words = vec![match (entry.is_synthesized, entry.is_failure, entry.is_negative) {
+    let kind = match (entry.is_synthesized, entry.is_failure, entry.is_negative) {
         (true, ..) => "synthesized",
         (_, true, _) => "failure",
         (_, _, true) => "negative",
         _ => "answer",
-    }];
-    for (is_set, word) in [(entry.bits.cd, "cd"), (entry.bits.ad, "ad"), (entry.bits.dnssec_ok, "do")] {
-        if is_set {
-            words.push(word);
-        }
-    }
+    };
     let expires = match entry.expires_secs {
         left @ 0.. => format!("expires in {left} s"),
         past => format!("expired {} s ago", -past),
@@ -90,14 +86,33 @@ fn write_entry(entry: &CachedEntry, name: &str, text: &mut String) {
     let qtype = Rtype::from_int(entry.qtype.0);
     let _ = writeln!(
         text,
-        "{name} {qtype}: {}, {expires}, upstream group {}, {} octets",
-        words.join(" "),
-        entry.group,
+        "{} {qtype}: {kind}{}, {expires}, from {}, {} octets",
+        escape::line(name),
+        asked_with(entry.bits),
+        forwarders(&entry.forwarders),
         entry.octets
     );
     match &entry.message {
         None => text.push_str("    no upstream replied\n"),
         Some(message) => write_message(message, text),
+    }
+}
+
+/// The bits of the queries that the entry is for. They are bits of the question: the reply may have AD or not.
+fn asked_with(bits: QuestionBits) -> String {
+    let bits = [(bits.cd, "CD"), (bits.ad, "AD"), (bits.dnssec_ok, "DO")];
+    let set: Vec<&str> = bits.into_iter().filter(|(is_set, _)| *is_set).map(|(_, word)| word).collect();
+    if set.is_empty() { String::new() } else { format!(" for queries with {}", set.join(" and ")) }
+}
+
+fn forwarders(asked: &AskedForwarders) -> String {
+    match asked {
+        AskedForwarders::Default => "the default forwarders".into(),
+        AskedForwarders::Zone(zone) => {
+            let zone = wire::Name::from_wire(zone).map_or_else(|| "?".into(), |zone| zone.to_string());
+            format!("the forwarders of the zone {zone}")
+        }
+        AskedForwarders::Replaced => "forwarders of an earlier configuration (no longer used)".into(),
     }
 }
 
@@ -116,7 +131,8 @@ fn write_message(message: &[u8], text: &mut String) {
                 continue;
             }
             if let Ok(record) = record.to_any_record::<AllRecordData<_, _>>() {
-                let _ = writeln!(text, "    {}{remark}", record.display_zonefile(DisplayKind::Simple));
+                let record = record.display_zonefile(DisplayKind::Simple).to_string();
+                let _ = writeln!(text, "    {}{remark}", escape::line(&record));
             }
         }
     }

@@ -11,6 +11,7 @@ pub mod cli;
 pub mod config;
 pub mod control;
 pub mod ctl;
+mod escape;
 pub mod explain;
 mod file_limit;
 pub mod handle;

@@ -119,6 +119,13 @@ impl ServerGroups {
         self.group_numbers[self.group_index(name)]
     }
 
+    /// Returns the zone (wire form) of a group by its number, and true if it is the default group. None: a reload has replaced the
+    /// group.
+    pub fn zone_of(&self, number: u32) -> Option<(&[u8], bool)> {
+        let index = self.numbered_groups.iter().position(|&(other, ..)| other == number)?;
+        Some((&self.numbered_groups[index].1, index == 0))
+    }
+
     /// Returns the index of the group that a name belongs to: 0 is the default group, and the zones follow.
     #[inline]
     pub(crate) fn group_index(&self, name: &[u8]) -> usize {

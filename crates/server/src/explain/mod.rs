@@ -10,6 +10,7 @@ mod text;
 mod words;
 
 use crate::config::Name;
+use crate::escape;
 use crate::handle::ServerHandle;
 use engine::Client;
 use engine::explain::Explainer;
@@ -117,7 +118,7 @@ pub async fn explain(server: &ServerHandle, rest: &str) -> Result<String, String
     let explanation = sockets::run(explainer, TIMEOUT).await;
     let config = server.config();
     Ok(if request.json {
-        format!("{:#}\n", json::of(&explanation, &config))
+        escape::json(&format!("{:#}\n", json::of(&explanation, &config)))
     } else {
         text::of(&explanation, &config)
     })

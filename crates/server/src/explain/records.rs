@@ -1,5 +1,6 @@
 //! Records of a message as text, one line each: owner, TTL, class, type and data (RFC 1035 section 5.1).
 
+use crate::escape;
 use domain::base::iana::Rtype;
 use domain::base::rdata::UnknownRecordData;
 use domain::base::record::ParsedRecord;
@@ -7,7 +8,7 @@ use domain::rdata::ZoneRecordData;
 use std::fmt::Write as _;
 use wire::Section;
 
-/// The records of one section, without OPT. Data that do not parse as their type are shown as octets (RFC 3597 section 5).
+/// The records of one section, without OPT, with control characters escaped. Data that do not parse as their type are shown as octets (RFC 3597 section 5).
 /// Owners are in lower case: the letter case of questions to upstreams is random (0x20) and carries no meaning.
 pub fn lines(message: &[u8], section: Section) -> Vec<String> {
     let Ok(message) = domain::base::Message::from_octets(message) else { return Vec::new() };
@@ -30,13 +31,14 @@ fn line(record: &ParsedRecord<'_, &[u8]>) -> String {
         owner.push('.');
     }
     let head = format!("{owner} {} {} {}", record.ttl().as_secs(), record.class(), record.rtype());
-    match record.to_record::<ZoneRecordData<_, _>>() {
-        Ok(Some(whole)) => format!("{head} {}", whole.data()),
+    let data = match record.to_record::<ZoneRecordData<_, _>>() {
+        Ok(Some(whole)) => format!(" {}", whole.data()),
         _ => match record.to_record::<UnknownRecordData<_>>() {
-            Ok(Some(octets)) => format!("{head} {}", octets.data()),
-            _ => head,
+            Ok(Some(octets)) => format!(" {}", octets.data()),
+            _ => String::new(),
         },
-    }
+    };
+    escape::line(&format!("{head}{data}"))
 }
 
 /// The extended DNS errors of a message (RFC 8914), as codes and texts.
@@ -69,7 +71,7 @@ pub fn summary(message: &wire::Message<'_>) -> String {
     for (code, extra_text) in extended_errors(message) {
         let _ = write!(text, ", extended error {code}");
         if !extra_text.is_empty() {
-            let _ = write!(text, " ({})", extra_text.escape_default());
+            let _ = write!(text, " ({})", escape::line(&extra_text));
         }
     }
     text
