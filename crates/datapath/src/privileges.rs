@@ -1,5 +1,5 @@
-//! The privileges of the process: the user that it becomes once all sockets are bound, and the number of files that it may
-//! open.
+//! The privileges of the process: the user that it becomes once all sockets are bound, the number of files that it may open, and
+//! the permissions of the files that it makes.
 
 use crate::limits::USER_ENTRY_OCTETS;
 use crate::socket::syscalls::check;
@@ -84,6 +84,22 @@ pub fn raise_file_limit() -> io::Result<u64> {
     // SAFETY: `limit` is a valid rlimit.
     check(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) })?;
     Ok(limit.rlim_cur)
+}
+
+/// Runs `action` with the umask `mask`: the files that it makes lack the permission bits in `mask`. The umask belongs to the whole
+/// process, so no other thread should make files meanwhile.
+pub fn with_umask<T>(mask: u32, action: impl FnOnce() -> T) -> T {
+    /// Puts the old umask back, also when `action` panics.
+    struct Restore(libc::mode_t);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            // SAFETY: a plain number; the call cannot fail.
+            unsafe { libc::umask(self.0) };
+        }
+    }
+    // SAFETY: a plain number; the call cannot fail.
+    let _restore = Restore(unsafe { libc::umask(mask as libc::mode_t) });
+    action()
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 use crate::config::{Config, DEFAULT_CONTROL, DEFAULT_LISTEN, DEFAULT_METRICS, Steer, limits};
 use crate::control;
+use crate::demo::{Demo, warn_unless};
 use crate::file_limit::FileLimit;
 use crate::handle::stream_limits;
 use datapath::{Options, Shared, Worker};
@@ -41,8 +42,9 @@ impl Drop for ControlSocket {
 }
 
 impl Bound {
-    /// Binds everything. `open_files` is the soft limit of open files.
-    pub fn bind(config: &Config, open_files: u64) -> Result<Bound, String> {
+    /// Binds everything. `open_files` is the soft limit of open files. A demonstration has no warnings.
+    pub fn bind(config: &Config, open_files: u64, demo: Option<&Demo>) -> Result<Bound, String> {
+        let is_demo = demo.is_some();
         let count = match config.server.workers {
             Some(workers) => usize::from(workers),
             None => std::thread::available_parallelism()
@@ -50,7 +52,7 @@ impl Bound {
                 .min(*limits::WORKERS.end() as usize),
         };
         let options = Options {
-            listen: listen(config),
+            listen: listen(config, is_demo),
             workers: count,
             steer: match config.server.steer {
                 Steer::Name => datapath::Steer::Name,
@@ -62,13 +64,14 @@ impl Bound {
         };
         let (workers, shared) = datapath::build(&options).map_err(|error| error.to_string())?;
         if let Some(error) = shared.steering_error() {
-            tracing::warn!(
+            let warning = format!(
                 "the kernel does not steer by name ({error}): workers pass on the queries that other workers own"
             );
+            warn_unless(is_demo, &warning);
         }
         let file_limit = FileLimit::new(open_files, shared.workers(), shared.addresses().len());
         if let Some(warning) = file_limit.warning(config) {
-            tracing::warn!("{warning}");
+            warn_unless(is_demo, &warning);
         }
         let limits =
             transport::Options { limits: stream_limits(config, &file_limit), proxies: config.proxies() };
@@ -77,14 +80,14 @@ impl Bound {
             // A kernel without TCP Fast Open makes ordinary connections, which serve as well.
             let _ = datapath::fast_open(socket, FAST_OPEN_PENDING);
         }
-        let (metrics, control) = (bind_metrics(config)?, bind_control(config)?);
+        let (metrics, control) = (bind_metrics(config, is_demo)?, bind_control(config, demo)?);
         Ok(Bound { workers, shared, streams, file_limit, metrics, control })
     }
 }
 
 /// Addresses to listen on. The operator did not choose the default addresses: on a machine with only IPv4 or only
 /// IPv6 one of them may be missing, which is a warning.
-fn listen(config: &Config) -> Vec<SocketAddr> {
+fn listen(config: &Config, demo: bool) -> Vec<SocketAddr> {
     let listen = &config.server.listen;
     if listen[..] != DEFAULT_LISTEN {
         return listen.clone();
@@ -95,7 +98,7 @@ fn listen(config: &Config) -> Vec<SocketAddr> {
         return listen.clone();
     }
     for address in missing {
-        tracing::warn!("not listening on {address}: this machine has no such address");
+        warn_unless(demo, &format!("not listening on {address}: this machine has no such address"));
     }
     present
 }
@@ -108,14 +111,15 @@ fn is_missing(address: IpAddr) -> bool {
 
 /// Binds the metrics address. A second server on the machine may have taken the default address: this server then runs
 /// without metrics. An address that the operator chose must work.
-fn bind_metrics(config: &Config) -> Result<Option<std::net::TcpListener>, String> {
+fn bind_metrics(config: &Config, demo: bool) -> Result<Option<std::net::TcpListener>, String> {
     let Some(address) = config.metrics_listen else { return Ok(None) };
     let listener = std::net::TcpListener::bind(address)
         .and_then(|listener| listener.set_nonblocking(true).map(|()| listener));
     match listener {
         Ok(listener) => Ok(Some(listener)),
         Err(error) if address == DEFAULT_METRICS => {
-            tracing::warn!("no metrics: cannot listen on {address}: {error}; set `metrics.listen`");
+            let warning = format!("no metrics: cannot listen on {address}: {error}; set `metrics.listen`");
+            warn_unless(demo, &warning);
             Ok(None)
         }
         Err(error) => {
@@ -126,15 +130,15 @@ fn bind_metrics(config: &Config) -> Result<Option<std::net::TcpListener>, String
 
 /// Binds the control socket. The default path needs a directory that a trial run without privileges does not have:
 /// the server then runs without control socket. A path that the operator chose must work.
-fn bind_control(config: &Config) -> Result<Option<ControlSocket>, String> {
+fn bind_control(config: &Config, demo: Option<&Demo>) -> Result<Option<ControlSocket>, String> {
     let Some(path) = &config.control_socket else { return Ok(None) };
     match control::bind(path) {
         Ok(listener) => Ok(Some(ControlSocket { listener, path: path.clone() })),
-        Err(error) if path.as_os_str() == DEFAULT_CONTROL => {
-            tracing::warn!(
-                "no control socket: cannot listen on {}: {error}; set `control.socket`",
-                path.display()
-            );
+        Err(error) if path.as_os_str() == DEFAULT_CONTROL || demo.is_some_and(|demo| demo.chose(path)) => {
+            let shown = path.display();
+            let warning =
+                format!("no control socket: cannot listen on {shown}: {error}; set `control.socket`");
+            warn_unless(demo.is_some(), &warning);
             Ok(None)
         }
         Err(error) => Err(format!("cannot listen on {}: {error}; change `control.socket`", path.display())),

@@ -119,6 +119,7 @@ pub enum CtlCommand {
     /// Removes cache entries
     Flush {
         /// This name only [default: everything]
+        #[arg(value_parser = parse_flushed_name)]
         name: Option<String>,
         /// Also all names below it
         #[arg(long, requires = "name")]
@@ -145,7 +146,7 @@ pub enum CtlCommand {
     Trace {
         /// Start or stop
         #[arg(value_enum)]
-        switch: Switch,
+        switch: Option<Switch>,
         /// Only names in this zone
         #[arg(long, value_name = "ZONE")]
         name: Option<String>,
@@ -247,6 +248,17 @@ fn parse_prefix(text: &str) -> Result<Pref64, String> {
 
 fn parse_name(text: &str) -> Result<Name, String> {
     Name::parse(text).map_err(|fault| fault.to_string())
+}
+
+/// A name to flush. A wildcard would be taken literally, and flush nothing.
+fn parse_flushed_name(text: &str) -> Result<String, String> {
+    match text.strip_prefix('*').map(|rest| rest.strip_prefix('.').unwrap_or(rest)) {
+        Some("") => Err("to flush everything, write no name".to_owned()),
+        Some(zone) => {
+            Err(format!("a name is no pattern; to flush {zone} and all names below it, write {zone} --below"))
+        }
+        None => Ok(text.to_owned()),
+    }
 }
 
 fn parse_type(text: &str) -> Result<wire::Type, String> {

@@ -2,43 +2,54 @@
 //! answer is a line `0` or `1` (the exit status), then the text for the operator.
 
 use crate::cache_commands;
-use crate::handle::{ServerHandle, WorkerStatus};
+use crate::escape;
+use crate::handle::ServerHandle;
 use crate::metrics::Metrics;
-use crate::version;
-use engine::upstream::BreakerState;
+use crate::places::{Place, Places};
+use crate::status;
 use std::fmt::Write as _;
 use std::io;
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 
-/// Time for one command in all.
+/// Time for one command, but for `reload`, which takes as long as the files take to read.
 pub const DEADLINE: Duration = Duration::from_secs(10);
+
+/// Time for the client to send its command.
+const COMMAND_DEADLINE: Duration = Duration::from_secs(2);
+
+/// Time for the client to take the answer.
+const ANSWER_DEADLINE: Duration = Duration::from_secs(10);
+
+/// Permission bits that the control socket does not have: it is for owner and group (mode 0660).
+const UMASK: u32 = 0o117;
 
 /// Octets of the longest command: a name of 255 octets that are all escaped takes four times as many.
 const COMMAND: u64 = 2048;
 
-/// Connections at a time.
+/// Connections at a time. One that has not sent its command gives way to a new one.
 const CONNECTIONS: usize = 16;
 
 /// Wait after an accept that failed.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Binds the control socket, mode 0660. Replaces a socket that no process listens on.
+/// Binds the control socket, mode 0660. Replaces a socket that no process listens on. The process must have no other thread
+/// that makes files: the mode comes from the process's umask. So there is no moment in which others may connect, and no second
+/// step that would follow a link.
 pub fn bind(path: &Path) -> io::Result<std::os::unix::net::UnixListener> {
     use std::os::unix::net::UnixListener;
-    let listener = match UnixListener::bind(path) {
+    let listen = || datapath::privileges::with_umask(UMASK, || UnixListener::bind(path));
+    let listener = match listen() {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
             remove_stale(path)?;
-            UnixListener::bind(path)?
+            listen()?
         }
         other => other?,
     };
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o660))?;
     listener.set_nonblocking(true)?;
     Ok(listener)
 }
@@ -58,45 +69,66 @@ fn remove_stale(path: &Path) -> io::Result<()> {
 
 /// Serves until the process ends.
 pub async fn serve(listener: UnixListener, server: Arc<ServerHandle>) {
-    let room = Arc::new(tokio::sync::Semaphore::new(CONNECTIONS));
+    let places = Places::new(CONNECTIONS);
     loop {
-        let Ok(permit) = Arc::clone(&room).acquire_owned().await else { return };
         let Ok((stream, _)) = listener.accept().await else {
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
+        let place = places.take().await;
         let server = Arc::clone(&server);
         tokio::task::spawn_local(async move {
             // A client that has gone away does not need the error.
-            let _ = tokio::time::timeout(DEADLINE, handle_connection(stream, &server)).await;
-            drop(permit);
+            let _ = handle_connection(stream, &place, &server).await;
         });
+        // The connection reads the command that may be here already, before the next one can make it give way.
+        tokio::task::yield_now().await;
     }
 }
 
-async fn handle_connection(stream: UnixStream, server: &ServerHandle) -> io::Result<()> {
+async fn handle_connection(stream: UnixStream, place: &Place, server: &Arc<ServerHandle>) -> io::Result<()> {
     let (read, mut write) = stream.into_split();
     let mut line = String::new();
-    BufReader::new(read.take(COMMAND)).read_line(&mut line).await?;
-    let (status, text) = match execute(line.trim(), server).await {
+    let mut reader = BufReader::new(read.take(COMMAND));
+    tokio::select! {
+        read = tokio::time::timeout(COMMAND_DEADLINE, reader.read_line(&mut line)) => {
+            read??;
+        }
+        () = place.evicted() => {
+            tracing::debug!("control: a connection without a command gave way to a new one");
+            return Ok(());
+        }
+    }
+    if !place.begin_request() {
+        return Ok(());
+    }
+    let command = line.trim();
+    tracing::debug!("control command {command:?}");
+    let result = match command {
+        "reload" => reload(server).await,
+        _ => tokio::time::timeout(DEADLINE, execute(command, server))
+            .await
+            .unwrap_or_else(|_| Err("the command took too long; try again\n".into())),
+    };
+    let (status, text) = match result {
         Ok(text) => (0, text),
         Err(text) => (1, text),
     };
-    write.write_all(format!("{status}\n{text}").as_bytes()).await?;
+    let answer = format!("{status}\n{}", escape::text(&text));
+    tokio::time::timeout(ANSWER_DEADLINE, write.write_all(answer.as_bytes())).await??;
     write.shutdown().await
 }
 
 /// Executes a command. The text is for the operator, with exit status 0 (`Ok`) or 1 (`Err`).
 async fn execute(command: &str, server: &ServerHandle) -> Result<String, String> {
     match command {
-        "status" => Ok(status(server).await),
+        "status" => Ok(status::text(server).await),
         "stats" => Ok(Metrics::gather(server).await.to_text()),
         "stats json" => Ok(Metrics::gather(server).await.to_json() + "\n"),
         "health" => match server.health().await {
             Ok(()) => Ok("serving\n".into()),
             Err(why) => Err(format!("not serving: {why}\n")),
         },
-        "reload" => reload(server).await,
         "flush" => cache_commands::flush(server, None, false).await,
         _ if command.starts_with("explain ") => crate::explain::explain(server, &command[8..]).await,
         _ => match *command.split_whitespace().collect::<Vec<_>>() {
@@ -126,63 +158,4 @@ pub async fn reload(server: &ServerHandle) -> Result<String, String> {
             Err(format!("reload failed, the old configuration stays in force:\n{error}\n"))
         }
     }
-}
-
-/// The text of `sixfold ctl status`.
-async fn status(server: &ServerHandle) -> String {
-    let statuses = server.worker_statuses().await;
-    let config = server.config();
-    let responding: Vec<_> = statuses.iter().flatten().collect();
-    let mut text = String::new();
-    let mut line = |name: &str, value: String| {
-        let _ = writeln!(text, "{name:<12}{value}");
-    };
-    line("version", format!("{} (commit {})", version::VERSION, version::COMMIT));
-    line("process", std::process::id().to_string());
-    line("uptime", format!("{} s", server.started.elapsed().as_secs()));
-    let source =
-        server.source.as_ref().map_or("defaults and flags".into(), |path| path.display().to_string());
-    line("config", source);
-    let draining = server.draining.load(Ordering::Relaxed);
-    line("state", if draining { "draining".into() } else { "serving".into() });
-    let addresses: Vec<_> = server.workers.addresses().iter().map(ToString::to_string).collect();
-    line("listen", addresses.join(" "));
-    let prefixes: Vec<_> = config.dns64.prefixes.iter().map(ToString::to_string).collect();
-    line("prefixes", prefixes.join(" "));
-    line("workers", format!("{} ({} responding)", statuses.len(), responding.len()));
-    line("pending", responding.iter().map(|status| status.pending).sum::<usize>().to_string());
-    line("streams", server.streams.connections().to_string());
-    if let Some(first) = responding.first() {
-        for upstream in &first.servers {
-            let state = |status: &&Arc<WorkerStatus>| {
-                let found = status.servers.iter().find(|other| other.address == upstream.address);
-                found.map(engine::upstream::Server::state)
-            };
-            let states: Vec<BreakerState> = responding.iter().filter_map(state).collect();
-            let round_trip = upstream.round_trip.map_or("not measured".into(), |span| {
-                format!("round trip {:.1} ms", span.as_secs_f64() * 1e3)
-            });
-            line("upstream", format!("{} {}, {round_trip}", upstream.address, upstream_state(&states)));
-        }
-    }
-    text
-}
-
-/// State of an upstream: up or down, and the states of the workers' circuit breakers where one is not closed.
-fn upstream_state(states: &[BreakerState]) -> String {
-    let up = states.iter().any(|state| matches!(state, BreakerState::Closed | BreakerState::HalfOpen));
-    let mut text = if up { "up" } else { "down" }.to_owned();
-    let mut separator = " (";
-    for state in [BreakerState::Closed, BreakerState::HalfOpen, BreakerState::Open, BreakerState::Failing] {
-        let workers = states.iter().filter(|&&other| other == state).count();
-        // The normal case, in which all breakers are closed, needs no details.
-        if workers > 0 && (state != BreakerState::Closed || workers < states.len()) {
-            let _ = write!(text, "{separator}{} for {workers}", state.word());
-            separator = ", ";
-        }
-    }
-    if separator == ", " {
-        text.push_str(" of the workers)");
-    }
-    text
 }

@@ -7,6 +7,10 @@ use crate::control::DEADLINE;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
+
+/// Time by which the server's own deadline comes first, so that its message arrives.
+const MARGIN: Duration = Duration::from_secs(2);
 
 /// Runs `sixfold ctl`.
 pub fn run(arguments: &Ctl) -> ExitCode {
@@ -80,10 +84,16 @@ fn socket_path(arguments: &Ctl) -> Result<PathBuf, String> {
     })
 }
 
+/// Time to wait for the answer. A reload takes as long as its files take to read; giving up would make a reload that succeeds look
+/// like one that has failed.
+fn answer_deadline(command: &str) -> Option<Duration> {
+    (command != "reload").then_some(DEADLINE + MARGIN)
+}
+
 /// Sends a command. Returns true for exit status 0, and the text of the answer.
 fn send(path: &Path, command: &str) -> io::Result<(bool, String)> {
     let mut stream = std::os::unix::net::UnixStream::connect(path)?;
-    stream.set_read_timeout(Some(DEADLINE))?;
+    stream.set_read_timeout(answer_deadline(command))?;
     stream.write_all(format!("{command}\n").as_bytes())?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;

@@ -5,17 +5,19 @@
 //! the worker runs on its engine between two batches; the result comes back over a channel. A worker that does not
 //! respond within `WORKER_TIMEOUT` is reported as such.
 
-use crate::config::{Config, Overrides, load};
+use crate::config::{Config, Loaded, Overrides, load};
+use crate::demo;
 use crate::file_limit::FileLimit;
+use crate::status;
 use datapath::{MailboxFull, Shared};
 use engine::limits::HOPS;
 use engine::message::cookie::Secret;
 use engine::upstream::Server;
 use engine::{Counters, Engine, Settings};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::oneshot;
 use transport::Streams;
 
@@ -62,6 +64,8 @@ pub struct ServerHandle {
     pub started: Instant,
     /// True once the server stops: it takes no new queries.
     pub draining: AtomicBool,
+    /// Result of the last reload.
+    pub last_reload: LastReload,
 }
 
 impl ServerHandle {
@@ -106,17 +110,7 @@ impl ServerHandle {
         if self.draining.load(Ordering::Relaxed) {
             return Err("draining".into());
         }
-        let statuses = self.worker_statuses().await;
-        if let Some(stuck) = statuses.iter().position(Option::is_none) {
-            return Err(format!("worker {stuck} does not respond"));
-        }
-        let has_only_dead_upstreams = |status: &Arc<WorkerStatus>| {
-            !status.servers.is_empty() && status.servers.iter().all(|server| server.is_dead())
-        };
-        if statuses.iter().flatten().all(has_only_dead_upstreams) {
-            return Err("no upstream answers".into());
-        }
-        Ok(())
+        status::health(&self.worker_statuses().await)
     }
 
     /// Runs a function on the engine of every worker and collects the results. None for a worker that does not
@@ -160,19 +154,31 @@ impl ServerHandle {
     }
 
     /// Reads the configuration again. After an error the old configuration stays in force, with all its parts. After
-    /// success the workers use the new configuration; the result has warnings, and the keys that need a restart.
+    /// success the workers use the new configuration; the result has warnings, and the keys that need a restart. A second
+    /// reload waits for the first.
     pub async fn reload(&self) -> Result<Vec<String>, String> {
-        let loaded = load(self.source.as_deref(), &self.overrides).map_err(|failure| failure.to_string())?;
+        let _one_at_a_time = self.last_reload.turn.lock().await;
+        let result = match read_configuration(self.source.clone(), self.overrides.clone()).await {
+            Ok(loaded) => self.use_configuration(loaded).await,
+            Err(error) => Err(error),
+        };
+        self.last_reload.set(result.is_ok());
+        result
+    }
+
+    /// Uses a configuration that was read. The result has warnings, and the keys that need a restart.
+    async fn use_configuration(&self, loaded: Loaded) -> Result<Vec<String>, String> {
         let old = self.config();
         let mut new = loaded.config;
         if self.demo {
-            new.dns64.embed_non_global = true;
+            demo::adapt(&mut new);
+            new.control_socket.clone_from(&old.control_socket);
         }
         let mut notes = loaded.warnings;
         notes.extend(restart_notes(&old, &new));
         keep_until_restart(&old, &mut new);
         let applied = self.apply(&old, &new)?;
-        notes.extend(self.file_limit.warning(&new));
+        notes.extend(self.file_limit.warning(&new).filter(|_| !self.demo));
         *self.config.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(new);
         let deadline = tokio::time::Instant::now() + WORKER_TIMEOUT;
         for (worker, done) in applied.into_iter().enumerate() {
@@ -219,6 +225,60 @@ impl ServerHandle {
             let _ = sender.send(());
         })?;
         Ok(done)
+    }
+}
+
+/// Reads the configuration on a thread of its own: a large response policy zone takes seconds, in which probes, control commands
+/// and signals must not wait.
+async fn read_configuration(source: Option<PathBuf>, overrides: Overrides) -> Result<Loaded, String> {
+    let (sender, loaded) = oneshot::channel();
+    std::thread::Builder::new()
+        .name("reload".into())
+        .spawn(move || {
+            // The receiver may have given up.
+            let _ = sender.send(load(source.as_deref(), &overrides).map_err(|failure| failure.to_string()));
+        })
+        .map_err(|error| format!("cannot start the thread that reads the configuration: {error}"))?;
+    loaded.await.unwrap_or_else(|_| Err("the thread that reads the configuration has failed".into()))
+}
+
+/// Result of the last reload, for metrics. The configuration of the start counts as one.
+pub struct LastReload {
+    successful: AtomicBool,
+    /// Time of the last success, in milliseconds since 1970.
+    success_unix_ms: AtomicU64,
+    /// Held by the reload that is under way.
+    turn: tokio::sync::Mutex<()>,
+}
+
+impl LastReload {
+    /// The start has read the configuration just now.
+    pub fn at_start() -> LastReload {
+        let last = LastReload {
+            successful: AtomicBool::new(true),
+            success_unix_ms: AtomicU64::new(0),
+            turn: tokio::sync::Mutex::new(()),
+        };
+        last.set(true);
+        last
+    }
+
+    fn set(&self, successful: bool) {
+        self.successful.store(successful, Ordering::Relaxed);
+        if successful {
+            let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            self.success_unix_ms.store(since_1970.as_millis() as u64, Ordering::Relaxed);
+        }
+    }
+
+    /// True if the last reload succeeded.
+    pub fn successful(&self) -> bool {
+        self.successful.load(Ordering::Relaxed)
+    }
+
+    /// Time of the last success, in seconds since 1970.
+    pub fn success_unix_secs(&self) -> f64 {
+        self.success_unix_ms.load(Ordering::Relaxed) as f64 / 1e3
     }
 }
 

@@ -1,23 +1,28 @@
 //! The HTTP server of `[metrics]`: `/metrics` for Prometheus, `/livez` and `/readyz` for orchestrators. It accepts few
-//! connections and has short deadlines, so that it never takes time from the resolver.
+//! connections and has short deadlines, so that it never takes time from the resolver. Clients that send nothing, or that
+//! stay connected, give way to new ones (`places.rs`), so they cannot make a probe fail.
 
 use crate::handle::ServerHandle;
 use crate::metrics::Metrics;
+use crate::places::{Place, Places};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{ALLOW, CONTENT_TYPE};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use std::convert::Infallible;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
+use tokio::net::{TcpListener, TcpStream};
 
-/// Connections at a time; more wait in the kernel's queue.
+/// Connections at a time.
 const CONNECTIONS: usize = 32;
+
+/// Time for the head of a request, also for the next one on the same connection.
+const HEAD: Duration = Duration::from_secs(2);
 
 /// Time for one connection in all.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -27,26 +32,41 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Serves until the process ends.
 pub async fn serve(listener: TcpListener, server: Arc<ServerHandle>) {
-    let room = Arc::new(Semaphore::new(CONNECTIONS));
+    let places = Places::new(CONNECTIONS);
     loop {
-        let Ok(permit) = Arc::clone(&room).acquire_owned().await else { return };
         let Ok((stream, _)) = listener.accept().await else {
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
-        let server = Arc::clone(&server);
-        tokio::task::spawn_local(async move {
-            let service = service_fn(move |request| {
-                let server = Arc::clone(&server);
-                async move { Ok::<_, Infallible>(answer(&request, &server).await) }
-            });
-            let connection = hyper::server::conn::http1::Builder::new()
-                .max_buf_size(16 << 10)
-                .serve_connection(TokioIo::new(stream), service);
-            // An error or a timeout concerns only this client.
-            let _ = tokio::time::timeout(DEADLINE, connection).await;
-            drop(permit);
-        });
+        let place = Rc::new(places.take().await);
+        tokio::task::spawn_local(serve_connection(stream, place, Arc::clone(&server)));
+        // The connection reads the request that may be here already, before the next one can make it give way.
+        tokio::task::yield_now().await;
+    }
+}
+
+async fn serve_connection(stream: TcpStream, place: Rc<Place>, server: Arc<ServerHandle>) {
+    let of_service = Rc::clone(&place);
+    let service = service_fn(move |request| {
+        let (place, server) = (Rc::clone(&of_service), Arc::clone(&server));
+        async move {
+            place.begin_request();
+            let response = answer(&request, &server).await;
+            let (method, uri) = (request.method(), request.uri().to_string());
+            tracing::trace!("HTTP request {method} {uri:?}: {}", response.status());
+            place.wait_for_request();
+            Ok::<_, Infallible>(response)
+        }
+    });
+    let connection = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD)
+        .max_buf_size(16 << 10)
+        .serve_connection(TokioIo::new(stream), service);
+    tokio::select! {
+        // An error or a timeout concerns only this client.
+        _ = tokio::time::timeout(DEADLINE, connection) => {}
+        () = place.evicted() => tracing::debug!("metrics: a connection without a request gave way to a new one"),
     }
 }
 

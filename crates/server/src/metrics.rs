@@ -51,6 +51,11 @@ impl Metrics {
         metrics.gauge("workers", &[], server.workers.workers() as f64);
         metrics.gauge("workers_responding", &[], responding as f64);
         metrics.gauge("draining", &[], f64::from(u8::from(server.draining.load(Ordering::Relaxed))));
+        let last_reload = &server.last_reload;
+        let successful = f64::from(u8::from(last_reload.successful()));
+        metrics.gauge("config_last_reload_successful", &[], successful);
+        let timestamp = last_reload.success_unix_secs();
+        metrics.gauge("config_last_reload_success_timestamp_seconds", &[], timestamp);
         metrics.gauge("uptime_seconds", &[], server.started.elapsed().as_secs_f64());
         metrics.gauge("build_info", &[("version", version::VERSION), ("commit", version::COMMIT)], 1.0);
         metrics
@@ -215,16 +220,19 @@ const HELP: &[(&str, &str)] = &[
     ),
     ("client_subnets_left_out_total", "Questions to upstreams sent without the client subnet, by reason."),
     ("cookies_total", "Messages from clients with a DNS cookie, by result of the check."),
-    ("upstream_cookies_total", "Questions to upstreams that cookies affected, by result."),
+    ("upstream_cookies_total", "Upstream queries repeated or changed because of DNS cookies, by result."),
     ("joined_total", "Queries that joined a question already in flight."),
     ("upstream_queries_total", "Questions sent to upstreams."),
     ("upstream_duration_seconds", "Time from a question to an upstream to its reply."),
     ("upstream_up", "1 if the upstream answers, 0 if not."),
     (
         "upstream_repetitions_total",
-        "Late questions asked again while the first try may still be answered, by result.",
+        "Hedges: late upstream queries repeated while the first try may still be answered (sent, helped), or not repeated for lack of budget (held_back).",
     ),
-    ("upstream_useless_total", "Replies that are well-formed but do not answer the question, by reason."),
+    (
+        "upstream_useless_total",
+        "Upstream queries whose best reply was unusable: a referral or nothing (lame), or truncated over TCP.",
+    ),
     ("upstream_edns_refused_total", "Questions asked again without EDNS."),
     ("upstream_tcp_total", "Questions moved to TCP, by reason."),
     ("upstream_timeouts_total", "Tries that timed out."),
@@ -233,7 +241,10 @@ const HELP: &[(&str, &str)] = &[
         "upstream_unreachable_total",
         "Links to upstreams that failed: ICMP errors, refused or reset connections.",
     ),
-    ("upstream_links_opened_total", "Links to upstreams opened by the engine."),
+    (
+        "upstream_links_opened_total",
+        "Sockets and connections to upstreams opened, as the engine counts them: the one to watch.",
+    ),
     ("upstream_flights", "Questions in flight to upstreams."),
     ("upstream_links", "Open links to upstreams: UDP sockets and TCP connections."),
     ("upstream_packets_in_total", "Messages received from upstreams."),
@@ -257,7 +268,10 @@ const HELP: &[(&str, &str)] = &[
     ("stream_answers_total", "Answers to connections, by result."),
     ("stream_answers_out_total", "Answers that workers passed to connections."),
     ("letters_in_total", "Queries passed to the worker that owns the name, by streams and by other workers."),
-    ("links_opened_total", "Sockets and connections to upstreams opened."),
+    (
+        "links_opened_total",
+        "Sockets and connections to upstreams opened, as the datapath counts them: equal to sixfold_upstream_links_opened_total, which it checks.",
+    ),
     ("receive_batches_total", "Receive calls that returned at least one message."),
     ("send_batches_total", "Send calls."),
     ("turns_total", "Iterations of the worker loops."),
@@ -270,6 +284,11 @@ const HELP: &[(&str, &str)] = &[
     ("workers", "Workers."),
     ("workers_responding", "Workers that responded to this scrape."),
     ("draining", "1 while the server stops, 0 otherwise."),
+    ("config_last_reload_successful", "1 if the last reload of the configuration succeeded, 0 if it failed."),
+    (
+        "config_last_reload_success_timestamp_seconds",
+        "Time of the last reload that succeeded, or of the start, in seconds since 1970.",
+    ),
     ("uptime_seconds", "Time since the start."),
     ("build_info", "Version and commit."),
 ];

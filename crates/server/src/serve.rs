@@ -7,13 +7,13 @@
 use crate::bind::{Bound, ControlSocket};
 use crate::cli::Serve;
 use crate::config::{Config, Format, Level, Loaded, load};
-use crate::handle::{ServerHandle, engine_settings};
-use crate::{control, http};
+use crate::demo::{self, Demo, warn_unless};
+use crate::handle::{LastReload, ServerHandle, engine_settings};
+use crate::{control, event_log, http};
 use datapath::{Shared, Worker, privileges};
 use engine::message::cookie::Secret;
 use engine::{Client, Engine};
 use std::io::Write;
-use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -34,10 +34,6 @@ const FILE_LIMIT: u64 = 1024;
 
 /// Threads for client streams.
 const STREAM_THREADS: usize = 1;
-
-/// The zone of `--demo`, and a name in it to try.
-const DEMO_ZONE: &str = "demo.test";
-const DEMO_NAME: &str = "198-51-100-7.demo.test";
 
 /// Runs the command until a signal ends it.
 pub fn run(arguments: &Serve) -> ExitCode {
@@ -62,26 +58,28 @@ fn print_line(line: &str) {
 
 fn start_and_serve(arguments: &Serve) -> Result<(), String> {
     let mut overrides = arguments.overrides();
-    let demo = arguments.demo.then(start_demo).transpose()?;
+    let mut demo = arguments.demo.then(Demo::start).transpose()?;
     if let Some(demo) = &demo {
-        overrides.forwarders = demo.addresses().to_vec();
+        overrides.forwarders = demo.forwarders();
     }
     let Loaded { mut config, source, warnings } =
         load(arguments.config.as_deref(), &overrides).map_err(|failure| failure.to_string())?;
-    if demo.is_some() {
-        // The demonstration uses addresses for documentation (RFC 5737), which are not global.
-        config.dns64.embed_non_global = true;
-    }
     start_log(&config);
     for warning in &warnings {
         tracing::warn!("{warning}");
     }
+    let identity = Identity::of(&config, demo.is_some())?;
+    if let Some(demo) = &mut demo {
+        demo.prepare(&mut config, identity.as_ref().map(|identity| (identity.uid, identity.gid)));
+    }
     let open_files = privileges::raise_file_limit().unwrap_or_else(|error| {
-        tracing::warn!("cannot raise the limit of open files: {error}");
+        warn_unless(demo.is_some(), &format!("cannot raise the limit of open files: {error}"));
         FILE_LIMIT
     });
-    let bound = Bound::bind(&config, open_files)?;
-    drop_privileges(&config, bound.control.as_ref())?;
+    let bound = Bound::bind(&config, open_files, demo.as_ref())?;
+    if let Some(identity) = &identity {
+        identity.assume(bound.control.as_ref())?;
+    }
     let Bound { workers, shared, streams, file_limit, metrics, control } = bound;
     let streams = streams
         .start(Arc::new(QueryPoster(Arc::clone(&shared))), STREAM_THREADS)
@@ -100,17 +98,9 @@ fn start_and_serve(arguments: &Serve) -> Result<(), String> {
         file_limit,
         started: Instant::now(),
         draining: AtomicBool::new(false),
+        last_reload: LastReload::at_start(),
     });
-    supervise(&server, threads, metrics, control.as_ref().map(|control| &control.listener))
-}
-
-/// Starts the authority inside the process that `--demo` forwards to.
-fn start_demo() -> Result<authority::Server, String> {
-    let zone = authority::Zone::new(DEMO_ZONE)
-        .map_err(|error| format!("cannot make the zone {DEMO_ZONE}: {error}"))?;
-    let listen = SocketAddr::from(([127, 0, 0, 1], 0));
-    authority::Server::start(&[listen], zone, 1)
-        .map_err(|error| format!("cannot start the demonstration: {error}"))
+    supervise(&server, threads, metrics, control.as_ref())
 }
 
 fn start_log(config: &Config) {
@@ -135,30 +125,44 @@ fn start_log(config: &Config) {
     };
 }
 
-fn drop_privileges(config: &Config, control: Option<&ControlSocket>) -> Result<(), String> {
-    if !privileges::is_root() {
-        return Ok(());
-    }
-    let user = config.server.user.as_deref().unwrap_or("sixfold");
-    if user == "root" {
-        return Ok(());
-    }
-    let (uid, gid) = match privileges::lookup(user) {
-        Ok(numbers) => numbers,
-        Err(privileges::PrivilegeError::NoSuchUser(user)) if config.server.user.is_none() => {
-            tracing::warn!("running as root: there is no user {user}; create it or set `server.user`");
-            return Ok(());
+/// The user that a server started as root becomes.
+struct Identity {
+    user: String,
+    uid: u32,
+    gid: u32,
+}
+
+impl Identity {
+    /// The user of the configuration; none if the server stays what it is. A demonstration needs no user of its own.
+    fn of(config: &Config, demo: bool) -> Result<Option<Identity>, String> {
+        let user = config.server.user.as_deref().unwrap_or("sixfold");
+        if !privileges::is_root() || user == "root" {
+            return Ok(None);
         }
-        Err(error) => return Err(error.to_string()),
-    };
-    // Without this only root could use the control socket. lchown does not follow a symbolic link: the directory may
-    // belong to another user.
-    if let Some(ControlSocket { path, .. }) = control
-        && let Err(error) = std::os::unix::fs::lchown(path, Some(uid), Some(gid))
-    {
-        tracing::warn!("cannot give {} to {user}: {error}; only root may use it", path.display());
+        match privileges::lookup(user) {
+            Ok((uid, gid)) => Ok(Some(Identity { user: user.to_owned(), uid, gid })),
+            Err(privileges::PrivilegeError::NoSuchUser(user)) if config.server.user.is_none() => {
+                let warning =
+                    format!("running as root: there is no user {user}; create it or set `server.user`");
+                warn_unless(demo, &warning);
+                Ok(None)
+            }
+            Err(error) => Err(error.to_string()),
+        }
     }
-    privileges::become_user(user).map_err(|error| error.to_string())
+
+    /// Becomes this user, for good.
+    fn assume(&self, control: Option<&ControlSocket>) -> Result<(), String> {
+        // Without this only root could use the control socket. lchown does not follow a symbolic link: the directory may
+        // belong to another user.
+        if let Some(ControlSocket { path, .. }) = control
+            && let Err(error) = std::os::unix::fs::lchown(path, Some(self.uid), Some(self.gid))
+        {
+            let user = &self.user;
+            tracing::warn!("cannot give {} to {user}: {error}; only root may use it", path.display());
+        }
+        privileges::become_user(&self.user).map_err(|error| error.to_string())
+    }
 }
 
 /// Passes a query of a client stream to the worker that owns the name.
@@ -212,7 +216,7 @@ fn supervise(
     server: &Arc<ServerHandle>,
     threads: Vec<JoinHandle<Engine>>,
     metrics: Option<std::net::TcpListener>,
-    control: Option<&std::os::unix::net::UnixListener>,
+    control: Option<&ControlSocket>,
 ) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -222,7 +226,7 @@ fn supervise(
     local.block_on(&runtime, async {
         let mut signals = Signals::new().map_err(|error| cannot_wait(&error))?;
         serve_operators(server, metrics, control).map_err(|error| cannot_wait(&error))?;
-        announce(server);
+        announce(server, control);
         signals.reload_until_stop(server).await;
         tracing::info!("draining");
         server.draining.store(true, Ordering::Relaxed);
@@ -256,15 +260,16 @@ impl Signals {
         })
     }
 
-    /// Waits for SIGTERM or SIGINT, and reloads the configuration at each SIGHUP until then.
-    async fn reload_until_stop(&mut self, server: &ServerHandle) {
+    /// Waits for SIGTERM or SIGINT, and starts a reload of the configuration at each SIGHUP until then.
+    async fn reload_until_stop(&mut self, server: &Arc<ServerHandle>) {
         loop {
             tokio::select! {
                 _ = self.terminate.recv() => return,
                 _ = self.interrupt.recv() => return,
                 _ = self.hangup.recv() => {
-                    // The log has the result.
-                    let _ = control::reload(server).await;
+                    let server = Arc::clone(server);
+                    // The log has the result. A stop does not wait for it.
+                    tokio::task::spawn_local(async move { drop(control::reload(&server).await) });
                 }
             }
         }
@@ -285,25 +290,26 @@ impl Signals {
     }
 }
 
-/// Starts the tasks that serve metrics and the control socket.
+/// Starts the tasks that serve metrics and the control socket, and that write the log.
 fn serve_operators(
     server: &Arc<ServerHandle>,
     metrics: Option<std::net::TcpListener>,
-    control: Option<&std::os::unix::net::UnixListener>,
+    control: Option<&ControlSocket>,
 ) -> std::io::Result<()> {
     if let Some(listener) = metrics {
         let listener = tokio::net::TcpListener::from_std(listener)?;
         tokio::task::spawn_local(http::serve(listener, Arc::clone(server)));
     }
-    if let Some(listener) = control {
+    if let Some(ControlSocket { listener, .. }) = control {
         let listener = listener.try_clone().and_then(tokio::net::UnixListener::from_std)?;
         tokio::task::spawn_local(control::serve(listener, Arc::clone(server)));
     }
+    tokio::task::spawn_local(event_log::run(Arc::clone(server)));
     Ok(())
 }
 
 /// Prints the line that says that the server is ready, and tells the service manager.
-fn announce(server: &ServerHandle) {
+fn announce(server: &ServerHandle, control: Option<&ControlSocket>) {
     let addresses: Vec<_> = server.workers.addresses().iter().map(ToString::to_string).collect();
     let prefixes: Vec<_> = server.config().dns64.prefixes.iter().map(ToString::to_string).collect();
     print_line(&format!(
@@ -313,10 +319,11 @@ fn announce(server: &ServerHandle) {
         addresses.join(" "),
         prefixes.join(" ")
     ));
-    if server.demo
-        && let Some(address) = server.workers.addresses().first()
-    {
-        print_line(&format!("sixfold: try: dig -p {} @{} AAAA {DEMO_NAME}", address.port(), address.ip()));
+    if server.demo {
+        let control = control.map(|control| control.path.as_path());
+        for hint in demo::hints(server.workers.addresses().first(), control) {
+            print_line(&format!("sixfold: try: {hint}"));
+        }
     }
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
 }

@@ -1,0 +1,165 @@
+//! `sixfold serve --demo`: a server that answers without a network, and without anything to prepare. It forwards to an authority
+//! inside the process, and has a control socket of its own, so that `sixfold ctl` can be tried too.
+
+use crate::config::{Config, DEFAULT_CONTROL};
+use std::fs::DirBuilder;
+use std::io;
+use std::net::SocketAddr;
+use std::os::unix::fs::{DirBuilderExt, lchown};
+use std::path::{Path, PathBuf};
+
+/// The zone of the authority, and a name in it to try.
+const ZONE: &str = "demo.test";
+const NAME: &str = "198-51-100-7.demo.test";
+
+/// Names that are tried for the directory: others may have made one of that name.
+const NAMES_TRIED: u32 = 8;
+
+/// A running demonstration. It ends when it is dropped, and removes its directory then.
+pub struct Demo {
+    authority: authority::Server,
+    /// Directory of the control socket. Dropped after the socket.
+    directory: Option<PrivateDirectory>,
+}
+
+impl Demo {
+    /// Starts the authority.
+    pub fn start() -> Result<Demo, String> {
+        let zone =
+            authority::Zone::new(ZONE).map_err(|error| format!("cannot make the zone {ZONE}: {error}"))?;
+        let listen = SocketAddr::from(([127, 0, 0, 1], 0));
+        let authority = authority::Server::start(&[listen], zone, 1)
+            .map_err(|error| format!("cannot start the demonstration: {error}"))?;
+        Ok(Demo { authority, directory: None })
+    }
+
+    /// The forwarders: the authority.
+    pub fn forwarders(&self) -> Vec<SocketAddr> {
+        self.authority.addresses().to_vec()
+    }
+
+    /// Prepares the configuration. Unless it names a control socket, the socket is put into a private directory, which belongs to
+    /// `user` (numeric user and group) if the process is going to become that user. Without a directory there is no socket.
+    pub fn prepare(&mut self, config: &mut Config, user: Option<(u32, u32)>) {
+        adapt(config);
+        if config.control_socket.as_deref() != Some(Path::new(DEFAULT_CONTROL)) {
+            return;
+        }
+        self.directory = PrivateDirectory::make(user)
+            .inspect_err(|error| tracing::debug!("the demonstration has no control socket: {error}"))
+            .ok();
+        config.control_socket = self.directory.as_ref().map(|directory| directory.0.join("control.sock"));
+    }
+
+    /// True if the demonstration, not the operator, chose this path of the control socket.
+    pub fn chose(&self, path: &Path) -> bool {
+        self.directory.as_ref().is_some_and(|directory| path.parent() == Some(&directory.0))
+    }
+}
+
+/// Adapts a configuration to the demonstration, which uses addresses for documentation (RFC 5737): they are not global.
+pub fn adapt(config: &mut Config) {
+    config.dns64.embed_non_global = true;
+}
+
+/// Logs a warning about the start, which a demonstration does not need: it serves one person for a while.
+pub fn warn_unless(demo: bool, warning: &str) {
+    if demo {
+        tracing::debug!("{warning}");
+    } else {
+        tracing::warn!("{warning}");
+    }
+}
+
+/// The commands to try, one a line.
+pub fn hints(listen: Option<&SocketAddr>, control: Option<&Path>) -> Vec<String> {
+    let dig = listen.map(|address| format!("dig -p {} @{} AAAA {NAME}", address.port(), address.ip()));
+    let explain = control.map(|path| {
+        // The program as it was called: it need not be in the PATH.
+        let program =
+            std::env::args_os().next().map_or("sixfold".into(), |name| quoted(&name.to_string_lossy()));
+        format!("{program} ctl --socket {} explain {NAME}", quoted(&path.to_string_lossy()))
+    });
+    dig.into_iter().chain(explain).collect()
+}
+
+/// A word as a shell reads it.
+fn quoted(word: &str) -> String {
+    let is_plain = |octet: u8| octet.is_ascii_alphanumeric() || b"/._-+:,@%=".contains(&octet);
+    if !word.is_empty() && word.bytes().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
+/// A directory for one user only (mode 0700). It is removed when it is dropped, if it is empty.
+struct PrivateDirectory(PathBuf);
+
+impl PrivateDirectory {
+    /// Makes `sixfold-demo-PID` in the runtime directory of the user, or under the directory for temporary files. The user that
+    /// the process becomes cannot reach the runtime directory of the one that it was.
+    fn make(user: Option<(u32, u32)>) -> io::Result<PrivateDirectory> {
+        let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+        let runtime = runtime.filter(|path| user.is_none() && path.is_absolute());
+        match runtime.map(|parent| Self::make_in(&parent)) {
+            Some(Ok(directory)) => Ok(directory),
+            _ => {
+                let directory = Self::make_in(&std::env::temp_dir())?;
+                if let Some((uid, gid)) = user {
+                    lchown(&directory.0, Some(uid), Some(gid))?;
+                }
+                Ok(directory)
+            }
+        }
+    }
+
+    /// Makes a directory that did not exist: one that others have made is not private.
+    fn make_in(parent: &Path) -> io::Result<PrivateDirectory> {
+        let pid = std::process::id();
+        let mut last = io::Error::from(io::ErrorKind::AlreadyExists);
+        for number in 0..NAMES_TRIED {
+            let suffix = if number == 0 { String::new() } else { format!("-{number}") };
+            let path = parent.join(format!("sixfold-demo-{pid}{suffix}"));
+            match DirBuilder::new().mode(0o700).create(&path) {
+                Ok(()) => return Ok(PrivateDirectory(path)),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => last = error,
+                Err(error) => return Err(error),
+            }
+        }
+        Err(last)
+    }
+}
+
+impl Drop for PrivateDirectory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn words_are_quoted_for_a_shell_only_where_they_must() {
+        assert_eq!(
+            quoted("/run/user/1000/sixfold-demo-7/control.sock"),
+            "/run/user/1000/sixfold-demo-7/control.sock"
+        );
+        assert_eq!(quoted("/my files/it's"), "'/my files/it'\\''s'");
+    }
+
+    #[test]
+    fn the_directory_is_private_is_never_one_that_exists_and_is_removed() {
+        let parent = std::env::temp_dir();
+        let first = PrivateDirectory::make_in(&parent).unwrap();
+        let second = PrivateDirectory::make_in(&parent).unwrap();
+        assert_ne!(first.0, second.0);
+        let path = second.0.clone();
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o7777, 0o700);
+        drop((first, second));
+        assert!(!path.exists());
+    }
+}

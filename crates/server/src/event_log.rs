@@ -1,0 +1,347 @@
+//! Events of the workers in the log: upstreams that fail and recover, clients that are refused, workers that do not respond.
+//!
+//! The workers write no log. Once a second the control thread asks each of them for the state of its upstreams and for the clients
+//! that it refused, and compares them with what it knew. Each kind of line has a limit, as upstreams may fail and recover all the
+//! time, and as anybody can forge the source addresses of refused queries.
+
+use crate::handle::ServerHandle;
+use crate::status::{details, is_up};
+use engine::upstream::BreakerState;
+use engine::{Engine, RefusedClients};
+use std::collections::BTreeMap;
+use std::net::{Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tracing::Level;
+
+/// Time between two looks at the workers.
+const PERIOD: Duration = Duration::from_secs(1);
+
+/// Time between two lines about one upstream.
+const UPSTREAM_PAUSE: Duration = Duration::from_secs(5);
+
+/// Time between two lines about one refused client network, and about all the networks that have no lines of their own.
+const REFUSAL_PAUSE: Duration = Duration::from_secs(60);
+
+/// Lines about refused client networks in each [`REFUSAL_PAUSE`]: 20 a minute are 3 MiB of log a day in the worst case.
+const REFUSAL_LINES: u32 = 20;
+
+/// A line of the log.
+#[derive(Debug, PartialEq, Eq)]
+struct Line {
+    level: Level,
+    text: String,
+}
+
+impl Line {
+    fn new(level: Level, text: String) -> Line {
+        Line { level, text }
+    }
+
+    fn write(&self) {
+        match self.level {
+            Level::ERROR => tracing::error!("{}", self.text),
+            Level::WARN => tracing::warn!("{}", self.text),
+            Level::INFO => tracing::info!("{}", self.text),
+            Level::DEBUG => tracing::debug!("{}", self.text),
+            Level::TRACE => tracing::trace!("{}", self.text),
+        }
+    }
+}
+
+/// The state of one worker, and its refusals since the last look.
+struct Observation {
+    upstreams: Vec<(SocketAddr, BreakerState)>,
+    refused: Box<RefusedClients>,
+    /// Pending queries, questions in flight, open links.
+    load: [usize; 3],
+}
+
+impl Observation {
+    fn of(engine: &mut Engine) -> Observation {
+        Observation {
+            upstreams: engine.servers().map(|server| (server.address, server.state())).collect(),
+            refused: Box::new(engine.take_refused_clients()),
+            load: [engine.pending(), engine.flights(), engine.open_links()],
+        }
+    }
+}
+
+/// Writes the log until the server stops.
+pub async fn run(server: Arc<ServerHandle>) {
+    let mut events = Events::default();
+    let mut ticks = tokio::time::interval(PERIOD);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let observations = server.ask_all(|engine, _| Observation::of(engine)).await;
+        // Workers that stop do not respond.
+        if server.draining.load(Ordering::Relaxed) {
+            return;
+        }
+        let refused = REFUSED_CONNECTIONS.map(|(counter, _)| server.streams.counter(counter));
+        let lines = events.observe(server.started.elapsed(), &observations, refused);
+        lines.iter().for_each(Line::write);
+    }
+}
+
+/// Counters of client connections that were refused, and the reason of each.
+const REFUSED_CONNECTIONS: [(transport::Counter, &str); 3] = [
+    (transport::Counter::RefusedTotalLimit, "`limits.tcp-connections` are open"),
+    (transport::Counter::RefusedClientLimit, "`limits.tcp-per-client` of their network are open"),
+    (transport::Counter::AcceptFailed, "the system could not accept them"),
+];
+
+/// Everything that the log knows.
+#[derive(Default)]
+struct Events {
+    /// The last load of each worker; none if it did not respond.
+    workers: Vec<Option<[usize; 3]>>,
+    upstreams: BTreeMap<SocketAddr, UpstreamEvents>,
+    refusals: Refusals,
+    refused_connections: [u64; 3],
+}
+
+impl Events {
+    /// The lines for what has changed since the last look. `now` is the time since the start.
+    fn observe(
+        &mut self,
+        now: Duration,
+        observations: &[Option<Observation>],
+        refused_connections: [u64; 3],
+    ) -> Vec<Line> {
+        let mut lines = Vec::new();
+        self.observe_workers(observations, &mut lines);
+        self.observe_upstreams(now, observations, &mut lines);
+        for observation in observations.iter().flatten() {
+            self.refusals.add(&observation.refused);
+        }
+        self.refusals.lines(now, &mut lines);
+        let before = std::mem::replace(&mut self.refused_connections, refused_connections);
+        for (index, (_, reason)) in REFUSED_CONNECTIONS.iter().enumerate() {
+            let more = refused_connections[index].saturating_sub(before[index]);
+            if more > 0 {
+                lines.push(Line::new(Level::DEBUG, format!("refused {more} client connections: {reason}")));
+            }
+        }
+        lines
+    }
+
+    fn observe_workers(&mut self, observations: &[Option<Observation>], lines: &mut Vec<Line>) {
+        let is_first = self.workers.is_empty();
+        let loads: Vec<_> = observations.iter().map(|one| one.as_ref().map(|one| one.load)).collect();
+        let before = std::mem::replace(&mut self.workers, loads);
+        for (worker, load) in self.workers.iter().enumerate() {
+            match (before.get(worker).copied().flatten(), load) {
+                (Some(_), None) => {
+                    lines.push(Line::new(Level::WARN, format!("worker {worker} does not respond")));
+                }
+                (None, Some(_)) if !is_first => {
+                    lines.push(Line::new(Level::INFO, format!("worker {worker} responds again")));
+                }
+                (Some(old), Some(new)) if old != *new => {
+                    let [pending, flights, links] = new;
+                    let text = format!(
+                        "worker {worker}: {pending} pending queries, {flights} questions in flight, {links} links"
+                    );
+                    lines.push(Line::new(Level::TRACE, text));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn observe_upstreams(
+        &mut self,
+        now: Duration,
+        observations: &[Option<Observation>],
+        lines: &mut Vec<Line>,
+    ) {
+        // A reload may have removed some. Without a worker that responds nothing is known.
+        if observations.iter().flatten().next().is_some() {
+            self.upstreams.retain(|address, _| {
+                let has = |one: &Observation| one.upstreams.iter().any(|(other, _)| other == address);
+                observations.iter().flatten().any(has)
+            });
+        }
+        for (worker, observation) in observations.iter().enumerate() {
+            for &(address, state) in observation.iter().flat_map(|one| &one.upstreams) {
+                let upstream = self.upstreams.entry(address).or_default();
+                let before = upstream.states.insert(worker, state).unwrap_or(BreakerState::Closed);
+                if before != state {
+                    let text =
+                        format!("upstream {address}: worker {worker}: {} -> {}", before.word(), state.word());
+                    lines.push(Line::new(Level::DEBUG, text));
+                }
+            }
+        }
+        for (address, upstream) in &mut self.upstreams {
+            lines.extend(upstream.line(now, address));
+        }
+    }
+}
+
+/// Trouble with an upstream, over all workers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Trouble {
+    /// All workers ask it.
+    #[default]
+    Nothing,
+    /// Some workers do not ask it in its turn.
+    Some,
+    /// No worker asks it in its turn.
+    Down,
+}
+
+/// History of one upstream.
+#[derive(Default)]
+struct UpstreamEvents {
+    /// Last known state by worker.
+    states: BTreeMap<usize, BreakerState>,
+    now: Trouble,
+    /// Trouble in the last line.
+    logged: Trouble,
+    last_line: Option<Duration>,
+    /// Time at which the last trouble began, and time at which it ended.
+    began: Duration,
+    ended: Duration,
+    /// Times that it failed or recovered since the last line.
+    changes: u32,
+}
+
+impl UpstreamEvents {
+    /// The line for the present state, if there is something to say and the last line was long enough ago.
+    fn line(&mut self, now: Duration, address: &SocketAddr) -> Option<Line> {
+        let states: Vec<BreakerState> = self.states.values().copied().collect();
+        let is_trouble = |state: &BreakerState| matches!(state, BreakerState::Open | BreakerState::Failing);
+        let trouble = match () {
+            () if !is_up(&states) => Trouble::Down,
+            () if states.iter().any(is_trouble) => Trouble::Some,
+            () => Trouble::Nothing,
+        };
+        match (self.now, trouble) {
+            (Trouble::Nothing, Trouble::Some | Trouble::Down) => {
+                self.began = now;
+                self.changes += 1;
+            }
+            (Trouble::Some | Trouble::Down, Trouble::Nothing) => {
+                self.ended = now;
+                self.changes += 1;
+            }
+            _ => {}
+        }
+        self.now = trouble;
+        let is_news = trouble > self.logged || trouble == Trouble::Nothing && self.logged != Trouble::Nothing;
+        if !is_news || self.last_line.is_some_and(|last| now - last < UPSTREAM_PAUSE) {
+            return None;
+        }
+        let left_out = match self.changes.saturating_sub(1) {
+            0 => String::new(),
+            1 => "; 1 change before that is left out".into(),
+            changes => format!("; {changes} changes before that are left out"),
+        };
+        (self.logged, self.last_line, self.changes) = (trouble, Some(now), 0);
+        let details = details(&states).unwrap_or_default();
+        Some(match trouble {
+            Trouble::Down => {
+                Line::new(Level::WARN, format!("upstream {address} is down: {details}{left_out}"))
+            }
+            Trouble::Some => Line::new(Level::WARN, format!("upstream {address}: {details}{left_out}")),
+            Trouble::Nothing => {
+                let seconds = (self.ended - self.began).as_secs();
+                Line::new(
+                    Level::INFO,
+                    format!("upstream {address} answers again, after {seconds} s{left_out}"),
+                )
+            }
+        })
+    }
+}
+
+/// Client networks that are refused, with the queries that no line has told of.
+#[derive(Default)]
+struct Refusals {
+    networks: BTreeMap<Ipv6Addr, Refusal>,
+    /// The networks without lines of their own.
+    others: Refusal,
+    /// Begin of the present minute, and lines in it.
+    minute: (Duration, u32),
+}
+
+#[derive(Default)]
+struct Refusal {
+    queries: u64,
+    last_line: Option<Duration>,
+}
+
+impl Refusal {
+    /// True if a line is due.
+    fn is_due(&self, now: Duration) -> bool {
+        self.queries > 0 && self.last_line.is_none_or(|last| now - last >= REFUSAL_PAUSE)
+    }
+
+    /// Number of queries for a line that is written now.
+    fn take(&mut self, now: Duration) -> String {
+        self.last_line = Some(now);
+        match std::mem::take(&mut self.queries) {
+            1 => "1 query".into(),
+            queries => format!("{queries} queries"),
+        }
+    }
+}
+
+impl Refusals {
+    fn add(&mut self, refused: &RefusedClients) {
+        self.others.queries += refused.others();
+        for (network, queries) in refused.networks() {
+            self.networks.entry(network).or_default().queries += queries;
+        }
+    }
+
+    /// Adds the lines that are due. Afterwards only networks that have had a line of their own are remembered: at most
+    /// [`REFUSAL_LINES`] for each minute.
+    fn lines(&mut self, now: Duration, lines: &mut Vec<Line>) {
+        if now - self.minute.0 >= REFUSAL_PAUSE {
+            self.minute = (now, 0);
+        }
+        for (&network, refusal) in &mut self.networks {
+            if !refusal.is_due(now) {
+                continue;
+            }
+            if self.minute.1 < REFUSAL_LINES {
+                self.minute.1 += 1;
+                let text = format!(
+                    "refused {} of {}: not in `server.allow` (add the network there if it should be served)",
+                    refusal.take(now),
+                    Shown(network)
+                );
+                lines.push(Line::new(Level::INFO, text));
+            } else {
+                self.others.queries += std::mem::take(&mut refusal.queries);
+            }
+        }
+        self.networks.retain(|_, refusal| refusal.last_line.is_some_and(|last| now - last < REFUSAL_PAUSE));
+        if self.others.is_due(now) {
+            let text = format!("refused {} of other networks: not in `server.allow`", self.others.take(now));
+            lines.push(Line::new(Level::INFO, text));
+        }
+    }
+}
+
+/// A client network as the log shows it: an IPv4 address, an IPv6 /64, or an address that counts by itself.
+struct Shown(Ipv6Addr);
+
+impl std::fmt::Display for Shown {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0.to_ipv4_mapped() {
+            Some(address) => write!(f, "{address}"),
+            None if u128::from(self.0) as u64 == 0 => write!(f, "{}/64", self.0),
+            None => write!(f, "{}", self.0),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "event_log_tests.rs"]
+mod tests;

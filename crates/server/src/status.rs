@@ -1,0 +1,158 @@
+//! The state of the server for an operator: the text of `sixfold ctl status`, and the state of an upstream over all workers, which
+//! the log uses too (`event_log.rs`).
+
+use crate::handle::{ServerHandle, WorkerStatus};
+use crate::version;
+use engine::Span;
+use engine::upstream::{BreakerState, Server};
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// The text of `sixfold ctl status`.
+pub async fn text(server: &ServerHandle) -> String {
+    let statuses = server.worker_statuses().await;
+    let config = server.config();
+    let responding: Vec<_> = statuses.iter().flatten().collect();
+    let mut text = String::new();
+    let mut line = |name: &str, value: String| {
+        let _ = writeln!(text, "{name:<12}{value}");
+    };
+    line("version", format!("{} (commit {})", version::VERSION, version::COMMIT));
+    line("process", std::process::id().to_string());
+    line("uptime", format!("{} s", server.started.elapsed().as_secs()));
+    let source =
+        server.source.as_ref().map_or("defaults and flags".into(), |path| path.display().to_string());
+    line("config", source);
+    line("state", state(server.draining.load(Ordering::Relaxed), &statuses));
+    let addresses: Vec<_> = server.workers.addresses().iter().map(ToString::to_string).collect();
+    line("listen", addresses.join(" "));
+    let prefixes: Vec<_> = config.dns64.prefixes.iter().map(ToString::to_string).collect();
+    line("prefixes", prefixes.join(" "));
+    line("workers", format!("{} ({} responding)", statuses.len(), responding.len()));
+    line("pending", responding.iter().map(|status| status.pending).sum::<usize>().to_string());
+    line("streams", server.streams.connections().to_string());
+    for (address, servers) in by_address(&responding) {
+        line("upstream", format!("{address} {}", upstream(&servers)));
+    }
+    text
+}
+
+/// The state of the server in words. It says `serving` if and only if the server is healthy.
+fn state(draining: bool, statuses: &[Option<Arc<WorkerStatus>>]) -> String {
+    match health(statuses) {
+        _ if draining => "draining".into(),
+        Ok(()) => "serving".into(),
+        Err(why) => format!("not serving: {why}"),
+    }
+}
+
+/// Checks that the server answers queries. The error is the reason why it does not.
+pub fn health(statuses: &[Option<Arc<WorkerStatus>>]) -> Result<(), String> {
+    if let Some(stuck) = statuses.iter().position(Option::is_none) {
+        return Err(format!("worker {stuck} does not respond"));
+    }
+    let has_only_dead_upstreams = |status: &Arc<WorkerStatus>| {
+        !status.servers.is_empty() && status.servers.iter().all(|server| server.is_dead())
+    };
+    if statuses.iter().flatten().all(has_only_dead_upstreams) {
+        return Err("no upstream answers".into());
+    }
+    Ok(())
+}
+
+/// The upstreams in the order of the configuration, each as every worker knows it.
+fn by_address<'s>(statuses: &[&'s Arc<WorkerStatus>]) -> Vec<(SocketAddr, Vec<&'s Server>)> {
+    let mut upstreams: Vec<(SocketAddr, Vec<&Server>)> = Vec::new();
+    for server in statuses.iter().flat_map(|status| &status.servers) {
+        match upstreams.iter_mut().find(|(address, _)| *address == server.address) {
+            Some((_, servers)) => servers.push(server),
+            None => upstreams.push((server.address, vec![server])),
+        }
+    }
+    upstreams
+}
+
+/// State and round trip of an upstream, as all workers know it.
+fn upstream(servers: &[&Server]) -> String {
+    let states: Vec<BreakerState> = servers.iter().map(|server| server.state()).collect();
+    let round_trips: Vec<Option<Span>> = servers.iter().map(|server| server.round_trip).collect();
+    let measured = mean(&round_trips).map(|span| format!("round trip {:.1} ms", span.as_secs_f64() * 1e3));
+    let measured = measured.unwrap_or_else(|| "round trip not measured".into());
+    match (is_up(&states), details(&states)) {
+        (true, None) => format!("up, {measured}"),
+        (true, Some(details)) => format!("up, {measured}; {details}"),
+        (false, details) => format!("down: {}; last {measured}", details.unwrap_or_default()),
+    }
+}
+
+/// Mean of the round trips of the workers that have measured one.
+fn mean(round_trips: &[Option<Span>]) -> Option<Span> {
+    let measured: Vec<u64> = round_trips.iter().flatten().map(|span| span.0).collect();
+    let count = measured.len() as u64;
+    (count > 0).then(|| Span(measured.iter().sum::<u64>() / count))
+}
+
+/// True if at least one worker asks the upstream in its turn, or as the last one while it probes it. Other workers may not have
+/// asked it for a while.
+pub fn is_up(states: &[BreakerState]) -> bool {
+    states.iter().any(|state| matches!(state, BreakerState::Closed | BreakerState::HalfOpen))
+}
+
+/// The workers that do not ask an upstream in its turn, and why. None: all of them do.
+pub fn details(states: &[BreakerState]) -> Option<String> {
+    let all = states.len();
+    let parts: Vec<String> = [BreakerState::Open, BreakerState::Failing, BreakerState::HalfOpen]
+        .into_iter()
+        .filter_map(|state| {
+            let workers = states.iter().filter(|&&other| other == state).count();
+            let (one, more) = match state {
+                BreakerState::Open => ("has stopped asking it", "have stopped asking it"),
+                BreakerState::Failing => (
+                    "asks it last, because it replies with errors",
+                    "ask it last, because it replies with errors",
+                ),
+                BreakerState::HalfOpen | BreakerState::Closed => {
+                    ("probes it, because it was silent", "probe it, because it was silent")
+                }
+            };
+            let words = if workers == 1 { one } else { more };
+            (workers > 0).then(|| format!("{workers} of {all} workers {words}"))
+        })
+        .collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use BreakerState::{Closed, Failing, HalfOpen, Open};
+
+    #[test]
+    fn the_round_trip_is_that_of_all_workers_that_have_measured_one() {
+        let ms = |ms| Some(Span::from_millis(ms));
+        assert_eq!(mean(&[None, ms(4)]), ms(4));
+        assert_eq!(mean(&[ms(2), None, ms(4)]), ms(3));
+        assert_eq!(mean(&[None, None]), None);
+    }
+
+    #[test]
+    fn the_state_of_an_upstream_is_told_with_the_workers_that_do_not_ask_it() {
+        for (states, up, told) in [
+            (&[Closed, Closed][..], true, None),
+            (&[Open, Open], false, Some("2 of 2 workers have stopped asking it")),
+            (&[Closed, Open], true, Some("1 of 2 workers has stopped asking it")),
+            (&[HalfOpen], true, Some("1 of 1 workers probes it, because it was silent")),
+            (
+                &[Failing, Open, Failing],
+                false,
+                Some(
+                    "1 of 3 workers has stopped asking it, 2 of 3 workers ask it last, because it replies with errors",
+                ),
+            ),
+        ] {
+            assert_eq!((is_up(states), details(states).as_deref()), (up, told), "{states:?}");
+        }
+    }
+}
