@@ -105,3 +105,14 @@ fn send(path: &Path, command: &str) -> io::Result<(bool, String)> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reload_is_waited_for_and_other_commands_longer_than_the_server_takes() {
+        assert_eq!(answer_deadline("reload"), None);
+        assert!(answer_deadline("status").is_some_and(|deadline| deadline > DEADLINE));
+    }
+}

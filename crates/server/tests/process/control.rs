@@ -1,6 +1,6 @@
 //! `sixfold ctl` and its socket.
 
-use crate::client::{Udp, name_of};
+use crate::client::{Udp, name_of, query};
 use crate::daemon::{Daemon, Directory, PREFIX, Process, Setup, ctl};
 use crate::upstream::{Behavior, Upstream};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
@@ -47,6 +47,21 @@ fn status_tells_what_an_operator_wants_to_know() {
 }
 
 #[test]
+fn status_has_the_round_trip_of_whichever_worker_has_measured_it() {
+    let upstream = Upstream::start(|_| Behavior::Answer);
+    // One question goes to one worker of sixteen.
+    let server = Setup::new(upstream.address).line("server.workers = 16").start();
+    let line = || {
+        let text = stdout(&server.ctl(&["status"]));
+        text.lines().find(|line| line.starts_with("upstream")).unwrap().to_owned()
+    };
+    assert!(line().ends_with(&format!("{} up, round trip not measured", upstream.address)), "{}", line());
+    Udp::to(server.v6()).ask(&name_of(1), Type::AAAA);
+    assert!(line().contains(" up, round trip ") && line().ends_with(" ms"), "{}", line());
+    server.process.stop();
+}
+
+#[test]
 fn stats_as_json_are_one_object_with_the_same_series() {
     let (_upstream, server) = start();
     Udp::to(server.v6()).ask(&name_of(1), Type::AAAA);
@@ -88,7 +103,7 @@ fn health_and_reload_say_yes_with_exit_status_0() {
 #[test]
 fn commands_that_do_not_exist_yet_say_so() {
     let (_upstream, server) = start();
-    for arguments in [&["upstreams"][..], &["drain"], &["undrain"], &["trace", "on"]] {
+    for arguments in [&["upstreams"][..], &["drain"], &["undrain"], &["trace"], &["trace", "on"]] {
         let output = server.ctl(arguments);
         assert_eq!(output.status.code(), Some(1), "{arguments:?}");
         let text = stderr(&output);
@@ -135,15 +150,41 @@ fn cache_entries_are_shown_and_flushed() {
         (&["lookup", "a..b"][..], "`a..b`"),
         (&["lookup", "a.test", "ADRESS"], "`ADRESS` is not a record type"),
         (&["flush", "-x"], "unexpected argument"),
+        (&["flush", "*.example.com"], "write example.com --below"),
+        (&["flush", "*.example.com", "--below"], "write example.com --below"),
+        (&["flush", "*"], "to flush everything, write no name"),
     ] {
         let output = server.ctl(arguments);
         assert_eq!(
             output.status.code(),
-            Some(if arguments[1].starts_with('-') { 2 } else { 1 }),
+            Some(if arguments[1].starts_with(['-', '*']) { 2 } else { 1 }),
             "{arguments:?}"
         );
         assert!(stderr(&output).contains(words), "{}", stderr(&output));
     }
+    server.process.stop();
+}
+
+#[test]
+fn a_cache_entry_is_shown_with_the_queries_that_it_is_for_and_where_it_came_from() {
+    let (default, of_zone) = (Upstream::start(|_| Behavior::Answer), Upstream::start(|_| Behavior::Answer));
+    let zone = format!("zone = \"v4.test\", forwarders = [\"{}\"]", of_zone.address);
+    let server = Setup::new(default.address).line(&format!("upstream.zone = [{{ {zone} }}]")).start();
+    let client = Udp::to(server.v6());
+    client.ask(&name_of(1), Type::A);
+    let mut with_ad = query(9, &name_of(1), Type::A);
+    with_ad[3] |= 0x20;
+    client.send(&with_ad);
+    client.receive();
+    client.ask("other.test", Type::A);
+    let text = stdout(&server.ctl(&["lookup", &name_of(1), "A"]));
+    let heads: Vec<&str> = text.lines().filter(|line| !line.starts_with(' ')).collect();
+    assert_eq!(heads.len(), 2, "{text}");
+    assert!(heads[0].contains(" A: answer, expires in "), "{text}");
+    assert!(heads[1].contains(" A: answer for queries with AD, expires in "), "{text}");
+    assert!(heads.iter().all(|head| head.contains(", from the forwarders of the zone v4.test., ")), "{text}");
+    let text = stdout(&server.ctl(&["lookup", "other.test"]));
+    assert!(text.contains(", from the default forwarders, "), "{text}");
     server.process.stop();
 }
 
@@ -261,9 +302,17 @@ fn odd_clients_of_the_socket_do_no_harm() {
     assert!(exchange(b"").starts_with("1\n"));
     assert_eq!(exchange(b"\xff\xfe\n"), "");
     assert!(exchange(&[b'x'; 900]).starts_with("1\n"));
-    // Clients that connect and send nothing.
-    let silent: Vec<UnixStream> = (0..10).map(|_| UnixStream::connect(&server.control).unwrap()).collect();
-    assert_eq!(server.ctl(&["health"]).status.code(), Some(0));
-    drop(silent);
+    // The server has 16 places. Clients that connect and send nothing, or half a command, take more.
+    let mut idle = Vec::new();
+    for part in [&b""[..], b"heal"] {
+        for _ in 0..40 {
+            let mut stream = UnixStream::connect(&server.control).unwrap();
+            // The server may have closed it by now.
+            let _ = stream.write_all(part);
+            idle.push(stream);
+        }
+        assert_eq!(stdout(&server.ctl(&["health"])), "serving\n");
+    }
+    drop(idle);
     server.process.stop();
 }

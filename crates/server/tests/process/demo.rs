@@ -1,8 +1,10 @@
 //! `sixfold serve --demo`: the first command that a new user tries.
 
 use crate::client::{Tcp, Udp};
-use crate::daemon::{Directory, Process, free_port};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use crate::daemon::{Directory, Process, ctl, free_port};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 use std::process::Command;
 use wire::{Rcode, Type};
 
@@ -64,6 +66,55 @@ fn the_command_to_try_is_told_and_works() {
         Err(_) => crate::daemon::skip("there is no dig"),
     }
     process.stop();
+}
+
+/// The path of the control socket in the hint of a demonstration.
+fn control_of(process: &Process) -> PathBuf {
+    let hint = process.wait_for(" ctl --socket ").unwrap();
+    assert!(
+        hint.starts_with("sixfold: try: ") && hint.ends_with(" explain 198-51-100-7.demo.test"),
+        "{hint}"
+    );
+    let path = PathBuf::from(hint.split(' ').skip_while(|word| *word != "--socket").nth(1).unwrap());
+    let directory = std::fs::metadata(path.parent().unwrap()).unwrap();
+    assert_eq!(directory.permissions().mode() & 0o7777, 0o700);
+    path
+}
+
+#[test]
+fn it_starts_without_a_warning_and_its_control_socket_works_and_goes_with_it() {
+    // A port that is taken is no reason for a warning. If this fails, somebody else has taken it.
+    let _taken = TcpListener::bind("127.0.0.1:9464");
+    let process = start(free_port());
+    let socket = control_of(&process);
+    let output = ctl(&socket, &["explain", "198-51-100-7.demo.test"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("AAAA 64:ff9b::c633:6407"), "{text}");
+    // A reload finds no change of the socket.
+    assert_eq!(ctl(&socket, &["reload"]).stdout, b"reloaded\n");
+    process.stop();
+    assert!(!socket.parent().unwrap().exists(), "the directory is left behind");
+    let log = process.log();
+    assert!(log.lines().take(3).all(|line| line.starts_with("sixfold: ")) && !log.contains("WARN"), "{log}");
+}
+
+#[test]
+fn the_control_socket_of_the_demonstration_is_in_the_runtime_directory_of_the_user() {
+    let directory = Directory::new();
+    // Whoever runs the test stays what it is.
+    std::fs::write(directory.file("sixfold.toml"), "server.user = \"root\"").unwrap();
+    let runtime = directory.file("runtime");
+    std::fs::create_dir(&runtime).unwrap();
+    let command = ["env".to_owned(), format!("XDG_RUNTIME_DIR={}", runtime.display())];
+    let config = directory.file("sixfold.toml").display().to_string();
+    let listen = format!("127.0.0.1:{}", free_port());
+    let arguments = ["serve", "--demo", "--config", &config, "--listen", &listen].map(str::to_owned);
+    let process = Process::start(&command, &arguments);
+    let socket = control_of(&process);
+    assert_eq!(socket.parent().unwrap().parent().unwrap(), runtime);
+    assert_eq!(ctl(&socket, &["health"]).status.code(), Some(0));
+    process.stop();
+    assert_eq!(std::fs::read_dir(&runtime).unwrap().count(), 0);
 }
 
 #[test]

@@ -18,8 +18,16 @@ const RECORDS: &[(&[u8], Type, u32, &[u8])] = &[
     (b"\x03www\x07example\0", Type::A, 250, &[203, 0, 113, 1]),
     (b"\x05alias\x07example\0", Type::CNAME, 60, b"\x03www\x07example\0"),
     (b"\x04dual\x07example\0", Type::AAAA, 60, &[0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]),
+    (b"\x03odd\x07example\0", HTTPS, 60, ODD_HTTPS),
     (b"\x011\x012\x010\x03192\x07in-addr\x04arpa\0", Type::PTR, 60, b"\x03www\x07example\0"),
 ];
+
+const HTTPS: Type = Type(65);
+
+/// An HTTPS record (RFC 9460): the alpn has IDs with ESC and BEL, a line feed, and octet 0x9b; the dohpath has U+009B and U+202E.
+const ODD_HTTPS: &[u8] = b"\0\x01\0\
+    \0\x01\0\x12\x08\x1b]0;own\x07\x04h3\nx\x03\x9b1m\
+    \0\x07\0\x0d/\xc2\x9b1m\xe2\x80\xae{?dns";
 
 const SOA: &[u8] =
     b"\x02ns\x07example\0\x04host\x07example\0\0\0\0\x01\0\0\0\x01\0\0\0\x01\0\0\0\x01\0\0\0\x78";
@@ -195,9 +203,14 @@ fn people_get_it_as_text_with_what_demands_each_decision() {
         "  192.0.2.1: 2001:db8:64::c000:201 under 2001:db8:64::/96 [RFC 6052 section 2.2]\n",
         "  127.0.0.1: left out under 2001:db8:64::/96: it is never embedded [RFC 6147 section 5.1.7]\n",
         "the lowest of A records 200, SOA TTL 900, SOA MINIMUM 120: 120 [RFC 6147 section 5.1.7]\n",
-        "AD is clear",
     ] {
         assert!(text.contains(words), "no {words:?} in\n{text}");
+    }
+    // DNSSEC is explained to who asks for it.
+    assert!(!text.contains("DNSSEC"), "{text}");
+    for option in ["--dnssec", "--cd"] {
+        let text = stdout(&server.ctl(&["explain", "alias.example", option]));
+        assert!(text.contains("\nDNSSEC\n  AD is clear"), "{text}");
     }
     server.process.stop();
 }
@@ -232,6 +245,8 @@ fn the_rule_of_a_client_is_named_and_clients_who_may_not_ask_are_refused() {
     let told = explain(&server, &["www.example", "--client", "192.0.2.9"]);
     assert_eq!((decisions(&told), &told["answer"]["rcode"]), (vec!["refused"], &"REFUSED".into()));
     assert_eq!(told["question"]["client"], "192.0.2.9");
+    let text = stdout(&server.ctl(&["explain", "www.example", "--client", "192.0.2.9", "--dnssec"]));
+    assert!(text.contains("this client is not allowed") && !text.contains("DNSSEC"), "{text}");
     server.process.stop();
 }
 
@@ -289,6 +304,47 @@ fn a_dead_upstream_is_explained_as_one() {
     let told = explain(&server, &["www.example"]);
     assert_eq!((&told["unfinished"], &told["answer"]), (&true.into(), &Value::Null));
     assert_eq!(server.ctl(&["health"]).status.code(), Some(0));
+    server.process.stop();
+}
+
+#[test]
+fn an_upstream_whose_port_is_refused_is_explained_as_unreachable_and_not_as_slow() {
+    for transport in ["udp", "tcp"] {
+        let server = Setup::new(SocketAddr::from(([127, 0, 0, 1], free_port())))
+            .line(&format!("upstream.transport = \"{transport}\""))
+            .start();
+        let text = stdout(&server.ctl(&["explain", "www.example"]));
+        for words in [
+            "the AAAA leg has no reply: no upstream could be reached (port refused), which counts as",
+            "  www.example. AAAA: no reply: no upstream could be reached (port refused)\n",
+            "unreachable (port refused) after ",
+        ] {
+            assert!(text.contains(words), "no {words:?} in\n{text}");
+        }
+        assert!(!text.contains("in time") && !text.contains("timed out"), "{text}");
+        let told = explain(&server, &["www.example"]);
+        assert_eq!(told["legs"][0]["tries"][0]["outcome"], "unreachable");
+        assert_eq!(told["legs"][0]["tries"][0]["reason"], "port_refused");
+        server.process.stop();
+    }
+}
+
+#[test]
+fn control_characters_of_records_reach_no_terminal() {
+    let (_upstream, server) = start(&[]);
+    Udp::to(server.v6()).ask("odd.example", HTTPS);
+    for arguments in [
+        &["lookup", "odd.example"][..],
+        &["explain", "odd.example", "--type", "TYPE65"],
+        &["explain", "odd.example", "--type", "TYPE65", "--json"],
+    ] {
+        let text = stdout(&server.ctl(arguments));
+        assert!(text.contains("1m") && text.contains("]0;own"), "the record is shown: {text}");
+        let odd = text.chars().find(|&character| character.is_control() && character != '\n');
+        assert_eq!(odd, None, "{arguments:?}: {text:?}");
+        assert!(!text.contains('\u{202e}'), "{arguments:?}: {text:?}");
+        assert!(!text.lines().any(|line| line.starts_with('x')), "a line is forged: {text}");
+    }
     server.process.stop();
 }
 

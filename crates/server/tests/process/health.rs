@@ -1,13 +1,14 @@
 //! Health for orchestrators (`/livez`, `/readyz`, `ctl health`), and clients of the HTTP server that misbehave.
 
 use crate::client::{Udp, name_of};
-use crate::daemon::{Setup, wait_until};
+use crate::daemon::{Setup, TIMEOUT, wait_until};
 use crate::scrape::{Scrape, exchange, request};
 use crate::upstream::{Behavior, Upstream};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 use wire::{Rcode, Type};
 
 #[test]
@@ -37,7 +38,9 @@ fn a_server_whose_upstream_is_silent_is_alive_but_not_ready_until_the_upstream_i
     assert_eq!(String::from_utf8(output.stderr).unwrap(), "sixfold: not serving: no upstream answers\n");
     assert_eq!(Scrape::of(server.metrics).value("upstream_up", &[]), 0.0);
     let status_text = String::from_utf8(server.ctl(&["status"]).stdout).unwrap();
-    assert!(status_text.contains(&format!("{} down", upstream.address)), "{status_text}");
+    let down = format!("{} down: 1 of 1 workers has stopped asking it", upstream.address);
+    assert!(status_text.contains(&down), "{status_text}");
+    assert!(status_text.contains("\nstate       not serving: no upstream answers\n"), "{status_text}");
 
     answers.store(true, Ordering::SeqCst);
     wait_until("it is ready again", || status("/readyz") == 200);
@@ -105,16 +108,47 @@ fn garbage_and_slow_clients_do_no_harm() {
     let mut stream = TcpStream::connect(server.metrics).unwrap();
     // The server may close the connection before everything is sent.
     let _ = stream.write_all(huge.as_bytes());
-    let slow: Vec<TcpStream> = (0..20)
-        .map(|_| {
-            let mut stream = TcpStream::connect(server.metrics).unwrap();
-            stream.write_all(b"GET /metr").unwrap();
-            stream
-        })
-        .collect();
     assert_eq!(request(server.metrics, "GET", "/livez").status, 200);
     assert_eq!(Udp::to(server.v6()).ask(&name_of(1), Type::AAAA).rcode, Rcode::NOERROR);
     assert_eq!(server.ctl(&["health"]).status.code(), Some(0));
-    drop(slow);
+    server.process.stop();
+}
+
+#[test]
+fn more_idle_connections_than_there_are_places_take_no_probe_away() {
+    // The server has 32 places, and cuts a connection off after 30 s at the latest.
+    const CONNECTIONS: usize = 50;
+    let upstream = Upstream::start(|_| Behavior::Answer);
+    let server = Setup::new(upstream.address).metrics().start();
+    let probe = |kind: &str| {
+        let begun = Instant::now();
+        for path in ["/livez", "/readyz", "/metrics"] {
+            assert_eq!(request(server.metrics, "GET", path).status, 200, "{kind}: {path}");
+        }
+        assert!(
+            begun.elapsed() < Duration::from_secs(25),
+            "{kind}: it waited for a place: {:?}",
+            begun.elapsed()
+        );
+    };
+    let mut open = Vec::new();
+    for (kind, begin) in [
+        ("silent", &b""[..]),
+        ("half a request", b"GET /metr"),
+        ("idle after a request", b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"),
+    ] {
+        for _ in 0..CONNECTIONS {
+            let mut stream = TcpStream::connect(server.metrics).unwrap();
+            // The server may have closed it by now.
+            let _ = stream.write_all(begin);
+            if kind.starts_with("idle") {
+                stream.set_read_timeout(Some(TIMEOUT)).unwrap();
+                let _ = stream.read(&mut [0; 12]);
+            }
+            open.push(stream);
+        }
+        probe(kind);
+    }
+    drop(open);
     server.process.stop();
 }

@@ -12,6 +12,7 @@ mod control;
 mod cookies;
 mod demo;
 mod documents;
+mod events;
 mod explain;
 mod forgery;
 mod health;

@@ -2,8 +2,10 @@
 
 use crate::client::{Answer, Tcp, Udp, embedded, name_of, query};
 use crate::daemon::{Daemon, PREFIX, Setup, wait_until};
+use crate::scrape::request;
 use crate::upstream::{Behavior, Upstream, zone};
 use std::collections::HashMap;
+use std::io::Write;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use wire::{Rcode, Type};
@@ -66,6 +68,54 @@ fn a_broken_file_changes_nothing_and_every_error_is_told() {
     assert_eq!(address(&server, 3), [embedded(OTHER, 3)]);
     status = String::from_utf8(server.ctl(&["status"]).stdout).unwrap();
     assert!(status.contains(OTHER), "{status}");
+    server.process.stop();
+}
+
+#[test]
+fn metrics_say_whether_the_last_reload_succeeded_and_when_one_did() {
+    let upstream = Upstream::start(|_| Behavior::Answer);
+    let server = Setup::new(upstream.address).start();
+    let last = || {
+        let of = |name: &str| server.stat(&format!("config_last_reload_{name}"));
+        (of("successful"), of("success_timestamp_seconds"))
+    };
+    let (successful, start) = last();
+    assert!(successful == 1.0 && start > 1.6e9, "the start counts: {start}");
+    server.rewrite(&["upstream.tries = 99"]);
+    assert_eq!(server.ctl(&["reload"]).status.code(), Some(1));
+    assert_eq!(last(), (0.0, start));
+    server.rewrite(&["upstream.tries = 2"]);
+    assert_eq!(server.ctl(&["reload"]).status.code(), Some(0));
+    let (successful, reload) = last();
+    assert!(successful == 1.0 && reload > start, "{start} {reload}");
+    server.process.stop();
+}
+
+#[test]
+fn a_reload_that_takes_long_holds_nothing_up_and_its_result_is_logged_for_a_client_that_has_gone() {
+    let upstream = Upstream::start(|_| Behavior::Answer);
+    let server = Setup::new(upstream.address).metrics().start();
+    let text = std::fs::read_to_string(&server.config).unwrap();
+    // A reader of a FIFO waits until somebody writes.
+    let make_fifo = || {
+        std::fs::remove_file(&server.config).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(&server.config).status();
+        assert!(made.unwrap().success());
+    };
+    make_fifo();
+    let mut client = std::os::unix::net::UnixStream::connect(&server.control).unwrap();
+    client.write_all(b"reload\n").unwrap();
+    drop(client);
+    assert_eq!(server.ctl(&["health"]).status.code(), Some(0));
+    for path in ["/livez", "/readyz"] {
+        assert_eq!(request(server.metrics, "GET", path).status, 200, "{path}");
+    }
+    assert!(!server.process.log().contains("reloaded"), "{}", server.process.log());
+    std::fs::write(&server.config, &text).unwrap();
+    assert!(server.process.wait_for("configuration reloaded").is_some());
+    // A stop does not wait for a reload either.
+    server.process.signal("HUP");
+    assert_eq!(server.ctl(&["health"]).status.code(), Some(0));
     server.process.stop();
 }
 

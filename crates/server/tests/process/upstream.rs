@@ -49,7 +49,12 @@ pub fn zone() -> Zone {
 impl Upstream {
     /// Starts an upstream. `behavior` gets each name asked, in lower case and with a dot after each label.
     pub fn start(behavior: impl Fn(&str) -> Behavior + Send + 'static) -> Upstream {
-        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        Upstream::start_at(SocketAddr::from(([127, 0, 0, 1], 0)), behavior)
+    }
+
+    /// Starts an upstream at an address, for example one that another upstream had before.
+    pub fn start_at(address: SocketAddr, behavior: impl Fn(&str) -> Behavior + Send + 'static) -> Upstream {
+        let socket = UdpSocket::bind(address).unwrap();
         socket.set_read_timeout(Some(POLL_INTERVAL)).unwrap();
         let address = socket.local_addr().unwrap();
         let state = Arc::new(State::default());

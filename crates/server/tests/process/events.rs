@@ -1,0 +1,67 @@
+//! The log while the server runs: upstreams that fail and recover, refused clients, details on request.
+
+use crate::client::{Udp, name_of};
+use crate::daemon::{Setup, wait_until};
+use crate::scrape::request;
+use crate::upstream::{Behavior, Upstream};
+use std::net::IpAddr;
+use wire::{Rcode, Type};
+
+#[test]
+fn the_log_has_refused_clients_and_upstreams_that_fail_and_recover() {
+    let upstream = Upstream::start(|_| Behavior::Answer);
+    let address = upstream.address;
+    let server = Setup::new(address)
+        .line("server.workers = 2")
+        .line("server.allow = [\"::1/128\"]")
+        .line("upstream.timeout = \"100ms\"")
+        .start();
+    let refused = Udp::from(IpAddr::from([127, 0, 0, 3]), server.v4());
+    for number in 0..3 {
+        assert_eq!(refused.ask(&name_of(number), Type::AAAA).rcode, Rcode::REFUSED);
+    }
+    let line = server.process.wait_for("refused ").unwrap();
+    let words = "of 127.0.0.3: not in `server.allow` (add the network there if it should be served)";
+    assert!(line.contains(" INFO refused ") && line.contains(words), "{line}");
+
+    let client = Udp::to(server.v6());
+    assert_eq!(client.ask(&name_of(1), Type::AAAA).rcode, Rcode::NOERROR);
+    drop(upstream);
+    let mut number = 100;
+    wait_until("the log says that the upstream is down", || {
+        client.ask(&name_of(number), Type::AAAA);
+        number += 1;
+        server.process.log().contains(&format!("upstream {address} is down: "))
+    });
+    let line = server.process.wait_for("is down: ").unwrap();
+    assert!(line.contains(" WARN ") && line.ends_with("2 of 2 workers have stopped asking it"), "{line}");
+    let _upstream = Upstream::start_at(address, |_| Behavior::Answer);
+    let line = server.process.wait_for(&format!("upstream {address} answers again, after ")).unwrap();
+    assert!(line.contains(" INFO "), "{line}");
+    let log = server.process.log();
+    assert!(!log.contains("DEBUG") && log.matches(&format!("upstream {address}")).count() <= 4, "{log}");
+    server.process.stop();
+}
+
+#[test]
+fn debug_tells_commands_and_changes_of_each_worker_and_trace_tells_requests() {
+    let upstream = Upstream::start(|_| Behavior::Answer);
+    let address = upstream.address;
+    let setup = || Setup::new(address).line("upstream.timeout = \"100ms\"");
+    let server = setup().line("log.level = \"trace\"").metrics().start();
+    drop(upstream);
+    let client = Udp::to(server.v6());
+    let mut number = 0;
+    wait_until("the log has the change", || {
+        client.ask(&name_of(number), Type::AAAA);
+        number += 1;
+        server.process.log().contains(&format!("DEBUG upstream {address}: worker 0: closed -> "))
+    });
+    server.ctl(&["lookup", "a\u{1b}[31m.test"]);
+    assert!(server.process.wait_for("DEBUG control command \"lookup a\\u{1b}[31m.test\"").is_some());
+    request(server.metrics, "GET", "/nothing");
+    assert!(server.process.wait_for("TRACE HTTP request GET \"/nothing\": 404").is_some());
+    assert!(!server.process.log().contains('\u{1b}'));
+    assert!(!server.process.log().contains(&name_of(0)), "queries are never logged");
+    server.process.stop();
+}
