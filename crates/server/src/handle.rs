@@ -8,7 +8,6 @@
 use crate::config::{Config, Loaded, Overrides, load};
 use crate::demo;
 use crate::file_limit::FileLimit;
-use crate::status;
 use datapath::{MailboxFull, Shared};
 use engine::limits::HOPS;
 use engine::message::cookie::Secret;
@@ -110,7 +109,7 @@ impl ServerHandle {
         if self.draining.load(Ordering::Relaxed) {
             return Err("draining".into());
         }
-        status::health(&self.worker_statuses().await)
+        health(&self.worker_statuses().await)
     }
 
     /// Runs a function on the engine of every worker and collects the results. None for a worker that does not
@@ -226,6 +225,20 @@ impl ServerHandle {
         })?;
         Ok(done)
     }
+}
+
+/// Checks by the statuses of the workers that the server answers queries. The error is the reason why it does not.
+pub fn health(statuses: &[Option<Arc<WorkerStatus>>]) -> Result<(), String> {
+    if let Some(stuck) = statuses.iter().position(Option::is_none) {
+        return Err(format!("worker {stuck} does not respond"));
+    }
+    let has_only_dead_upstreams = |status: &Arc<WorkerStatus>| {
+        !status.servers.is_empty() && status.servers.iter().all(|server| server.is_dead())
+    };
+    if statuses.iter().flatten().all(has_only_dead_upstreams) {
+        return Err("no upstream answers".into());
+    }
+    Ok(())
 }
 
 /// Reads the configuration on a thread of its own: a large response policy zone takes seconds, in which probes, control commands

@@ -1,7 +1,7 @@
 //! The state of the server for an operator: the text of `sixfold ctl status`, and the state of an upstream over all workers, which
 //! the log uses too (`event_log.rs`).
 
-use crate::handle::{ServerHandle, WorkerStatus};
+use crate::handle::{ServerHandle, WorkerStatus, health};
 use crate::version;
 use engine::Span;
 use engine::upstream::{BreakerState, Server};
@@ -46,20 +46,6 @@ fn state(draining: bool, statuses: &[Option<Arc<WorkerStatus>>]) -> String {
         Ok(()) => "serving".into(),
         Err(why) => format!("not serving: {why}"),
     }
-}
-
-/// Checks that the server answers queries. The error is the reason why it does not.
-pub fn health(statuses: &[Option<Arc<WorkerStatus>>]) -> Result<(), String> {
-    if let Some(stuck) = statuses.iter().position(Option::is_none) {
-        return Err(format!("worker {stuck} does not respond"));
-    }
-    let has_only_dead_upstreams = |status: &Arc<WorkerStatus>| {
-        !status.servers.is_empty() && status.servers.iter().all(|server| server.is_dead())
-    };
-    if statuses.iter().flatten().all(has_only_dead_upstreams) {
-        return Err("no upstream answers".into());
-    }
-    Ok(())
 }
 
 /// The upstreams in the order of the configuration, each as every worker knows it.
