@@ -308,6 +308,25 @@ fn rate_limits_allocate_nothing() {
 }
 
 #[test]
+fn refused_clients_allocate_nothing_and_are_counted() {
+    let nobody = Settings { allow: Default::default(), ..settings(Lookup::Sequential) };
+    let mut engine = Engine::new(nobody, Capacity { pending: 1000, cache: 0 }, [7; 32]);
+    let mut frames = Frames::new();
+    let root = b"\x00\x07\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x1c\x00\x01";
+    let before = ALLOCATIONS.get();
+    for number in 0..10_000u64 {
+        let mut client = Client::udp("[2001:db8::1]:5000".parse().expect("an address"));
+        client.address = std::net::Ipv6Addr::from(u128::from(number) << 64);
+        engine.query(Instant(1), &client, root, &mut frames);
+    }
+    let refused = engine.take_refused_clients();
+    let counted: u64 = refused.networks().map(|(_, queries)| queries).sum();
+    assert_eq!((ALLOCATIONS.get() - before, frames.answers), (0, 10_000));
+    assert_eq!(counted + refused.others(), 10_000);
+    assert!(engine.take_refused_clients().is_empty());
+}
+
+#[test]
 fn chains_of_aliases_allocate_nothing() {
     assert_eq!(allocations_of(Lookup::Sequential, Zone::Aliases), 0);
     assert_eq!(allocations_of(Lookup::Parallel, Zone::Aliases), 0);

@@ -4,7 +4,7 @@
 //! that it refused, and compares them with what it knew. Each kind of line has a limit, as upstreams may fail and recover all the
 //! time, and as anybody can forge the source addresses of refused queries.
 
-use crate::handle::ServerHandle;
+use crate::handle::{ServerHandle, WORKER_TIMEOUT};
 use crate::status::{details, is_up};
 use engine::upstream::BreakerState;
 use engine::{Engine, RefusedClients};
@@ -13,6 +13,7 @@ use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+use tokio::sync::oneshot::Receiver;
 use tracing::Level;
 
 /// Time between two looks at the workers.
@@ -71,11 +72,12 @@ impl Observation {
 /// Writes the log until the server stops.
 pub async fn run(server: Arc<ServerHandle>) {
     let mut events = Events::default();
+    let mut looks = Vec::new();
     let mut ticks = tokio::time::interval(PERIOD);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        let observations = server.ask_all(|engine, _| Observation::of(engine)).await;
+        let observations = look(&server, &mut looks).await;
         // Workers that stop do not respond.
         if server.draining.load(Ordering::Relaxed) {
             return;
@@ -86,10 +88,37 @@ pub async fn run(server: Arc<ServerHandle>) {
     }
 }
 
+/// Looks at every worker. None for a worker that does not respond in time. `looks` has the looks that are under way: such a worker
+/// gets no second task, as its mailbox has room for few, and its refusals are not lost.
+async fn look(
+    server: &ServerHandle,
+    looks: &mut Vec<Option<Receiver<Observation>>>,
+) -> Vec<Option<Observation>> {
+    looks.resize_with(server.workers.workers(), || None);
+    for (worker, look) in looks.iter_mut().enumerate() {
+        if look.is_none() {
+            *look = server.submit(worker, |engine, _| Observation::of(engine));
+        }
+    }
+    let deadline = tokio::time::Instant::now() + WORKER_TIMEOUT;
+    let mut observations = Vec::new();
+    for look in looks {
+        let observation = match look {
+            Some(receiver) => tokio::time::timeout_at(deadline, receiver).await.ok(),
+            None => None,
+        };
+        if observation.is_some() {
+            *look = None;
+        }
+        observations.push(observation.and_then(Result::ok));
+    }
+    observations
+}
+
 /// Counters of client connections that were refused, and the reason of each.
 const REFUSED_CONNECTIONS: [(transport::Counter, &str); 3] = [
     (transport::Counter::RefusedTotalLimit, "`limits.tcp-connections` are open"),
-    (transport::Counter::RefusedClientLimit, "`limits.tcp-per-client` of their network are open"),
+    (transport::Counter::RefusedClientLimit, "`limits.tcp-per-client` of one network are open"),
     (transport::Counter::AcceptFailed, "the system could not accept them"),
 ];
 
@@ -122,7 +151,10 @@ impl Events {
         for (index, (_, reason)) in REFUSED_CONNECTIONS.iter().enumerate() {
             let more = refused_connections[index].saturating_sub(before[index]);
             if more > 0 {
-                lines.push(Line::new(Level::DEBUG, format!("refused {more} client connections: {reason}")));
+                lines.push(Line::new(
+                    Level::DEBUG,
+                    format!("client connections refused: {more}, as {reason}"),
+                ));
             }
         }
         lines

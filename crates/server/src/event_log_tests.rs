@@ -163,3 +163,22 @@ fn a_flood_of_forged_networks_fills_neither_the_log_nor_the_memory() {
     // What is left is told with the next line of the others.
     assert_eq!(told + events.refusals.others.queries, 180 * 100);
 }
+
+#[test]
+fn refused_connections_are_details_with_the_limit_that_refused_them() {
+    let mut events = Events::default();
+    let mut told = |refused| {
+        let lines = events.observe(Duration::ZERO, &[worker(Closed)], refused);
+        lines.into_iter().map(|line| format!("{} {}", line.level, line.text)).collect::<Vec<_>>()
+    };
+    assert_eq!(told([0; 3]), [""; 0]);
+    assert_eq!(
+        told([4, 0, 0]),
+        ["DEBUG client connections refused: 4, as `limits.tcp-connections` are open"]
+    );
+    assert_eq!(
+        told([4, 1, 0]),
+        ["DEBUG client connections refused: 1, as `limits.tcp-per-client` of one network are open"]
+    );
+    assert_eq!(told([4, 1, 0]), [""; 0]);
+}

@@ -21,7 +21,7 @@ use tokio::sync::oneshot;
 use transport::Streams;
 
 /// Time within which a worker must respond.
-const WORKER_TIMEOUT: Duration = Duration::from_secs(2);
+pub const WORKER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Status of one worker.
 pub struct WorkerStatus {
@@ -126,16 +126,12 @@ impl ServerHandle {
         &self,
         ask: impl Fn(usize, &mut Engine, engine::Instant) -> T + Clone + Send + 'static,
     ) -> Vec<Option<T>> {
-        let mut receivers = Vec::new();
-        for worker in 0..self.workers.workers() {
-            let (sender, receiver) = oneshot::channel();
-            let ask = ask.clone();
-            let posted = self.workers.mailbox(worker).submit(move |engine: &mut Engine, now| {
-                // The receiver may have given up.
-                let _ = sender.send(ask(worker, engine, now));
-            });
-            receivers.push(posted.is_ok().then_some(receiver));
-        }
+        let receivers: Vec<_> = (0..self.workers.workers())
+            .map(|worker| {
+                let ask = ask.clone();
+                self.submit(worker, move |engine, now| ask(worker, engine, now))
+            })
+            .collect();
         let deadline = tokio::time::Instant::now() + WORKER_TIMEOUT;
         let mut results = Vec::new();
         for receiver in receivers {
@@ -145,6 +141,20 @@ impl ServerHandle {
             });
         }
         results
+    }
+
+    /// Has one worker run a function on its engine. The receiver gets the result. None if the worker's mailbox takes no more.
+    pub fn submit<T: Send + 'static>(
+        &self,
+        worker: usize,
+        task: impl FnOnce(&mut Engine, engine::Instant) -> T + Send + 'static,
+    ) -> Option<oneshot::Receiver<T>> {
+        let (sender, receiver) = oneshot::channel();
+        let posted = self.workers.mailbox(worker).submit(move |engine: &mut Engine, now| {
+            // The receiver may have given up.
+            let _ = sender.send(task(engine, now));
+        });
+        posted.is_ok().then_some(receiver)
     }
 
     /// The configuration in force.

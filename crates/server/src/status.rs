@@ -7,6 +7,7 @@ use engine::Span;
 use engine::upstream::{BreakerState, Server};
 use std::fmt::Write as _;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -22,9 +23,7 @@ pub async fn text(server: &ServerHandle) -> String {
     line("version", format!("{} (commit {})", version::VERSION, version::COMMIT));
     line("process", std::process::id().to_string());
     line("uptime", format!("{} s", server.started.elapsed().as_secs()));
-    let source =
-        server.source.as_ref().map_or("defaults and flags".into(), |path| path.display().to_string());
-    line("config", source);
+    line("config", source(server.source.as_deref()));
     line("state", state(server.draining.load(Ordering::Relaxed), &statuses));
     let addresses: Vec<_> = server.workers.addresses().iter().map(ToString::to_string).collect();
     line("listen", addresses.join(" "));
@@ -37,6 +36,12 @@ pub async fn text(server: &ServerHandle) -> String {
         line("upstream", format!("{address} {}", upstream(&servers)));
     }
     text
+}
+
+/// The file of the configuration, with its whole path: nobody knows the folder in which the server was started.
+fn source(file: Option<&Path>) -> String {
+    let Some(file) = file else { return "defaults and flags".into() };
+    std::path::absolute(file).unwrap_or_else(|_| file.to_owned()).display().to_string()
 }
 
 /// The state of the server in words. It says `serving` if and only if the server is healthy.
@@ -121,6 +126,14 @@ mod tests {
         assert_eq!(mean(&[None, ms(4)]), ms(4));
         assert_eq!(mean(&[ms(2), None, ms(4)]), ms(3));
         assert_eq!(mean(&[None, None]), None);
+    }
+
+    #[test]
+    fn the_file_of_the_configuration_is_told_with_its_whole_path() {
+        let folder = std::env::current_dir().unwrap();
+        assert_eq!(source(Some(Path::new("s.toml"))), folder.join("s.toml").display().to_string());
+        assert_eq!(source(Some(Path::new("/etc/s.toml"))), "/etc/s.toml");
+        assert_eq!(source(None), "defaults and flags");
     }
 
     #[test]
