@@ -344,7 +344,7 @@ impl Refusals {
             if self.minute.1 < REFUSAL_LINES {
                 self.minute.1 += 1;
                 let text = format!(
-                    "refused {} of {}: not in `server.allow` (add the network there if it should be served)",
+                    "refused {} of {}: not in server.allow (add the network there if it should be served)",
                     refusal.take(now),
                     Shown(network)
                 );
@@ -355,7 +355,7 @@ impl Refusals {
         }
         self.networks.retain(|_, refusal| refusal.last_line.is_some_and(|last| now - last < REFUSAL_PAUSE));
         if self.others.is_due(now) {
-            let text = format!("refused {} of other networks: not in `server.allow`", self.others.take(now));
+            let text = format!("refused {} of other networks: not in server.allow", self.others.take(now));
             lines.push(Line::new(Level::INFO, text));
         }
     }

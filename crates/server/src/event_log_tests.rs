@@ -131,7 +131,7 @@ fn refuse(events: &mut Events, seconds: u64, clients: &[(Ipv6Addr, u32)]) -> Vec
 fn a_refused_network_is_named_once_a_minute_with_its_queries() {
     let mut events = Events::default();
     let client: Ipv6Addr = "2001:db8:10::77".parse().unwrap();
-    let remedy = "not in `server.allow` (add the network there if it should be served)";
+    let remedy = "not in server.allow (add the network there if it should be served)";
     let told = refuse(&mut events, 1, &[(client, 12), ("::ffff:192.0.2.9".parse().unwrap(), 1)]);
     let mut expected = vec![
         format!("refused 1 query of 192.0.2.9: {remedy}"),

@@ -31,7 +31,7 @@ pub struct WorkerStatus {
     pub servers: Vec<Server>,
     /// Client queries that wait for an answer.
     pub pending: usize,
-    /// QuerySink in flight to upstreams.
+    /// Questions in flight to upstreams.
     pub flights: usize,
     /// Open links to upstreams.
     pub links: usize,

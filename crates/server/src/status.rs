@@ -69,12 +69,14 @@ fn by_address<'s>(statuses: &[&'s Arc<WorkerStatus>]) -> Vec<(SocketAddr, Vec<&'
 fn upstream(servers: &[&Server]) -> String {
     let states: Vec<BreakerState> = servers.iter().map(|server| server.state()).collect();
     let round_trips: Vec<Option<Span>> = servers.iter().map(|server| server.round_trip).collect();
-    let measured = mean(&round_trips).map(|span| format!("round trip {:.1} ms", span.as_secs_f64() * 1e3));
-    let measured = measured.unwrap_or_else(|| "round trip not measured".into());
+    let measured = match mean(&round_trips) {
+        Some(span) => format!("round trip {:.1} ms", span.as_secs_f64() * 1e3),
+        None => "round trip not measured".into(),
+    };
     match (is_up(&states), details(&states)) {
         (true, None) => format!("up, {measured}"),
         (true, Some(details)) => format!("up, {measured}; {details}"),
-        (false, details) => format!("down: {}; last {measured}", details.unwrap_or_default()),
+        (false, details) => format!("down: {}; {measured}", details.unwrap_or_default()),
     }
 }
 

@@ -21,7 +21,7 @@ fn the_log_has_refused_clients_and_upstreams_that_fail_and_recover() {
         assert_eq!(refused.ask(&name_of(number), Type::AAAA).rcode, Rcode::REFUSED);
     }
     let line = server.process.wait_for("refused ").unwrap();
-    let words = "of 127.0.0.3: not in `server.allow` (add the network there if it should be served)";
+    let words = "of 127.0.0.3: not in server.allow (add the network there if it should be served)";
     assert!(line.contains(" INFO refused ") && line.contains(words), "{line}");
 
     let client = Udp::to(server.v6());
