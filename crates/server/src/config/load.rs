@@ -1,6 +1,7 @@
 //! Loading of the configuration: the file, then the flags, then the checks over both.
 
 use super::report::{Fault, Place, Problems, Report};
+use super::source::SourceLines;
 use super::{Config, DEFAULT_CONTROL, DEFAULT_PATH, Overrides, document, limits};
 use std::fmt;
 use std::io::{ErrorKind, Read};
@@ -109,8 +110,9 @@ pub fn parse(
     if !syntax.is_empty() {
         // The parts that parsed are still checked, so that one run shows every error. Left out are errors on lines with
         // syntax errors, and errors about several values at once, of which one may have been lost.
+        let lines = SourceLines::of(text);
         let line = |place: &Place| match place {
-            Place::File(span) => Some(report.position(span.start).0),
+            Place::File(span) => Some(lines.position(span.start).0),
             _ => None,
         };
         let found = Problems::default();

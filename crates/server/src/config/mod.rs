@@ -30,6 +30,7 @@ mod regular_file;
 mod report;
 mod resolv_conf;
 mod rpz;
+mod source;
 mod table;
 #[cfg(test)]
 mod tests;

@@ -233,6 +233,27 @@ fn secrets_of_cookies_are_read_and_never_shown() {
     let found = problems(&format!("edns.cookie-secret = [{four}]"));
     assert!(found.len() == 1 && found[0].contains("more than 3 secrets"), "{found:#?}");
     assert!(!found[0].contains("e5e9"), "{found:#?}");
+    // Nothing that is printed about an error shows a secret: neither messages nor lines of the file, even if it is not TOML.
+    let cut = &one[..31];
+    for text in [
+        format!("edns.cookie-secret = [{four}]"),
+        format!("[edns]\ncookie-secret = \"{cut}\"\n"),
+        format!("[edns]\ncookie-secret = \"{cut}x\"\n"),
+        format!("[edns]\ncookie-secret = [\n  \"{one}\",\n  \"{cut}\" ]\n"),
+        format!("[edns]\ncookie-secret = [\n  \"{one},\n  \"{two}\"\n]\n"),
+        format!("[edns]\ncookie-secret = \"{one}\ncookies = true\n"),
+        format!("[edns]\ncookie-secret = {one}\n"),
+        format!("[edns]\ncookie-secret \"{one}\"\n"),
+        format!("[edns]\ncookie-secret = \"{one}\"\ncookie-secret = \"{two}\"\n"),
+        format!("[edns]\ncookie-secrets = \"{one}\"\n"),
+        format!("[server]\ncookie_secret = \"{one}\"\n"),
+        format!("edns = {{ cookie-secret = \"{cut}\", udp-size = 1 }}\n"),
+    ] {
+        let report = read_with(&text, &Overrides::default()).unwrap_err().to_string();
+        let shows = |secret: &str| report.to_ascii_lowercase().contains(&secret.to_ascii_lowercase()[..6]);
+        assert!(!shows(one) && !shows(two), "{report}");
+        assert!(report.contains("***") && report.contains("-->"), "{report}");
+    }
 }
 
 #[test]
