@@ -82,8 +82,10 @@ fn dns64() -> Dns64 {
         prefixes: Vec::new(),
         suffix: Ipv6Addr::UNSPECIFIED,
         clients: networks(&[("::", 0), ("0.0.0.0", 0)]),
+        // Also with other prefixes: addresses under the well-known one come from a DNS64 elsewhere (an upstream that synthesizes),
+        // and lead to a translator that this network may not have.
         //= RFC 6147 section 5.1.4: requirement 6
-        exclude_aaaa: networks(&[("::ffff:0:0", 96)]),
+        exclude_aaaa: networks(&[("::ffff:0:0", 96), ("64:ff9b::", 96)]),
         embed_non_global: false,
         never_embed: networks(&[
             ("0.0.0.0", 8),

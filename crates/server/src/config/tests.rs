@@ -515,6 +515,20 @@ fn own_prefixes_are_always_excluded() {
 }
 
 #[test]
+fn the_well_known_prefix_is_excluded_with_other_prefixes_too_unless_the_file_has_a_list() {
+    let excluded = |text: &str| -> Vec<String> {
+        read(text).dns64.exclude_aaaa.iter().map(ToString::to_string).collect()
+    };
+    let prefixes = "dns64.prefixes = [\"2001:db8:64::/96\"]\n";
+    assert_eq!(excluded(prefixes), ["::ffff:0:0/96", "64:ff9b::/96", "2001:db8:64::/96"]);
+    assert_eq!(
+        excluded(&format!("{prefixes}dns64.exclude-aaaa = [\"::ffff:0:0/96\"]")),
+        ["::ffff:0:0/96", "2001:db8:64::/96"]
+    );
+    assert_eq!(excluded(&format!("{prefixes}dns64.exclude-aaaa = []")), ["2001:db8:64::/96"]);
+}
+
+#[test]
 fn the_suffix_is_checked_against_every_prefix() {
     let good = read("[dns64]\nprefixes = [\"64:ff9b::/64\"]\nsuffix = \"::1\"");
     assert_eq!(good.dns64.prefixes[0].suffix(), good.dns64.suffix);
