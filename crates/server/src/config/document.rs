@@ -137,9 +137,13 @@ fn upstream(mut table: Table<'_>, draft: &mut Draft, problems: &Problems) {
         None => {}
     }
     set(&mut upstream.tcp_fast_open, table.boolean("tcp-fast-open"));
-    for zone in table.tables("zone") {
-        draft.zones.extend(read_zone(zone, problems));
+    let zones = table.tables("zone");
+    if let Some(zone) = zones.get(limits::ZONES) {
+        let what = format!("more than {} zones", limits::ZONES);
+        let help = "name a common parent of zones that have the same forwarders";
+        problems.add(zone.place(), Fault::new(what, help));
     }
+    draft.zones = zones.into_iter().filter_map(|zone| read_zone(zone, problems)).collect();
     table.finish();
 }
 

@@ -8,6 +8,7 @@ use super::report::{Fault, Item, Place, Problems};
 use super::{Name, Overrides, defaults, hosts_file, limits, resolv_conf, rpz};
 use engine::limits::UPSTREAMS;
 use pref64::Pref64;
+use std::collections::HashSet;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
@@ -117,6 +118,9 @@ impl Draft {
         }
         self.config.metrics_listen = self.metrics_listen.map(|item| item.value);
         self.config.server.listen = self.listen.into_iter().map(|item| item.value).collect();
+        // The forwarders of many zones may have the same fault.
+        let mut known = HashSet::new();
+        warnings.retain(|warning| known.insert(warning.clone()));
         (self.config, warnings)
     }
 
@@ -139,16 +143,12 @@ impl Draft {
     }
 
     fn finish_upstreams(&mut self, resolv_conf: &Path, problems: &Problems, warnings: &mut Vec<String>) {
-        let mut different = Vec::new();
+        let (mut different, mut system_forwarders) = (HashSet::new(), None);
         let mut finish = |source: &Source| {
-            let (system, items) = resolve(source, resolv_conf, problems);
+            let (system, items) = resolve(source, resolv_conf, &mut system_forwarders, problems);
             for item in &items {
                 self.check_loop(item, problems, warnings);
-                if different.contains(&item.value) {
-                    continue;
-                }
-                different.push(item.value);
-                if different.len() == UPSTREAMS + 1 {
+                if different.insert(item.value) && different.len() == UPSTREAMS + 1 {
                     let what = format!("more than {UPSTREAMS} different forwarders in all zones together");
                     problems.add(&item.place, Fault::new(what, "name fewer forwarders"));
                 }
@@ -156,9 +156,9 @@ impl Draft {
             Forwarders { system, addresses: items.into_iter().map(|item| item.value).collect() }
         };
         let forwarders = finish(&self.forwarders);
-        let mut zones: Vec<Zone> = Vec::new();
+        let (mut zones, mut names) = (Vec::new(), HashSet::new());
         for ZoneDraft { zone, forwarders } in &self.zones {
-            if zones.iter().any(|earlier| earlier.zone == zone.value) {
+            if !names.insert(&zone.value) {
                 let what = format!("the zone `{}` is listed twice", zone.value);
                 let help = "put all forwarders of a zone into one [[upstream.zone]]";
                 problems.add(&zone.place, Fault::new(what, help));
@@ -269,8 +269,13 @@ impl Draft {
     }
 }
 
-/// The addresses of a source; true if they come from the system.
-fn resolve(source: &Source, resolv_conf: &Path, problems: &Problems) -> (bool, Vec<Item<SocketAddr>>) {
+/// The addresses of a source; true if they come from the system. `known` has those of the system once they are read.
+fn resolve(
+    source: &Source,
+    resolv_conf: &Path,
+    known: &mut Option<Vec<SocketAddr>>,
+    problems: &Problems,
+) -> (bool, Vec<Item<SocketAddr>>) {
     match source {
         Source::Listed(items) => {
             reject_duplicates(items, "forwarder", problems);
@@ -278,9 +283,11 @@ fn resolve(source: &Source, resolv_conf: &Path, problems: &Problems) -> (bool, V
             (false, copies.collect())
         }
         Source::System(place) => {
-            let addresses = problems.check(place, resolv_conf::forwarders(resolv_conf)).unwrap_or_default();
+            let addresses = known.get_or_insert_with(|| {
+                problems.check(place, resolv_conf::forwarders(resolv_conf)).unwrap_or_default()
+            });
             let place = Place::System(resolv_conf.display().to_string());
-            (true, addresses.into_iter().map(|value| Item { value, place: place.clone() }).collect())
+            (true, addresses.iter().map(|&value| Item { value, place: place.clone() }).collect())
         }
     }
 }

@@ -4,7 +4,7 @@ use super::report::{Fault, quoted};
 use std::fmt;
 
 /// A domain name in lower case.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Name {
     wire: Box<[u8]>,
 }

@@ -591,6 +591,23 @@ fn a_forwarder_that_may_be_this_server_is_a_warning() {
 }
 
 #[test]
+fn fifty_thousand_zones_are_read_and_too_many_are_an_error() {
+    let zones = |count: usize| -> String {
+        let zone = |number| {
+            format!("[[upstream.zone]]\nzone = \"z{number}.example\"\nforwarders = [\"127.0.0.1\"]\n")
+        };
+        std::iter::once("server.listen = [\"0.0.0.0\"]\nserver.allow = [\"0.0.0.0/0\"]\n".to_owned())
+            .chain((0..count).map(zone))
+            .collect()
+    };
+    let (config, warnings) = read_with(&zones(50_000), &Overrides::default()).unwrap();
+    assert_eq!(config.upstream.zones.len(), 50_000);
+    assert_eq!(warnings.len(), 1, "a fault of all zones is told once: {warnings:#?}");
+    let found = problems(&zones(limits::ZONES + 1));
+    assert!(found.len() == 1 && found[0].contains("more than 65536 zones"), "{found:#?}");
+}
+
+#[test]
 fn prefixes_that_go_against_rfc_6052_or_one_another_are_warnings() {
     let warnings = |text: &str| {
         let text = format!("[upstream]\nforwarders = [\"192.0.2.53\"]\n[dns64]\n{text}");
