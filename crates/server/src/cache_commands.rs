@@ -61,6 +61,11 @@ pub async fn lookup(server: &ServerHandle, name: &str, qtype: Option<&str>) -> R
 }
 
 fn wire_name(name: &str) -> Result<Box<[u8]>, String> {
+    if let Some(below) = name.strip_prefix("*.") {
+        return Err(format!(
+            "{name} is not a name in the cache; for {below} and all names below it: flush {below} --below\n"
+        ));
+    }
     let name = Name::parse(name).map_err(|fault| format!("{fault}\n"))?;
     Ok(name.wire().into())
 }

@@ -1,6 +1,6 @@
 //! The command line of `sixfold`.
 
-use crate::config::{Name, Overrides, endpoint, limits, prefix};
+use crate::config::{Name, Overrides, endpoint, forgotten_brackets, limits, prefix};
 use crate::explain::Request;
 use crate::version;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -234,10 +234,18 @@ impl Cli {
 }
 
 fn parse_endpoint(text: &str) -> Result<SocketAddr, String> {
+    check_brackets(text)?;
     endpoint(text, 53).map_err(|fault| fault.to_string())
 }
 
+/// An address that probably lacks its brackets is an error here, where it can be written again at once, and a warning in a
+/// file.
+fn check_brackets(text: &str) -> Result<(), String> {
+    forgotten_brackets(text).map_or(Ok(()), Err)
+}
+
 fn parse_forwarder(text: &str) -> Result<SocketAddr, String> {
+    check_brackets(text)?;
     crate::config::forwarder(text).map_err(|fault| fault.to_string())
 }
 
@@ -246,7 +254,7 @@ fn parse_prefix(text: &str) -> Result<Pref64, String> {
 }
 
 fn parse_name(text: &str) -> Result<Name, String> {
-    Name::parse(text).map_err(|fault| fault.to_string())
+    Name::configured(text).map_err(|fault| fault.to_string())
 }
 
 fn parse_type(text: &str) -> Result<wire::Type, String> {

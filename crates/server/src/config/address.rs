@@ -7,12 +7,26 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
 /// A network: an address and a prefix length.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Network {
     /// The first address of the network.
     pub address: IpAddr,
     /// Prefix length: at most 32 or 128 bits.
     pub length: u8,
+}
+
+impl Network {
+    /// The network of an address with a prefix length of at most 32 or 128 bits.
+    pub fn of(address: IpAddr, length: u8) -> Network {
+        Network { address: truncated(address, length), length }
+    }
+
+    /// True if every address of `other` is in this network.
+    pub fn contains(&self, other: &Network) -> bool {
+        self.length <= other.length
+            && self.address.is_ipv4() == other.address.is_ipv4()
+            && truncated(other.address, self.length) == self.address
+    }
 }
 
 impl fmt::Display for Network {
@@ -50,8 +64,65 @@ pub enum Family {
 const ENDPOINT_HELP: &str = "write an address, like \"192.0.2.53\", \"192.0.2.53:53\", \"2001:db8::53\", \
                              \"[2001:db8::53]:53\" or \"fe80::1%eth0\"; names are not looked up";
 
+/// Groups at the end of an IPv6 address that are probably a port: those of DNS, DNS over TLS and HTTPS, mDNS, and ours.
+const PORTS: [&str; 5] = ["53", "853", "443", "5353", "5364"];
+
+/// Warning about an IPv6 address that probably has a port, and no brackets; the port would be the end of the address.
+pub fn forgotten_brackets(text: &str) -> Option<String> {
+    let (host, port) = text.rsplit_once(':').filter(|(_, port)| PORTS.contains(port))?;
+    text.parse::<Ipv6Addr>().ok()?;
+    // An address that ends in this group without another one before it, like 2001:db8::53, has no port.
+    host.parse::<Ipv6Addr>().ok()?;
+    Some(format!(
+        "{} is an address without a port: for port {port} write \"[{host}]:{port}\", and if the address ends in {port}, \
+         \"[{text}]:53\" with its port",
+        quoted(text)
+    ))
+}
+
+/// The notations of other programs, and of transports that do not exist yet.
+fn foreign_notation(text: &str) -> Option<Fault> {
+    if let Some((scheme, rest)) = text.split_once("://") {
+        let what = format!("{} is a URL, not an address", quoted(text));
+        let help = match scheme {
+            "tls" | "https" | "quic" | "h3" => {
+                "DNS over TLS, HTTPS and QUIC towards upstreams are not supported yet: write the address of a resolver \
+                 that answers over UDP and TCP"
+                    .to_owned()
+            }
+            _ => format!("write the address alone: \"{}\"", rest.trim_end_matches('/')),
+        };
+        return Some(Fault::new(what, help));
+    }
+    let (host, end) = text.split_once(['#', '@'])?;
+    let address: IpAddr = host.trim_matches(['[', ']']).parse().ok()?;
+    if let Some(port) = port_number(end) {
+        let what = format!("{} is not an address: the port follows a colon", quoted(text));
+        return Some(Fault::new(what, format!("write \"{}\"", SocketAddr::new(address, port))));
+    }
+    let what = format!("{} names a server for DNS over TLS, which is not supported yet", quoted(text));
+    let help =
+        format!("write \"{address}\" for UDP and TCP; ADDRESS#NAME is reserved for transport = \"tls\"");
+    Some(Fault::new(what, help))
+}
+
+/// The fault of a text with a blank at one of its ends, which is hard to see.
+fn outer_blank(text: &str) -> Option<Fault> {
+    let trimmed = text.trim();
+    let place = if text.starts_with(trimmed) { "ends" } else { "begins" };
+    (trimmed != text && !trimmed.is_empty()).then(|| {
+        Fault::new(
+            format!("{} {place} with a blank", quoted(text)),
+            format!("delete the blank: \"{trimmed}\""),
+        )
+    })
+}
+
 /// Parses an address with or without a port; without one the port is `default_port`. IPv6 with a port needs brackets.
 pub fn endpoint(text: &str, default_port: u16) -> Result<SocketAddr, Fault> {
+    if let Some(fault) = outer_blank(text).or_else(|| foreign_notation(text)) {
+        return Err(fault);
+    }
     let refuse = |why: &str| Fault::new(format!("{} is not an address: {why}", quoted(text)), ENDPOINT_HELP);
     let (host, port) = host_and_port(text).map_err(refuse)?;
     let port = match port {
@@ -153,6 +224,15 @@ pub fn network(text: &str, family: Family) -> Result<Network, Fault> {
         Family::V6 => "write an IPv6 network like \"2001:db8::/32\"",
     };
     let refuse = |why: &str| Fault::new(format!("{} is not a network: {why}", quoted(text)), example);
+    if let Some(fault) = outer_blank(text) {
+        return Err(fault);
+    }
+    if text.starts_with('!') {
+        let what = format!("{} excludes a network, which only `dns64.clients` can do", quoted(text));
+        let help =
+            "list the networks that are meant, without this one; a packet filter keeps single networks away";
+        return Err(Fault::new(what, help));
+    }
     let (host, length) = match text.split_once('/') {
         Some((host, length)) => (host, Some(length)),
         None => (text, None),
@@ -186,6 +266,9 @@ pub fn network(text: &str, family: Family) -> Result<Network, Fault> {
 
 /// Parses a DNS64 prefix. RFC 6052 section 2.2 allows six lengths, no bit beyond the length, and zeros in bits 64 to 71.
 pub fn prefix(text: &str) -> Result<Pref64, Fault> {
+    if let Some(fault) = outer_blank(text) {
+        return Err(fault);
+    }
     text.parse().map_err(|error: PrefixError| {
         let Fault { what, mut help } = prefix_fault(text, error);
         if let Some((Ok(address), Ok(length))) =
@@ -259,11 +342,49 @@ mod tests {
             ("fe80::1%no/where", "does not have"),
             ("fe80::1%nowhere0", "does not have"),
             ("fe80::1%0", "does not have"),
+            (" ::1", "begins with a blank"),
+            ("::1\t", "ends with a blank"),
             ("ff02::1", "one host"),
             ("224.0.0.1", "one host"),
             ("255.255.255.255", "one host"),
         ] {
             assert!(why(text).contains(words), "{text}: {}", why(text));
+        }
+    }
+
+    #[test]
+    fn an_address_in_the_notation_of_another_program_is_refused_with_the_one_to_write() {
+        for (text, words) in [
+            ("192.0.2.53#5353", "write \"192.0.2.53:5353\""),
+            ("192.0.2.53@5353", "write \"192.0.2.53:5353\""),
+            ("2001:db8::53@5353", "write \"[2001:db8::53]:5353\""),
+            ("[2001:db8::53]#853", "write \"[2001:db8::53]:853\""),
+            ("192.0.2.53#dns.example", "reserved for transport = \"tls\""),
+            ("tls://1.1.1.1", "not supported yet"),
+            ("https://dns.example/dns-query", "not supported yet"),
+            ("udp://192.0.2.53/", "write the address alone: \"192.0.2.53\""),
+        ] {
+            let fault = endpoint(text, 53).unwrap_err();
+            assert!(fault.help.contains(words) && fault.what.contains(text), "{text}: {fault}");
+        }
+    }
+
+    #[test]
+    fn an_address_whose_brackets_are_forgotten_is_told_and_no_other() {
+        for (text, port) in [("2001:db8::53:53", "[2001:db8::53]:53"), ("::1:5364", "[::1]:5364")] {
+            let told = forgotten_brackets(text).unwrap_or_else(|| panic!("{text}"));
+            assert!(told.contains(port) && endpoint(text, 53).is_ok(), "{told}");
+        }
+        for text in [
+            "2001:db8::53",
+            "::53",
+            "2001:db8:1:2:3:4:5:53",
+            "[2001:db8::53]:53",
+            "[::1:53]",
+            "192.0.2.1:53",
+            "::1:54",
+        ] {
+            assert_eq!(forgotten_brackets(text), None, "{text}");
         }
     }
 

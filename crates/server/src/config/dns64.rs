@@ -97,8 +97,8 @@ fn lookup(text: &str) -> Result<Lookup, Fault> {
 fn reverse(table: &mut Table<'_>, dns64: &mut Dns64) {
     let modes = [("cname", Reverse::Cname), ("local", Reverse::Local), ("off", Reverse::Off)];
     set(&mut dns64.ptr, table.choice("ptr", &modes));
-    set(&mut dns64.ptr_server, table.parse("ptr-server", "a domain name", Name::parse));
-    set(&mut dns64.ptr_contact, table.parse("ptr-contact", "a domain name", Name::parse));
+    set(&mut dns64.ptr_server, table.parse("ptr-server", "a domain name", Name::configured));
+    set(&mut dns64.ptr_contact, table.parse("ptr-contact", "a domain name", Name::configured));
 }
 
 fn on_failure(mut table: Table<'_>, draft: &mut Draft) {
@@ -122,7 +122,7 @@ fn read_rule(mut table: Table<'_>, problems: &Problems) -> RuleDraft {
         Rule { clients: rule_networks(&mut table, "clients", Family::Both, problems), ..Rule::default() };
     if let Some(entry) = table.get("names") {
         entry.refuse_empty("delete the key: a rule without it applies to all names");
-        if let Some(names) = entry.list("a domain name", Name::parse) {
+        if let Some(names) = entry.list("a domain name", Name::covering) {
             rule.names = names.into_iter().map(|item| item.value).collect();
         }
     }

@@ -1,9 +1,9 @@
 //! Reader of the whole TOML document, table by table. Settings that are not supported yet are read and checked like all
 //! others, and rejected only when they ask for something.
 
-use super::address::{Family, endpoint, forwarder};
+use super::address::{Family, forgotten_brackets, forwarder};
 use super::draft::{Draft, Source, ZoneDraft};
-use super::fields::{ADDRESS, networks, set, set_number, unsupported_path};
+use super::fields::{ADDRESS, address, networks, set, set_number, unsupported_path};
 use super::model::{Format, Level, Steer};
 use super::report::{Fault, Item, Problems, quoted};
 use super::table::{Entry, Table};
@@ -27,7 +27,7 @@ pub fn read(document: &DeTable<'_>, problems: &Problems) -> Draft {
     edns(root.table("edns"), &mut draft, problems);
     limits(root.table("limits"), &mut draft);
     super::unsupported::tls(root.table("tls"));
-    metrics(root.table("metrics"), &mut draft);
+    metrics(root.table("metrics"), &mut draft, problems);
     control(root.table("control"), &mut draft);
     log(root.table("log"), &mut draft);
     root.finish();
@@ -37,7 +37,7 @@ pub fn read(document: &DeTable<'_>, problems: &Problems) -> Draft {
 fn server(mut table: Table<'_>, draft: &mut Draft, problems: &Problems) {
     if let Some(entry) = table.get("listen") {
         entry.refuse_empty("write at least one address, like \"[::]:53\"");
-        if let Some(list) = entry.list(ADDRESS, |text| endpoint(text, 53)) {
+        if let Some(list) = entry.list(ADDRESS, |text| address(text, 53, problems)) {
             draft.listen = list;
         }
     }
@@ -110,6 +110,10 @@ fn forwarders(entry: Entry<'_>, problems: &Problems) -> Option<Source> {
         None => {}
     }
     entry.refuse_empty("write at least one address, or \"system\" for those of /etc/resolv.conf");
+    let forwarder = |text: &str| {
+        problems.warn(forgotten_brackets(text));
+        forwarder(text)
+    };
     entry.list(ADDRESS, forwarder).map(Source::Listed)
 }
 
@@ -154,7 +158,7 @@ fn read_zone(mut table: Table<'_>, problems: &Problems) -> Option<ZoneDraft> {
         problems.add(&place, Fault::new(what, format!("add a line like {key} = {example}")));
     };
     let zone = match table.get("zone") {
-        Some(entry) => entry.parse("a domain name", Name::parse),
+        Some(entry) => entry.parse("a domain name", Name::covering),
         None => {
             missing("zone", "\"corp.example\"");
             None
@@ -217,10 +221,10 @@ fn limits(mut table: Table<'_>, draft: &mut Draft) {
     table.finish();
 }
 
-fn metrics(mut table: Table<'_>, draft: &mut Draft) {
+fn metrics(mut table: Table<'_>, draft: &mut Draft, problems: &Problems) {
     let listen = table.parse("listen", ADDRESS, |text| match text {
         "" => Ok(None),
-        _ => endpoint(text, 9464).map(Some),
+        _ => address(text, 9464, problems).map(Some),
     });
     if let Some(Item { value, place }) = listen {
         draft.metrics_listen = value.map(|value| Item { value, place });

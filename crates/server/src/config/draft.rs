@@ -101,7 +101,7 @@ impl Draft {
     /// Checks the values that depend on each other, and completes the configuration. Also returns warnings about values
     /// that are allowed but probably not intended.
     pub fn finish(mut self, resolv_conf: &Path, problems: &Problems) -> (Config, Vec<String>) {
-        let mut warnings = Vec::new();
+        let mut warnings = problems.take_warnings();
         self.check_listen(problems);
         self.finish_upstreams(resolv_conf, problems, &mut warnings);
         self.finish_prefixes(problems);

@@ -38,7 +38,7 @@ mod unsupported;
 mod warnings;
 mod zone_entries;
 
-pub use address::{Network, endpoint, forwarder, prefix};
+pub use address::{Network, endpoint, forgotten_brackets, forwarder, prefix};
 pub use defaults::{DEFAULT_CONTROL, DEFAULT_LISTEN, DEFAULT_METRICS, DEFAULT_PATH};
 pub use hosts_file::parse as hosts_text;
 pub use load::{Failure, Loaded, control_socket, load, parse};

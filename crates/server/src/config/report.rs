@@ -61,14 +61,27 @@ pub struct Problem {
     pub fault: Fault,
 }
 
-/// Collects the problems of one run. All tables share it while they are read, hence the cell.
+/// Collects the problems of one run, and warnings. All tables share it while they are read, hence the cells.
 #[derive(Debug, Default)]
-pub struct Problems(RefCell<Vec<Problem>>);
+pub struct Problems {
+    problems: RefCell<Vec<Problem>>,
+    warnings: RefCell<Vec<String>>,
+}
 
 impl Problems {
     /// Adds a problem.
     pub fn add(&self, place: &Place, fault: Fault) {
-        self.0.borrow_mut().push(Problem { place: place.clone(), fault });
+        self.problems.borrow_mut().push(Problem { place: place.clone(), fault });
+    }
+
+    /// Adds a warning, if there is one.
+    pub fn warn(&self, warning: Option<String>) {
+        self.warnings.borrow_mut().extend(warning);
+    }
+
+    /// Takes the warnings so far.
+    pub fn take_warnings(&self) -> Vec<String> {
+        self.warnings.take()
     }
 
     /// The value of `result`; for an error none, and a problem is added.
@@ -78,7 +91,7 @@ impl Problems {
 
     /// The problems in the order of the file; problems of the command line and of the system come last.
     pub fn into_sorted(self) -> Vec<Problem> {
-        let mut problems = self.0.into_inner();
+        let mut problems = self.problems.into_inner();
         problems.sort_by_key(|problem| match &problem.place {
             Place::File(span) => (0, span.start),
             _ => (1, 0),
