@@ -1,7 +1,7 @@
 //! The defaults of the configuration. docs/man/sixfold.toml.5 has them as well.
 
 use super::model::{
-    Cache, Config, Dns64, Format, Forwarders, Level, Limits, Local, Log, Rpz, Server, Steer, Upstream,
+    Cache, Clients, Config, Dns64, Format, Forwarders, Level, Limits, Local, Log, Rpz, Server, Steer, Upstream,
 };
 use super::{Name, Network};
 use engine::limits::RECORDS;
@@ -81,7 +81,12 @@ fn dns64() -> Dns64 {
     Dns64 {
         prefixes: Vec::new(),
         suffix: Ipv6Addr::UNSPECIFIED,
-        clients: networks(&[("::", 0), ("0.0.0.0", 0)]),
+        clients: Clients {
+            networks: networks(&[("::", 0), ("0.0.0.0", 0)])
+                .into_iter()
+                .map(|network| (network, false))
+                .collect(),
+        },
         // Also with other prefixes: addresses under the well-known one come from a DNS64 elsewhere (an upstream that synthesizes),
         // and lead to a translator that this network may not have.
         //= RFC 6147 section 5.1.4: requirement 6

@@ -1,9 +1,9 @@
 //! The table `[dns64]`, with `[dns64.on-failure]` and `[[dns64.rule]]`.
 
-use super::address::{Family, prefix};
+use super::address::{Family, network, prefix};
 use super::draft::{Draft, RuleDraft};
-use super::fields::{networks, set};
-use super::model::{Dns64, Rule};
+use super::fields::{bounded_list, networks, set};
+use super::model::{Clients, Dns64, Rule};
 use super::report::{Fault, Item, Problems, quoted};
 use super::table::Table;
 use super::{Name, Network, amount, limits};
@@ -30,8 +30,8 @@ pub fn read(mut table: Table<'_>, draft: &mut Draft, problems: &Problems) {
         draft.suffix = suffix;
     }
     let dns64 = &mut draft.config.dns64;
-    if let Some(clients) = networks(&mut table, "clients", Family::Both, problems) {
-        dns64.clients = clients;
+    if let Some(networks) = bounded_list(&mut table, "clients", "a network", problems, client) {
+        dns64.clients = Clients { networks };
     }
     if let Some(excluded) = networks(&mut table, "exclude-aaaa", Family::V6, problems) {
         dns64.exclude_aaaa = excluded;
@@ -66,6 +66,14 @@ pub fn read(mut table: Table<'_>, draft: &mut Draft, problems: &Problems) {
     }
     draft.rules = rules.into_iter().map(|rule| read_rule(rule, problems)).collect();
     table.finish();
+}
+
+/// Parses a network of clients, which is excluded if it follows `!`.
+fn client(text: &str) -> Result<(Network, bool), Fault> {
+    match text.strip_prefix('!') {
+        Some(excluded) => Ok((network(excluded, Family::Both)?, true)),
+        None => Ok((network(text, Family::Both)?, false)),
+    }
 }
 
 fn suffix(text: &str) -> Result<Ipv6Addr, Fault> {

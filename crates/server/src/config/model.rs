@@ -115,7 +115,7 @@ pub struct Dns64 {
     /// The suffix of every prefix.
     pub suffix: Ipv6Addr,
     /// Clients that get synthesized records.
-    pub clients: Vec<Network>,
+    pub clients: Clients,
     /// AAAA records in these networks count as absent; contains the prefixes.
     pub exclude_aaaa: Vec<Network>,
     /// `non-global = "embed"`: non-global addresses may be embedded in the well-known prefix.
@@ -144,6 +144,13 @@ pub struct Dns64 {
     pub rules: Vec<Rule>,
     /// Largest number of synthesized records in one answer.
     pub max_records: usize,
+}
+
+/// `dns64.clients`: the longest network that contains a client decides.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Clients {
+    /// The networks, in order, each with true if it is excluded (`!`).
+    pub networks: Vec<(Network, bool)>,
 }
 
 /// One `[[dns64.rule]]`. An empty list of `clients`, `names` or `ipv4` matches everything.

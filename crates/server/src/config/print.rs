@@ -1,7 +1,7 @@
 //! The effective configuration as a TOML file. It is complete, with all defaults: `sixfold check` shows the values in force,
 //! and the file keeps them for a later version with other defaults.
 
-use super::{Config, Format, Forwarders, Level, Steer, amount};
+use super::{Config, Format, Forwarders, Level, Network, Steer, amount};
 use engine::settings::{ClientSubnet, Dnssec, Lookup, OnFailure, Reverse, Select, Transport};
 use std::fmt::{self, Display, Write};
 use std::path::Path;
@@ -119,7 +119,12 @@ impl Config {
     fn write_dns64(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let dns64 = &self.dns64;
         writeln!(f, "[dns64]\nprefixes = {}", list(&dns64.prefixes))?;
-        writeln!(f, "suffix = {}\nclients = {}", text(dns64.suffix), list(&dns64.clients))?;
+        let client = |&(network, is_excluded): &(Network, bool)| match is_excluded {
+            true => format!("!{network}"),
+            false => network.to_string(),
+        };
+        let clients: Vec<String> = dns64.clients.networks.iter().map(client).collect();
+        writeln!(f, "suffix = {}\nclients = {}", text(dns64.suffix), list(&clients))?;
         writeln!(f, "exclude-aaaa = {}", list(&dns64.exclude_aaaa))?;
         writeln!(f, "non-global = {}", text(if dns64.embed_non_global { "embed" } else { "omit" }))?;
         writeln!(f, "never-embed = {}", list(&dns64.never_embed))?;

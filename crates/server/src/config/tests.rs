@@ -605,6 +605,19 @@ fn a_forwarder_that_may_be_this_server_is_a_warning() {
 }
 
 #[test]
+fn clients_may_be_excluded_and_are_shown_again() {
+    let config = read("dns64.clients = [\"::/0\", \"!2001:db8:99::/64\", \"2001:db8:99::5\"]");
+    let clients = config.settings().dns64.clients;
+    let has = |client: &str| clients.contains(client.parse().unwrap());
+    assert!(
+        has("2001:db8::1") && !has("2001:db8:99::1") && has("2001:db8:99::5") && !has("::ffff:192.0.2.1")
+    );
+    assert_eq!(read(&config.to_toml()), config);
+    let all_but = read("dns64.clients = [\"!2001:db8:99::/64\"]").settings().dns64.clients;
+    assert!(all_but.contains("::ffff:192.0.2.1".parse().unwrap()));
+}
+
+#[test]
 fn fifty_thousand_zones_are_read_and_too_many_are_an_error() {
     let zones = |count: usize| -> String {
         let zone = |number| {
