@@ -5,7 +5,7 @@
 //! the worker runs on its engine between two batches; the result comes back over a channel. A worker that does not
 //! respond within `WORKER_TIMEOUT` is reported as such.
 
-use crate::config::{Config, Overrides, load};
+use crate::config::{Config, Network, Overrides, load};
 use crate::file_limit::FileLimit;
 use datapath::{MailboxFull, Shared};
 use engine::limits::HOPS;
@@ -162,7 +162,7 @@ impl ServerHandle {
     /// Reads the configuration again. After an error the old configuration stays in force, with all its parts. After
     /// success the workers use the new configuration; the result has warnings, and the keys that need a restart.
     pub async fn reload(&self) -> Result<Vec<String>, String> {
-        let loaded = load(self.source.as_deref(), &self.overrides).map_err(|failure| failure.to_string())?;
+        let loaded = load(self.source.as_deref(), &self.overrides).map_err(|failure| failure.of_reload())?;
         let old = self.config();
         let mut new = loaded.config;
         if self.demo {
@@ -208,6 +208,33 @@ impl ServerHandle {
         }
         self.streams.configure(stream_limits(new, &self.file_limit));
         Ok(receivers)
+    }
+
+    /// Gives the workers the networks of this machine's interfaces, if they are others than before. False: a worker cannot take
+    /// them now.
+    pub fn set_interface_networks(&self, networks: Vec<Network>) -> bool {
+        let old = self.config();
+        if old.server.allow.interfaces == networks {
+            return true;
+        }
+        let shown: Vec<String> = networks.iter().map(ToString::to_string).collect();
+        let mut new = (*old).clone();
+        new.server.allow.interfaces = networks;
+        let allowed = new.allowed_networks();
+        for worker in 0..self.workers.workers() {
+            let allowed = allowed.clone();
+            let posted =
+                self.workers.mailbox(worker).submit(move |engine: &mut Engine, _| engine.set_allow(allowed));
+            if posted.is_err() {
+                return false;
+            }
+        }
+        *self.config.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(new);
+        tracing::info!(
+            "addresses have changed: networks of this machine's interfaces beside private ones: [{}]",
+            shown.join(", ")
+        );
+        true
     }
 
     /// Sends settings to one worker. The receiver hears when the worker uses them.

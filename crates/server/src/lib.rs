@@ -15,6 +15,7 @@ pub mod explain;
 mod file_limit;
 pub mod handle;
 pub mod http;
+mod local_networks;
 pub mod metrics;
 pub mod serve;
 pub mod version;

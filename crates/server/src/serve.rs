@@ -8,7 +8,7 @@ use crate::bind::{Bound, ControlSocket};
 use crate::cli::Serve;
 use crate::config::{Config, Format, Level, Loaded, load};
 use crate::handle::{ServerHandle, engine_settings};
-use crate::{control, http};
+use crate::{control, http, local_networks};
 use datapath::{Shared, Worker, privileges};
 use engine::message::cookie::Secret;
 use engine::{Client, Engine};
@@ -285,7 +285,7 @@ impl Signals {
     }
 }
 
-/// Starts the tasks that serve metrics and the control socket.
+/// Starts the tasks that serve metrics and the control socket, and that follow the addresses of this machine.
 fn serve_operators(
     server: &Arc<ServerHandle>,
     metrics: Option<std::net::TcpListener>,
@@ -299,6 +299,7 @@ fn serve_operators(
         let listener = listener.try_clone().and_then(tokio::net::UnixListener::from_std)?;
         tokio::task::spawn_local(control::serve(listener, Arc::clone(server)));
     }
+    tokio::task::spawn_local(local_networks::follow(Arc::clone(server)));
     Ok(())
 }
 

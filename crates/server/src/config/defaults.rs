@@ -1,9 +1,10 @@
 //! The defaults of the configuration. docs/man/sixfold.toml.5 has them as well.
 
 use super::model::{
-    Cache, Clients, Config, Dns64, Format, Forwarders, Level, Limits, Local, Log, Rpz, Server, Steer, Upstream,
+    Cache, Clients, Config, Dns64, Format, Forwarders, Level, Limits, Local, Log, Rpz, Server, Steer,
+    Upstream,
 };
-use super::{Name, Network};
+use super::{Allow, Allowed, Name, Network};
 use engine::limits::RECORDS;
 use engine::message::cookie::Cookies;
 use engine::settings::{ClientSubnet, Dnssec, FailurePolicy, Lookup, Reverse, Select, Transport};
@@ -50,15 +51,7 @@ fn server() -> Server {
     Server {
         listen: Vec::new(),
         workers: None,
-        allow: networks(&[
-            ("::1", 128),
-            ("127.0.0.0", 8),
-            ("fc00::", 7),
-            ("fe80::", 10),
-            ("10.0.0.0", 8),
-            ("172.16.0.0", 12),
-            ("192.168.0.0", 16),
-        ]),
+        allow: Allow { entries: vec![Allowed::Local], interfaces: Vec::new() },
         steer: Steer::Name,
         user: None,
         proxy_from: Vec::new(),

@@ -151,8 +151,9 @@ fn read_rule(mut table: Table<'_>, problems: &Problems) -> RuleDraft {
             problems.add(&real.place, Fault::new(what.to_owned(), help));
         }
     }
+    let is_empty = table.is_empty();
     table.finish();
-    RuleDraft { place, rule, prefixes }
+    RuleDraft { place, rule, prefixes, is_empty }
 }
 
 /// Reads networks of a rule. An empty list is an error: it would match nothing, although an absent list matches everything.

@@ -1,9 +1,10 @@
 //! Reader of the whole TOML document, table by table. Settings that are not supported yet are read and checked like all
 //! others, and rejected only when they ask for something.
 
+use super::access::allowed;
 use super::address::{Family, forgotten_brackets, forwarder};
 use super::draft::{Draft, Source, ZoneDraft};
-use super::fields::{ADDRESS, address, networks, set, set_number, unsupported_path};
+use super::fields::{ADDRESS, address, bounded_list, networks, set, set_number, unsupported_path};
 use super::model::{Format, Level, Steer};
 use super::report::{Fault, Item, Problems, quoted};
 use super::table::{Entry, Table};
@@ -61,8 +62,8 @@ fn server(mut table: Table<'_>, draft: &mut Draft, problems: &Problems) {
             }
         }
     }
-    if let Some(allow) = networks(&mut table, "allow", Family::Both, problems) {
-        draft.config.server.allow = allow;
+    if let Some(allow) = bounded_list(&mut table, "allow", "a network", problems, allowed) {
+        draft.config.server.allow.entries = allow;
     }
     set(
         &mut draft.config.server.steer,
@@ -86,7 +87,8 @@ fn server(mut table: Table<'_>, draft: &mut Draft, problems: &Problems) {
     table.finish();
 }
 
-fn user(text: &str) -> Result<String, Fault> {
+/// Parses the name of a user.
+pub fn user(text: &str) -> Result<String, Fault> {
     // Every name that a line of passwd(5) can hold; useradd(8) is stricter.
     if text.is_empty() || text.len() > 32 || text.contains(|c: char| !c.is_ascii_graphic() || c == ':') {
         let help = "write the name of a user, like \"sixfold\"; \"root\" keeps all rights";

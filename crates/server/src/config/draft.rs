@@ -36,6 +36,8 @@ pub struct RuleDraft {
     pub rule: Rule,
     /// Its prefixes; none for the prefixes of `[dns64]`.
     pub prefixes: Option<Vec<Item<Pref64>>>,
+    /// True if it has no key at all.
+    pub is_empty: bool,
 }
 
 /// The values read so far. `config` has all values that no other field has.
@@ -93,6 +95,9 @@ impl Draft {
         if !overrides.prefixes.is_empty() {
             self.prefixes = flags("--prefix", &overrides.prefixes);
         }
+        if !overrides.allow.is_empty() {
+            self.config.server.allow.entries.clone_from(&overrides.allow);
+        }
         if let Some(workers) = overrides.workers {
             self.config.server.workers = Some(workers);
         }
@@ -106,6 +111,9 @@ impl Draft {
         self.finish_upstreams(resolv_conf, problems, &mut warnings);
         self.finish_prefixes(problems);
         self.finish_rules(problems);
+        let empty: Vec<usize> =
+            (1..).zip(&self.rules).filter(|(_, rule)| rule.is_empty).map(|(number, _)| number).collect();
+        warnings.extend(super::warnings::of_dns64(&self.config.dns64, &empty));
         warnings.extend(super::warnings::of_prefixes(&self.config.dns64));
         self.finish_local(problems, &mut warnings);
         self.finish_filter(problems, &mut warnings);
@@ -118,6 +126,7 @@ impl Draft {
         }
         self.config.metrics_listen = self.metrics_listen.map(|item| item.value);
         self.config.server.listen = self.listen.into_iter().map(|item| item.value).collect();
+        warnings.extend(super::warnings::of_access(&self.config.server));
         // The forwarders of many zones may have the same fault.
         let mut known = HashSet::new();
         warnings.retain(|warning| known.insert(warning.clone()));

@@ -15,7 +15,7 @@ impl Config {
     pub fn settings(&self) -> Settings {
         let dns64 = &self.dns64;
         Settings {
-            allow: Networks(engine_networks(&self.server.allow)),
+            allow: self.allowed_networks(),
             upstream: settings::UpstreamConfig {
                 forwarders: self.upstream.forwarders.addresses.clone(),
                 zones: self
@@ -69,6 +69,11 @@ impl Config {
             queries_per_client: self.limits.queries_per_client,
             responses_per_client: self.limits.responses_per_client,
         }
+    }
+
+    /// Networks of clients that are served.
+    pub fn allowed_networks(&self) -> Networks {
+        Networks(engine_networks(&self.server.allow.networks()))
     }
 
     /// The proxies whose PROXY headers are trusted.

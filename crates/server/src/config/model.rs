@@ -1,6 +1,6 @@
 //! The types of the effective configuration. Names and meanings are those of the file; see sixfold.toml(5).
 
-use super::{ConfiguredRecord, Name, Network};
+use super::{Allow, ConfiguredRecord, Name, Network};
 use engine::message::cookie::Cookies;
 use engine::settings::{ClientSubnet, Dnssec, FailurePolicy, Lookup, Reverse, Select, Transport};
 use pref64::Pref64;
@@ -51,7 +51,7 @@ pub struct Server {
     /// Worker threads; none means one per core.
     pub workers: Option<u16>,
     /// Networks whose queries are answered.
-    pub allow: Vec<Network>,
+    pub allow: Allow,
     /// How the kernel chooses the worker of a datagram.
     pub steer: Steer,
     /// User that a server started as root becomes after binding. None: `sixfold`, with only a warning when there is no

@@ -69,7 +69,11 @@ impl Config {
             Some(workers) => writeln!(f, "workers = {workers}")?,
             None => writeln!(f, "workers = \"auto\"")?,
         }
-        writeln!(f, "allow = {}", list(&server.allow))?;
+        write!(f, "allow = {}", list(&server.allow.entries))?;
+        match server.allow.has_local() {
+            true => writeln!(f, " # \"local\" now: {}", join(&server.allow.local()))?,
+            false => writeln!(f)?,
+        }
         let steer = match server.steer {
             Steer::Name => "name",
             Steer::Flow => "flow",
@@ -213,6 +217,11 @@ fn format_word(format: Format) -> &'static str {
         Format::Text => "text",
         Format::Json => "json",
     }
+}
+
+/// Items with commas between.
+fn join<T: Display>(items: &[T]) -> String {
+    items.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// A TOML list of strings.

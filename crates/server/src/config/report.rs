@@ -61,6 +61,16 @@ pub struct Problem {
     pub fault: Fault,
 }
 
+impl Problem {
+    /// Key for the order of a report: the order of the file, then all others.
+    pub fn order(&self) -> (bool, usize) {
+        match &self.place {
+            Place::File(span) => (false, span.start),
+            _ => (true, 0),
+        }
+    }
+}
+
 /// Collects the problems of one run, and warnings. All tables share it while they are read, hence the cells.
 #[derive(Debug, Default)]
 pub struct Problems {
@@ -92,10 +102,7 @@ impl Problems {
     /// The problems in the order of the file; problems of the command line and of the system come last.
     pub fn into_sorted(self) -> Vec<Problem> {
         let mut problems = self.problems.into_inner();
-        problems.sort_by_key(|problem| match &problem.place {
-            Place::File(span) => (0, span.start),
-            _ => (1, 0),
-        });
+        problems.sort_by_key(Problem::order);
         problems
     }
 }

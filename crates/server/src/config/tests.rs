@@ -54,6 +54,9 @@ const WRONG: &[(&str, &str, usize, &[&str])] = &[
     ("[server]", "workers = \"4\"", 11, &["`4` is not a number of workers", "without quotation marks"]),
     ("[server]", "workers = 4.0", 11, &["`server.workers` is a float", "a whole number"]),
     ("[server]", "allow = [\"10.0.0.1/8\"]", 10, &["`10.0.0.1/8`", "\"10.0.0.0/8\""]),
+    ("[server]", "allow = [\"lokal\"]", 10, &["`lokal` is not a network", "or \"local\""]),
+    ("[server]", "allow = [\"!10.0.0.0/8\"]", 10, &["`!10.0.0.0/8` excludes a network", "only `dns64.clients`", "packet filter"]),
+    ("[server]", "allow = [\"10.0.0.0/8 \"]", 10, &["ends with a blank", "\"10.0.0.0/8\""]),
     ("[server]", "steer = \"names\"", 9, &["`names` is not a value of `server.steer`", "did you mean \"name\"?"]),
     ("[server]", "datapath = \"dpdk\"", 12, &["`dpdk`", "\"sockets\" or \"xdp\""]),
     ("[server]", "user = \"\"", 8, &["not the name of a user", "\"root\""]),
@@ -64,6 +67,11 @@ const WRONG: &[(&str, &str, usize, &[&str])] = &[
     ("[upstream]", "forwarders = [\"0.0.0.0\"]", 15, &["`0.0.0.0` means every address"]),
     ("[upstream]", "forwarders = [\"::1\", \"[::1]:53\"]", 22, &["the forwarder [::1]:53 is listed twice"]),
     ("[upstream]", "forwarders = [\"[::1]:5364\"]", 15, &["[::1]:5364 is an address that this server listens on"]),
+    ("[upstream]", "forwarders = [\"tls://1.1.1.1\"]", 15, &["`tls://1.1.1.1` is a URL", "not supported yet"]),
+    ("[upstream]", "forwarders = [\"https://1.1.1.1/dns-query\"]", 15, &["is a URL", "not supported yet"]),
+    ("[upstream]", "forwarders = [\"192.0.2.53#5353\"]", 15, &["write \"192.0.2.53:5353\""]),
+    ("[upstream]", "forwarders = [\"192.0.2.53@5353\"]", 15, &["write \"192.0.2.53:5353\""]),
+    ("[upstream]", "forwarders = [\"192.0.2.53#dns.example\"]", 15, &["transport = \"tls\"", "not supported yet"]),
     ("[upstream]", "select = \"first\"", 10, &["`first`", "\"ordered\" or \"random\" or \"fastest\""]),
     ("[upstream]", "timeout = \"5\"", 11, &["`5` is not a duration: the unit is missing", "\"250ms\""]),
     ("[upstream]", "timeout = 5", 11, &["`upstream.timeout` is an integer", "a duration like \"1s\""]),
@@ -78,6 +86,10 @@ const WRONG: &[(&str, &str, usize, &[&str])] = &[
     ("[[upstream.zone]]", "zone = \"a\"", 0, &["has no `forwarders`"]),
     ("[[upstream.zone]]", "forwarders = [\"::1\"]", 0, &["has no `zone`"]),
     ("[dns64]", "prefixes = [\"64:ff9b::/52\"]", 13, &["`64:ff9b::/52`", "/32, /40, /48, /56, /64 or /96"]),
+    ("[dns64]", "prefixes = [\"64:ff9b::/96 \"]", 13, &["`64:ff9b::/96 ` ends with a blank", "\"64:ff9b::/96\""]),
+    ("[dns64]", "clients = [\"!10.0.0.1/8\"]", 12, &["`10.0.0.1/8` has bits set"]),
+    ("[dns64]", "exclude-aaaa = [\"!::/0\"]", 17, &["excludes a network"]),
+    ("[dns64]", "ptr-server = \"https://a\"", 14, &["is a URL", "\"a\""]),
     ("[dns64]", "prefixes = [\"64:ff9b::\"]", 13, &["`64:ff9b::`", "length is missing"]),
     ("[dns64]", "prefixes = [\"64:ff9b::1/96\"]", 13, &["`64:ff9b::1/96`", "write \"64:ff9b::/96\""]),
     ("[dns64]", "prefixes = [\"8.8.8.8/24\"]", 13, &["`8.8.8.8/24`"]),
@@ -112,6 +124,10 @@ const WRONG: &[(&str, &str, usize, &[&str])] = &[
     ("[cache]", "size = \"512KiB\"", 8, &["a cache of 524288 octets is too small", "\"1MiB\"", "\"0MiB\" for no cache"]),
     ("[cache]", "prefetch = \"yes\"", 12, &["prefetch", "true"]),
     ("[tls]", "listen-dot = [\"nowhere\"]", 15, &["`nowhere` is not an address"]),
+    ("[filter]", "block = [\"*.example.com\"]", 10, &["`*.example.com` has a wildcard", "write \"example.com\"", "all names below"]),
+    ("[filter]", "block = [\"http://ads.example\"]", 10, &["is a URL", "write the name alone: \"ads.example\""]),
+    ("[filter]", "block = [\"ads.example/\"]", 10, &["ends with a slash", "write \"ads.example\""]),
+    ("[local]", "records = [\"*.home. A 192.0.2.1\"]", 12, &["`*` is not a wildcard in local records", "response policy zone"]),
     ("[filter]", "block = [\"a..b\"]", 10, &["`a..b` is not a domain name"]),
     ("[metrics]", "listen = \"http://[::1]\"", 10, &["`http://[::1]` is a URL", "\"[::1]\""]),
     ("[metrics]", "listen = \"127.0.0.1:5364\"", 10, &["also an address of `server.listen`"]),
@@ -119,20 +135,6 @@ const WRONG: &[(&str, &str, usize, &[&str])] = &[
     ("[log]", "level = \"verbose\"", 9, &["`verbose`", "\"debug\""]),
     ("[log]", "format = \"jsonl\"", 10, &["did you mean \"json\"?"]),
     ("[log]", "to = \"file\"", 6, &["`file`", "\"stderr\" or \"journald\" or \"syslog\""]),
-    ("[server]", "allow = [\"!10.0.0.0/8\"]", 10, &["`!10.0.0.0/8` excludes a network", "only `dns64.clients`", "packet filter"]),
-    ("[server]", "allow = [\"10.0.0.0/8 \"]", 10, &["ends with a blank", "\"10.0.0.0/8\""]),
-    ("[upstream]", "forwarders = [\"tls://1.1.1.1\"]", 15, &["`tls://1.1.1.1` is a URL", "not supported yet"]),
-    ("[upstream]", "forwarders = [\"https://1.1.1.1/dns-query\"]", 15, &["is a URL", "not supported yet"]),
-    ("[upstream]", "forwarders = [\"192.0.2.53#5353\"]", 15, &["write \"192.0.2.53:5353\""]),
-    ("[upstream]", "forwarders = [\"192.0.2.53@5353\"]", 15, &["write \"192.0.2.53:5353\""]),
-    ("[upstream]", "forwarders = [\"192.0.2.53#dns.example\"]", 15, &["transport = \"tls\"", "not supported yet"]),
-    ("[dns64]", "prefixes = [\"64:ff9b::/96 \"]", 13, &["`64:ff9b::/96 ` ends with a blank", "\"64:ff9b::/96\""]),
-    ("[dns64]", "exclude-aaaa = [\"!::/0\"]", 17, &["excludes a network"]),
-    ("[dns64]", "ptr-server = \"https://a\"", 14, &["is a URL", "\"a\""]),
-    ("[filter]", "block = [\"*.example.com\"]", 10, &["`*.example.com` has a wildcard", "write \"example.com\"", "all names below"]),
-    ("[filter]", "block = [\"http://ads.example\"]", 10, &["is a URL", "write the name alone: \"ads.example\""]),
-    ("[filter]", "block = [\"ads.example/\"]", 10, &["ends with a slash", "write \"ads.example\""]),
-    ("[local]", "records = [\"*.home. A 192.0.2.1\"]", 12, &["`*` is not a wildcard in local records", "response policy zone"]),
 ];
 
 #[test]
@@ -564,6 +566,7 @@ fn flags_take_the_place_of_keys() {
         listen: vec!["[::1]:5300".parse().unwrap()],
         forwarders: vec!["192.0.2.9:53".parse().unwrap()],
         prefixes: vec![prefix("2001:db8::/64").unwrap()],
+        allow: vec![Allowed::Local, allowed("2001:db8::/32").unwrap()],
         workers: Some(3),
     };
     let text = "[server]\nlisten = [\"::\"]\nworkers = 7\n[upstream]\nforwarders = [\"192.0.2.1\"]\n\
@@ -571,6 +574,7 @@ fn flags_take_the_place_of_keys() {
     let (config, _) = read_with(text, &overrides).unwrap();
     assert_eq!(config.server.listen, overrides.listen);
     assert_eq!(config.server.workers, Some(3));
+    assert_eq!(config.server.allow.entries, overrides.allow);
     assert_eq!(
         config.upstream.forwarders,
         Forwarders { system: false, addresses: overrides.forwarders.clone() }
@@ -598,10 +602,89 @@ fn a_resolver_of_the_system_that_is_this_server_is_an_error() {
 
 #[test]
 fn a_forwarder_that_may_be_this_server_is_a_warning() {
-    let text = "server.listen = [\"0.0.0.0\"]\nupstream.forwarders = [\"127.0.0.1\", \"[::1]:53\"]";
+    let text = "server.listen = [\"0.0.0.0\"]\nserver.allow = [\"0.0.0.0/0\"]\nupstream.forwarders = [\"127.0.0.1\", \"[::1]:53\"]";
     let (_, warnings) = read_with(text, &Overrides::default()).unwrap();
     assert_eq!(warnings.len(), 1, "{warnings:#?}");
     assert!(warnings[0].contains("127.0.0.1:53 may be this server itself"));
+}
+
+fn warnings(text: &str) -> Vec<String> {
+    let text = format!("upstream.forwarders = [\"192.0.2.53\"]\n{text}");
+    read_with(&text, &Overrides::default()).unwrap_or_else(|report| panic!("{report}")).1
+}
+
+#[test]
+fn values_that_cannot_be_meant_are_warnings_with_the_remedy() {
+    for (text, words) in [
+        ("server.allow = []", &["`server.allow` is empty", "every query is refused", "delete the key"][..]),
+        ("dns64.clients = []", &["`dns64.clients` is empty", "no client gets synthesis"]),
+        ("dns64.clients = [\"::/0\", \"!::/0\"]", &["both ::/0 and !::/0"]),
+        ("dns64.exclude-aaaa = [\"::/0\"]", &["all real AAAA records count as absent", "name only"]),
+        ("[[dns64.rule]]\n", &["rule 1 of [[dns64.rule]] is empty", "or delete it"]),
+        (
+            "[[dns64.rule]]\nnames = [\"example.com\"]\n[[dns64.rule]]\nnames = [\"www.example.com\"]\nprefixes = []\n",
+            &["rule 2 of [[dns64.rule]] never applies: rule 1", "narrower rule first"],
+        ),
+        (
+            "upstream.zone = [{ zone = \"a\", forwarders = [\"2001:db8::53:53\"] }]",
+            &["\"[2001:db8::53]:53\""],
+        ),
+        ("server.listen = [\"::1:5364\"]\nserver.allow = [\"::/0\"]", &["\"[::1]:5364\""]),
+        ("metrics.listen = \"::1:53\"", &["\"[::1]:53\""]),
+        ("server.listen = [\"[::]:53\"]", &["listens on [::]:53", "--allow local --allow 2001:db8:10::/48"]),
+        ("server.listen = [\"2001:db8::53\"]\nserver.allow = [\"local\", \"10.0.0.0/8\"]", &["get REFUSED"]),
+    ] {
+        let found = warnings(text);
+        assert_eq!(found.len(), 1, "{text}: {found:#?}");
+        for word in words {
+            assert!(found[0].contains(word), "{text}: {word}: {}", found[0]);
+        }
+    }
+    for quiet in [
+        "",
+        "server.listen = [\"[::]:53\"]\nserver.allow = [\"local\", \"2001:db8::/32\"]",
+        "server.listen = [\"0.0.0.0:53\"]\nserver.allow = [\"10.0.0.0/8\"]",
+        "server.listen = [\"[fd00::1]:53\", \"192.168.1.1\"]",
+        "dns64.clients = [\"!2001:db8:99::/64\"]",
+        "[[dns64.rule]]\nprefixes = []\n",
+    ] {
+        assert_eq!(warnings(quiet), Vec::<String>::new(), "{quiet}");
+    }
+    let many = "[[dns64.rule]]\nnames = [\"a\"]\n".repeat(25);
+    assert!(
+        warnings(&many).len() == 21 && warnings(&many)[20].starts_with("4 more rules"),
+        "{:#?}",
+        warnings(&many)
+    );
+}
+
+#[test]
+fn local_stands_for_near_networks_and_for_those_of_the_interfaces_and_is_shown_with_them() {
+    let mut config = read("server.allow = [\"local\", \"2001:db8:5::/48\"]");
+    config.server.allow.interfaces =
+        vec![address::network("2001:db8:7::/64", address::Family::Both).unwrap()];
+    let allowed = config.settings().allow;
+    for (client, expected) in [
+        ("::1", true),
+        ("::ffff:127.0.0.1", true),
+        ("::ffff:192.168.7.7", true),
+        ("fd00::1", true),
+        ("fe80::1", true),
+        ("2001:db8:5:5::1", true),
+        ("2001:db8:7::1", true),
+        ("2001:db8:8::1", false),
+        ("::ffff:100.64.0.1", false),
+        ("::ffff:203.0.113.1", false),
+    ] {
+        assert_eq!(allowed.contains(client.parse().unwrap()), expected, "{client}");
+    }
+    let shown = config.to_toml();
+    let line = shown.lines().find(|line| line.starts_with("allow = ")).unwrap();
+    assert!(
+        line.starts_with("allow = [\"local\", \"2001:db8:5::/48\"] # \"local\" now: ::1/128, "),
+        "{line}"
+    );
+    assert!(line.ends_with(", 2001:db8:7::/64"), "{line}");
 }
 
 #[test]
