@@ -108,9 +108,10 @@ pub fn of_interfaces() -> Result<Vec<Network>, String> {
     Ok(distinct(addresses.into_iter().map(|(address, length)| Network::of(address, length)).collect()))
 }
 
-/// The networks that are in no other one, nor in [`NEAR`].
+/// The networks that are in no other one, nor in [`NEAR`]. One of length 0, which some tunnels have, is left out: it would open
+/// the server to everybody.
 fn distinct(mut networks: Vec<Network>) -> Vec<Network> {
-    networks.retain(|network| !near().any(|near| near.contains(network)));
+    networks.retain(|network| network.length > 0 && !near().any(|near| near.contains(network)));
     // A network follows the one that contains it, or others in that one.
     networks.sort_by_key(|network| (network.address, network.length));
     let mut distinct: Vec<Network> = Vec::new();
@@ -142,6 +143,8 @@ mod tests {
             "203.0.113.5/32",
             "127.0.0.0/8",
             "2001:db8:1::/64",
+            "0.0.0.0/0",
+            "::/0",
         ]);
         assert_eq!(distinct(found), networks(&["203.0.113.0/24", "2001:db8::/32"]));
     }
