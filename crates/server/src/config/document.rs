@@ -2,10 +2,11 @@
 //! others, and rejected only when they ask for something.
 
 use super::access::allowed;
-use super::address::{Family, forgotten_brackets, forwarder};
+use super::address::{Family, forwarder};
 use super::draft::{Draft, Source, ZoneDraft};
 use super::fields::{ADDRESS, address, bounded_list, networks, set, set_number, unsupported_path};
 use super::model::{Format, Level, Steer};
+use super::notation::forgotten_brackets;
 use super::report::{Fault, Item, Problems, quoted};
 use super::table::{Entry, Table};
 use super::{Name, amount, limits};

@@ -1,7 +1,8 @@
 //! Readers for fields that several tables have. They know the table reader and the error report, and no draft.
 
-use super::address::{Family, Network, endpoint, forgotten_brackets, network};
+use super::address::{Family, Network, endpoint, network};
 use super::limits;
+use super::notation::forgotten_brackets;
 use super::report::{Fault, Item, Place, Problems};
 use super::table::Table;
 use std::net::SocketAddr;

@@ -25,6 +25,7 @@ mod load;
 mod local;
 mod model;
 mod name;
+mod notation;
 mod overrides;
 mod print;
 mod record;
@@ -38,10 +39,12 @@ mod table;
 mod tests;
 mod unsupported;
 mod warnings;
+#[cfg(test)]
+mod warnings_tests;
 mod zone_entries;
 
 pub use access::{Allow, Allowed, allowed, of_interfaces};
-pub use address::{Network, endpoint, forgotten_brackets, forwarder, prefix};
+pub use address::{Network, endpoint, forwarder, prefix};
 pub use defaults::{DEFAULT_CONTROL, DEFAULT_LISTEN, DEFAULT_METRICS, DEFAULT_PATH};
 pub use hosts_file::parse as hosts_text;
 pub use load::{Failure, Loaded, control_socket, load, parse};
@@ -50,6 +53,7 @@ pub use model::{
     Upstream, Zone,
 };
 pub use name::Name;
+pub use notation::forgotten_brackets;
 pub use overrides::Overrides;
 pub use record::ConfiguredRecord;
 pub use report::{Fault, Place, Problem, Report};
