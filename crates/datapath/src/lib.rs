@@ -23,6 +23,7 @@
 //! All unsafe code of the project is in this crate. Each block has the argument for its safety.
 
 pub mod counters;
+pub mod interfaces;
 pub mod laboratory;
 pub mod limits;
 mod listen;

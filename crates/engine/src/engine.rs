@@ -20,7 +20,7 @@ use crate::cache::store::MessageCache;
 use crate::client::Clients;
 use crate::client::refused::RefusedClients;
 use crate::counters::Counters;
-use crate::settings::{Capacity, Settings};
+use crate::settings::{Capacity, Networks, Settings};
 use crate::upstream::Upstream;
 use crate::upstream::cookies::ClientCookieSecret;
 
@@ -65,6 +65,11 @@ impl Engine {
         self.cache.configure(settings.cache.clone());
         self.clients.rate_limiter.configure(settings.queries_per_client, settings.responses_per_client);
         self.settings = settings;
+    }
+
+    /// Changes only the networks of clients that are served.
+    pub fn set_allow(&mut self, allow: Networks) {
+        self.settings.allow = allow;
     }
 
     /// Sets the number of workers that share the rate limit of a client network (`queries_per_client`).

@@ -3,7 +3,7 @@
 //! The settings of one part stand with this part (`dns64/config.rs`, `upstream/config.rs`, `cache/ttl.rs`); this file puts
 //! them together.
 
-pub use crate::base::network::{Network, Networks};
+pub use crate::base::network::{ClientNetworks, Network, Networks};
 pub use crate::cache::ttl::Caching;
 pub use crate::dns64::config::{Arpa, Dns64, Dnssec, Excluder, FailurePolicy, Lookup, OnFailure, Reverse};
 pub use crate::interface::Transport;

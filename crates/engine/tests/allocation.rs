@@ -7,7 +7,8 @@ extern crate sixfold_engine as engine;
 use engine::local::LocalRecord;
 use engine::rpz::{self, Action, PolicyRule, ResponsePolicy, Trigger};
 use engine::settings::{
-    Arpa, ClientSubnet, Dns64, Dnssec, FailurePolicy, Lookup, Network, Networks, Select, UpstreamConfig,
+    Arpa, ClientNetworks, ClientSubnet, Dns64, Dnssec, FailurePolicy, Lookup, Network, Networks, Select,
+    UpstreamConfig,
 };
 use engine::{Capacity, Client, Engine, Instant, Link, Machine, Outbox, Settings, Span, Transport};
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -116,9 +117,9 @@ enum Zone {
 }
 
 fn settings(lookup: Lookup) -> Settings {
-    let anyone = || Networks(vec![Network::new(Ipv6Addr::UNSPECIFIED, 0)]);
+    let anyone = || vec![Network::new(Ipv6Addr::UNSPECIFIED, 0)];
     Settings {
-        allow: anyone(),
+        allow: Networks(anyone()),
         upstream: UpstreamConfig {
             forwarders: vec!["192.0.2.53:53".parse().expect("an address")],
             zones: vec![],
@@ -132,7 +133,7 @@ fn settings(lookup: Lookup) -> Settings {
         cache: Default::default(),
         dns64: Dns64 {
             prefixes: vec!["2001:db8:64::/96".parse().expect("a prefix")],
-            clients: anyone(),
+            clients: ClientNetworks::new(anyone(), vec![]),
             exclude_aaaa: vec![],
             embed_non_global: false,
             never_embed: vec![],

@@ -1,6 +1,6 @@
 //! The command line of `sixfold`.
 
-use crate::config::{Name, Overrides, endpoint, limits, prefix};
+use crate::config::{Allowed, Name, Overrides, allowed, endpoint, forgotten_brackets, limits, prefix};
 use crate::explain::Request;
 use crate::version;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -36,7 +36,8 @@ const SERVE_HELP: &str = "\
 Flags override the keys of the file. SIGHUP reloads the file.
 
 Example: forward to two resolvers, embed into the prefix of the local NAT64:
-  sixfold serve --listen '[::]:53' --forwarder 192.0.2.53 --forwarder '[2001:db8::53]:53' --prefix 2001:db8:64::/96";
+  sixfold serve --listen '[::]:53' --listen 0.0.0.0:53 --allow local --allow 2001:db8:10::/48 \\
+    --forwarder 192.0.2.53 --forwarder '[2001:db8::53]:53' --prefix 2001:db8:64::/96";
 
 const CHECK_HELP: &str = "\
 Exit status: 0 and the effective configuration as TOML on standard output, or 1 and all errors on standard error.
@@ -71,6 +72,9 @@ pub struct Serve {
     /// Prefix to embed IPv4 addresses in; may be repeated; length 32, 40, 48, 56, 64 or 96 bits [default: 64:ff9b::/96]
     #[arg(long, value_name = "PREFIX", value_parser = parse_prefix)]
     pub prefix: Vec<Pref64>,
+    /// Network whose clients may send queries, or `local` for the networks near this machine; may be repeated [default: local]
+    #[arg(long, value_name = "NETWORK", value_parser = parse_allowed)]
+    pub allow: Vec<Allowed>,
     /// Worker threads, 1 to 256 [default: one per core]
     #[arg(long, value_name = "N", value_parser = parse_workers)]
     pub workers: Option<u16>,
@@ -209,6 +213,7 @@ impl Serve {
             listen: self.listen.clone(),
             forwarders: self.forwarder.clone(),
             prefixes: self.prefix.clone(),
+            allow: self.allow.clone(),
             workers: self.workers,
         }
     }
@@ -235,10 +240,22 @@ impl Cli {
 }
 
 fn parse_endpoint(text: &str) -> Result<SocketAddr, String> {
+    check_brackets(text)?;
     endpoint(text, 53).map_err(|fault| fault.to_string())
 }
 
+fn parse_allowed(text: &str) -> Result<Allowed, String> {
+    allowed(text).map_err(|fault| fault.to_string())
+}
+
+/// An address that probably lacks its brackets is an error here, where it can be written again at once, and a warning in a
+/// file.
+fn check_brackets(text: &str) -> Result<(), String> {
+    forgotten_brackets(text).map_or(Ok(()), Err)
+}
+
 fn parse_forwarder(text: &str) -> Result<SocketAddr, String> {
+    check_brackets(text)?;
     crate::config::forwarder(text).map_err(|fault| fault.to_string())
 }
 
@@ -247,7 +264,7 @@ fn parse_prefix(text: &str) -> Result<Pref64, String> {
 }
 
 fn parse_name(text: &str) -> Result<Name, String> {
-    Name::parse(text).map_err(|fault| fault.to_string())
+    Name::configured(text).map_err(|fault| fault.to_string())
 }
 
 /// A name to flush. A wildcard would be taken literally, and flush nothing.

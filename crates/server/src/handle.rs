@@ -5,7 +5,7 @@
 //! the worker runs on its engine between two batches; the result comes back over a channel. A worker that does not
 //! respond within `WORKER_TIMEOUT` is reported as such.
 
-use crate::config::{Config, Loaded, Overrides, load};
+use crate::config::{Config, Loaded, Network, Overrides, load, of_interfaces};
 use crate::demo;
 use crate::file_limit::FileLimit;
 use datapath::{MailboxFull, Shared};
@@ -186,6 +186,12 @@ impl ServerHandle {
         let mut notes = loaded.warnings;
         notes.extend(restart_notes(&old, &new));
         keep_until_restart(&old, &mut new);
+        // Addresses may have changed since the thread read them, and the news about that is taken.
+        if new.server.allow.has_local()
+            && let Ok(networks) = of_interfaces()
+        {
+            new.server.allow.interfaces = networks;
+        }
         let applied = self.apply(&old, &new)?;
         notes.extend(self.file_limit.warning(&new).filter(|_| !self.demo));
         *self.config.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(new);
@@ -225,6 +231,33 @@ impl ServerHandle {
         Ok(receivers)
     }
 
+    /// Gives the workers the networks of this machine's interfaces, if they are others than before. False: a worker cannot take
+    /// them now.
+    pub fn set_interface_networks(&self, networks: Vec<Network>) -> bool {
+        let old = self.config();
+        if old.server.allow.interfaces == networks {
+            return true;
+        }
+        let shown: Vec<String> = networks.iter().map(ToString::to_string).collect();
+        let mut new = (*old).clone();
+        new.server.allow.interfaces = networks;
+        let allowed = new.allowed_networks();
+        for worker in 0..self.workers.workers() {
+            let allowed = allowed.clone();
+            let posted =
+                self.workers.mailbox(worker).submit(move |engine: &mut Engine, _| engine.set_allow(allowed));
+            if posted.is_err() {
+                return false;
+            }
+        }
+        *self.config.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(new);
+        tracing::info!(
+            "addresses have changed: networks of this machine's interfaces beside private ones: [{}]",
+            shown.join(", ")
+        );
+        true
+    }
+
     /// Sends settings to one worker. The receiver hears when the worker uses them.
     fn configure(&self, worker: usize, settings: Settings) -> Result<oneshot::Receiver<()>, MailboxFull> {
         let (sender, done) = oneshot::channel();
@@ -259,7 +292,7 @@ async fn read_configuration(source: Option<PathBuf>, overrides: Overrides) -> Re
         .name("reload".into())
         .spawn(move || {
             // The receiver may have given up.
-            let _ = sender.send(load(source.as_deref(), &overrides).map_err(|failure| failure.to_string()));
+            let _ = sender.send(load(source.as_deref(), &overrides).map_err(|failure| failure.of_reload()));
         })
         .map_err(|error| format!("cannot start the thread that reads the configuration: {error}"))?;
     loaded.await.unwrap_or_else(|_| Err("the thread that reads the configuration has failed".into()))

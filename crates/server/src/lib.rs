@@ -18,6 +18,7 @@ pub mod explain;
 mod file_limit;
 pub mod handle;
 pub mod http;
+mod local_networks;
 pub mod metrics;
 mod places;
 pub mod serve;

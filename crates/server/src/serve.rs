@@ -9,7 +9,7 @@ use crate::cli::Serve;
 use crate::config::{Config, Format, Level, Loaded, load};
 use crate::demo::{self, Demo, warn_unless};
 use crate::handle::{LastReload, ServerHandle, engine_settings};
-use crate::{control, event_log, http};
+use crate::{control, event_log, http, local_networks};
 use datapath::{Shared, Worker, privileges};
 use engine::message::cookie::Secret;
 use engine::{Client, Engine};
@@ -290,7 +290,7 @@ impl Signals {
     }
 }
 
-/// Starts the tasks that serve metrics and the control socket, and that write the log.
+/// Starts the tasks that serve metrics and the control socket, that write the log, and that follow the addresses of this machine.
 fn serve_operators(
     server: &Arc<ServerHandle>,
     metrics: Option<std::net::TcpListener>,
@@ -305,6 +305,7 @@ fn serve_operators(
         tokio::task::spawn_local(control::serve(listener, Arc::clone(server)));
     }
     tokio::task::spawn_local(event_log::run(Arc::clone(server)));
+    tokio::task::spawn_local(local_networks::follow(Arc::clone(server)));
     Ok(())
 }
 

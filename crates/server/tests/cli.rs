@@ -70,6 +70,37 @@ fn a_warning_does_not_spoil_the_check() {
 }
 
 #[test]
+fn clients_outside_that_nobody_allowed_are_told_at_the_start_and_in_the_check() {
+    let text = "server.listen = [\"[::]:5399\"]\nupstream.forwarders = [\"192.0.2.53\"]\n";
+    let output = check("outside.toml", text);
+    assert_eq!(output.status.code(), Some(0));
+    let told = stderr(&output);
+    assert!(told.contains("listens on [::]:5399, but answers only clients of local networks"), "{told}");
+    assert!(told.contains("--allow local --allow 2001:db8:10::/48"), "{told}");
+    assert!(
+        stdout(&output).contains("\nallow = [\"local\"] # \"local\" now: ::1/128, "),
+        "{}",
+        stdout(&output)
+    );
+    // The remedy is accepted.
+    let output = check("outside.toml", &format!("{text}server.allow = [\"local\", \"2001:db8:10::/48\"]\n"));
+    assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), ""));
+}
+
+#[test]
+fn a_user_that_does_not_exist_is_told_by_the_check() {
+    let text = "server.user = \"no-such-user-here\"\nupstream.forwarders = [\"192.0.2.53\"]\n";
+    let output = check("user.toml", text);
+    let told = stderr(&output);
+    assert!(told.contains("no such user: no-such-user-here") && told.contains("create it"), "{told}");
+    // A start as root would fail.
+    let place = "user.toml:1:15\n  |\n1 | server.user = \"no-such-user-here\"\n";
+    let is_root = std::fs::read_to_string("/proc/self/status").unwrap().contains("\nUid:\t0\t0");
+    assert_eq!(output.status.code(), Some(if is_root { 1 } else { 0 }), "{told}");
+    assert!(!is_root || told.contains(place), "{told}");
+}
+
+#[test]
 fn a_file_that_cannot_be_read_is_named_with_the_reason_and_the_remedy() {
     let output = sixfold(&["check", "--config", "/nonexistent/sixfold.toml"]);
     assert_eq!(output.status.code(), Some(1));
@@ -106,6 +137,9 @@ fn wrong_usage_has_exit_status_2_and_says_what_is_allowed() {
         (&["serve", "--forwarder", "::"], "`::` means every address"),
         (&["serve", "--prefix", "64:ff9b::/52"], "`64:ff9b::/52` cannot be used"),
         (&["serve", "--workers", "0"], "write a number from 1 to 256"),
+        (&["serve", "--allow", "10.0.0.1/8"], "write \"10.0.0.0/8\""),
+        (&["serve", "--allow", "everybody"], "or \"local\""),
+        (&["serve", "--forwarder", "2001:db8::53:5353"], "write \"[2001:db8::53]:5353\""),
         (&["serve", "--demo", "--forwarder", "::1"], "cannot be used with"),
         (&["ctl", "flush", "--below"], "required arguments were not provided"),
         (&["ctl", "trace", "maybe"], "possible values: on, off"),
@@ -135,6 +169,7 @@ fn help_has_a_purpose_every_option_with_its_default_and_an_example() {
                 "/etc/resolv.conf",
                 "--prefix",
                 "64:ff9b::/96",
+                "--allow",
                 "--workers",
                 "--demo",
             ],

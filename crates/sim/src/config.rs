@@ -9,8 +9,8 @@ use crate::truth::{MILLI, NameId, SECOND, Truth, ZONES, zone_of};
 use engine::dns64::rules::{Rule, Rules};
 use engine::message::cookie::{Cookies, Secret as EngineSecret};
 use engine::settings::{
-    Arpa, Caching, Dns64, Dnssec, FailurePolicy, ForwardZone, Lookup, Network, Networks, OnFailure, Reverse,
-    Select, UpstreamConfig,
+    Arpa, Caching, ClientNetworks, Dns64, Dnssec, FailurePolicy, ForwardZone, Lookup, Network, Networks,
+    OnFailure, Reverse, Select, UpstreamConfig,
 };
 use engine::{Settings, Span, Transport};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -284,7 +284,10 @@ impl Config {
         let [servfail, refused, formerr, notimp, timeout] = self.synthesize.map(on);
         Dns64 {
             prefixes: self.prefixes.iter().map(Prefix::to_engine).collect(),
-            clients: Networks(networks(if self.v6_only { &EVERYWHERE[..1] } else { &EVERYWHERE })),
+            clients: ClientNetworks::new(
+                networks(if self.v6_only { &EVERYWHERE[..1] } else { &EVERYWHERE }),
+                vec![],
+            ),
             exclude_aaaa,
             embed_non_global: false,
             never_embed: networks(&[("127.0.0.0", 8)]),

@@ -11,7 +11,9 @@ use crate::message::{self, COOKIE_OPTION, MARK4, MARK6, QUESTION_OFFSET};
 use crate::outbox::{SentAnswer, SentQuery, SimOutbox, instant};
 use crate::rng::Rng;
 use crate::truth::{A, AAAA, MILLI, NS, SECOND, SOA};
-use engine::settings::{Caching, ClientSubnet, Dns64, Dnssec, FailurePolicy, Lookup, Network, Networks};
+use engine::settings::{
+    Caching, ClientNetworks, ClientSubnet, Dns64, Dnssec, FailurePolicy, Lookup, Network, Networks,
+};
 use engine::settings::{Select, UpstreamConfig};
 use engine::{Capacity, Client, Counter, Engine, Link, Machine, Settings, Span, Transport};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -419,10 +421,9 @@ fn client_cookie(asked: &[u8]) -> Option<[u8; 8]> {
 }
 
 fn settings() -> Settings {
-    let everywhere =
-        Networks(vec![Network::new(Ipv6Addr::UNSPECIFIED, 0), Network::v4(Ipv4Addr::UNSPECIFIED, 0)]);
+    let everywhere = vec![Network::new(Ipv6Addr::UNSPECIFIED, 0), Network::v4(Ipv4Addr::UNSPECIFIED, 0)];
     Settings {
-        allow: everywhere.clone(),
+        allow: Networks(everywhere.clone()),
         upstream: UpstreamConfig {
             forwarders: vec![server_address(0)],
             zones: vec![],
@@ -436,7 +437,7 @@ fn settings() -> Settings {
         cache: Caching::default(),
         dns64: Dns64 {
             prefixes: vec!["2001:db8:64::/96".parse().unwrap_or(pref64::WELL_KNOWN)],
-            clients: everywhere,
+            clients: ClientNetworks::new(everywhere, vec![]),
             exclude_aaaa: vec![],
             embed_non_global: false,
             never_embed: vec![],

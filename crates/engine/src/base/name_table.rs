@@ -35,6 +35,9 @@ pub(crate) fn suffixes(name: &[u8]) -> impl Iterator<Item = &[u8]> {
 impl NameTable {
     /// Builds the table. All names must be different.
     pub fn new(names: Vec<Box<[u8]>>) -> NameTable {
+        if names.is_empty() {
+            return NameTable::default();
+        }
         let slots = vec![(0, 0); (2 * names.len()).next_power_of_two()];
         let mut table = NameTable { names, slots, max_labels: 0 };
         for (number, name) in (1..).zip(&table.names) {
@@ -51,6 +54,11 @@ impl NameTable {
             table.slots[slot] = (number, (hash >> 32) as u32);
         }
         table
+    }
+
+    /// The stored name with this number, in wire form.
+    pub fn name(&self, number: usize) -> Option<&[u8]> {
+        self.names.get(number).map(|name| &name[..])
     }
 
     /// Calls `each` for every stored name that `name` is equal to or below, beginning with the one nearest the root. The

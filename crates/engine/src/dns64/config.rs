@@ -1,6 +1,6 @@
 //! Configuration of synthesis: the section `[dns64]`.
 
-use crate::base::network::{Network, Networks};
+use crate::base::network::{ClientNetworks, Network};
 use crate::base::time::Span;
 use crate::dns64::rules::Rules;
 use core::net::Ipv6Addr;
@@ -97,7 +97,7 @@ pub struct Dns64 {
     /// Prefixes, in the order of the synthesized records. Never empty.
     pub prefixes: Vec<Pref64>,
     /// Clients that get synthesis; IPv4 as IPv4-mapped.
-    pub clients: Networks,
+    pub clients: ClientNetworks,
     /// Networks whose real AAAA records count as absent (RFC 6147 section 5.1.4). They must contain the prefixes.
     pub exclude_aaaa: Vec<Network>,
     /// True if IPv4 addresses that are not global may be embedded in the well-known prefix.

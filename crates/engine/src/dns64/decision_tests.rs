@@ -2,7 +2,7 @@
 //! sections 5.1, 5.3.3, 5.5 and 6.3.
 
 use super::*;
-use crate::base::network::{Network, Networks};
+use crate::base::network::{ClientNetworks, Network};
 use crate::dns64::config::{Arpa, FailurePolicy, Lookup};
 use crate::message::cname_chain::Chain;
 use Cause::{Error, Excluded, NoData, Timeout};
@@ -208,7 +208,7 @@ fn configuration() -> Dns64 {
     let excluded = [Ipv6Addr::new(0, 0, 0, 0, 0, 0xffff, 0, 0), pref64::WELL_KNOWN.address()];
     Dns64 {
         prefixes: vec![pref64::WELL_KNOWN],
-        clients: Networks(vec![Network::new(CLIENT, 48)]),
+        clients: ClientNetworks::new(vec![Network::new(CLIENT, 48)], vec![]),
         exclude_aaaa: excluded.map(|address| Network::new(address, 96)).to_vec(),
         embed_non_global: false,
         never_embed: Vec::new(),

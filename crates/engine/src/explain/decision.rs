@@ -1,12 +1,13 @@
 //! Decisions of an explanation in words: a code for programs that does not change, a sentence for people, and the requirement (a
 //! section of an RFC, or a configuration key).
 
+use crate::base::network::Network;
 use crate::counters::Counter;
 use crate::dns64::decision::Cause;
 use crate::dns64::embed::Embedding;
 use crate::explain::{NoReply, RealFate, Unreachable};
 use core::fmt;
-use core::net::Ipv4Addr;
+use core::net::{Ipv4Addr, Ipv6Addr};
 use wire::{EdeCode, Name, Rcode};
 
 /// One decision on the way to an answer. Names are in wire form; rules are counted from 1.
@@ -20,6 +21,9 @@ pub enum Decision {
     Dns64,
     /// The query is for AAAA records, and DNS64 does not apply for this reason.
     NoDns64(Counter),
+    /// The query is for AAAA records, and its client gets no synthesis: the network that excludes it, or none if no network of
+    /// `dns64.clients` has it.
+    NotAClient(Option<Network>),
     /// The query is for another type or class, and its answer is passed on.
     OtherType,
     /// The name is in a local zone under `arpa`, which is counted by this counter.
@@ -39,6 +43,8 @@ pub enum Decision {
     UnfinishedAlias,
     /// This number of addresses is synthesized from the A leg.
     Synthesizes(usize),
+    /// No address is synthesized, because the rule with this number (from 1) has no prefixes.
+    RuleWithoutPrefixes(usize),
     /// The AAAA leg failed, and its answer may be bogus: the leg is queried without validation.
     ChecksBogus,
     /// There is an answer without validation: the AAAA leg is queried once more as before.
@@ -60,6 +66,7 @@ impl Decision {
             Decision::Transfer => "transfer",
             Decision::Dns64 => "dns64",
             Decision::NoDns64(reason) | Decision::PassedOn(reason) => label(*reason),
+            Decision::NotAClient(_) => label(Counter::NotSynthesizedClient),
             Decision::OtherType => "other_type",
             Decision::Arpa(Counter::LocalIpv4Only, _) => "ipv4only",
             Decision::Arpa(..) => "reverse_zone",
@@ -74,7 +81,7 @@ impl Decision {
             },
             Decision::FollowsAlias(_) => "follows_alias",
             Decision::UnfinishedAlias => "unfinished_alias",
-            Decision::Synthesizes(0) => "policy",
+            Decision::Synthesizes(0) | Decision::RuleWithoutPrefixes(_) => "policy",
             Decision::Synthesizes(_) => "synthesized",
             Decision::RepeatsAaaa => "aaaa_again",
             Decision::ChecksBogus => "doubts",
@@ -91,7 +98,7 @@ impl Decision {
             Decision::Refused(..) => "RFC 1035 section 4.1",
             Decision::Transfer => "RFC 5936",
             Decision::Dns64 => "RFC 6147 section 5.1",
-            Decision::NoDns64(Counter::NotSynthesizedClient) => "dns64.clients",
+            Decision::NotAClient(_) => "dns64.clients",
             Decision::NoDns64(Counter::NotSynthesizedNotRecursive) => "dns64.recursive-only",
             Decision::NoDns64(_) => "RFC 6147 section 5.5 (3)",
             Decision::OtherType => "RFC 6147 section 5.3.3",
@@ -116,6 +123,7 @@ impl Decision {
             },
             Decision::FollowsAlias(_) | Decision::UnfinishedAlias => "RFC 6147 section 5.1.5",
             Decision::Synthesizes(_) => "RFC 6147 section 5.1.7",
+            Decision::RuleWithoutPrefixes(_) => "dns64.rule prefixes",
             Decision::RepeatsAaaa => "RFC 2308 section 5",
             Decision::ChecksBogus | Decision::RechecksBogus => "RFC 6147 section 5.5 (2)",
         }
@@ -170,6 +178,19 @@ impl fmt::Display for DisplayName<'_> {
     }
 }
 
+/// A network, displayed as the configuration writes it.
+struct DisplayNetwork<'a>(&'a Network);
+
+impl fmt::Display for DisplayNetwork<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (address, length) = (Ipv6Addr::from(self.0.address), self.0.mask.count_ones());
+        match address.to_ipv4_mapped().filter(|_| length >= 96) {
+            Some(address) => write!(f, "{address}/{}", length - 96),
+            None => write!(f, "{address}/{length}"),
+        }
+    }
+}
+
 impl fmt::Display for Decision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -180,6 +201,14 @@ impl fmt::Display for Decision {
             Decision::Transfer => write!(f, "the query is refused: a forwarder has no zones to transfer"),
             Decision::Dns64 => write!(f, "the query is for AAAA records in class IN: DNS64 applies"),
             Decision::NoDns64(reason) => write_no_dns64(f, *reason),
+            Decision::NotAClient(Some(network)) => write!(
+                f,
+                "DNS64 does not apply to this client: {} is excluded from the clients with synthesis",
+                DisplayNetwork(network)
+            ),
+            Decision::NotAClient(None) => {
+                write!(f, "DNS64 does not apply to this client: it is outside the networks with synthesis")
+            }
             Decision::OtherType => {
                 write!(f, "the query is not for AAAA records in class IN: the answer is passed on")
             }
@@ -207,6 +236,12 @@ impl fmt::Display for Decision {
                 write!(f, "the reply ends in an alias that is not followed: the chain is too long or a loop")
             }
             Decision::Synthesizes(0) => write!(f, "none of the A records may be embedded"),
+            Decision::RuleWithoutPrefixes(rule) => {
+                write!(
+                    f,
+                    "rule {rule} applies to this client and name, and has no prefixes: nothing is synthesized"
+                )
+            }
             Decision::Synthesizes(1) => write!(f, "1 address is synthesized"),
             Decision::Synthesizes(count) => write!(f, "{count} addresses are synthesized"),
             Decision::ChecksBogus => {
@@ -275,7 +310,6 @@ impl RealFate {
 /// Writes the reason why DNS64 does not apply to a query for AAAA records.
 fn write_no_dns64(f: &mut fmt::Formatter<'_>, reason: Counter) -> fmt::Result {
     match reason {
-        Counter::NotSynthesizedClient => write!(f, "DNS64 does not apply to this client"),
         Counter::NotSynthesizedNotRecursive => {
             write!(f, "RD is clear: DNS64 does not apply to such queries")
         }

@@ -1,6 +1,7 @@
 //! The listener of an explainer: an outbox that passes everything on, and records traffic and trace events.
 
 use crate::base::time::Instant;
+use crate::counters::Counter;
 use crate::dns64::config::Excluder;
 use crate::dns64::decision::{Cause, TTL_WITHOUT_SOA};
 use crate::dns64::embed::{self, Embedding};
@@ -234,6 +235,10 @@ impl Transcript {
             TraceEvent::Taken { dns64, reason } => {
                 self.dns64 = dns64;
                 self.record(match reason {
+                    Some(Counter::NotSynthesizedClient) => {
+                        let clients = &self.settings.dns64.clients;
+                        Decision::NotAClient(clients.excluder(self.explanation.client).copied())
+                    }
                     Some(reason) => Decision::NoDns64(reason),
                     None if dns64 => Decision::Dns64,
                     None => Decision::OtherType,
@@ -248,7 +253,7 @@ impl Transcript {
             }
             TraceEvent::LocalReply(counter) => {
                 // PASSTHRU gives no reply, so the reply comes from an upstream.
-                let is_reply = counter != crate::counters::Counter::FilteredPassthru;
+                let is_reply = counter != Counter::FilteredPassthru;
                 self.local_source = is_reply.then_some(LocalSource::Counted(counter));
                 self.record(Decision::LocalData(counter));
             }
@@ -339,8 +344,15 @@ impl Transcript {
             let soa = negative_ttl.and(self.aaaa_soa);
             Ttl { a, soa, bound, result: a.min(bound) }
         });
+        // The first reason that an operator looks for: one rule takes synthesis away from this client or name.
+        let rule = addresses.first().and_then(|first| first.rule);
+        let by_rule = |address: &Address| address.rule == rule && address.fate == Embedding::NoPrefix;
+        let decision = match rule {
+            Some(rule) if addresses.iter().all(by_rule) => Decision::RuleWithoutPrefixes(rule),
+            _ => Decision::Synthesizes(embedded),
+        };
         self.explanation.addresses = addresses;
-        self.record(Decision::Synthesizes(embedded));
+        self.record(decision);
     }
 
     /// Finds the real addresses in an AAAA reply.

@@ -3,9 +3,11 @@
 //! The state of one server is in `server.rs` (round trip) and `circuit_breaker.rs` (dead or alive).
 
 use crate::base::time::{Instant, Span};
-use crate::upstream::config::{ForwardZone, Select, UpstreamConfig};
+use crate::upstream::config::{Select, UpstreamConfig};
 use crate::upstream::server::Server;
+use crate::upstream::zones::ZoneNames;
 use core::net::SocketAddr;
+use std::collections::HashMap;
 
 /// The most idle servers that are probed at once because another server was silent.
 const MAX_IDLE_PROBES: usize = 8;
@@ -18,18 +20,33 @@ const EXPLORATION_INTERVAL: u64 = 64;
 pub struct ServerGroups {
     /// The servers by number. A server keeps its number while questions to it are in flight.
     pub list: Vec<Server>,
-    /// Server numbers of the default group.
-    pub(crate) default: Vec<u16>,
-    /// Forward zones and their server numbers. Longer names come first, so the first match is the longest.
-    pub(crate) zones: Vec<(Box<[u8]>, Vec<u16>)>,
-    /// Group numbers: that of the default group, then those of the zones.
-    pub(crate) group_numbers: Vec<u32>,
-    /// Start and duration of the latest slow start of each group.
-    pub(crate) slow_starts: Vec<(Instant, Span)>,
-    /// Groups of the current configuration: number, zone (the root for the default group) and servers.
-    numbered_groups: Vec<(u32, Box<[u8]>, Vec<SocketAddr>)>,
+    /// Names of the forward zones.
+    zones: ZoneNames,
+    /// Groups: the default group, then those of the zones by their numbers.
+    groups: Vec<Group>,
+    /// Lists of servers, all different: many zones may have the same servers.
+    lists: Vec<ServerList>,
     /// The highest group number so far.
     last_number: u32,
+}
+
+/// Group: the servers for the names of one zone, or for all other names.
+struct Group {
+    /// Number of the group in cache entries. A group keeps its number while its zone and its servers stay the same: a reply from
+    /// one group is never used for names of another group.
+    number: u32,
+    /// Index of its servers in `lists`.
+    list: u32,
+}
+
+/// Servers that groups share.
+struct ServerList {
+    /// Addresses, in the order of the configuration.
+    addresses: Vec<SocketAddr>,
+    /// Server numbers.
+    servers: Vec<u16>,
+    /// Start and duration of the latest slow start.
+    slow_start: (Instant, Span),
 }
 
 impl ServerGroups {
@@ -37,11 +54,9 @@ impl ServerGroups {
     pub fn new(upstream: &UpstreamConfig) -> ServerGroups {
         let mut servers = ServerGroups {
             list: Vec::new(),
-            default: Vec::new(),
-            zones: Vec::new(),
-            group_numbers: Vec::new(),
-            slow_starts: Vec::new(),
-            numbered_groups: Vec::new(),
+            zones: ZoneNames::default(),
+            groups: Vec::new(),
+            lists: Vec::new(),
             last_number: 0,
         };
         servers.configure(upstream, |_| true);
@@ -51,86 +66,106 @@ impl ServerGroups {
     /// Applies another configuration. Servers that stay keep their state. `unused` returns true if nothing is in flight to
     /// a server, so that another server may get its number.
     pub fn configure(&mut self, upstream: &UpstreamConfig, unused: impl Fn(u16) -> bool) {
+        // The time is linear in the number of zones: the worker answers nobody meanwhile.
+        let mut places: HashMap<&[SocketAddr], u32> = HashMap::new();
+        let mut different: Vec<&[SocketAddr]> = Vec::new();
+        let all =
+            core::iter::once(&upstream.forwarders).chain(upstream.zones.iter().map(|zone| &zone.forwarders));
+        let list_of_group: Vec<u32> = all
+            .map(|addresses| {
+                *places.entry(addresses).or_insert_with(|| {
+                    different.push(addresses);
+                    different.len() as u32 - 1
+                })
+            })
+            .collect();
+        let before = core::mem::take(&mut self.lists);
+        self.lists = self.number_servers(&different, &unused);
+        let before: HashMap<&[SocketAddr], usize> =
+            before.iter().map(|list| &list.addresses[..]).zip(0..).collect();
+        let before: Vec<Option<usize>> =
+            self.lists.iter().map(|list| before.get(&list.addresses[..]).copied()).collect();
+        self.number_groups(upstream, &list_of_group, &before);
+    }
+
+    /// Numbers the servers of each list. The servers that stay keep their numbers.
+    fn number_servers(&mut self, lists: &[&[SocketAddr]], unused: &impl Fn(u16) -> bool) -> Vec<ServerList> {
+        let mut numbers: HashMap<SocketAddr, u16> =
+            self.list.iter().zip(0..).map(|(server, number)| (server.address, number)).collect();
         for server in &mut self.list {
             server.configured = false;
         }
         // Mark the servers that stay first, so that new servers do not take their numbers.
-        let all = upstream.forwarders.iter().chain(upstream.zones.iter().flat_map(|zone| &zone.forwarders));
-        for address in all.clone() {
-            if let Some(server) = self.list.iter_mut().find(|server| server.address == *address) {
-                server.configured = true;
+        for address in lists.iter().copied().flatten() {
+            if let Some(&number) = numbers.get(address) {
+                self.list[usize::from(number)].configured = true;
             }
         }
-        self.default =
-            upstream.forwarders.iter().filter_map(|&address| self.server_number(address, &unused)).collect();
-        self.zones = upstream
-            .zones
+        let mut number = |address: &SocketAddr| {
+            let known = numbers.get(address).copied();
+            let number = known.or_else(|| self.add_server(*address, unused))?;
+            numbers.insert(*address, number);
+            Some(number)
+        };
+        lists
             .iter()
-            .map(|zone| {
-                let numbers = zone
-                    .forwarders
-                    .iter()
-                    .filter_map(|&address| self.server_number(address, &unused))
-                    .collect();
-                (zone.name.clone(), numbers)
+            .map(|addresses| ServerList {
+                addresses: addresses.to_vec(),
+                servers: addresses.iter().filter_map(&mut number).collect(),
+                slow_start: (Instant(0), Span::ZERO),
             })
-            .collect();
-        self.zones.sort_by_key(|(name, _)| core::cmp::Reverse(name.len()));
-        self.number_groups(upstream);
-        self.slow_starts = vec![(Instant(0), Span::ZERO); self.group_numbers.len()];
+            .collect()
     }
 
-    /// Numbers the groups. A group keeps its number while its zone and its servers stay the same: a reply from one group is
-    /// never used for names of another group.
-    fn number_groups(&mut self, upstream: &UpstreamConfig) {
-        let root = Box::from(&[0][..]);
-        let groups =
-            core::iter::once((&root, &upstream.forwarders)).chain(self.zones.iter().map(|(name, _)| {
-                let has_name = |zone: &&ForwardZone| zone.name == *name;
-                (
-                    name,
-                    &upstream
-                        .zones
-                        .iter()
-                        // `zones` was built from the same configuration by the caller, `configure`.
-                        .find(has_name)
-                        .unwrap_or_else(|| unreachable!("every zone comes from this configuration"))
-                        .forwarders,
-                )
-            }));
-        let before = core::mem::take(&mut self.numbered_groups);
-        self.group_numbers.clear();
-        for (zone, servers) in groups {
-            let number = match before.iter().find(|(_, name, list)| name == zone && list == servers) {
-                Some(&(number, ..)) => number,
+    /// Numbers the groups. `lists` has the list of each group, and `before` the earlier index of each list.
+    fn number_groups(&mut self, upstream: &UpstreamConfig, lists: &[u32], before: &[Option<usize>]) {
+        let old_groups = core::mem::take(&mut self.groups);
+        let old_zones = core::mem::take(&mut self.zones);
+        let old_place = |group: usize| match group.checked_sub(1) {
+            None => Some(0),
+            Some(zone) => Some(1 + old_zones.number(&upstream.zones[zone].name)?),
+        };
+        for (group, &list) in lists.iter().enumerate() {
+            let kept = old_place(group)
+                .and_then(|place| old_groups.get(place))
+                .filter(|old| before[list as usize] == Some(old.list as usize));
+            let number = match kept {
+                Some(old) => old.number,
                 None => {
                     self.last_number += 1;
                     self.last_number
                 }
             };
-            self.group_numbers.push(number);
-            self.numbered_groups.push((number, zone.clone(), servers.clone()));
+            self.groups.push(Group { number, list });
         }
+        self.zones = ZoneNames::new(upstream.zones.iter().map(|zone| zone.name.clone()).collect());
     }
 
     /// Returns the number of the group that a name belongs to. A reload that changes the group changes the number.
     #[inline]
     pub fn group_number(&self, name: &[u8]) -> u32 {
-        self.group_numbers[self.group_index(name)]
+        self.group_of(name).number
     }
 
     /// Returns the zone (wire form) of a group by its number, and true if it is the default group. None: a reload has replaced the
     /// group.
     pub fn zone_of(&self, number: u32) -> Option<(&[u8], bool)> {
-        let index = self.numbered_groups.iter().position(|&(other, ..)| other == number)?;
-        Some((&self.numbered_groups[index].1, index == 0))
+        match self.groups.iter().position(|group| group.number == number)? {
+            0 => Some((&[0], true)),
+            index => Some((self.zones.name(index - 1)?, false)),
+        }
     }
 
-    /// Returns the index of the group that a name belongs to: 0 is the default group, and the zones follow.
+    /// Returns the group that a name (wire form, any letter case) belongs to.
     #[inline]
-    pub(crate) fn group_index(&self, name: &[u8]) -> usize {
-        let zone = self.zones.iter().position(|(zone, _)| wire::is_at_or_below(name, zone));
-        zone.map_or(0, |zone| zone + 1)
+    fn group_of(&self, name: &[u8]) -> &Group {
+        &self.groups[self.zones.longest(name).map_or(0, |zone| zone + 1)]
+    }
+
+    /// Returns the list of servers of a name's group.
+    #[inline]
+    fn list_of(&self, name: &[u8]) -> &ServerList {
+        &self.lists[self.group_of(name).list as usize]
     }
 
     /// True if every server of the name's group is dead.
@@ -138,12 +173,8 @@ impl ServerGroups {
         self.group(name).iter().all(|&number| self.list[number as usize].is_dead())
     }
 
-    /// Returns the number of a server, and adds the server if it is new. None: there is no room for another server.
-    fn server_number(&mut self, address: SocketAddr, unused: &impl Fn(u16) -> bool) -> Option<u16> {
-        if let Some(number) = self.list.iter().position(|server| server.address == address) {
-            self.list[number].configured = true;
-            return Some(number as u16);
-        }
+    /// Adds a server, and returns its number. None: there is no room for another server.
+    fn add_server(&mut self, address: SocketAddr, unused: &impl Fn(u16) -> bool) -> Option<u16> {
         let free = (0..self.list.len()).find(|&n| !self.list[n].configured && unused(n as u16));
         match free {
             Some(number) => {
@@ -161,12 +192,7 @@ impl ServerGroups {
     /// Returns the server numbers of the group that a name (wire form, any letter case) belongs to.
     #[inline]
     pub fn group(&self, name: &[u8]) -> &[u16] {
-        for (zone, numbers) in &self.zones {
-            if wire::is_at_or_below(name, zone) {
-                return numbers;
-            }
-        }
-        &self.default
+        &self.list_of(name).servers
     }
 
     /// Chooses the server of the name's group to ask next. `tries` returns how often a server was asked for this question
@@ -212,18 +238,13 @@ impl ServerGroups {
 }
 
 impl ServerGroups {
-    /// The server numbers of each group.
-    fn groups(&self) -> impl Iterator<Item = &[u16]> {
-        core::iter::once(&self.default[..]).chain(self.zones.iter().map(|(_, numbers)| &numbers[..]))
-    }
-
     fn is_all_dead(&self, group: &[u16]) -> bool {
         group.iter().all(|&number| self.list[usize::from(number)].is_dead())
     }
 
     /// True if the server belongs to a group whose servers are all dead.
     pub(crate) fn is_urgent(&self, number: u16) -> bool {
-        self.groups().any(|group| group.contains(&number) && self.is_all_dead(group))
+        self.lists.iter().any(|list| list.servers.contains(&number) && self.is_all_dead(&list.servers))
     }
 
     /// Shortens the pauses between probes in groups whose servers are all dead. Called when a server has died.
@@ -237,10 +258,10 @@ impl ServerGroups {
 
     /// Probes the idle servers of a name's group, because another server of the group (`silent`) does not reply.
     pub(crate) fn probe_idle_servers(&mut self, name: &[u8], silent: u16, now: Instant) {
-        let mut place = 0;
+        let list = self.group_of(name).list as usize;
         let mut probed = 0;
-        while let Some(&number) = self.group(name).get(place) {
-            place += 1;
+        for place in 0..self.lists[list].servers.len() {
+            let number = self.lists[list].servers[place];
             if number != silent && self.list[usize::from(number)].breaker.suspect_if_idle(now) {
                 probed += 1;
                 if probed == MAX_IDLE_PROBES {
@@ -253,19 +274,16 @@ impl ServerGroups {
     /// Starts the slow start of each group whose servers were all dead and of which `number` is the first to recover.
     #[cold]
     pub(crate) fn start_slow_start(&mut self, number: u16, now: Instant) {
-        for place in 0..self.group_numbers.len() {
-            let group = if place == 0 { &self.default } else { &self.zones[place - 1].1 };
+        for ServerList { servers, slow_start, .. } in &mut self.lists {
             let others_dead =
-                group.iter().all(|&other| other == number || self.list[usize::from(other)].is_dead());
-            if group.contains(&number) && others_dead {
+                servers.iter().all(|&other| other == number || self.list[usize::from(other)].is_dead());
+            if servers.contains(&number) && others_dead {
                 // The outage began when the last server died. The slow start takes as long as the outage, within its bound.
-                let died = group.iter().map(|&other| self.list[usize::from(other)].breaker.opened()).max();
+                let died = servers.iter().map(|&other| self.list[usize::from(other)].breaker.opened()).max();
                 let span = died.map_or(Span::ZERO, |died| now - died).min(LONGEST_SLOW_START);
-                self.slow_starts[place] = (now, span);
+                *slow_start = (now, span);
                 // The other servers may have recovered as well, so their pauses start anew.
-                for member in 0..group.len() {
-                    let group = if place == 0 { &self.default } else { &self.zones[place - 1].1 };
-                    let member = group[member];
+                for &member in servers.iter() {
                     self.list[usize::from(member)].breaker.reset_pause(now);
                 }
             }
@@ -277,8 +295,77 @@ impl ServerGroups {
     /// Without a slow start, all data that expired during the outage would be asked for at once. The share of questions that
     /// are asked grows linearly with time.
     pub(crate) fn in_slow_start(&self, name: &[u8], now: Instant, random: impl FnOnce(u64) -> u64) -> bool {
-        let (since, span) = self.slow_starts[self.group_index(name)];
+        let (since, span) = self.list_of(name).slow_start;
         let past = now - since;
         past < span && random(span.0) >= past.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interface::Transport;
+    use crate::upstream::config::ForwardZone;
+
+    fn address(last: u8) -> SocketAddr {
+        SocketAddr::from(([192, 0, 2, last], 53))
+    }
+
+    fn name(zone: usize) -> Box<[u8]> {
+        let label = format!("zone{zone}");
+        [&[label.len() as u8], label.as_bytes(), b"\x07example\0"].concat().into()
+    }
+
+    /// A configuration with this many zones; zone `n` has the servers of `list(n)`.
+    fn config(zones: usize, list: impl Fn(usize) -> u8) -> UpstreamConfig {
+        let zone = |zone| ForwardZone { name: name(zone), forwarders: vec![address(list(zone)), address(9)] };
+        UpstreamConfig {
+            forwarders: vec![address(1)],
+            zones: (0..zones).map(zone).collect(),
+            select: Select::Ordered,
+            timeout: Span::from_secs(1),
+            tries: 3,
+            transport: Transport::Udp,
+        }
+    }
+
+    #[test]
+    fn each_of_many_zones_has_its_servers_and_equal_lists_are_stored_once() {
+        for zones in [0, 1, 3, 60_000] {
+            let groups = ServerGroups::new(&config(zones, |zone| 2 + (zone % 4) as u8));
+            let servers = |name: &[u8]| -> Vec<SocketAddr> {
+                groups.group(name).iter().map(|&number| groups.list[usize::from(number)].address).collect()
+            };
+            assert_eq!(servers(b"\x03www\x05other\0"), [address(1)]);
+            for zone in (0..zones).step_by(997) {
+                let below = [b"\x03WWW", &name(zone)[..]].concat();
+                assert_eq!(servers(&below), [address(2 + (zone % 4) as u8), address(9)]);
+            }
+            assert_eq!(groups.lists.len(), 1 + zones.min(4));
+        }
+    }
+
+    #[test]
+    fn a_group_keeps_its_number_while_its_zone_and_its_servers_stay_the_same() {
+        let mut groups = ServerGroups::new(&config(20, |_| 2));
+        let numbers = |groups: &ServerGroups| -> Vec<u32> {
+            (0..20).map(|zone| groups.group_number(&name(zone))).collect()
+        };
+        let (before, default) = (numbers(&groups), groups.group_number(b"\0"));
+        groups.configure(&config(20, |zone| if zone == 7 { 3 } else { 2 }), |_| true);
+        let after = numbers(&groups);
+        for zone in 0..20 {
+            assert_eq!(after[zone] == before[zone], zone != 7, "{zone}");
+        }
+        assert_eq!(groups.group_number(b"\0"), default);
+        // Fewer zones: the others keep their numbers, and the names of the rest belong to the default group.
+        groups.configure(&config(3, |_| 2), |_| true);
+        assert_eq!(numbers(&groups)[..3], before[..3]);
+        assert_eq!(groups.group_number(&name(5)), default);
+        // A zone that comes back has a new number: its cached replies may come from other servers.
+        groups.configure(&config(20, |_| 2), |_| true);
+        assert!(
+            numbers(&groups)[3..].iter().all(|number| !before.contains(number) && !after.contains(number))
+        );
     }
 }

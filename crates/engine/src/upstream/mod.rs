@@ -23,6 +23,7 @@ pub(crate) mod retry;
 pub(crate) mod retry_budget;
 pub(crate) mod send;
 pub mod server;
+mod zones;
 
 pub use circuit_breaker::BreakerState;
 pub use server::{QueryKind, Server};

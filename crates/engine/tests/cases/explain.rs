@@ -1,6 +1,8 @@
 //! Explanations of queries: they agree with what the engine did.
 
-use crate::world::{ClientQuery, Reply, Rng, SentQuery, TestOutbox, networks, query, set_prefixes, settings};
+use crate::world::{
+    ClientQuery, Reply, Rng, SentQuery, TestOutbox, clients, networks, query, set_prefixes, settings,
+};
 use engine::dns64::rules::{Rule, Rules};
 use engine::explain::{
     Decision, Embedding, End, Explainer, Explanation, LocalSource, NoReply, RealFate, Security, Ttl,
@@ -294,11 +296,11 @@ fn a_check_for_a_bogus_answer_is_explained_leg_by_leg() {
 fn the_reason_why_a_client_gets_no_dns64_is_explained() {
     let real = || replies(Reply::answer(&["www.example. 60 IN AAAA 2001:db8::1"]), Reply::default());
     let mut other = settings();
-    other.dns64.clients.0 = networks("2001:db8:ffff::/48");
+    other.dns64.clients = clients("2001:db8:ffff::/48");
     other.dns64.recursive_only = true;
     let plain = query("www.example", Type::AAAA);
     assert_eq!(codes(&explain(other.clone(), &plain, real())), ["client"]);
-    other.dns64.clients.0 = networks("::/0");
+    other.dns64.clients = clients("::/0");
     let no_rd = plain.clone().flags(Flags(0));
     assert_eq!(codes(&explain(other.clone(), &no_rd, real())), ["not_recursive"]);
     let validator = plain.clone().flags(Flags::RD.with(Flags::CD)).edns(1232, true);
@@ -308,6 +310,28 @@ fn the_reason_why_a_client_gets_no_dns64_is_explained() {
     let explanation = explain(other, &plain, real());
     assert_eq!((codes(&explanation), explanation.legs.len()), (vec!["refused"], 0));
     assert_eq!(explanation.answered().unwrap().rcode(), Rcode::REFUSED);
+}
+
+#[test]
+fn the_network_or_the_rule_that_takes_synthesis_from_a_client_is_the_first_reason() {
+    let no_data = || replies(Reply::default(), Reply::answer(&["www.example. 60 IN A 198.51.100.7"]));
+    let mut excluded = settings();
+    excluded.dns64.clients = clients("::/0 !2001:db8:c::/48");
+    let plain = query("www.example", Type::AAAA);
+    let explanation = explain(excluded, &plain, no_data());
+    assert_eq!(codes(&explanation), ["client"]);
+    let reason = &explanation.decisions[0];
+    assert!(reason.to_string().contains("2001:db8:c::/48 is excluded"), "{reason}");
+    assert_eq!(reason.requirement(), "dns64.clients");
+    assert_eq!(explanation.legs.len(), 1, "no A leg");
+
+    let mut ruled = settings();
+    let rule = Rule { clients: networks("2001:db8:c::/48"), ..Rule::default() };
+    ruled.dns64.rules = Rules::build(vec![rule]).unwrap().into();
+    let explanation = explain(ruled, &plain, no_data());
+    let last = explanation.decisions.iter().find(|decision| decision.code() == "policy").unwrap();
+    assert!(last.to_string().starts_with("rule 1 "), "{last}");
+    assert_eq!(last.requirement(), "dns64.rule prefixes");
 }
 
 #[test]

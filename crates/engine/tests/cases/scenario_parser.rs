@@ -1,7 +1,8 @@
 //! Parser of the scenario language: lines of text become steps.
 
 use crate::world::{
-    ParsedRecord, Reply, SentQuery, forwarders, name, networks, record, set_prefixes, settings, subnet,
+    ParsedRecord, Reply, SentQuery, clients, forwarders, name, networks, record, set_prefixes, settings,
+    subnet,
 };
 use domain::base::rdata::ComposeRecordData;
 use engine::dns64::rules::{Rule, Rules};
@@ -307,7 +308,7 @@ fn set(settings: &mut Settings, key: &str, value: &str) -> Result<(), String> {
         "upstream.transport" => {
             upstream.transport = if value == "tcp" { Transport::Tcp } else { Transport::Udp };
         }
-        "dns64.clients" => dns64.clients = Networks(networks(value)),
+        "dns64.clients" => dns64.clients = clients(value),
         "dns64.never-embed" => dns64.never_embed = networks(value),
         "dns64.non-global" => dns64.embed_non_global = value == "embed",
         "dns64.lookup" => {

@@ -18,7 +18,7 @@ pub use edns_option::{COOKIE, cookie_of, octets, subnet, subnets};
 pub use outbox::{SentQuery, TestOutbox};
 pub use reply::{ParsedRecord, Reply, record, records};
 pub use rng::Rng;
-pub use settings::{START_UNIX_SECS, forwarders, networks, set_prefixes, settings};
+pub use settings::{START_UNIX_SECS, clients, forwarders, networks, set_prefixes, settings};
 
 use engine::{Capacity, Client, Counter, Engine, Instant, Link, Machine, Settings, Span, Transport};
 use std::collections::{BTreeMap, HashMap};

@@ -3,7 +3,7 @@
 
 use engine::message::cookie::Cookies;
 use engine::settings::{
-    Arpa, Dns64, Dnssec, FailurePolicy, Lookup, Network, Networks, Select, UpstreamConfig,
+    Arpa, ClientNetworks, Dns64, Dnssec, FailurePolicy, Lookup, Network, Networks, Select, UpstreamConfig,
 };
 use engine::{Settings, Span, Transport};
 use pref64::Pref64;
@@ -29,6 +29,13 @@ fn network(text: &str) -> Network {
 /// Parses networks.
 pub fn networks(text: &str) -> Vec<Network> {
     text.split_whitespace().map(network).collect()
+}
+
+/// Parses networks of clients; a network after `!` is excluded.
+pub fn clients(text: &str) -> ClientNetworks {
+    let words = || text.split_whitespace();
+    let included = words().filter(|word| !word.starts_with('!')).map(network).collect();
+    ClientNetworks::new(included, words().filter_map(|word| word.strip_prefix('!')).map(network).collect())
 }
 
 /// Parses the addresses of upstreams; the default port is 53.
@@ -63,7 +70,7 @@ pub fn settings() -> Settings {
         cache: Default::default(),
         dns64: Dns64 {
             prefixes: vec![],
-            clients: Networks(networks("::/0 0.0.0.0/0")),
+            clients: clients("::/0 0.0.0.0/0"),
             exclude_aaaa: networks("::ffff:0:0/96"),
             embed_non_global: false,
             never_embed: networks("0.0.0.0/8 127.0.0.0/8 169.254.0.0/16 224.0.0.0/4 240.0.0.0/4"),

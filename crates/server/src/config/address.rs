@@ -1,18 +1,33 @@
 //! Addresses in a configuration: endpoints (`192.0.2.53`, `[2001:db8::53]:53`, `fe80::1%eth0`), networks (`10.0.0.0/8`)
 //! and DNS64 prefixes (`64:ff9b::/96`, RFC 6052 section 2.2).
 
+use super::notation::{foreign, outer_blank, port_number};
 use super::report::{Fault, quoted};
 use pref64::{Pref64, PrefixError};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
 /// A network: an address and a prefix length.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Network {
     /// The first address of the network.
     pub address: IpAddr,
     /// Prefix length: at most 32 or 128 bits.
     pub length: u8,
+}
+
+impl Network {
+    /// The network of an address with a prefix length of at most 32 or 128 bits.
+    pub fn of(address: IpAddr, length: u8) -> Network {
+        Network { address: truncated(address, length), length }
+    }
+
+    /// True if every address of `other` is in this network.
+    pub fn contains(&self, other: &Network) -> bool {
+        self.length <= other.length
+            && self.address.is_ipv4() == other.address.is_ipv4()
+            && truncated(other.address, self.length) == self.address
+    }
 }
 
 impl fmt::Display for Network {
@@ -52,6 +67,9 @@ const ENDPOINT_HELP: &str = "write an address, like \"192.0.2.53\", \"192.0.2.53
 
 /// Parses an address with or without a port; without one the port is `default_port`. IPv6 with a port needs brackets.
 pub fn endpoint(text: &str, default_port: u16) -> Result<SocketAddr, Fault> {
+    if let Some(fault) = outer_blank(text).or_else(|| foreign(text)) {
+        return Err(fault);
+    }
     let refuse = |why: &str| Fault::new(format!("{} is not an address: {why}", quoted(text)), ENDPOINT_HELP);
     let (host, port) = host_and_port(text).map_err(refuse)?;
     let port = match port {
@@ -110,14 +128,6 @@ fn host_and_port(text: &str) -> Result<(&str, Option<&str>), &'static str> {
     Ok((text, None))
 }
 
-/// A port number: only digits; the parser of Rust would accept a plus sign.
-fn port_number(digits: &str) -> Option<u16> {
-    if digits.starts_with('+') {
-        return None;
-    }
-    digits.parse().ok().filter(|&port| port > 0)
-}
-
 /// Parses the address of a forwarder.
 pub fn forwarder(text: &str) -> Result<SocketAddr, Fault> {
     let address = endpoint(text, 53)?;
@@ -153,6 +163,15 @@ pub fn network(text: &str, family: Family) -> Result<Network, Fault> {
         Family::V6 => "write an IPv6 network like \"2001:db8::/32\"",
     };
     let refuse = |why: &str| Fault::new(format!("{} is not a network: {why}", quoted(text)), example);
+    if let Some(fault) = outer_blank(text) {
+        return Err(fault);
+    }
+    if text.starts_with('!') {
+        let what = format!("{} excludes a network, which only `dns64.clients` can do", quoted(text));
+        let help =
+            "list the networks that are meant, without this one; a packet filter keeps single networks away";
+        return Err(Fault::new(what, help));
+    }
     let (host, length) = match text.split_once('/') {
         Some((host, length)) => (host, Some(length)),
         None => (text, None),
@@ -186,6 +205,9 @@ pub fn network(text: &str, family: Family) -> Result<Network, Fault> {
 
 /// Parses a DNS64 prefix. RFC 6052 section 2.2 allows six lengths, no bit beyond the length, and zeros in bits 64 to 71.
 pub fn prefix(text: &str) -> Result<Pref64, Fault> {
+    if let Some(fault) = outer_blank(text) {
+        return Err(fault);
+    }
     text.parse().map_err(|error: PrefixError| {
         let Fault { what, mut help } = prefix_fault(text, error);
         if let Some((Ok(address), Ok(length))) =
@@ -259,6 +281,8 @@ mod tests {
             ("fe80::1%no/where", "does not have"),
             ("fe80::1%nowhere0", "does not have"),
             ("fe80::1%0", "does not have"),
+            (" ::1", "begins with a blank"),
+            ("::1\t", "ends with a blank"),
             ("ff02::1", "one host"),
             ("224.0.0.1", "one host"),
             ("255.255.255.255", "one host"),

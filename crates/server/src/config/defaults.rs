@@ -1,9 +1,10 @@
 //! The defaults of the configuration. docs/man/sixfold.toml.5 has them as well.
 
 use super::model::{
-    Cache, Config, Dns64, Format, Forwarders, Level, Limits, Local, Log, Rpz, Server, Steer, Upstream,
+    Cache, Clients, Config, Dns64, Format, Forwarders, Level, Limits, Local, Log, Rpz, Server, Steer,
+    Upstream,
 };
-use super::{Name, Network};
+use super::{Allow, Allowed, Name, Network};
 use engine::limits::RECORDS;
 use engine::message::cookie::Cookies;
 use engine::settings::{ClientSubnet, Dnssec, FailurePolicy, Lookup, Reverse, Select, Transport};
@@ -50,15 +51,7 @@ fn server() -> Server {
     Server {
         listen: Vec::new(),
         workers: None,
-        allow: networks(&[
-            ("::1", 128),
-            ("127.0.0.0", 8),
-            ("fc00::", 7),
-            ("fe80::", 10),
-            ("10.0.0.0", 8),
-            ("172.16.0.0", 12),
-            ("192.168.0.0", 16),
-        ]),
+        allow: Allow { entries: vec![Allowed::Local], interfaces: Vec::new() },
         steer: Steer::Name,
         user: None,
         proxy_from: Vec::new(),
@@ -81,9 +74,16 @@ fn dns64() -> Dns64 {
     Dns64 {
         prefixes: Vec::new(),
         suffix: Ipv6Addr::UNSPECIFIED,
-        clients: networks(&[("::", 0), ("0.0.0.0", 0)]),
+        clients: Clients {
+            networks: networks(&[("::", 0), ("0.0.0.0", 0)])
+                .into_iter()
+                .map(|network| (network, false))
+                .collect(),
+        },
+        // Also with other prefixes: addresses under the well-known one come from a DNS64 elsewhere (an upstream that synthesizes),
+        // and lead to a translator that this network may not have.
         //= RFC 6147 section 5.1.4: requirement 6
-        exclude_aaaa: networks(&[("::ffff:0:0", 96)]),
+        exclude_aaaa: networks(&[("::ffff:0:0", 96), ("64:ff9b::", 96)]),
         embed_non_global: false,
         never_embed: networks(&[
             ("0.0.0.0", 8),

@@ -1,9 +1,9 @@
 //! The table `[dns64]`, with `[dns64.on-failure]` and `[[dns64.rule]]`.
 
-use super::address::{Family, prefix};
+use super::address::{Family, network, prefix};
 use super::draft::{Draft, RuleDraft};
-use super::fields::{networks, set};
-use super::model::{Dns64, Rule};
+use super::fields::{bounded_list, networks, set};
+use super::model::{Clients, Dns64, Rule};
 use super::report::{Fault, Item, Problems, quoted};
 use super::table::Table;
 use super::{Name, Network, amount, limits};
@@ -30,8 +30,8 @@ pub fn read(mut table: Table<'_>, draft: &mut Draft, problems: &Problems) {
         draft.suffix = suffix;
     }
     let dns64 = &mut draft.config.dns64;
-    if let Some(clients) = networks(&mut table, "clients", Family::Both, problems) {
-        dns64.clients = clients;
+    if let Some(networks) = bounded_list(&mut table, "clients", "a network", problems, client) {
+        dns64.clients = Clients { networks };
     }
     if let Some(excluded) = networks(&mut table, "exclude-aaaa", Family::V6, problems) {
         dns64.exclude_aaaa = excluded;
@@ -68,6 +68,14 @@ pub fn read(mut table: Table<'_>, draft: &mut Draft, problems: &Problems) {
     table.finish();
 }
 
+/// Parses a network of clients, which is excluded if it follows `!`.
+fn client(text: &str) -> Result<(Network, bool), Fault> {
+    match text.strip_prefix('!') {
+        Some(excluded) => Ok((network(excluded, Family::Both)?, true)),
+        None => Ok((network(text, Family::Both)?, false)),
+    }
+}
+
 fn suffix(text: &str) -> Result<Ipv6Addr, Fault> {
     text.parse().map_err(|_| {
         let help =
@@ -97,8 +105,8 @@ fn lookup(text: &str) -> Result<Lookup, Fault> {
 fn reverse(table: &mut Table<'_>, dns64: &mut Dns64) {
     let modes = [("cname", Reverse::Cname), ("local", Reverse::Local), ("off", Reverse::Off)];
     set(&mut dns64.ptr, table.choice("ptr", &modes));
-    set(&mut dns64.ptr_server, table.parse("ptr-server", "a domain name", Name::parse));
-    set(&mut dns64.ptr_contact, table.parse("ptr-contact", "a domain name", Name::parse));
+    set(&mut dns64.ptr_server, table.parse("ptr-server", "a domain name", Name::configured));
+    set(&mut dns64.ptr_contact, table.parse("ptr-contact", "a domain name", Name::configured));
 }
 
 fn on_failure(mut table: Table<'_>, draft: &mut Draft) {
@@ -122,7 +130,7 @@ fn read_rule(mut table: Table<'_>, problems: &Problems) -> RuleDraft {
         Rule { clients: rule_networks(&mut table, "clients", Family::Both, problems), ..Rule::default() };
     if let Some(entry) = table.get("names") {
         entry.refuse_empty("delete the key: a rule without it applies to all names");
-        if let Some(names) = entry.list("a domain name", Name::parse) {
+        if let Some(names) = entry.list("a domain name", Name::covering) {
             rule.names = names.into_iter().map(|item| item.value).collect();
         }
     }
@@ -143,8 +151,9 @@ fn read_rule(mut table: Table<'_>, problems: &Problems) -> RuleDraft {
             problems.add(&real.place, Fault::new(what.to_owned(), help));
         }
     }
+    let is_empty = table.is_empty();
     table.finish();
-    RuleDraft { place, rule, prefixes }
+    RuleDraft { place, rule, prefixes, is_empty }
 }
 
 /// Reads networks of a rule. An empty list is an error: it would match nothing, although an absent list matches everything.

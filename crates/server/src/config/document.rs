@@ -1,10 +1,12 @@
 //! Reader of the whole TOML document, table by table. Settings that are not supported yet are read and checked like all
 //! others, and rejected only when they ask for something.
 
-use super::address::{Family, endpoint, forwarder};
+use super::access::allowed;
+use super::address::{Family, forwarder};
 use super::draft::{Draft, Source, ZoneDraft};
-use super::fields::{ADDRESS, networks, set, set_number, unsupported_path};
+use super::fields::{ADDRESS, address, bounded_list, networks, set, set_number, unsupported_path};
 use super::model::{Format, Level, Steer};
+use super::notation::forgotten_brackets;
 use super::report::{Fault, Item, Problems, quoted};
 use super::table::{Entry, Table};
 use super::{Name, amount, limits};
@@ -27,7 +29,7 @@ pub fn read(document: &DeTable<'_>, problems: &Problems) -> Draft {
     edns(root.table("edns"), &mut draft, problems);
     limits(root.table("limits"), &mut draft);
     super::unsupported::tls(root.table("tls"));
-    metrics(root.table("metrics"), &mut draft);
+    metrics(root.table("metrics"), &mut draft, problems);
     control(root.table("control"), &mut draft);
     log(root.table("log"), &mut draft);
     root.finish();
@@ -37,7 +39,7 @@ pub fn read(document: &DeTable<'_>, problems: &Problems) -> Draft {
 fn server(mut table: Table<'_>, draft: &mut Draft, problems: &Problems) {
     if let Some(entry) = table.get("listen") {
         entry.refuse_empty("write at least one address, like \"[::]:53\"");
-        if let Some(list) = entry.list(ADDRESS, |text| endpoint(text, 53)) {
+        if let Some(list) = entry.list(ADDRESS, |text| address(text, 53, problems)) {
             draft.listen = list;
         }
     }
@@ -61,8 +63,8 @@ fn server(mut table: Table<'_>, draft: &mut Draft, problems: &Problems) {
             }
         }
     }
-    if let Some(allow) = networks(&mut table, "allow", Family::Both, problems) {
-        draft.config.server.allow = allow;
+    if let Some(allow) = bounded_list(&mut table, "allow", "a network", problems, allowed) {
+        draft.config.server.allow.entries = allow;
     }
     set(
         &mut draft.config.server.steer,
@@ -86,7 +88,8 @@ fn server(mut table: Table<'_>, draft: &mut Draft, problems: &Problems) {
     table.finish();
 }
 
-fn user(text: &str) -> Result<String, Fault> {
+/// Parses the name of a user.
+pub fn user(text: &str) -> Result<String, Fault> {
     // Every name that a line of passwd(5) can hold; useradd(8) is stricter.
     if text.is_empty() || text.len() > 32 || text.contains(|c: char| !c.is_ascii_graphic() || c == ':') {
         let help = "write the name of a user, like \"sixfold\"; \"root\" keeps all rights";
@@ -110,6 +113,10 @@ fn forwarders(entry: Entry<'_>, problems: &Problems) -> Option<Source> {
         None => {}
     }
     entry.refuse_empty("write at least one address, or \"system\" for those of /etc/resolv.conf");
+    let forwarder = |text: &str| {
+        problems.warn(forgotten_brackets(text));
+        forwarder(text)
+    };
     entry.list(ADDRESS, forwarder).map(Source::Listed)
 }
 
@@ -137,9 +144,13 @@ fn upstream(mut table: Table<'_>, draft: &mut Draft, problems: &Problems) {
         None => {}
     }
     set(&mut upstream.tcp_fast_open, table.boolean("tcp-fast-open"));
-    for zone in table.tables("zone") {
-        draft.zones.extend(read_zone(zone, problems));
+    let zones = table.tables("zone");
+    if let Some(zone) = zones.get(limits::ZONES) {
+        let what = format!("more than {} zones", limits::ZONES);
+        let help = "name a common parent of zones that have the same forwarders";
+        problems.add(zone.place(), Fault::new(what, help));
     }
+    draft.zones = zones.into_iter().filter_map(|zone| read_zone(zone, problems)).collect();
     table.finish();
 }
 
@@ -150,7 +161,7 @@ fn read_zone(mut table: Table<'_>, problems: &Problems) -> Option<ZoneDraft> {
         problems.add(&place, Fault::new(what, format!("add a line like {key} = {example}")));
     };
     let zone = match table.get("zone") {
-        Some(entry) => entry.parse("a domain name", Name::parse),
+        Some(entry) => entry.parse("a domain name", Name::covering),
         None => {
             missing("zone", "\"corp.example\"");
             None
@@ -213,10 +224,10 @@ fn limits(mut table: Table<'_>, draft: &mut Draft) {
     table.finish();
 }
 
-fn metrics(mut table: Table<'_>, draft: &mut Draft) {
+fn metrics(mut table: Table<'_>, draft: &mut Draft, problems: &Problems) {
     let listen = table.parse("listen", ADDRESS, |text| match text {
         "" => Ok(None),
-        _ => endpoint(text, 9464).map(Some),
+        _ => address(text, 9464, problems).map(Some),
     });
     if let Some(Item { value, place }) = listen {
         draft.metrics_listen = value.map(|value| Item { value, place });

@@ -8,6 +8,7 @@ use super::report::{Fault, Item, Place, Problems};
 use super::{Name, Overrides, defaults, hosts_file, limits, resolv_conf, rpz};
 use engine::limits::UPSTREAMS;
 use pref64::Pref64;
+use std::collections::HashSet;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
@@ -35,6 +36,8 @@ pub struct RuleDraft {
     pub rule: Rule,
     /// Its prefixes; none for the prefixes of `[dns64]`.
     pub prefixes: Option<Vec<Item<Pref64>>>,
+    /// True if it has no key at all.
+    pub is_empty: bool,
 }
 
 /// The values read so far. `config` has all values that no other field has.
@@ -92,6 +95,9 @@ impl Draft {
         if !overrides.prefixes.is_empty() {
             self.prefixes = flags("--prefix", &overrides.prefixes);
         }
+        if !overrides.allow.is_empty() {
+            self.config.server.allow.entries.clone_from(&overrides.allow);
+        }
         if let Some(workers) = overrides.workers {
             self.config.server.workers = Some(workers);
         }
@@ -100,11 +106,14 @@ impl Draft {
     /// Checks the values that depend on each other, and completes the configuration. Also returns warnings about values
     /// that are allowed but probably not intended.
     pub fn finish(mut self, resolv_conf: &Path, problems: &Problems) -> (Config, Vec<String>) {
-        let mut warnings = Vec::new();
+        let mut warnings = problems.take_warnings();
         self.check_listen(problems);
         self.finish_upstreams(resolv_conf, problems, &mut warnings);
         self.finish_prefixes(problems);
         self.finish_rules(problems);
+        let empty: Vec<usize> =
+            (1..).zip(&self.rules).filter(|(_, rule)| rule.is_empty).map(|(number, _)| number).collect();
+        warnings.extend(super::warnings::of_dns64(&self.config.dns64, &empty));
         warnings.extend(super::warnings::of_prefixes(&self.config.dns64));
         self.finish_local(problems, &mut warnings);
         self.finish_filter(problems, &mut warnings);
@@ -117,6 +126,10 @@ impl Draft {
         }
         self.config.metrics_listen = self.metrics_listen.map(|item| item.value);
         self.config.server.listen = self.listen.into_iter().map(|item| item.value).collect();
+        warnings.extend(super::warnings::of_access(&self.config.server));
+        // The forwarders of many zones may have the same fault.
+        let mut known = HashSet::new();
+        warnings.retain(|warning| known.insert(warning.clone()));
         (self.config, warnings)
     }
 
@@ -139,16 +152,12 @@ impl Draft {
     }
 
     fn finish_upstreams(&mut self, resolv_conf: &Path, problems: &Problems, warnings: &mut Vec<String>) {
-        let mut different = Vec::new();
+        let (mut different, mut system_forwarders) = (HashSet::new(), None);
         let mut finish = |source: &Source| {
-            let (system, items) = resolve(source, resolv_conf, problems);
+            let (system, items) = resolve(source, resolv_conf, &mut system_forwarders, problems);
             for item in &items {
                 self.check_loop(item, problems, warnings);
-                if different.contains(&item.value) {
-                    continue;
-                }
-                different.push(item.value);
-                if different.len() == UPSTREAMS + 1 {
+                if different.insert(item.value) && different.len() == UPSTREAMS + 1 {
                     let what = format!("more than {UPSTREAMS} different forwarders in all zones together");
                     problems.add(&item.place, Fault::new(what, "name fewer forwarders"));
                 }
@@ -156,9 +165,9 @@ impl Draft {
             Forwarders { system, addresses: items.into_iter().map(|item| item.value).collect() }
         };
         let forwarders = finish(&self.forwarders);
-        let mut zones: Vec<Zone> = Vec::new();
+        let (mut zones, mut names) = (Vec::new(), HashSet::new());
         for ZoneDraft { zone, forwarders } in &self.zones {
-            if zones.iter().any(|earlier| earlier.zone == zone.value) {
+            if !names.insert(&zone.value) {
                 let what = format!("the zone `{}` is listed twice", zone.value);
                 let help = "put all forwarders of a zone into one [[upstream.zone]]";
                 problems.add(&zone.place, Fault::new(what, help));
@@ -269,8 +278,13 @@ impl Draft {
     }
 }
 
-/// The addresses of a source; true if they come from the system.
-fn resolve(source: &Source, resolv_conf: &Path, problems: &Problems) -> (bool, Vec<Item<SocketAddr>>) {
+/// The addresses of a source; true if they come from the system. `known` has those of the system once they are read.
+fn resolve(
+    source: &Source,
+    resolv_conf: &Path,
+    known: &mut Option<Vec<SocketAddr>>,
+    problems: &Problems,
+) -> (bool, Vec<Item<SocketAddr>>) {
     match source {
         Source::Listed(items) => {
             reject_duplicates(items, "forwarder", problems);
@@ -278,9 +292,11 @@ fn resolve(source: &Source, resolv_conf: &Path, problems: &Problems) -> (bool, V
             (false, copies.collect())
         }
         Source::System(place) => {
-            let addresses = problems.check(place, resolv_conf::forwarders(resolv_conf)).unwrap_or_default();
+            let addresses = known.get_or_insert_with(|| {
+                problems.check(place, resolv_conf::forwarders(resolv_conf)).unwrap_or_default()
+            });
             let place = Place::System(resolv_conf.display().to_string());
-            (true, addresses.into_iter().map(|value| Item { value, place: place.clone() }).collect())
+            (true, addresses.iter().map(|&value| Item { value, place: place.clone() }).collect())
         }
     }
 }

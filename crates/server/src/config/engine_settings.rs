@@ -1,10 +1,10 @@
 //! Conversion of the configuration into the settings of the engine.
 
-use super::{Config, Dns64, Network, Rule};
+use super::{Clients, Config, Dns64, Network, Rule};
 use datapath::proxy_protocol::TrustedProxies;
 use engine::dns64::rules::{self, Rules, RulesTooLarge};
 use engine::local::LocalData;
-use engine::settings::{self, Networks};
+use engine::settings::{self, ClientNetworks, Networks};
 use engine::{Capacity, Settings};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ impl Config {
     pub fn settings(&self) -> Settings {
         let dns64 = &self.dns64;
         Settings {
-            allow: Networks(engine_networks(&self.server.allow)),
+            allow: self.allowed_networks(),
             upstream: settings::UpstreamConfig {
                 forwarders: self.upstream.forwarders.addresses.clone(),
                 zones: self
@@ -36,7 +36,7 @@ impl Config {
             rpz: Arc::clone(&self.rpz.policy),
             dns64: settings::Dns64 {
                 prefixes: dns64.prefixes.clone(),
-                clients: Networks(engine_networks(&dns64.clients)),
+                clients: dns64.clients.to_engine(),
                 exclude_aaaa: engine_networks(&dns64.exclude_aaaa),
                 embed_non_global: dns64.embed_non_global,
                 never_embed: engine_networks(&dns64.never_embed),
@@ -71,6 +71,11 @@ impl Config {
         }
     }
 
+    /// Networks of clients that are served.
+    pub fn allowed_networks(&self) -> Networks {
+        Networks(engine_networks(&self.server.allow.networks()))
+    }
+
     /// The proxies whose PROXY headers are trusted.
     pub fn proxies(&self) -> TrustedProxies {
         TrustedProxies::new(Networks(engine_networks(&self.server.proxy_from)))
@@ -103,6 +108,16 @@ impl Dns64 {
             ignores_real: rule.ignores_real,
         };
         Rules::build(self.rules.iter().map(rule).collect())
+    }
+}
+
+impl Clients {
+    fn to_engine(&self) -> ClientNetworks {
+        let of = |wanted: bool| {
+            let networks = self.networks.iter().filter(|&&(_, is_excluded)| is_excluded == wanted);
+            networks.map(|&(network, _)| network.into()).collect()
+        };
+        ClientNetworks::new(of(false), of(true))
     }
 }
 

@@ -1,9 +1,11 @@
 //! Readers for fields that several tables have. They know the table reader and the error report, and no draft.
 
-use super::address::{Family, Network, network};
+use super::address::{Family, Network, endpoint, network};
 use super::limits;
+use super::notation::forgotten_brackets;
 use super::report::{Fault, Item, Place, Problems};
 use super::table::Table;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// Description of an address, for error messages.
@@ -30,12 +32,29 @@ pub fn networks(
     family: Family,
     problems: &Problems,
 ) -> Option<Vec<Network>> {
-    let list = table.list(key, "a network", |text| network(text, family))?;
+    bounded_list(table, key, "a network", problems, |text| network(text, family))
+}
+
+/// Reads a list of networks, or of words for networks, of limited length.
+pub fn bounded_list<T>(
+    table: &mut Table<'_>,
+    key: &'static str,
+    kind: &str,
+    problems: &Problems,
+    parse: impl Fn(&str) -> Result<T, Fault>,
+) -> Option<Vec<T>> {
+    let list = table.list(key, kind, parse)?;
     if let Some(item) = list.get(limits::NETWORKS) {
         let what = format!("`{key}` has more than {} networks", limits::NETWORKS);
         problems.add(&item.place, Fault::new(what, "join adjacent networks into larger ones"));
     }
     Some(list.into_iter().map(|item| item.value).collect())
+}
+
+/// Parses an address like [`endpoint`], and warns of one whose brackets are probably forgotten.
+pub fn address(text: &str, default_port: u16, problems: &Problems) -> Result<SocketAddr, Fault> {
+    problems.warn(forgotten_brackets(text));
+    endpoint(text, default_port)
 }
 
 /// Reads a path; none when it is absent or empty.

@@ -1,7 +1,9 @@
 //! Loading of the configuration: the file, then the flags, then the checks over both.
 
-use super::report::{Fault, Place, Problems, Report};
-use super::{Config, DEFAULT_CONTROL, DEFAULT_PATH, Overrides, document, limits};
+use super::report::{Fault, Place, Problem, Problems, Report};
+use super::source::SourceLines;
+use super::{Config, DEFAULT_CONTROL, DEFAULT_PATH, Overrides, document, limits, of_interfaces};
+use datapath::privileges;
 use std::fmt;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
@@ -46,6 +48,20 @@ impl fmt::Display for Failure {
     }
 }
 
+impl Failure {
+    /// The failure for the operator of a running server, whose command line cannot change.
+    pub fn of_reload(&self) -> String {
+        match self {
+            Failure::Unreadable { path, why } => format!(
+                "sixfold: cannot read {}: {why}; put the file there, readable for the user that the server runs as, and reload \
+                 again",
+                path.display()
+            ),
+            other => other.to_string(),
+        }
+    }
+}
+
 impl std::error::Error for Failure {}
 
 /// Reads and checks the configuration in `file`, or in [`DEFAULT_PATH`] if that exists, or the defaults.
@@ -58,9 +74,43 @@ pub fn load(file: Option<&Path>, overrides: &Overrides) -> Result<Loaded, Failur
         }
         Err(error) => return Err(Failure::Unreadable { path: path.to_owned(), why: error.to_string() }),
     };
-    let (config, warnings) =
-        parse(&name, &text, overrides, Path::new("/etc/resolv.conf")).map_err(Failure::Wrong)?;
+    let parsed = parse(&name, &text, overrides, Path::new("/etc/resolv.conf"));
+    let (mut config, mut warnings) = match (parsed, missing_user(&text)) {
+        (Ok((config, mut warnings)), Some(problem)) if !privileges::is_root() => {
+            warnings
+                .push(format!("a start as root will fail: {}; {}", problem.fault.what, problem.fault.help));
+            (config, warnings)
+        }
+        (Ok(_), Some(problem)) => {
+            return Err(Failure::Wrong(Report { file: name, text, problems: vec![problem] }));
+        }
+        (Err(mut report), problem) => {
+            report.problems.extend(problem);
+            report.problems.sort_by_key(Problem::order);
+            return Err(Failure::Wrong(report));
+        }
+        (Ok(valid), None) => valid,
+    };
+    if config.server.allow.has_local() {
+        match of_interfaces() {
+            Ok(networks) => config.server.allow.interfaces = networks,
+            Err(why) => warnings.push(format!(
+                "cannot read the networks of this machine's interfaces: {why}; `\"local\"` in `server.allow` does not contain them"
+            )),
+        }
+    }
+    let source = source.map(|path| std::path::absolute(&path).unwrap_or(path));
     Ok(Loaded { config, source, warnings })
+}
+
+/// The problem of a `server.user` that does not exist. Only a start as root needs that user.
+fn missing_user(text: &str) -> Option<Problem> {
+    let (document, _) = DeTable::parse_recoverable(text);
+    let user = document.get_ref().get("server")?.get_ref().as_table()?.get("user")?;
+    let name = user.get_ref().as_str().filter(|&name| document::user(name).is_ok() && name != "root")?;
+    let error = privileges::lookup(name).err()?.to_string();
+    let (what, help) = error.split_once("; ").unwrap_or((&error, "change `server.user`"));
+    Some(Problem { place: Place::File(user.span()), fault: Fault::new(what, help) })
 }
 
 /// Path of the control socket in the file, for `sixfold ctl`. A server may run although its file has become invalid since
@@ -109,8 +159,9 @@ pub fn parse(
     if !syntax.is_empty() {
         // The parts that parsed are still checked, so that one run shows every error. Left out are errors on lines with
         // syntax errors, and errors about several values at once, of which one may have been lost.
+        let lines = SourceLines::of(text);
         let line = |place: &Place| match place {
-            Place::File(span) => Some(report.position(span.start).0),
+            Place::File(span) => Some(lines.position(span.start).0),
             _ => None,
         };
         let found = Problems::default();

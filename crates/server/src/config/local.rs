@@ -28,7 +28,7 @@ pub fn local(mut table: Table<'_>) -> LocalDraft {
 
 /// Reads `[filter]`: the blocked names, and the paths of response policy zones.
 pub fn filter(mut table: Table<'_>) -> (Vec<Item<Name>>, Vec<Item<PathBuf>>) {
-    let block = table.list("block", "a domain name", Name::parse).unwrap_or_default();
+    let block = table.list("block", "a domain name", Name::covering).unwrap_or_default();
     let rpz = table.list("rpz", "a path", |text| match text {
         "" => Err(Fault::new("this path is empty", "write the path of a response policy zone")),
         _ => Ok(PathBuf::from(text)),

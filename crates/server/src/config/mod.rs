@@ -4,10 +4,11 @@
 //! is complete and consistent: it has the defaults, and no two of its values contradict each other.
 //! [`Config::to_toml`] prints it as a file that gives the same configuration.
 //!
-//! Nothing here opens a socket or knows how a query is answered; [`Config::settings`] hands the values to the engine.
+//! Nothing here serves clients or knows how a query is answered; [`Config::settings`] hands the values to the engine.
 //! The steps are `document` (TOML tables to a draft), `draft` (overrides, then checks over several values), `model` (the
 //! result). Read `load.rs` first, then `document.rs`.
 
+mod access;
 pub mod address;
 mod amount;
 mod cache;
@@ -17,12 +18,14 @@ mod document;
 mod draft;
 mod engine_settings;
 mod fields;
+mod hidden_rules;
 mod hosts_file;
 pub mod limits;
 mod load;
 mod local;
 mod model;
 mod name;
+mod notation;
 mod overrides;
 mod print;
 mod record;
@@ -30,22 +33,27 @@ mod regular_file;
 mod report;
 mod resolv_conf;
 mod rpz;
+mod source;
 mod table;
 #[cfg(test)]
 mod tests;
 mod unsupported;
 mod warnings;
+#[cfg(test)]
+mod warnings_tests;
 mod zone_entries;
 
+pub use access::{Allow, Allowed, allowed, of_interfaces};
 pub use address::{Network, endpoint, forwarder, prefix};
 pub use defaults::{DEFAULT_CONTROL, DEFAULT_LISTEN, DEFAULT_METRICS, DEFAULT_PATH};
 pub use hosts_file::parse as hosts_text;
 pub use load::{Failure, Loaded, control_socket, load, parse};
 pub use model::{
-    Cache, Config, Dns64, Format, Forwarders, Level, Limits, Local, Log, Rpz, Rule, Server, Steer, Upstream,
-    Zone,
+    Cache, Clients, Config, Dns64, Format, Forwarders, Level, Limits, Local, Log, Rpz, Rule, Server, Steer,
+    Upstream, Zone,
 };
 pub use name::Name;
+pub use notation::forgotten_brackets;
 pub use overrides::Overrides;
 pub use record::ConfiguredRecord;
 pub use report::{Fault, Place, Problem, Report};

@@ -1,6 +1,6 @@
 //! The types of the effective configuration. Names and meanings are those of the file; see sixfold.toml(5).
 
-use super::{ConfiguredRecord, Name, Network};
+use super::{Allow, ConfiguredRecord, Name, Network};
 use engine::message::cookie::Cookies;
 use engine::settings::{ClientSubnet, Dnssec, FailurePolicy, Lookup, Reverse, Select, Transport};
 use pref64::Pref64;
@@ -51,7 +51,7 @@ pub struct Server {
     /// Worker threads; none means one per core.
     pub workers: Option<u16>,
     /// Networks whose queries are answered.
-    pub allow: Vec<Network>,
+    pub allow: Allow,
     /// How the kernel chooses the worker of a datagram.
     pub steer: Steer,
     /// User that a server started as root becomes after binding. None: `sixfold`, with only a warning when there is no
@@ -115,7 +115,7 @@ pub struct Dns64 {
     /// The suffix of every prefix.
     pub suffix: Ipv6Addr,
     /// Clients that get synthesized records.
-    pub clients: Vec<Network>,
+    pub clients: Clients,
     /// AAAA records in these networks count as absent; contains the prefixes.
     pub exclude_aaaa: Vec<Network>,
     /// `non-global = "embed"`: non-global addresses may be embedded in the well-known prefix.
@@ -144,6 +144,13 @@ pub struct Dns64 {
     pub rules: Vec<Rule>,
     /// Largest number of synthesized records in one answer.
     pub max_records: usize,
+}
+
+/// `dns64.clients`: the longest network that contains a client decides.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Clients {
+    /// The networks, in order, each with true if it is excluded (`!`).
+    pub networks: Vec<(Network, bool)>,
 }
 
 /// One `[[dns64.rule]]`. An empty list of `clients`, `names` or `ipv4` matches everything.

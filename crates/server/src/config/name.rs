@@ -4,7 +4,7 @@ use super::report::{Fault, quoted};
 use std::fmt;
 
 /// A domain name in lower case.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Name {
     wire: Box<[u8]>,
 }
@@ -63,6 +63,33 @@ impl Name {
         Ok(Name { wire: wire.into() })
     }
 
+    /// Parses a name of the configuration. What is probably meant for something else is refused: a URL, a path.
+    pub fn configured(text: &str) -> Result<Name, Fault> {
+        if let Some((_, rest)) = text.split_once("://") {
+            let host = rest.split(['/', ':', '?', '#']).next().unwrap_or_default();
+            let what = format!("{} is a URL, not a domain name", quoted(text));
+            return Err(Fault::new(what, format!("write the name alone: \"{host}\"")));
+        }
+        if let Some(name) = text.strip_suffix('/') {
+            let what = format!("{} is not a domain name: it ends with a slash", quoted(text));
+            return Err(Fault::new(what, format!("write \"{name}\"")));
+        }
+        Name::parse(text)
+    }
+
+    /// Like [`Name::configured`], for a name that stands for all names below it as well: an asterisk in front would match only
+    /// itself.
+    pub fn covering(text: &str) -> Result<Name, Fault> {
+        if let Some(name) =
+            text.strip_prefix("*.").or_else(|| text.strip_prefix('.').filter(|name| !name.is_empty()))
+        {
+            let what = format!("{} has a wildcard, which this key does not need", quoted(text));
+            let help = format!("write \"{name}\": it means this name and all names below it");
+            return Err(Fault::new(what, help));
+        }
+        Name::configured(text)
+    }
+
     /// The uncompressed wire form, lower case, with the root label at its end.
     pub fn wire(&self) -> &[u8] {
         &self.wire
@@ -100,12 +127,18 @@ impl fmt::Display for Name {
         if rest == [0] {
             return write!(f, ".");
         }
+        // Escaped, so that it is not taken for a wildcard.
+        if let Some(tail) = rest.strip_prefix(b"\x01*") {
+            write!(f, "\\042.")?;
+            rest = tail;
+        }
         while let Some((&length, tail)) = rest.split_first().filter(|(length, _)| **length > 0) {
             let (label, tail) = tail.split_at(usize::from(length).min(tail.len()));
             for &octet in label {
                 match octet {
                     b'.' | b'\\' => write!(f, "\\{}", char::from(octet))?,
-                    0x21..=0x7e => write!(f, "{}", char::from(octet))?,
+                    // A colon is escaped, so that a name is not taken for a URL.
+                    0x21..=0x39 | 0x3b..=0x7e => write!(f, "{}", char::from(octet))?,
                     other => write!(f, "\\{other:03}")?,
                 }
             }
@@ -130,12 +163,36 @@ mod tests {
             ("a\\.b.c", b"\x03a.b\x01c\x00", "a\\.b.c."),
             ("\\032\\255", b"\x02 \xff\x00", "\\032\\255."),
             ("_dns.x", b"\x04_dns\x01x\x00", "_dns.x."),
+            ("*.x.*", b"\x01*\x01x\x01*\x00", "\\042.x.*."),
+            ("a://b", b"\x05a://b\x00", "a\\058//b."),
+            (
+                "0/25.2.0.192.in-addr.arpa",
+                b"\x040/25\x012\x010\x03192\x07in-addr\x04arpa\x00",
+                "0/25.2.0.192.in-addr.arpa.",
+            ),
         ] {
             let name = Name::parse(text).unwrap();
             assert_eq!(name.wire(), wire, "{text}");
             assert_eq!(name.to_string(), shown);
             assert_eq!(Name::parse(shown).unwrap(), name);
+            assert_eq!(Name::covering(shown).unwrap(), name);
         }
+    }
+
+    #[test]
+    fn a_wildcard_and_a_url_are_refused_with_the_name_to_write() {
+        for (text, help) in [
+            ("*.corp.example", "write \"corp.example\": it means this name and all names below it"),
+            (".corp.example", "write \"corp.example\": it means this name and all names below it"),
+            ("http://ads.example:80/x", "write the name alone: \"ads.example\""),
+            ("https://ads.example", "write the name alone: \"ads.example\""),
+            ("ads.example/", "write \"ads.example\""),
+        ] {
+            let fault = Name::covering(text).unwrap_err();
+            assert!(fault.what.contains(text) && fault.help == help, "{fault}");
+        }
+        assert_eq!(Name::covering("\\042.x").unwrap().wire(), b"\x01*\x01x\x00");
+        assert_eq!(Name::covering(".").unwrap().wire(), b"\x00");
     }
 
     #[test]

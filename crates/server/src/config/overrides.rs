@@ -1,5 +1,6 @@
 //! Flags of the command line that override keys of the file.
 
+use super::Allowed;
 use pref64::Pref64;
 use std::net::SocketAddr;
 
@@ -12,6 +13,8 @@ pub struct Overrides {
     pub forwarders: Vec<SocketAddr>,
     /// `--prefix`, for `dns64.prefixes`.
     pub prefixes: Vec<Pref64>,
+    /// `--allow`, for `server.allow`.
+    pub allow: Vec<Allowed>,
     /// `--workers`, for `server.workers`.
     pub workers: Option<u16>,
 }

@@ -1,7 +1,7 @@
 //! The effective configuration as a TOML file. It is complete, with all defaults: `sixfold check` shows the values in force,
 //! and the file keeps them for a later version with other defaults.
 
-use super::{Config, Format, Forwarders, Level, Steer, amount};
+use super::{Config, Format, Forwarders, Level, Network, Steer, amount};
 use engine::settings::{ClientSubnet, Dnssec, Lookup, OnFailure, Reverse, Select, Transport};
 use std::fmt::{self, Display, Write};
 use std::path::Path;
@@ -69,7 +69,11 @@ impl Config {
             Some(workers) => writeln!(f, "workers = {workers}")?,
             None => writeln!(f, "workers = \"auto\"")?,
         }
-        writeln!(f, "allow = {}", list(&server.allow))?;
+        write!(f, "allow = {}", list(&server.allow.entries))?;
+        match server.allow.has_local() {
+            true => writeln!(f, " # \"local\" now: {}", join(&server.allow.local()))?,
+            false => writeln!(f)?,
+        }
         let steer = match server.steer {
             Steer::Name => "name",
             Steer::Flow => "flow",
@@ -119,7 +123,12 @@ impl Config {
     fn write_dns64(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let dns64 = &self.dns64;
         writeln!(f, "[dns64]\nprefixes = {}", list(&dns64.prefixes))?;
-        writeln!(f, "suffix = {}\nclients = {}", text(dns64.suffix), list(&dns64.clients))?;
+        let client = |&(network, is_excluded): &(Network, bool)| match is_excluded {
+            true => format!("!{network}"),
+            false => network.to_string(),
+        };
+        let clients: Vec<String> = dns64.clients.networks.iter().map(client).collect();
+        writeln!(f, "suffix = {}\nclients = {}", text(dns64.suffix), list(&clients))?;
         writeln!(f, "exclude-aaaa = {}", list(&dns64.exclude_aaaa))?;
         writeln!(f, "non-global = {}", text(if dns64.embed_non_global { "embed" } else { "omit" }))?;
         writeln!(f, "never-embed = {}", list(&dns64.never_embed))?;
@@ -208,6 +217,11 @@ fn format_word(format: Format) -> &'static str {
         Format::Text => "text",
         Format::Json => "json",
     }
+}
+
+/// Items with commas between.
+fn join<T: Display>(items: &[T]) -> String {
+    items.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// A TOML list of strings.

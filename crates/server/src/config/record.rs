@@ -29,6 +29,11 @@ pub fn parse(text: &str) -> Result<ConfiguredRecord, Fault> {
     if has_open_parenthesis(text.as_bytes()) {
         return Err(refuse("a parenthesis is not closed"));
     }
+    if text.trim_start().starts_with("*.") {
+        let what = format!("{}: `*` is not a wildcard in local records, but a name of its own", quoted(text));
+        let help = "write a record for each name, or the wildcard into a response policy zone (`filter.rpz`)";
+        return Err(Fault::new(what, help));
+    }
     let mut reader = Zonefile::from(format!("{text}\n").as_bytes());
     reader.set_origin(domain::base::Name::root_bytes());
     reader.set_default_class(iana::Class::IN);

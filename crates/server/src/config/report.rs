@@ -1,6 +1,7 @@
 //! Errors of a configuration and their report: every problem with its file, line, column, the source line, the offending
 //! text underlined, and the remedy, in the form that compilers use.
 
+use super::source::SourceLines;
 use std::cell::RefCell;
 use std::fmt;
 use std::ops::Range;
@@ -60,14 +61,37 @@ pub struct Problem {
     pub fault: Fault,
 }
 
-/// Collects the problems of one run. All tables share it while they are read, hence the cell.
+impl Problem {
+    /// Key for the order of a report: the order of the file, then all others.
+    pub fn order(&self) -> (bool, usize) {
+        match &self.place {
+            Place::File(span) => (false, span.start),
+            _ => (true, 0),
+        }
+    }
+}
+
+/// Collects the problems of one run, and warnings. All tables share it while they are read, hence the cells.
 #[derive(Debug, Default)]
-pub struct Problems(RefCell<Vec<Problem>>);
+pub struct Problems {
+    problems: RefCell<Vec<Problem>>,
+    warnings: RefCell<Vec<String>>,
+}
 
 impl Problems {
     /// Adds a problem.
     pub fn add(&self, place: &Place, fault: Fault) {
-        self.0.borrow_mut().push(Problem { place: place.clone(), fault });
+        self.problems.borrow_mut().push(Problem { place: place.clone(), fault });
+    }
+
+    /// Adds a warning, if there is one.
+    pub fn warn(&self, warning: Option<String>) {
+        self.warnings.borrow_mut().extend(warning);
+    }
+
+    /// Takes the warnings so far.
+    pub fn take_warnings(&self) -> Vec<String> {
+        self.warnings.take()
     }
 
     /// The value of `result`; for an error none, and a problem is added.
@@ -77,11 +101,8 @@ impl Problems {
 
     /// The problems in the order of the file; problems of the command line and of the system come last.
     pub fn into_sorted(self) -> Vec<Problem> {
-        let mut problems = self.0.into_inner();
-        problems.sort_by_key(|problem| match &problem.place {
-            Place::File(span) => (0, span.start),
-            _ => (1, 0),
-        });
+        let mut problems = self.problems.into_inner();
+        problems.sort_by_key(Problem::order);
         problems
     }
 }
@@ -100,23 +121,24 @@ pub struct Report {
 impl Report {
     /// Line and column, both counted from 1, of an octet of the text. Columns count characters.
     pub fn position(&self, offset: usize) -> (usize, usize) {
-        let before = &self.text.as_bytes()[..offset.min(self.text.len())];
-        let line_start = before.iter().rposition(|&octet| octet == b'\n').map_or(0, |newline| newline + 1);
-        let line = 1 + before.iter().filter(|&&octet| octet == b'\n').count();
-        (line, 1 + String::from_utf8_lossy(&before[line_start..]).chars().count())
+        SourceLines::of(&self.text).position(offset)
     }
 
     /// Writes the source line with carets below the offending text. Returns the width of the line number.
-    fn write_source(&self, f: &mut fmt::Formatter<'_>, span: &Range<usize>) -> Result<usize, fmt::Error> {
-        let (line, column) = self.position(span.start);
-        let source = self.text.split('\n').nth(line - 1).unwrap_or("");
+    fn write_source(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        lines: &SourceLines<'_>,
+        span: &Range<usize>,
+    ) -> Result<usize, fmt::Error> {
+        let (line, column) = lines.position(span.start);
         // Of a value on several lines only the first line is underlined.
         let marked = self.text.get(span.clone()).unwrap_or("").split('\n').next().unwrap_or("");
         let carets = marked.trim_end_matches('\r').chars().count().max(1);
         let gutter = line.to_string().len();
         writeln!(f, "{:gutter$}--> {}:{line}:{column}", "", self.file)?;
         writeln!(f, "{:gutter$} |", "")?;
-        writeln!(f, "{line} | {}", printable(source.trim_end_matches('\r')))?;
+        writeln!(f, "{line} | {}", lines.shown(line))?;
         writeln!(f, "{:gutter$} | {:indent$}{:^<carets$}", "", "", "", indent = column - 1)?;
         Ok(gutter)
     }
@@ -124,11 +146,12 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lines = SourceLines::of(&self.text);
         for problem in &self.problems {
             writeln!(f, "error: {}", problem.fault.what)?;
             let mut gutter = 1;
             match &problem.place {
-                Place::File(span) => gutter = self.write_source(f, span)?,
+                Place::File(span) => gutter = self.write_source(f, &lines, span)?,
                 Place::Flag(typed) => writeln!(f, " --> command line: {typed}")?,
                 Place::System(path) => writeln!(f, " --> {path}")?,
                 Place::Default => {}
@@ -139,18 +162,6 @@ impl fmt::Display for Report {
         let errors = if count == 1 { "1 error".to_owned() } else { format!("{count} errors") };
         write!(f, "sixfold: cannot use {}: {errors}; correct the errors above", self.file)
     }
-}
-
-/// `line` with one printable character for each character. Carets below it stay in place, and control characters of a
-/// file do not reach the terminal.
-fn printable(line: &str) -> String {
-    line.chars()
-        .map(|character| match character {
-            '\t' => ' ',
-            other if other.is_control() => char::REPLACEMENT_CHARACTER,
-            other => other,
-        })
-        .collect()
 }
 
 /// A value quoted for messages: in backticks, with control characters escaped, cut after 80 characters.

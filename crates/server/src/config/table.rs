@@ -43,6 +43,11 @@ impl<'t> Table<'t> {
         &self.place
     }
 
+    /// True if the table has no key.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_none_or(|entries| entries.is_empty())
+    }
+
     /// The entry of `key`, if it is set.
     pub fn get(&mut self, key: &'static str) -> Option<Entry<'t>> {
         self.known.push(key);

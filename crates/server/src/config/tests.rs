@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::Duration;
 use wire::Type;
 
-fn read_with(text: &str, overrides: &Overrides) -> Result<(Config, Vec<String>), Report> {
+pub fn read_with(text: &str, overrides: &Overrides) -> Result<(Config, Vec<String>), Report> {
     let resolv_conf = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/resolv.conf"));
     parse("x.toml", text, overrides, resolv_conf)
 }
@@ -54,6 +54,9 @@ const WRONG: &[(&str, &str, usize, &[&str])] = &[
     ("[server]", "workers = \"4\"", 11, &["`4` is not a number of workers", "without quotation marks"]),
     ("[server]", "workers = 4.0", 11, &["`server.workers` is a float", "a whole number"]),
     ("[server]", "allow = [\"10.0.0.1/8\"]", 10, &["`10.0.0.1/8`", "\"10.0.0.0/8\""]),
+    ("[server]", "allow = [\"lokal\"]", 10, &["`lokal` is not a network", "or \"local\""]),
+    ("[server]", "allow = [\"!10.0.0.0/8\"]", 10, &["`!10.0.0.0/8` excludes a network", "only `dns64.clients`", "packet filter"]),
+    ("[server]", "allow = [\"10.0.0.0/8 \"]", 10, &["ends with a blank", "\"10.0.0.0/8\""]),
     ("[server]", "steer = \"names\"", 9, &["`names` is not a value of `server.steer`", "did you mean \"name\"?"]),
     ("[server]", "datapath = \"dpdk\"", 12, &["`dpdk`", "\"sockets\" or \"xdp\""]),
     ("[server]", "user = \"\"", 8, &["not the name of a user", "\"root\""]),
@@ -64,6 +67,11 @@ const WRONG: &[(&str, &str, usize, &[&str])] = &[
     ("[upstream]", "forwarders = [\"0.0.0.0\"]", 15, &["`0.0.0.0` means every address"]),
     ("[upstream]", "forwarders = [\"::1\", \"[::1]:53\"]", 22, &["the forwarder [::1]:53 is listed twice"]),
     ("[upstream]", "forwarders = [\"[::1]:5364\"]", 15, &["[::1]:5364 is an address that this server listens on"]),
+    ("[upstream]", "forwarders = [\"tls://1.1.1.1\"]", 15, &["`tls://1.1.1.1` is a URL", "not supported yet"]),
+    ("[upstream]", "forwarders = [\"https://1.1.1.1/dns-query\"]", 15, &["is a URL", "not supported yet"]),
+    ("[upstream]", "forwarders = [\"192.0.2.53#5353\"]", 15, &["write \"192.0.2.53:5353\""]),
+    ("[upstream]", "forwarders = [\"192.0.2.53@5353\"]", 15, &["write \"192.0.2.53:5353\""]),
+    ("[upstream]", "forwarders = [\"192.0.2.53#dns.example\"]", 15, &["transport = \"tls\"", "not supported yet"]),
     ("[upstream]", "select = \"first\"", 10, &["`first`", "\"ordered\" or \"random\" or \"fastest\""]),
     ("[upstream]", "timeout = \"5\"", 11, &["`5` is not a duration: the unit is missing", "\"250ms\""]),
     ("[upstream]", "timeout = 5", 11, &["`upstream.timeout` is an integer", "a duration like \"1s\""]),
@@ -78,6 +86,10 @@ const WRONG: &[(&str, &str, usize, &[&str])] = &[
     ("[[upstream.zone]]", "zone = \"a\"", 0, &["has no `forwarders`"]),
     ("[[upstream.zone]]", "forwarders = [\"::1\"]", 0, &["has no `zone`"]),
     ("[dns64]", "prefixes = [\"64:ff9b::/52\"]", 13, &["`64:ff9b::/52`", "/32, /40, /48, /56, /64 or /96"]),
+    ("[dns64]", "prefixes = [\"64:ff9b::/96 \"]", 13, &["`64:ff9b::/96 ` ends with a blank", "\"64:ff9b::/96\""]),
+    ("[dns64]", "clients = [\"!10.0.0.1/8\"]", 12, &["`10.0.0.1/8` has bits set"]),
+    ("[dns64]", "exclude-aaaa = [\"!::/0\"]", 17, &["excludes a network"]),
+    ("[dns64]", "ptr-server = \"https://a\"", 14, &["is a URL", "\"a\""]),
     ("[dns64]", "prefixes = [\"64:ff9b::\"]", 13, &["`64:ff9b::`", "length is missing"]),
     ("[dns64]", "prefixes = [\"64:ff9b::1/96\"]", 13, &["`64:ff9b::1/96`", "write \"64:ff9b::/96\""]),
     ("[dns64]", "prefixes = [\"8.8.8.8/24\"]", 13, &["`8.8.8.8/24`"]),
@@ -112,8 +124,12 @@ const WRONG: &[(&str, &str, usize, &[&str])] = &[
     ("[cache]", "size = \"512KiB\"", 8, &["a cache of 524288 octets is too small", "\"1MiB\"", "\"0MiB\" for no cache"]),
     ("[cache]", "prefetch = \"yes\"", 12, &["prefetch", "true"]),
     ("[tls]", "listen-dot = [\"nowhere\"]", 15, &["`nowhere` is not an address"]),
+    ("[filter]", "block = [\"*.example.com\"]", 10, &["`*.example.com` has a wildcard", "write \"example.com\"", "all names below"]),
+    ("[filter]", "block = [\"http://ads.example\"]", 10, &["is a URL", "write the name alone: \"ads.example\""]),
+    ("[filter]", "block = [\"ads.example/\"]", 10, &["ends with a slash", "write \"ads.example\""]),
+    ("[local]", "records = [\"*.home. A 192.0.2.1\"]", 12, &["`*` is not a wildcard in local records", "response policy zone"]),
     ("[filter]", "block = [\"a..b\"]", 10, &["`a..b` is not a domain name"]),
-    ("[metrics]", "listen = \"http://[::1]\"", 10, &["`http://[::1]` is not an address"]),
+    ("[metrics]", "listen = \"http://[::1]\"", 10, &["`http://[::1]` is a URL", "\"[::1]\""]),
     ("[metrics]", "listen = \"127.0.0.1:5364\"", 10, &["also an address of `server.listen`"]),
     ("[control]", "socket = true", 10, &["`control.socket` is a boolean, but must be a path"]),
     ("[log]", "level = \"verbose\"", 9, &["`verbose`", "\"debug\""]),
@@ -233,6 +249,27 @@ fn secrets_of_cookies_are_read_and_never_shown() {
     let found = problems(&format!("edns.cookie-secret = [{four}]"));
     assert!(found.len() == 1 && found[0].contains("more than 3 secrets"), "{found:#?}");
     assert!(!found[0].contains("e5e9"), "{found:#?}");
+    // Nothing that is printed about an error shows a secret: neither messages nor lines of the file, even if it is not TOML.
+    let cut = &one[..31];
+    for text in [
+        format!("edns.cookie-secret = [{four}]"),
+        format!("[edns]\ncookie-secret = \"{cut}\"\n"),
+        format!("[edns]\ncookie-secret = \"{cut}x\"\n"),
+        format!("[edns]\ncookie-secret = [\n  \"{one}\",\n  \"{cut}\" ]\n"),
+        format!("[edns]\ncookie-secret = [\n  \"{one},\n  \"{two}\"\n]\n"),
+        format!("[edns]\ncookie-secret = \"{one}\ncookies = true\n"),
+        format!("[edns]\ncookie-secret = {one}\n"),
+        format!("[edns]\ncookie-secret \"{one}\"\n"),
+        format!("[edns]\ncookie-secret = \"{one}\"\ncookie-secret = \"{two}\"\n"),
+        format!("[edns]\ncookie-secrets = \"{one}\"\n"),
+        format!("[server]\ncookie_secret = \"{one}\"\n"),
+        format!("edns = {{ cookie-secret = \"{cut}\", udp-size = 1 }}\n"),
+    ] {
+        let report = read_with(&text, &Overrides::default()).unwrap_err().to_string();
+        let shows = |secret: &str| report.to_ascii_lowercase().contains(&secret.to_ascii_lowercase()[..6]);
+        assert!(!shows(one) && !shows(two), "{report}");
+        assert!(report.contains("***") && report.contains("-->"), "{report}");
+    }
 }
 
 #[test]
@@ -494,6 +531,20 @@ fn own_prefixes_are_always_excluded() {
 }
 
 #[test]
+fn the_well_known_prefix_is_excluded_with_other_prefixes_too_unless_the_file_has_a_list() {
+    let excluded = |text: &str| -> Vec<String> {
+        read(text).dns64.exclude_aaaa.iter().map(ToString::to_string).collect()
+    };
+    let prefixes = "dns64.prefixes = [\"2001:db8:64::/96\"]\n";
+    assert_eq!(excluded(prefixes), ["::ffff:0:0/96", "64:ff9b::/96", "2001:db8:64::/96"]);
+    assert_eq!(
+        excluded(&format!("{prefixes}dns64.exclude-aaaa = [\"::ffff:0:0/96\"]")),
+        ["::ffff:0:0/96", "2001:db8:64::/96"]
+    );
+    assert_eq!(excluded(&format!("{prefixes}dns64.exclude-aaaa = []")), ["2001:db8:64::/96"]);
+}
+
+#[test]
 fn the_suffix_is_checked_against_every_prefix() {
     let good = read("[dns64]\nprefixes = [\"64:ff9b::/64\"]\nsuffix = \"::1\"");
     assert_eq!(good.dns64.prefixes[0].suffix(), good.dns64.suffix);
@@ -515,6 +566,7 @@ fn flags_take_the_place_of_keys() {
         listen: vec!["[::1]:5300".parse().unwrap()],
         forwarders: vec!["192.0.2.9:53".parse().unwrap()],
         prefixes: vec![prefix("2001:db8::/64").unwrap()],
+        allow: vec![Allowed::Local, allowed("2001:db8::/32").unwrap()],
         workers: Some(3),
     };
     let text = "[server]\nlisten = [\"::\"]\nworkers = 7\n[upstream]\nforwarders = [\"192.0.2.1\"]\n\
@@ -522,6 +574,7 @@ fn flags_take_the_place_of_keys() {
     let (config, _) = read_with(text, &overrides).unwrap();
     assert_eq!(config.server.listen, overrides.listen);
     assert_eq!(config.server.workers, Some(3));
+    assert_eq!(config.server.allow.entries, overrides.allow);
     assert_eq!(
         config.upstream.forwarders,
         Forwarders { system: false, addresses: overrides.forwarders.clone() }
@@ -548,41 +601,62 @@ fn a_resolver_of_the_system_that_is_this_server_is_an_error() {
 }
 
 #[test]
-fn a_forwarder_that_may_be_this_server_is_a_warning() {
-    let text = "server.listen = [\"0.0.0.0\"]\nupstream.forwarders = [\"127.0.0.1\", \"[::1]:53\"]";
-    let (_, warnings) = read_with(text, &Overrides::default()).unwrap();
-    assert_eq!(warnings.len(), 1, "{warnings:#?}");
-    assert!(warnings[0].contains("127.0.0.1:53 may be this server itself"));
+fn local_stands_for_near_networks_and_for_those_of_the_interfaces_and_is_shown_with_them() {
+    let mut config = read("server.allow = [\"local\", \"2001:db8:5::/48\"]");
+    config.server.allow.interfaces =
+        vec![address::network("2001:db8:7::/64", address::Family::Both).unwrap()];
+    let allowed = config.settings().allow;
+    for (client, expected) in [
+        ("::1", true),
+        ("::ffff:127.0.0.1", true),
+        ("::ffff:192.168.7.7", true),
+        ("fd00::1", true),
+        ("fe80::1", true),
+        ("2001:db8:5:5::1", true),
+        ("2001:db8:7::1", true),
+        ("2001:db8:8::1", false),
+        ("::ffff:100.64.0.1", false),
+        ("::ffff:203.0.113.1", false),
+    ] {
+        assert_eq!(allowed.contains(client.parse().unwrap()), expected, "{client}");
+    }
+    let shown = config.to_toml();
+    let line = shown.lines().find(|line| line.starts_with("allow = ")).unwrap();
+    assert!(
+        line.starts_with("allow = [\"local\", \"2001:db8:5::/48\"] # \"local\" now: ::1/128, "),
+        "{line}"
+    );
+    assert!(line.ends_with(", 2001:db8:7::/64"), "{line}");
 }
 
 #[test]
-fn prefixes_that_go_against_rfc_6052_or_one_another_are_warnings() {
-    let warnings = |text: &str| {
-        let text = format!("[upstream]\nforwarders = [\"192.0.2.53\"]\n[dns64]\n{text}");
-        read_with(&text, &Overrides::default()).unwrap().1
+fn clients_may_be_excluded_and_are_shown_again() {
+    let config = read("dns64.clients = [\"::/0\", \"!2001:db8:99::/64\", \"2001:db8:99::5\"]");
+    let clients = config.settings().dns64.clients;
+    let has = |client: &str| clients.contains(client.parse().unwrap());
+    assert!(
+        has("2001:db8::1") && !has("2001:db8:99::1") && has("2001:db8:99::5") && !has("::ffff:192.0.2.1")
+    );
+    assert_eq!(read(&config.to_toml()), config);
+    let all_but = read("dns64.clients = [\"!2001:db8:99::/64\"]").settings().dns64.clients;
+    assert!(all_but.contains("::ffff:192.0.2.1".parse().unwrap()));
+}
+
+#[test]
+fn fifty_thousand_zones_are_read_and_too_many_are_an_error() {
+    let zones = |count: usize| -> String {
+        let zone = |number| {
+            format!("[[upstream.zone]]\nzone = \"z{number}.example\"\nforwarders = [\"127.0.0.1\"]\n")
+        };
+        std::iter::once("server.listen = [\"0.0.0.0\"]\nserver.allow = [\"0.0.0.0/0\"]\n".to_owned())
+            .chain((0..count).map(zone))
+            .collect()
     };
-    for quiet in [
-        "",
-        "non-global = \"embed\"\nprefixes = [\"2001:db8:64::/96\"]",
-        "prefixes = [\"64:ff9b::/96\", \"64:ff9b:1::/96\"]",
-        "prefixes = [\"2001:db8::/96\"]\n[[dns64.rule]]\nprefixes = [\"2001:db8::/96\", \"2001:db8:1::/48\"]",
-    ] {
-        assert!(warnings(quiet).is_empty(), "{quiet}: {:#?}", warnings(quiet));
-    }
-    for (text, words) in [
-        ("non-global = \"embed\"", "RFC 6052 section 3.1"),
-        ("prefixes = [\"2001:db8::/64\"]\nsuffix = \"::1\"", "should be \"::\""),
-        ("prefixes = [\"fe80::/96\"]", "no host can be reached over the prefix fe80::/96"),
-        ("prefixes = [\"ff0e::/96\"]", "no host can be reached over the prefix ff0e::/96"),
-        ("prefixes = [\"2001:db8:5::/96\", \"2001:db8::/32\"]", "2001:db8:5::/96 lies in 2001:db8::/32:"),
-        (
-            "prefixes = [\"2001:db8::/96\"]\n[[dns64.rule]]\nprefixes = [\"2001:db8::/48\", \"2001:db8:0:7::/64\"]",
-            "2001:db8::/96 lies in 2001:db8::/48, and 1 more",
-        ),
-    ] {
-        let found = warnings(text);
-        assert!(found.len() == 1 && found[0].contains(words), "{text}: {found:#?}");
-    }
+    let (config, warnings) = read_with(&zones(50_000), &Overrides::default()).unwrap();
+    assert_eq!(config.upstream.zones.len(), 50_000);
+    assert_eq!(warnings.len(), 1, "a fault of all zones is told once: {warnings:#?}");
+    let found = problems(&zones(limits::ZONES + 1));
+    assert!(found.len() == 1 && found[0].contains("more than 65536 zones"), "{found:#?}");
 }
 
 #[test]

@@ -17,6 +17,7 @@ mod explain;
 mod forgery;
 mod health;
 mod limits;
+mod local_networks;
 mod memory;
 mod metrics;
 mod overload;

@@ -62,6 +62,7 @@ fn a_broken_file_changes_nothing_and_every_error_is_told() {
     assert_eq!(output.status.code(), Some(1));
     let told = String::from_utf8(output.stderr).unwrap();
     assert!(told.contains(&format!("cannot read {}", server.config.display())), "{told}");
+    assert!(told.contains("put the file there") && !told.contains("--config"), "{told}");
     assert_eq!(address(&server, 2), [embedded(PREFIX, 2)]);
     server.rewrite(&[&format!("dns64.prefixes = [\"{OTHER}\"]")]);
     assert_eq!(server.ctl(&["reload"]).status.code(), Some(0));

@@ -34,6 +34,35 @@ fn start_fails(directory: &Directory, command: &[String], lines: &[String]) -> S
     log
 }
 
+#[test]
+fn the_status_has_the_absolute_path_of_the_file_and_flags_replace_its_list_of_networks() {
+    let upstream = Upstream::start(|_| Behavior::Answer);
+    let directory = Directory::new();
+    let port = free_port();
+    let control = directory.file("control.sock");
+    let text = format!(
+        "server.user = \"root\"\nserver.allow = [\"192.0.2.1\"]\nupstream.forwarders = [\"{}\"]\nmetrics.listen = \"\"\n\
+         control.socket = \"{}\"\ndns64.prefixes = [\"{PREFIX}\"]\n",
+        upstream.address,
+        control.display()
+    );
+    let config = directory.file("sixfold.toml");
+    std::fs::write(&config, text).unwrap();
+    let folder = config.parent().unwrap().display().to_string();
+    let listen = format!("127.0.0.1:{port}");
+    let arguments =
+        ["serve", "--config", "sixfold.toml", "--listen", &listen, "--allow", "127.0.0.2", "--allow", "::1"];
+    let process = Process::start(&["env", "-C", &folder].map(str::to_owned), &arguments.map(str::to_owned));
+    assert!(process.wait_for("sixfold: ready").is_some(), "{}", process.log());
+    let status = String::from_utf8(crate::daemon::ctl(&control, &["status"]).stdout).unwrap();
+    assert!(status.contains(&format!("{}\n", config.display())), "{status}");
+    let server: SocketAddr = listen.parse().unwrap();
+    let ask = |client: [u8; 4]| Udp::from(client.into(), server).ask(&name_of(1), Type::AAAA).addresses;
+    assert_eq!(ask([127, 0, 0, 2]), [embedded(PREFIX, 1)]);
+    assert!(ask([127, 0, 0, 1]).is_empty());
+    process.stop();
+}
+
 /// The only line that is an error.
 fn only_error(log: &str) -> &str {
     let mut errors = log.lines().filter(|line| line.starts_with("sixfold: "));
@@ -156,9 +185,8 @@ fn a_user_that_does_not_exist_is_named_with_the_remedy() {
         "server.user = \"no-such-user-here\"".to_owned(),
     ];
     let log = start_fails(&Directory::new(), &[], &lines);
-    let error = only_error(&log);
-    assert!(error.starts_with("sixfold: no such user: no-such-user-here; "), "{error}");
-    assert!(error.contains("useradd") && error.contains("server.user"), "{error}");
+    assert!(log.starts_with("error: no such user: no-such-user-here\n --> "), "{log}");
+    assert!(log.contains("useradd") && log.contains("server.user"), "{log}");
 }
 
 #[test]

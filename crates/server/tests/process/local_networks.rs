@@ -1,0 +1,89 @@
+//! `"local"` in `server.allow`: the networks of this machine's interfaces count, those of the moment. The tests run in a network
+//! namespace, where addresses can be added and removed.
+
+use crate::client::{Udp, name_of};
+use crate::daemon::{Daemon, Setup, skip, wait_until};
+use crate::upstream::{Behavior, Upstream};
+use std::process::Command;
+use wire::{Rcode, Type};
+
+/// Set for the program inside the namespace.
+const INSIDE: &str = "SIXFOLD_LOCAL_NETWORKS_NAMESPACE";
+
+/// Makes an interface with a global address, and routes that make all addresses of some networks local, so that clients can have
+/// addresses that no interface has. Then executes the program.
+const ENTER: &str = r#"set -e
+ip link set lo up
+ip link add near type veth peer name far
+ip link set near up
+ip link set far up
+ip address add 2001:db8:7::1/64 dev near nodad
+for network in 2001:db8:7::/64 2001:db8:8::/64 203.0.113.0/24; do ip route add local $network dev lo; done
+echo 1 > /proc/sys/net/ipv6/ip_nonlocal_bind
+exec "$@""#;
+
+#[test]
+fn clients_of_the_networks_of_interfaces_are_served_while_these_have_an_address() {
+    let name = "local_networks::clients_of_the_networks_of_interfaces_are_served_while_these_have_an_address";
+    if std::env::var_os(INSIDE).is_some() {
+        return networks_come_and_go();
+    }
+    let enter = |program: &std::ffi::OsStr, arguments: &[&str]| {
+        let mut command = Command::new("unshare");
+        command.args(["--net", "--fork", "--kill-child", "--", "sh", "-c", ENTER, "sh"]).arg(program);
+        command.args(arguments).env(INSIDE, "1").output()
+    };
+    match enter("true".as_ref(), &[]) {
+        Ok(output) if output.status.success() => {}
+        Ok(output) => return skip(String::from_utf8_lossy(&output.stderr).trim()),
+        Err(error) => return skip(&format!("unshare: {error}")),
+    }
+    let program = std::env::current_exe().unwrap();
+    let output = enter(program.as_os_str(), &["--exact", name, "--nocapture"]).unwrap();
+    let said =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+}
+
+/// Result of a query from a client with this address.
+fn ask(server: &Daemon, client: &str) -> Rcode {
+    let client: std::net::IpAddr = client.parse().unwrap();
+    let address = if client.is_ipv4() { server.v4() } else { server.v6() };
+    Udp::from(client, address).ask(&name_of(1), Type::AAAA).rcode
+}
+
+fn ip(arguments: &str) {
+    let status = Command::new("ip").args(arguments.split(' ')).status().unwrap();
+    assert!(status.success(), "ip {arguments}");
+}
+
+fn networks_come_and_go() {
+    let upstream = Upstream::start(|_| Behavior::Answer);
+    let server = Setup::new(upstream.address).start();
+    let [own, other6, other4] = ["2001:db8:7::9", "2001:db8:8::9", "203.0.113.9"];
+    assert_eq!(
+        [own, other6, other4].map(|client| ask(&server, client)),
+        [Rcode::NOERROR, Rcode::REFUSED, Rcode::REFUSED]
+    );
+    for (network, client) in [("2001:db8:8::1/64", other6), ("203.0.113.1/24", other4)] {
+        ip(&format!("address add {network} dev near"));
+        wait_until("the new network is served", || ask(&server, client) == Rcode::NOERROR);
+        ip(&format!("address del {network} dev near"));
+        wait_until("the removed network is refused", || ask(&server, client) == Rcode::REFUSED);
+    }
+    assert!(server.process.wait_for("addresses have changed").is_some());
+    assert_eq!(ask(&server, own), Rcode::NOERROR);
+
+    // A list without "local" does not follow the interfaces; after a reload with it, the server does so again.
+    server.rewrite(&["server.allow = [\"::1\", \"2001:db8:8::/64\"]"]);
+    assert_eq!(server.ctl(&["reload"]).status.code(), Some(0));
+    assert_eq!([own, other6].map(|client| ask(&server, client)), [Rcode::REFUSED, Rcode::NOERROR]);
+    ip("address add 203.0.113.1/24 dev near");
+    server.rewrite(&["server.allow = [\"local\"]"]);
+    assert_eq!(server.ctl(&["reload"]).status.code(), Some(0));
+    assert_eq!(
+        [own, other6, other4].map(|client| ask(&server, client)),
+        [Rcode::NOERROR, Rcode::REFUSED, Rcode::NOERROR]
+    );
+    server.process.stop();
+}
