@@ -1,6 +1,6 @@
 //! Domain names as text (RFC 1035 section 5.1) and in wire form, for the zones and names of a configuration.
 
-use super::report::{Fault, quoted};
+use super::report::{Fault, proposed, quoted};
 use std::fmt;
 
 /// A domain name in lower case.
@@ -68,11 +68,11 @@ impl Name {
         if let Some((_, rest)) = text.split_once("://") {
             let host = rest.split(['/', ':', '?', '#']).next().unwrap_or_default();
             let what = format!("{} is a URL, not a domain name", quoted(text));
-            return Err(Fault::new(what, format!("write the name alone: \"{host}\"")));
+            return Err(Fault::new(what, format!("write the name alone: {}", proposed(host))));
         }
         if let Some(name) = text.strip_suffix('/') {
             let what = format!("{} is not a domain name: it ends with a slash", quoted(text));
-            return Err(Fault::new(what, format!("write \"{name}\"")));
+            return Err(Fault::new(what, format!("write {}", proposed(name))));
         }
         Name::parse(text)
     }
@@ -84,7 +84,7 @@ impl Name {
             text.strip_prefix("*.").or_else(|| text.strip_prefix('.').filter(|name| !name.is_empty()))
         {
             let what = format!("{} has a wildcard, which this key does not need", quoted(text));
-            let help = format!("write \"{name}\": it means this name and all names below it");
+            let help = format!("write {}: it means this name and all names below it", proposed(name));
             return Err(Fault::new(what, help));
         }
         Name::configured(text)
@@ -190,6 +190,11 @@ mod tests {
         ] {
             let fault = Name::covering(text).unwrap_err();
             assert!(fault.what.contains(text) && fault.help == help, "{fault}");
+        }
+        // A proposal shows no control character either.
+        for text in ["*.\u{1b}[31m", "x://\u{1b}\n", "\n/"] {
+            let fault = Name::covering(text).unwrap_err();
+            assert!(!fault.to_string().contains(char::is_control), "{fault}");
         }
         assert_eq!(Name::covering("\\042.x").unwrap().wire(), b"\x01*\x01x\x00");
         assert_eq!(Name::covering(".").unwrap().wire(), b"\x00");

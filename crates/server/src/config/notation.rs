@@ -1,7 +1,7 @@
 //! Notations of addresses that are probably a mistake: without brackets, of other programs, with blanks. Each has a message with
 //! the text to write.
 
-use super::report::{Fault, quoted};
+use super::report::{Fault, proposed, quoted};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 /// Groups at the end of an IPv6 address that are probably a port: those of DNS, DNS over TLS and HTTPS, mDNS, and ours.
@@ -30,7 +30,7 @@ pub fn foreign(text: &str) -> Option<Fault> {
                  that answers over UDP and TCP"
                     .to_owned()
             }
-            _ => format!("write the address alone: \"{}\"", rest.trim_end_matches('/')),
+            _ => format!("write the address alone: {}", proposed(rest.trim_end_matches('/'))),
         };
         return Some(Fault::new(what, help));
     }
@@ -53,7 +53,7 @@ pub fn outer_blank(text: &str) -> Option<Fault> {
     (trimmed != text && !trimmed.is_empty()).then(|| {
         Fault::new(
             format!("{} {place} with a blank", quoted(text)),
-            format!("delete the blank: \"{trimmed}\""),
+            format!("delete the blank: {}", proposed(trimmed)),
         )
     })
 }
@@ -85,6 +85,14 @@ mod tests {
         ] {
             let fault = endpoint(text, 53).unwrap_err();
             assert!(fault.help.contains(words) && fault.what.contains(text), "{text}: {fault}");
+        }
+    }
+
+    #[test]
+    fn a_proposal_shows_no_control_character() {
+        for text in [" a\n\u{1b}[31m", "x://\u{1b}", "a\nb "] {
+            let fault = endpoint(text, 53).unwrap_err();
+            assert!(!fault.to_string().contains(char::is_control), "{fault}");
         }
     }
 

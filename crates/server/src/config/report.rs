@@ -166,10 +166,18 @@ impl fmt::Display for Report {
 
 /// A value quoted for messages: in backticks, with control characters escaped, cut after 80 characters.
 pub fn quoted(text: &str) -> String {
-    let escaped: String = text.chars().take(80).flat_map(char::escape_debug).collect();
-    let dots = if text.chars().nth(80).is_some() { "..." } else { "" };
     // Quotation marks need no escape between backticks.
-    format!("`{}{dots}`", escaped.replace("\\\"", "\"").replace("\\'", "'"))
+    format!("`{}`", escaped(text).replace("\\\"", "\"").replace("\\'", "'"))
+}
+
+/// A value as the operator is to write it: between quotation marks, with control characters escaped, cut after 80 characters.
+pub fn proposed(text: &str) -> String {
+    format!("\"{}\"", escaped(text).replace("\\'", "'"))
+}
+
+fn escaped(text: &str) -> String {
+    let dots = if text.chars().nth(80).is_some() { "..." } else { "" };
+    text.chars().take(80).flat_map(char::escape_debug).collect::<String>() + dots
 }
 
 #[cfg(test)]
@@ -206,6 +214,7 @@ mod tests {
         let shown = report("a = '\u{1b}[31m'\t\n", 4..12).to_string();
         assert!(!shown.contains('\u{1b}') && !shown.contains('\t'));
         assert_eq!(quoted("\u{1b}[31m\"x"), "`\\u{1b}[31m\"x`");
+        assert_eq!(proposed("\u{1b}\n\"'x"), "\"\\u{1b}\\n\\\"'x\"");
         assert_eq!(quoted(&"x".repeat(90)).len(), 85);
     }
 }
