@@ -150,6 +150,11 @@ pub fn write_derived(folder: &Path, run: &Run) -> Result<(), String> {
     write_atomically(&folder.join(REPORT_FILE), &report::html(run), false)
 }
 
+/// Writes a page alone.
+pub fn write_page(path: &Path, html: &str) -> Result<(), String> {
+    write_atomically(path, html, false)
+}
+
 /// Content of `environment.json`.
 #[derive(Serialize)]
 struct EnvironmentFile<'a> {

@@ -236,7 +236,7 @@ fn tables_are_printed_and_nothing_is_written() {
     let markdown = bench(&["report", folder.path(), "--markdown"]);
     assert_eq!(String::from_utf8(markdown.stdout).unwrap(), report::markdown(&run));
     let latex = bench(&["report", folder.path(), "--latex"]);
-    assert_eq!(String::from_utf8(latex.stdout).unwrap(), report::latex(&run));
+    assert_eq!(String::from_utf8(latex.stdout).unwrap(), report::latex(&run, "unbound"));
     assert!(!folder.0.join("report.html").exists());
 }
 
@@ -265,8 +265,12 @@ fn compare_fails_only_when_the_second_is_slower() {
         assert_eq!(output.status.code(), Some(expected), "{}", String::from_utf8_lossy(&output.stderr));
         let comparison: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(comparison["verdict"], said);
-        let text = bench(&["compare", first.path(), second.path()]);
-        assert_eq!(text.status.code(), Some(expected));
-        assert!(!text.stdout.is_empty());
+        for format in [None, Some("--markdown"), Some("--latex")] {
+            let text = bench(
+                &["compare", first.path(), second.path()].into_iter().chain(format).collect::<Vec<_>>(),
+            );
+            assert_eq!(text.status.code(), Some(expected), "{format:?}");
+            assert!(!text.stdout.is_empty());
+        }
     }
 }

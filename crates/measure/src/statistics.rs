@@ -60,6 +60,12 @@ pub fn median(sorted: &[f64]) -> Option<f64> {
     }
 }
 
+/// Probability, at most, that the range of so many values contains the true median: all values are above it with
+/// probability 2^-n, and all below it with the same, so it is 1 - 2^(1-n). 0 for no value or one.
+pub fn range_coverage(values: u32) -> f64 {
+    1.0 - 0.5f64.powi(values.max(1).min(1_000) as i32 - 1)
+}
+
 /// Outliers: values so far from the median that another cause than the device is likely. They are more than 3.5
 /// robust standard deviations away (1.4826 times the median absolute deviation; the limit is that of Iglewicz and
 /// Hoaglin, 1993), and more than `resolution` times the median, below which a search cannot distinguish two rates.
@@ -180,6 +186,12 @@ mod tests {
         assert_eq!(median(&[]), None);
         let one = Summary::of(&[7.0]);
         assert_eq!((one.median, one.p1, one.p99, one.mean, one.deviation), (7.0, 7.0, 7.0, 7.0, 0.0));
+    }
+
+    #[test]
+    fn the_range_of_three_values_has_the_median_in_three_cases_of_four() {
+        assert_eq!([0, 1, 2, 3, 5].map(range_coverage), [0.0, 0.0, 0.5, 0.75, 0.9375]);
+        assert_eq!(range_coverage(u32::MAX), 1.0);
     }
 
     #[test]

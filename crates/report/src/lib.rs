@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod chart;
+pub mod comparison;
 pub mod conformance;
 pub mod escape;
 mod grid;

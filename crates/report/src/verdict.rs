@@ -43,17 +43,6 @@ impl Compliance {
     }
 }
 
-/// Name and version of the device, without repeating the name.
-pub fn device_name(run: &Run) -> String {
-    let (name, version) = (run.device.name.trim(), run.device.version.trim());
-    match (name, version) {
-        ("", "") => "The device".to_owned(),
-        (name, "") => name.to_owned(),
-        (name, version) if version.to_lowercase().contains(&name.to_lowercase()) => version.to_owned(),
-        (name, version) => format!("{name} {version}"),
-    }
-}
-
 /// Marks a lower bound as such.
 pub fn at_least(result: &CellResult, text: String) -> String {
     if result.censored { format!("≥ {text}") } else { text }
@@ -75,7 +64,7 @@ pub fn conditions(result: &CellResult) -> String {
 /// The verdict in one sentence: device, rate, conditions, and compliance.
 pub fn sentence(run: &Run) -> String {
     let groups = groups(run);
-    let device = device_name(run);
+    let device = run.device.title();
     let Some(group) = principal(&groups) else {
         return format!("{device}: no result yet. RFC 8219 compliant: {}.", compliance(run).words());
     };

@@ -1,14 +1,16 @@
 //! `sixfold-bench report`: rebuilds the page and the tables of a run.
 
 use crate::bundle;
+use crate::run::{self, Recorded};
 use clap::Args;
+use measure::run::Run;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 const HELP: &str = "\
 Without an option the command writes all files that are derived from DIR/run.json: report.html, trials.csv, hist/, \
-environment.json and configs/.
+environment.json and configs/. While the run is in progress it writes report.html alone, with the results so far.
 
 Exit status: 0 success, 1 failure, 2 wrong usage.
 
@@ -29,22 +31,43 @@ pub struct ReportArguments {
     /// Print the tables as LaTeX (package booktabs) and write nothing
     #[arg(long)]
     latex: bool,
+    /// End of the labels of the LaTeX tables: letters, digits and hyphens [default: the device's name]
+    #[arg(long, value_name = "NAME", requires = "latex", value_parser = parse_label)]
+    label: Option<String>,
+}
+
+/// Checks the end of a label, which LaTeX must take as it is.
+pub(super) fn parse_label(text: &str) -> Result<String, String> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    if text.is_empty() || !text.chars().all(plain) {
+        return Err("write letters, digits and hyphens alone, like unbound-2".to_owned());
+    }
+    Ok(text.to_owned())
+}
+
+/// The end of the labels of tables that show these runs.
+pub(super) fn label(runs: &[&Run]) -> String {
+    runs.iter().map(|run| run.device.slug()).collect::<Vec<_>>().join("-")
 }
 
 /// Rebuilds or prints the report of a run.
 pub fn report(arguments: &ReportArguments) -> Result<ExitCode, String> {
-    let run = bundle::read(&arguments.folder)?;
+    let Recorded { run, progress } = run::read(&arguments.folder)?;
     if arguments.markdown {
         print(&report::markdown(&run))?;
     } else if arguments.latex {
-        print(&report::latex(&run))?;
+        let label = arguments.label.clone().unwrap_or_else(|| label(&[&run]));
+        print(&report::latex(&run, &label))?;
     } else {
-        bundle::write_derived(&arguments.folder, &run)?;
-        print(&format!(
-            "{}\n{}\n",
-            report::sentence(&run),
-            arguments.folder.join(bundle::REPORT_FILE).display()
-        ))?;
+        let page = arguments.folder.join(bundle::REPORT_FILE);
+        let mut said = format!("{}\n{}\n", report::sentence(&run), page.display());
+        if let Some(progress) = progress {
+            said.insert_str(0, &format!("{}: a run in progress, {progress}\n", arguments.folder.display()));
+            bundle::write_page(&page, &report::html(&run))?;
+        } else {
+            bundle::write_derived(&arguments.folder, &run)?;
+        }
+        print(&said)?;
     }
     Ok(ExitCode::SUCCESS)
 }

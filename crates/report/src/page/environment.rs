@@ -69,14 +69,12 @@ fn hosts(view: &View) -> Table {
 fn device(view: &View) -> String {
     let device = &view.run.device;
     let mut out = String::from("<details><summary>The device</summary>");
-    put!(
-        out,
-        "<p>{} at <code>{}</code>",
-        html(&crate::verdict::device_name(view.run)),
-        html(&device.address)
-    );
+    put!(out, "<p>{} at <code>{}</code>", html(&device.title()), html(&device.address));
     if !device.cores.is_empty() {
         put!(out, " on cores <code>{}</code>", html(&device.cores));
+    }
+    if !device.version.is_empty() {
+        put!(out, "; it reports its version as <code>{}</code>", html(&device.version));
     }
     out.push_str("</p>");
     if device.command.is_empty() {

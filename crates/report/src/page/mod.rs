@@ -16,7 +16,6 @@ use crate::groups::{Group, groups, principal};
 use crate::limits;
 use crate::put;
 use crate::table::Table;
-use crate::verdict;
 use measure::run::Run;
 
 /// The whole page.
@@ -33,7 +32,7 @@ pub fn html(run: &Run) -> String {
         ("accounting", "Query accounting", accounting::section(&view)),
         ("environment", "Environment, command lines, configuration", environment::section(&view)),
     ];
-    let title = escape::html(&format!("{}: DNS64 benchmark by RFC 8219", verdict::device_name(run)));
+    let title = escape::html(&format!("{}: DNS64 benchmark by RFC 8219", run.device.title()));
     let mut out = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\

@@ -151,7 +151,7 @@ fn numbers_of_any_size_make_a_page_and_tables() {
         let page = html(&run);
         assert!(!page.contains("NaN") && !page.contains(">inf"), "no number is made of nothing");
         assert!(page.len() < 64 << 20, "{}", page.len());
-        let others = [crate::markdown(&run), crate::latex(&run), crate::trials_csv(&run)];
+        let others = [crate::markdown(&run), crate::latex(&run, "x"), crate::trials_csv(&run)];
         assert!(others.iter().all(|text| !text.contains("NaN")));
         for trial in &run.trials {
             assert!(crate::histogram_text(&trial.outcome.latency_us.intended).len() < 16 << 20);

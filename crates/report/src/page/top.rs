@@ -12,7 +12,7 @@ pub(super) fn header(view: &View) -> String {
     let run = view.run;
     let mut out = String::from("<header><p class=\"kind\">DNS64 benchmark by RFC 8219 section 9");
     put!(out, "<button type=\"button\" id=\"theme\" hidden>Dark or light</button></p>");
-    put!(out, "<h1>{}</h1>", html(&verdict::device_name(run)));
+    put!(out, "<h1>{}</h1>", html(&run.device.title()));
     if let Some(group) = view.principal {
         let summary = &group.result.summary;
         put!(
