@@ -1,11 +1,14 @@
 //! Tables in the form of the papers: median, average, standard deviation, percentiles and extremes per value of the
-//! sweep or cell, and the grid of RFC 8219 section 9.2, as Markdown and LaTeX.
+//! sweep or cell, and the grid of RFC 8219 section 9.2, with method, hosts and configuration, as Markdown and LaTeX.
 
 use crate::escape;
 use crate::grid::grids_of;
 use crate::groups::sweep_parameter;
+use crate::method;
+use crate::named::named;
 use crate::number;
 use crate::put;
+use crate::surroundings;
 use crate::table::Table;
 use crate::verdict::{self, at_least};
 use measure::run::{CellResult, Run, Summary};
@@ -25,7 +28,8 @@ pub fn markdown(run: &Run) -> String {
         out.push_str(&table.markdown());
         out.push('\n');
     }
-    out
+    let runs = named(&[("", run)]);
+    out + &method::markdown(&runs) + &surroundings::markdown(&runs)
 }
 
 /// The tables as LaTeX for the package `booktabs`. Their labels end in `label`, so that the tables of several runs can
@@ -41,7 +45,8 @@ pub fn latex(run: &Run, label: &str) -> String {
         out.push('\n');
         out.push_str(&table.latex(&format!("tab:{}-{label}", table.id)));
     }
-    out
+    let runs = named(&[("", run)]);
+    out + &method::latex(&runs) + &surroundings::latex(&runs)
 }
 
 /// Objections against the figures, and warnings.
@@ -128,6 +133,11 @@ fn summaries(run: &Run, id: &str, caption: &str, of: fn(&CellResult) -> &Summary
     };
     if let (Some(first), true) = (table.rows.first(), unwanted.contains(&1) && unwanted.contains(&2)) {
         table.caption = format!("{}; {} AAAA, {} cached", table.caption, first[1], first[2]);
+    }
+    // The caption stays beside the figures wherever the table is pasted.
+    let indicative = run.results.iter().find_map(|result| verdict::indicative(run, of(result)));
+    if let Some(why) = indicative {
+        table.caption += &format!("; indicative: {why}");
     }
     table.without_columns(&unwanted)
 }

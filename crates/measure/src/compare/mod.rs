@@ -13,7 +13,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-pub use differences::Difference;
+pub use differences::{Condition, Difference, conditions, is_volatile};
 pub use interval::{RESAMPLES, Ratio, SIGNIFICANCE, VALUES_MIN, p_text};
 pub use table::conclusion;
 

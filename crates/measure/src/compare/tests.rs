@@ -321,3 +321,18 @@ fn a_comparison_survives_json() {
     assert_eq!((back.verdict, &back.differences), (compared.verdict, &compared.differences));
     assert!(text.contains("\"verdict\":\"slower\""));
 }
+
+#[test]
+fn conditions_of_several_runs_have_a_value_for_each() {
+    let mut runs = [1, 2, 3].map(|_| run(rates(10_000.0, 0.02, 1)));
+    runs[1].settings.trial_ms = 1_500;
+    runs[2].settings.prefix = "64:ff9b::/96".to_owned();
+    runs[2].settings.trial_ms = 1_500;
+    let shown = conditions(&runs.iter().collect::<Vec<_>>());
+    let of = |what: &str| shown.iter().find(|it| it.what == what).unwrap().values.join(" | ");
+    assert_eq!(shown.len(), 2);
+    assert_eq!(of("setting trial_ms"), "60000 | 1500 | 1500");
+    assert_eq!(of("setting prefix"), "not known | not known | 64:ff9b::/96");
+    assert_eq!(conditions(&[&runs[0]]), []);
+    assert_eq!(conditions(&[]), []);
+}

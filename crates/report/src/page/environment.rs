@@ -1,6 +1,7 @@
 //! Everything that is needed to repeat the measurement: settings, hosts, command lines, configuration files.
 
 use super::View;
+use crate::command_line::command_line;
 use crate::escape::html;
 use crate::number;
 use crate::put;
@@ -87,28 +88,4 @@ fn device(view: &View) -> String {
     }
     out.push_str("</details>");
     out
-}
-
-/// A command line in shell syntax.
-fn command_line(command: &[String]) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,[]{}".contains(c);
-    let quoted = command.iter().map(|word| {
-        if !word.is_empty() && word.chars().all(plain) {
-            word.clone()
-        } else {
-            format!("'{}'", word.replace('\'', "'\\''"))
-        }
-    });
-    quoted.collect::<Vec<_>>().join(" ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_that_a_shell_would_split_are_quoted() {
-        let words = ["a-b", "two words", "", "it's"].map(str::to_owned);
-        assert_eq!(command_line(&words), "a-b 'two words' '' 'it'\\''s'");
-    }
 }

@@ -17,8 +17,14 @@ pub(super) fn header(view: &View) -> String {
         let summary = &group.result.summary;
         put!(
             out,
-            "<p class=\"figure\"><strong id=\"median\">{}</strong> queries/s</p>",
-            html(&verdict::at_least(group.result, number::rate(summary.median)))
+            "<p class=\"figure\"><strong id=\"median\">{}</strong> queries/s <span class=\"interval\" id=\"interval\">({})</span>{}</p><p class=\"say\">{}</p>",
+            html(&verdict::at_least(group.result, number::rate(summary.median))),
+            html(&verdict::interval_text(view.run, group.result, summary)),
+            verdict::indicative(view.run, summary).map_or(String::new(), |why| format!(
+                " <span class=\"indicative\">indicative: {}</span>",
+                html(&why)
+            )),
+            html(&verdict::interval_note(view.run, summary))
         );
     }
     put!(out, "<p class=\"verdict\" id=\"verdict\">{}</p>", html(&verdict::sentence(run)));
