@@ -50,7 +50,8 @@ pub fn tables(runs: &[Named]) -> Vec<Table> {
 
 /// Statements that a reader needs beside the figures: verdicts, differing conditions, objections.
 fn notes(runs: &[Named]) -> Vec<String> {
-    let mut notes: Vec<String> = runs.iter().map(|named| verdict::sentence(named.run)).collect();
+    let mut notes: Vec<String> =
+        runs.iter().map(|named| verdict::sentence_about(&named.name, named.run)).collect();
     notes.extend(warning(runs));
     notes.extend(objections(runs));
     notes
@@ -117,6 +118,9 @@ pub fn devices(runs: &[Named]) -> Table {
     }
     if table.rows.iter().any(|row| row[2].contains(INDICATIVE)) {
         table.caption += &format!("; indicative: fewer than {REPETITIONS} repetitions, or profile quick");
+    }
+    if runs.iter().flat_map(|named| shown(named.run)).any(|result| result.censored) {
+        table.caption += "; ≥: a search ended at the highest permitted rate";
     }
     if !differences(runs).is_empty() {
         table.caption += "; conditions besides the device differ, see the table of conditions";
@@ -269,8 +273,7 @@ mod tests {
         assert_eq!(names, ["threads = 1", "threads = 2", "threads = 4", "threads = 8", ""]);
         let cells = &tables[1];
         assert_eq!((cells.id.as_str(), cells.rows.len()), ("cells", 6));
-        let best =
-            grid.results.iter().filter(|it| it.cell == Cell::default() && it.sweep == "8").next().unwrap();
+        let best = grid.results.iter().find(|it| it.cell == Cell::default() && it.sweep == "8").unwrap();
         assert!(cells.rows[0][2].starts_with(&number::rate(best.summary.median)), "{:?}", cells.rows[0]);
         assert_eq!(cells.rows[1][3], number::NONE);
     }

@@ -17,8 +17,11 @@ use measure::search::TESTER_TRIES;
 /// A topic and its text.
 pub type Paragraph = (&'static str, String);
 
+/// A topic and the function that makes its text from a record.
+type Topic = (&'static str, fn(&Run) -> String);
+
 /// The topics in order.
-const TOPICS: [(&str, fn(&Run) -> String); 12] = [
+const TOPICS: [Topic; 12] = [
     ("Time", time),
     ("Hosts", hosts),
     ("Links", links),

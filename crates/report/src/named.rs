@@ -18,7 +18,7 @@ pub fn named<'a>(runs: &[(&str, &'a Run)]) -> Vec<Named<'a>> {
         let is_shared = titles.iter().filter(|title| **title == titles[at]).count() > 1;
         let title = &titles[at];
         let name = if is_shared { format!("{title} [{folder}]") } else { title.clone() };
-        Named { name, run: *run }
+        Named { name, run }
     };
     runs.iter().enumerate().map(name).collect()
 }

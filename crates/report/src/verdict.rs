@@ -64,12 +64,9 @@ pub fn indicative(run: &Run, summary: &Summary) -> Option<String> {
     (!reasons.is_empty()).then(|| reasons.join(", "))
 }
 
-/// The interval of a figure: from the 1st percentile of the repetitions to the 99th, and beyond it by the precision of
-/// the search. A search ends at a passed rate r with a failed rate of at most r / (1 - precision) above it, and the true
-/// limit lies between the two. The interval of a lower bound has no upper end; the 99th percentile stands for it.
+/// The interval of a figure. That of a lower bound has no upper end; the 99th percentile stands for it.
 pub fn interval(run: &Run, result: &CellResult, summary: &Summary) -> (f64, f64) {
-    let precision = if result.censored { 0.0 } else { run.settings.precision.clamp(0.0, 0.5) };
-    (summary.p1, summary.p99 / (1.0 - precision))
+    summary.interval(if result.censored { 0.0 } else { run.settings.precision })
 }
 
 /// The interval in words: `24,100 to 24,743`.
@@ -107,8 +104,12 @@ pub fn conditions(result: &CellResult) -> String {
 
 /// The verdict in one sentence: device, rate, conditions, and compliance.
 pub fn sentence(run: &Run) -> String {
+    sentence_about(&run.device.title(), run)
+}
+
+/// The verdict in one sentence, with this name for the device.
+pub fn sentence_about(device: &str, run: &Run) -> String {
     let groups = groups(run);
-    let device = run.device.title();
     let Some(group) = principal(&groups) else {
         return format!("{device}: no result yet. RFC 8219 compliant: {}.", compliance(run).words());
     };

@@ -37,7 +37,11 @@ fn header(runs: &[Named]) -> String {
     put!(out, "<button type=\"button\" id=\"theme\" hidden>Dark or light</button></p>");
     put!(out, "<h1>{} devices</h1><ul class=\"verdicts\">", runs.len());
     for named in runs {
-        put!(out, "<li class=\"verdict\">{}</li>", escape::html(&verdict::sentence(named.run)));
+        put!(
+            out,
+            "<li class=\"verdict\">{}</li>",
+            escape::html(&verdict::sentence_about(&named.name, named.run))
+        );
     }
     out.push_str("</ul>");
     if let Some(warning) = warning(runs) {
