@@ -3,10 +3,12 @@
 mod browser;
 
 use browser::{Browser, Look};
+use measure::plan::Draft;
 use measure::run::{CellResult, Run, Summary};
 use report::sample::{self, Shape};
 use serde_json::Value;
 use sixfold_bench::bundle;
+use sixfold_bench::run::Journal;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
@@ -260,6 +262,26 @@ fn several_runs_make_one_page_that_a_browser_shows_whole() {
         let beyond = "document.documentElement.scrollWidth - document.documentElement.clientWidth";
         assert_eq!(browser.value(beyond).unwrap(), 0, "{look:?}: the page must not scroll sideways");
     }
+}
+
+#[test]
+fn a_run_in_progress_is_reported_with_its_results_so_far() {
+    let folder = Folder::with("progress", &sample::run(&Shape::quick()));
+    std::fs::remove_file(folder.0.join("run.json")).unwrap();
+    let plan =
+        Draft::parse("profile = \"quick\"\n[device]\ntemplate = \"unbound\"\n").unwrap().finish().unwrap();
+    // This process holds the lock of the journal, as the one that measures does.
+    let journal = Journal::begin(&folder.0, &plan, "2030-01-01T00:00:00Z".into()).unwrap();
+    let output = bench(&["report", folder.path()]);
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(said.starts_with(&format!("{}: a run in progress, 0 trials done, ", folder.path())), "{said}");
+    let page = std::fs::read_to_string(folder.0.join("report.html")).unwrap();
+    assert!(page.contains("the run was in progress when this was written") && page.contains("Incomplete."));
+    drop(journal);
+    let killed = bench(&["report", folder.path()]);
+    assert_eq!(killed.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&killed.stderr).contains("was killed"));
 }
 
 #[test]

@@ -263,6 +263,34 @@ mod tests {
         assert!(!equal.contains("differ in more") && equal.contains("| Unbound 1.22.0 \\[a\\] |"), "{equal}");
     }
 
+    /// Checks that braces and environments of LaTeX text are closed. Verbatim text is left out.
+    fn balanced(text: &str) {
+        let mut outside = String::new();
+        for (at, part) in text.split("\\begin{verbatim}").enumerate() {
+            outside.push_str(if at == 0 { part } else { part.split_once("\\end{verbatim}").unwrap().1 });
+        }
+        let code = outside.lines().filter(|line| !line.starts_with('%')).collect::<Vec<_>>().join("\n");
+        let bare = code.replace("\\{", "").replace("\\}", "");
+        assert_eq!(bare.matches('{').count(), bare.matches('}').count(), "{code}");
+        assert_eq!(bare.matches("\\begin{").count(), bare.matches("\\end{").count(), "{code}");
+        assert!(code.is_ascii(), "{:?}", code.chars().find(|c| !c.is_ascii()));
+    }
+
+    #[test]
+    fn the_latex_of_one_run_and_of_several_is_balanced() {
+        let (one, mut other) = two();
+        let hostile = "}\\end{verbatim}{%$&_#^~\\";
+        other.tool = hostile.to_owned();
+        other.device.command = vec![hostile.to_owned()];
+        other.device.files = [(hostile.to_owned(), hostile.to_owned())].into();
+        other.hosts.get_mut("device").unwrap().facts.insert(hostile.to_owned(), hostile.to_owned());
+        other.checklist[2].because = hostile.to_owned();
+        balanced(&latex(&named(&[("a", &one), ("b", &other)]), "x"));
+        balanced(&crate::latex(&other, "x"));
+        let grid = sample::run(&Shape { repetitions: 3, seconds: 2, ..Shape::full() });
+        balanced(&latex(&named(&[("a", &grid), ("b", &one)]), "x"));
+    }
+
     #[test]
     fn grids_have_a_row_for_each_cell_and_sweeps_a_row_for_each_value() {
         let grid = sample::run(&Shape { repetitions: 3, seconds: 2, ..Shape::full() });

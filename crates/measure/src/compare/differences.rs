@@ -33,7 +33,7 @@ pub struct Condition {
     pub values: Vec<String>,
 }
 
-/// The conditions other than the device that differ between several runs, in the order of [`between`].
+/// The conditions other than the device that differ between several runs, in a fixed order: device, settings, hosts.
 pub fn conditions(runs: &[&Run]) -> Vec<Condition> {
     let mut found: Vec<Condition> = Vec::new();
     let Some((first, others)) = runs.split_first() else { return found };
