@@ -10,6 +10,7 @@ use crate::surroundings;
 use crate::table::Table;
 use crate::text_list::and;
 use crate::verdict::{self, at_least};
+use crate::warnings::gathered;
 use measure::checklist::REPETITIONS;
 use measure::compare::{Condition, conditions};
 use measure::run::{Cell, CellResult, Run, Summary};
@@ -57,12 +58,13 @@ fn notes(runs: &[Named]) -> Vec<String> {
     notes
 }
 
-/// The objections against the runs, each after the names of the runs that it concerns.
+/// The objections against the runs and the warnings, each after the names of the runs that it concerns.
 pub fn objections(runs: &[Named]) -> Vec<String> {
     let mut found: Vec<(String, Vec<&str>)> = Vec::new();
     for named in runs {
-        for (heading, text) in verdict::objections(named.run) {
-            let objection = format!("{heading}. {text}");
+        let objections = verdict::objections(named.run).into_iter();
+        let objections = objections.map(|(heading, text)| format!("{heading}. {text}"));
+        for objection in objections.chain(gathered(named.run)) {
             match found.iter_mut().find(|(other, _)| *other == objection) {
                 Some((_, names)) => names.push(&named.name),
                 None => found.push((objection, vec![&named.name])),
@@ -251,6 +253,7 @@ mod tests {
             "| profile | quick | rfc8219 |",
             "The DNS64 performance of Unbound 1.22.0 and BIND 9.18.49 was measured",
             "- Unbound 1.22.0 and BIND 9.18.49: A single machine. ",
+            "- Unbound 1.22.0 and BIND 9.18.49: tester: the processor's frequency is not fixed (governor schedutil)",
         ] {
             assert!(text.contains(part), "{part}\n{text}");
         }

@@ -28,6 +28,7 @@ pub mod table;
 mod text;
 mod text_list;
 mod verdict;
+mod warnings;
 
 pub use combined::{latex as combined_latex, markdown as combined_markdown};
 pub use named::{Named, named};

@@ -11,6 +11,7 @@ use crate::put;
 use crate::surroundings;
 use crate::table::Table;
 use crate::verdict::{self, at_least};
+use crate::warnings::gathered;
 use measure::run::{CellResult, Run, Summary};
 
 /// The tables as Markdown, after the verdict.
@@ -53,7 +54,7 @@ pub fn latex(run: &Run, label: &str) -> String {
 fn notes(run: &Run) -> Vec<String> {
     let objections = verdict::objections(run);
     let objections = objections.into_iter().map(|(heading, text)| format!("{heading}: {text}"));
-    objections.chain(run.warnings.iter().map(|warning| format!("Warning: {warning}"))).collect()
+    objections.chain(gathered(run).into_iter().map(|warning| format!("Warning: {warning}"))).collect()
 }
 
 /// Conditions of the measurement in one sentence.
