@@ -150,6 +150,11 @@ pub fn write_derived(folder: &Path, run: &Run) -> Result<(), String> {
     write_atomically(&folder.join(REPORT_FILE), &report::html(run), false)
 }
 
+/// Writes a page or tables to a file of the user's choice.
+pub fn write_text(path: &Path, text: &str) -> Result<(), String> {
+    write_atomically(path, text, false)
+}
+
 /// Content of `environment.json`.
 #[derive(Serialize)]
 struct EnvironmentFile<'a> {

@@ -1,8 +1,10 @@
 //! Documents and program agree: every option, key, default and bound is documented, and every documented one exists.
 
 use clap::{Arg, Command, CommandFactory, Parser};
+use measure::compare::compare;
 use measure::outcome::Outcome;
 use measure::plan::Draft;
+use report::sample::{self, Shape};
 use serde_json::Value;
 use sixfold_bench::cli::Cli;
 use sixfold_bench::device;
@@ -269,6 +271,28 @@ fn devices_placeholders_and_the_outcome_of_a_load_are_documented_as_they_are() {
     for reason in load::Reason::ALL {
         assert!(words(&text).contains(&reason.name()), "{}", reason.name());
     }
+}
+
+#[test]
+fn every_key_of_a_comparison_is_documented() {
+    let first = sample::run(&Shape::quick());
+    let mut second = first.clone();
+    second.settings.trial_ms += 1;
+    let comparison = serde_json::to_value(compare(&first, &second)).unwrap();
+    let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    let cell = &comparison["cells"][0];
+    let parts = [&comparison, &comparison["differences"][0], cell, &cell["cell"], &cell["cpu"]];
+    let text = below(&manual(), ".SH COMPARISON");
+    let words = words(&text);
+    for key in parts.into_iter().flat_map(keys) {
+        assert!(words.contains(&key.as_str()), "{key}");
+    }
+}
+
+#[test]
+fn the_citation_has_the_version_of_the_release() {
+    let version = concat!("version: ", env!("CARGO_PKG_VERSION"));
+    assert!(document("CITATION.cff").lines().any(|line| line == version));
 }
 
 /// Splits a command line into words as a shell does; a command substitution becomes `1`.

@@ -3,10 +3,12 @@
 mod browser;
 
 use browser::{Browser, Look};
+use measure::plan::Draft;
 use measure::run::{CellResult, Run, Summary};
 use report::sample::{self, Shape};
 use serde_json::Value;
 use sixfold_bench::bundle;
+use sixfold_bench::run::Journal;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
@@ -96,7 +98,8 @@ fn no_complaints(events: &[Value], look: Look) {
             "Runtime.consoleAPICalled" => panic!("{look:?}: the page says something: {event}"),
             "Network.requestWillBeSent" => {
                 let url = event["params"]["request"]["url"].as_str().unwrap_or_default();
-                let own = url.starts_with("file://") && url.ends_with("/report.html");
+                let own = url.starts_with("file://")
+                    && ["/report.html", "/devices.html"].iter().any(|page| url.ends_with(page));
                 assert!(own || url.starts_with("data:"), "{look:?}: {url}");
             }
             _ => {}
@@ -179,7 +182,7 @@ const CONTRASTS: &str = "(() => {
     return [255, 255, 255];
   };
   const found = {};
-  for (const kind of ['body', '.say', '.banner', '.warnings li', '.badges li', 'td.yes', 'td.no', 'a', 'caption', 'summary', '.legend li']) {
+  for (const kind of ['body', '.say', '.banner', '.warnings li', '.badges li', 'td.yes', 'td.no', 'a', 'caption', 'summary', '.legend li', '.indicative', '.interval']) {
     const element = document.querySelector(kind);
     if (!element) continue;
     const [a, b] = [parse(getComputedStyle(element).color), behind(element)].map(luminance).sort((x, y) => y - x);
@@ -206,6 +209,104 @@ fn charts_are_whole_text_is_legible_and_nothing_runs_over_the_edge() {
         let beyond = "document.documentElement.scrollWidth - document.documentElement.clientWidth";
         assert_eq!(browser.value(beyond).unwrap(), 0, "{look:?}: the page must not scroll sideways");
     }
+}
+
+/// Three runs: a sweep with a grid, a quick run, and one of another server with other settings.
+fn three(name: &str) -> [Folder; 3] {
+    let quick = sample::run(&Shape::quick());
+    let mut other = quick.clone();
+    (other.device.name, other.device.version) = ("bind".to_owned(), "BIND 9.18.49 <id:>".to_owned());
+    other.settings.trial_ms = 1_500;
+    [("rich", &rich()), ("quick", &quick), ("other", &other)]
+        .map(|(which, run)| Folder::with(&format!("{name}-{which}"), run))
+}
+
+#[test]
+fn several_runs_make_one_page_that_a_browser_shows_whole() {
+    let folders = three("several");
+    let paths = folders.each_ref().map(Folder::path);
+    let before = std::fs::read(folders[0].0.join("report.html")).unwrap();
+    let output = bench(&[&["report"], &paths[..]].concat());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let page = folders[0].0.join("devices.html");
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.ends_with(&format!("{}\n", page.display())), "{said}");
+    assert_eq!(
+        std::fs::read(folders[0].0.join("report.html")).unwrap(),
+        before,
+        "only the new page is written"
+    );
+    let Some(mut browser) = browser("several") else { return };
+    for look in LOOKS.into_iter().chain([Look { width: 390, scheme: "dark", ..SCREEN }]) {
+        browser.open(&page, look).unwrap();
+        no_complaints(&browser.events, look);
+        if look.script {
+            assert_eq!(browser.value("document.documentElement.dataset.ready").unwrap(), "1", "{look:?}");
+            assert_eq!(browser.value("document.documentElement.dataset.errors").unwrap(), Value::Null);
+        }
+        let medians = browser
+            .value("[...document.querySelectorAll('#devices tbody tr')].map(row => row.cells[4].innerText)")
+            .unwrap();
+        let runs = folders.each_ref().map(|folder| bundle::read(&folder.0).unwrap());
+        let required = runs.iter().flat_map(|run| &run.results).filter(|it| it.cell == Default::default());
+        let expected: Vec<f64> = required.map(|result| result.summary.median).collect();
+        let shown: Vec<String> = serde_json::from_value(medians).unwrap();
+        assert_eq!(shown.len(), expected.len());
+        for (text, value) in shown.iter().zip(expected) {
+            assert!((number(text) - value).abs() <= 0.5, "{look:?}: {text} is not {value}");
+        }
+        assert_eq!(browser.value(CUT_LABELS).unwrap()["cut"], serde_json::json!([]), "{look:?}");
+        for (kind, contrast) in browser.value(CONTRASTS).unwrap().as_object().unwrap() {
+            assert!(contrast.as_f64().unwrap() >= 4.5, "{look:?}: {kind} has a contrast of {contrast}");
+        }
+        let beyond = "document.documentElement.scrollWidth - document.documentElement.clientWidth";
+        assert_eq!(browser.value(beyond).unwrap(), 0, "{look:?}: the page must not scroll sideways");
+    }
+}
+
+#[test]
+fn a_run_in_progress_is_reported_with_its_results_so_far() {
+    let folder = Folder::with("progress", &sample::run(&Shape::quick()));
+    std::fs::remove_file(folder.0.join("run.json")).unwrap();
+    let plan =
+        Draft::parse("profile = \"quick\"\n[device]\ntemplate = \"unbound\"\n").unwrap().finish().unwrap();
+    // This process holds the lock of the journal, as the one that measures does.
+    let journal = Journal::begin(&folder.0, &plan, "2030-01-01T00:00:00Z".into()).unwrap();
+    let output = bench(&["report", folder.path()]);
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(said.starts_with(&format!("{}: a run in progress, 0 trials done, ", folder.path())), "{said}");
+    let page = std::fs::read_to_string(folder.0.join("report.html")).unwrap();
+    assert!(page.contains("the run was in progress when this was written") && page.contains("Incomplete."));
+    drop(journal);
+    let killed = bench(&["report", folder.path()]);
+    assert_eq!(killed.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&killed.stderr).contains("was killed"));
+}
+
+#[test]
+fn the_report_is_written_where_the_user_wants_it() {
+    let folders = three("out");
+    let file = |name: &str| folders[2].0.join(name).display().to_string();
+    for (arguments, name, part) in [
+        (vec![folders[1].path()], "one.html", "<section id=\"results\""),
+        (vec![folders[1].path(), folders[2].path()], "two.html", "id=\"devices\""),
+        (vec![folders[1].path(), folders[2].path(), "--markdown"], "two.md", "| BIND 9.18.49 |"),
+        (
+            vec![folders[1].path(), folders[2].path(), "--latex"],
+            "two.tex",
+            "\\label{tab:devices-unbound-bind}",
+        ),
+        (vec![folders[2].path(), "--latex", "--label", "old-2"], "one.tex", "\\label{tab:results-old-2}"),
+    ] {
+        let output = bench(&[vec!["report"], arguments, vec!["--out", &file(name)]].concat());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let text = std::fs::read_to_string(file(name)).unwrap();
+        assert!(text.contains(part), "{name}: {part}");
+    }
+    let refused = bench(&["report", folders[2].path(), "--latex", "--label", "a}b"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("letters, digits and hyphens"));
 }
 
 #[test]
@@ -236,7 +337,7 @@ fn tables_are_printed_and_nothing_is_written() {
     let markdown = bench(&["report", folder.path(), "--markdown"]);
     assert_eq!(String::from_utf8(markdown.stdout).unwrap(), report::markdown(&run));
     let latex = bench(&["report", folder.path(), "--latex"]);
-    assert_eq!(String::from_utf8(latex.stdout).unwrap(), report::latex(&run));
+    assert_eq!(String::from_utf8(latex.stdout).unwrap(), report::latex(&run, "unbound"));
     assert!(!folder.0.join("report.html").exists());
 }
 
@@ -265,8 +366,12 @@ fn compare_fails_only_when_the_second_is_slower() {
         assert_eq!(output.status.code(), Some(expected), "{}", String::from_utf8_lossy(&output.stderr));
         let comparison: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(comparison["verdict"], said);
-        let text = bench(&["compare", first.path(), second.path()]);
-        assert_eq!(text.status.code(), Some(expected));
-        assert!(!text.stdout.is_empty());
+        for format in [None, Some("--markdown"), Some("--latex")] {
+            let text = bench(
+                &["compare", first.path(), second.path()].into_iter().chain(format).collect::<Vec<_>>(),
+            );
+            assert_eq!(text.status.code(), Some(expected), "{format:?}");
+            assert!(!text.stdout.is_empty());
+        }
     }
 }

@@ -11,6 +11,7 @@
 pub mod amount;
 pub mod checklist;
 pub mod compare;
+mod device_title;
 #[cfg(test)]
 pub(crate) mod model_devices;
 pub mod name_range;

@@ -308,4 +308,6 @@ pub enum Kept {
     NotKept,
     /// The rule does not apply to this run.
     NotApplicable,
+    /// The record cannot show it: the user must check it.
+    NotChecked,
 }

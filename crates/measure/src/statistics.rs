@@ -29,6 +29,13 @@ impl Summary {
             max: *max,
         }
     }
+
+    /// The interval of the true rate: from the 1st percentile of the repetitions to the 99th, and beyond it by the
+    /// precision of the search (a share of 1). A search ends at a passed rate r with a failed rate of at most r / (1 -
+    /// precision) above it, and the true limit lies between the two.
+    pub fn interval(&self, precision: f64) -> (f64, f64) {
+        (self.p1, self.p99 / (1.0 - precision.clamp(0.0, 0.5)))
+    }
 }
 
 /// The values in ascending order.
@@ -58,6 +65,12 @@ pub fn median(sorted: &[f64]) -> Option<f64> {
         0 => Some((sorted[sorted.len() / 2 - 1] + upper) / 2.0),
         _ => Some(upper),
     }
+}
+
+/// Probability, at most, that the range of so many values contains the true median: all values are above it with
+/// probability 2^-n, and all below it with the same, so it is 1 - 2^(1-n). 0 for no value or one.
+pub fn range_coverage(values: u32) -> f64 {
+    1.0 - 0.5f64.powi(values.clamp(1, 1_000) as i32 - 1)
 }
 
 /// Outliers: values so far from the median that another cause than the device is likely. They are more than 3.5
@@ -180,6 +193,21 @@ mod tests {
         assert_eq!(median(&[]), None);
         let one = Summary::of(&[7.0]);
         assert_eq!((one.median, one.p1, one.p99, one.mean, one.deviation), (7.0, 7.0, 7.0, 7.0, 0.0));
+    }
+
+    #[test]
+    fn the_interval_of_a_rate_has_the_precision_of_the_search_in_it() {
+        let summary = Summary { p1: 6_440.0, p99: 6_650.0, ..Summary::default() };
+        // 6,650 / 0.95.
+        assert_eq!(summary.interval(0.05), (6_440.0, 7_000.0));
+        assert_eq!(summary.interval(0.0), (6_440.0, 6_650.0));
+        assert_eq!(summary.interval(f64::INFINITY), (6_440.0, 13_300.0));
+    }
+
+    #[test]
+    fn the_range_of_three_values_has_the_median_in_three_cases_of_four() {
+        assert_eq!([0, 1, 2, 3, 5].map(range_coverage), [0.0, 0.0, 0.5, 0.75, 0.9375]);
+        assert_eq!(range_coverage(u32::MAX), 1.0);
     }
 
     #[test]

@@ -13,7 +13,7 @@ fn main() {
     let run = run(&shape);
     match arguments.get(1).map(String::as_str) {
         Some("markdown") => print!("{}", sixfold_report::markdown(&run)),
-        Some("latex") => print!("{}", sixfold_report::latex(&run)),
+        Some("latex") => print!("{}", sixfold_report::latex(&run, &run.device.slug())),
         Some("csv") => print!("{}", sixfold_report::trials_csv(&run)),
         Some("json") => println!("{}", serde_json::to_string(&run).unwrap_or_default()),
         _ => print!("{}", sixfold_report::html(&run)),

@@ -101,6 +101,15 @@ pub fn latex(text: &str) -> String {
     out
 }
 
+/// Comment that names the packages which the LaTeX of this crate needs.
+pub const LATEX_PACKAGES: &str =
+    "% Needs \\usepackage{booktabs}, and \\usepackage[T1]{fontenc} unless the engine is a Unicode one.\n";
+
+/// A LaTeX comment of one line.
+pub fn latex_comment(text: &str) -> String {
+    format!("% {}\n", text.replace(|c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}'), " "))
+}
+
 /// A field of a CSV file (RFC 4180), quoted if necessary.
 pub fn csv(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) {

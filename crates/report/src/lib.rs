@@ -1,6 +1,6 @@
-//! Presentation of a run (`measure::run::Run`) for people and for other programs: one self-contained HTML page with
-//! charts, the tables of the papers as Markdown and LaTeX, trials as CSV, histograms as text. [`conformance`] is the
-//! page for the results of conformance cases.
+//! Presentation of a run (`measure::run::Run`), or of several together, for people and for other programs: one
+//! self-contained HTML page with charts, the tables and the method of a paper as Markdown and LaTeX, trials as CSV,
+//! histograms as text. [`comparison`] shows two runs against each other, [`conformance`] the results of conformance cases.
 //!
 //! This crate reads and writes no files, and computes no results: it shows numbers as they were recorded.
 //!
@@ -8,24 +8,34 @@
 #![forbid(unsafe_code)]
 
 mod chart;
+mod combined;
+mod command_line;
+pub mod comparison;
 pub mod conformance;
 pub mod escape;
 mod grid;
 mod groups;
 mod limits;
+mod method;
+mod named;
 pub mod number;
 mod page;
 mod paper_tables;
 #[cfg(any(test, feature = "sample"))]
 pub mod sample;
+mod surroundings;
 pub mod table;
 mod text;
+mod text_list;
 mod verdict;
+mod warnings;
 
-pub use page::html;
+pub use combined::{latex as combined_latex, markdown as combined_markdown};
+pub use named::{Named, named};
+pub use page::{combined_html, html};
 pub use paper_tables::{latex, markdown};
 pub use text::{histogram_text, trials_csv};
-pub use verdict::sentence;
+pub use verdict::{indicative, sentence};
 
 /// Appends formatted text to a string, which cannot fail.
 macro_rules! put {

@@ -1,13 +1,17 @@
 //! Tables in the form of the papers: median, average, standard deviation, percentiles and extremes per value of the
-//! sweep or cell, and the grid of RFC 8219 section 9.2, as Markdown and LaTeX.
+//! sweep or cell, and the grid of RFC 8219 section 9.2, with method, hosts and configuration, as Markdown and LaTeX.
 
 use crate::escape;
 use crate::grid::grids_of;
 use crate::groups::sweep_parameter;
+use crate::method;
+use crate::named::named;
 use crate::number;
 use crate::put;
+use crate::surroundings;
 use crate::table::Table;
 use crate::verdict::{self, at_least};
+use crate::warnings::gathered;
 use measure::run::{CellResult, Run, Summary};
 
 /// The tables as Markdown, after the verdict.
@@ -25,32 +29,32 @@ pub fn markdown(run: &Run) -> String {
         out.push_str(&table.markdown());
         out.push('\n');
     }
-    out
+    let runs = named(&[("", run)]);
+    out + &method::markdown(&runs) + &surroundings::markdown(&runs)
 }
 
-/// The tables as LaTeX for the package `booktabs`.
-pub fn latex(run: &Run) -> String {
-    let comment = |text: &str| format!("% {}\n", text.replace(|c: char| c.is_control(), " "));
-    let mut out = comment(&verdict::sentence(run));
-    out.push_str(&comment(&conditions(run)));
+/// The tables as LaTeX for the package `booktabs`. Their labels end in `label`, so that the tables of several runs can
+/// stand in one paper.
+pub fn latex(run: &Run, label: &str) -> String {
+    let mut out = escape::latex_comment(&verdict::sentence(run));
+    out.push_str(&escape::latex_comment(&conditions(run)));
     for note in notes(run) {
-        out.push_str(&comment(&note));
+        out.push_str(&escape::latex_comment(&note));
     }
-    out.push_str(
-        "% Needs \\usepackage{booktabs}, and \\usepackage[T1]{fontenc} unless the engine is a Unicode one.\n",
-    );
+    out.push_str(escape::LATEX_PACKAGES);
     for table in tables(run) {
         out.push('\n');
-        out.push_str(&table.latex(&format!("tab:{}", table.id)));
+        out.push_str(&table.latex(&format!("tab:{}-{label}", table.id)));
     }
-    out
+    let runs = named(&[("", run)]);
+    out + &method::latex(&runs) + &surroundings::latex(&runs)
 }
 
 /// Objections against the figures, and warnings.
 fn notes(run: &Run) -> Vec<String> {
     let objections = verdict::objections(run);
     let objections = objections.into_iter().map(|(heading, text)| format!("{heading}: {text}"));
-    objections.chain(run.warnings.iter().map(|warning| format!("Warning: {warning}"))).collect()
+    objections.chain(gathered(run).into_iter().map(|warning| format!("Warning: {warning}"))).collect()
 }
 
 /// Conditions of the measurement in one sentence.
@@ -73,14 +77,17 @@ fn tables(run: &Run) -> Vec<Table> {
     let mut tables = vec![summaries(
         run,
         "results",
-        "Queries per second without loss, strictly by RFC 8219 section 9.2",
+        &format!("{}: queries per second without loss, strictly by RFC 8219 section 9.2", run.device.title()),
         |result| &result.summary,
     )];
     if run.results.iter().any(|result| result.confirmed_summary.count > 0) {
         tables.push(summaries(
             run,
             "confirmed",
-            "Queries per second without loss, failures confirmed by a second trial (beyond RFC 8219)",
+            &format!(
+                "{}: queries per second without loss, failures confirmed by a second trial (beyond RFC 8219)",
+                run.device.title()
+            ),
             |result| &result.confirmed_summary,
         ));
     }
@@ -128,6 +135,11 @@ fn summaries(run: &Run, id: &str, caption: &str, of: fn(&CellResult) -> &Summary
     if let (Some(first), true) = (table.rows.first(), unwanted.contains(&1) && unwanted.contains(&2)) {
         table.caption = format!("{}; {} AAAA, {} cached", table.caption, first[1], first[2]);
     }
+    // The caption stays beside the figures wherever the table is pasted.
+    let indicative = run.results.iter().find_map(|result| verdict::indicative(run, of(result)));
+    if let Some(why) = indicative {
+        table.caption += &format!("; indicative: {why}");
+    }
     table.without_columns(&unwanted)
 }
 
@@ -144,7 +156,8 @@ fn grids(run: &Run) -> Vec<Table> {
         };
         let mut table = Table::new(
             format!(
-                "Median (1st to 99th percentile) of queries per second by shares of AAAA and cached names{of}"
+                "{}: median (1st to 99th percentile) of queries per second by shares of AAAA and cached names{of}",
+                run.device.title()
             ),
             1,
             &[],
@@ -196,9 +209,31 @@ mod tests {
     }
 
     #[test]
+    fn labels_and_captions_name_the_device_so_that_two_runs_stand_in_one_paper() {
+        let grid = |name: &str, version: &str| {
+            let mut run = sample::run(&Shape { sweep: vec![], repetitions: 3, seconds: 2, ..Shape::full() });
+            (run.device.name, run.device.version) = (name.to_owned(), version.to_owned());
+            latex(&run, &run.device.slug())
+        };
+        let paper = grid("unbound", "Version 1.17.1") + &grid("bind", "BIND 9.18.49 (x) <id:>");
+        let mut labels: Vec<&str> =
+            paper.lines().filter_map(|line| line.trim().strip_prefix("\\label{")).collect();
+        assert!(labels.contains(&"tab:results-unbound}") && labels.contains(&"tab:confirmed-bind}"));
+        let all = labels.len();
+        labels.sort_unstable();
+        labels.dedup();
+        assert_eq!(labels.len(), all, "no label is defined twice");
+        let captions: Vec<&str> =
+            paper.lines().filter_map(|line| line.trim().strip_prefix("\\caption{")).collect();
+        let named =
+            |caption: &&str| caption.starts_with("Unbound 1.17.1: ") || caption.starts_with("BIND 9.18.49: ");
+        assert!(captions.len() == all && captions.iter().all(named), "{captions:?}");
+    }
+
+    #[test]
     fn the_grid_has_the_percentages_as_headings() {
         let run = sample::run(&Shape { sweep: vec![], repetitions: 3, seconds: 2, ..Shape::full() });
-        let text = latex(&run);
+        let text = latex(&run, "unbound");
         assert!(text.contains("AAAA & 0\\,\\% cached & 40\\,\\% cached & 100\\,\\% cached \\\\"), "{text}");
         assert!(text.contains("20\\,\\% & "), "{text}");
         assert_eq!(text.matches("\\begin{tabular}").count(), text.matches("\\end{tabular}").count());
@@ -209,7 +244,7 @@ mod tests {
         let mut run = swept();
         run.device.sweep = Some(("a_b}%\\input{x}".to_owned(), vec![]));
         run.warnings = vec!["line\n\\input{/etc/passwd}".to_owned()];
-        let text = latex(&run);
+        let text = latex(&run, "unbound");
         assert!(text.contains("a\\_b\\}\\%\\textbackslash{}input\\{x\\} & repetitions"), "{text}");
         assert!(text.lines().all(|line| line.starts_with('%') || !line.contains("\\input")), "{text}");
     }
@@ -219,7 +254,7 @@ mod tests {
         let mut run = swept();
         (run.complete, run.self_test) = (false, None);
         run.warnings = vec!["the governor is powersave".to_owned()];
-        for text in [markdown(&run), latex(&run)] {
+        for text in [markdown(&run), latex(&run, "unbound")] {
             for part in ["Incomplete: ", "No self-test: ", "Warning: the governor is powersave"] {
                 assert!(text.contains(part), "{part}: {text}");
             }
@@ -231,6 +266,6 @@ mod tests {
         let mut run = swept();
         run.results[0].censored = true;
         assert!(markdown(&run).contains("≥ "));
-        assert!(latex(&run).contains("$\\geq$ "));
+        assert!(latex(&run, "unbound").contains("$\\geq$ "));
     }
 }

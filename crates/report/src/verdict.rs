@@ -2,8 +2,10 @@
 
 use crate::groups::{groups, principal, sweep_parameter};
 use crate::number;
+use measure::checklist::REPETITIONS;
 use measure::outcome::Verdict;
-use measure::run::{CellResult, Kept, Purpose, Run};
+use measure::run::{CellResult, Kept, Purpose, Run, Summary};
+use measure::statistics::range_coverage;
 use std::net::{IpAddr, SocketAddr};
 
 /// Compliance of a run with RFC 8219.
@@ -43,20 +45,48 @@ impl Compliance {
     }
 }
 
-/// Name and version of the device, without repeating the name.
-pub fn device_name(run: &Run) -> String {
-    let (name, version) = (run.device.name.trim(), run.device.version.trim());
-    match (name, version) {
-        ("", "") => "The device".to_owned(),
-        (name, "") => name.to_owned(),
-        (name, version) if version.to_lowercase().contains(&name.to_lowercase()) => version.to_owned(),
-        (name, version) => format!("{name} {version}"),
-    }
-}
-
 /// Marks a lower bound as such.
 pub fn at_least(result: &CellResult, text: String) -> String {
     if result.censored { format!("≥ {text}") } else { text }
+}
+
+/// Reasons why a figure is only indicative: too few repetitions for RFC 8219, the quick profile. `None`: there are
+/// none.
+pub fn indicative(run: &Run, summary: &Summary) -> Option<String> {
+    let mut reasons = Vec::new();
+    if (summary.count as usize) < REPETITIONS {
+        let plural = if summary.count == 1 { "" } else { "s" };
+        reasons.push(format!("{} repetition{plural} instead of {REPETITIONS}", summary.count));
+    }
+    if run.profile == "quick" {
+        reasons.push("profile quick".to_owned());
+    }
+    (!reasons.is_empty()).then(|| reasons.join(", "))
+}
+
+/// The interval of a figure. That of a lower bound has no upper end; the 99th percentile stands for it.
+pub fn interval(run: &Run, result: &CellResult, summary: &Summary) -> (f64, f64) {
+    summary.interval(if result.censored { 0.0 } else { run.settings.precision })
+}
+
+/// The interval in words: `24,100 to 24,743`.
+pub fn interval_text(run: &Run, result: &CellResult, summary: &Summary) -> String {
+    let (low, high) = interval(run, result, summary);
+    if result.censored {
+        format!("{} or more", number::rate(low))
+    } else {
+        format!("{} to {}", number::rate(low), number::rate(high))
+    }
+}
+
+/// Explanation of the interval of a figure.
+pub fn interval_note(run: &Run, summary: &Summary) -> String {
+    format!(
+        "The interval reaches from the 1st percentile of {} repetitions to their 99th, and beyond it by the precision of the search, {}. The range of so many repetitions contains the true median with a probability of at most {}.",
+        summary.count,
+        number::percent(run.settings.precision),
+        number::measured_percent(range_coverage(summary.count))
+    )
 }
 
 /// The conditions of a result in words: `no AAAA, nothing cached`.
@@ -74,8 +104,12 @@ pub fn conditions(result: &CellResult) -> String {
 
 /// The verdict in one sentence: device, rate, conditions, and compliance.
 pub fn sentence(run: &Run) -> String {
+    sentence_about(&run.device.title(), run)
+}
+
+/// The verdict in one sentence, with this name for the device.
+pub fn sentence_about(device: &str, run: &Run) -> String {
     let groups = groups(run);
-    let device = device_name(run);
     let Some(group) = principal(&groups) else {
         return format!("{device}: no result yet. RFC 8219 compliant: {}.", compliance(run).words());
     };
@@ -85,8 +119,9 @@ pub fn sentence(run: &Run) -> String {
         value => format!(", {} = {value} (the fastest of {})", sweep_parameter(run), sweep_values(run)),
     };
     format!(
-        "{device}: {} queries/s (median of {}; p1 {}, p99 {}), {}{best}, {} trials, {} timeout. RFC 8219 compliant: {}.",
+        "{device}: {} queries/s{} (median of {}; p1 {}, p99 {}), {}{best}, {} trials, {} timeout. RFC 8219 compliant: {}.",
         at_least(result, number::rate(summary.median)),
+        if indicative(run, summary).is_some() { ", indicative" } else { "" },
         summary.count,
         number::rate(summary.p1),
         number::rate(summary.p99),
@@ -200,7 +235,7 @@ mod tests {
     fn the_sentence_says_the_result_and_its_conditions() {
         assert_eq!(
             sentence(&quick()),
-            "Unbound 1.22.0: 24,300 queries/s (median of 3; p1 24,100, p99 24,500), no AAAA, nothing cached, 3\u{a0}s trials, 1\u{a0}s timeout. RFC 8219 compliant: no (3 rules not kept)."
+            "Unbound 1.22.0: 24,300 queries/s, indicative (median of 3; p1 24,100, p99 24,500), no AAAA, nothing cached, 3\u{a0}s trials, 1\u{a0}s timeout. RFC 8219 compliant: no (3 rules not kept)."
         );
     }
 
@@ -209,6 +244,33 @@ mod tests {
         let mut run = quick();
         run.results[0].censored = true;
         assert!(sentence(&run).contains("≥ 24,300 queries/s"));
+    }
+
+    #[test]
+    fn few_repetitions_or_the_quick_profile_make_a_figure_indicative() {
+        let mut run = quick();
+        let of = |run: &Run, count: u32| indicative(run, &Summary { count, ..run.results[0].summary });
+        assert_eq!(of(&run, 3).unwrap(), "3 repetitions instead of 20, profile quick");
+        assert_eq!(of(&run, 20).unwrap(), "profile quick");
+        run.profile = "rfc8219".to_owned();
+        assert_eq!(of(&run, 1).unwrap(), "1 repetition instead of 20");
+        assert_eq!(of(&run, 20), None);
+    }
+
+    #[test]
+    fn the_interval_of_a_figure_has_the_precision_of_the_search_in_it() {
+        let mut run = quick();
+        run.settings.precision = 0.05;
+        let summary = Summary { count: 3, p1: 6_440.0, p99: 6_650.0, ..Summary::default() };
+        // 6,650 / 0.95.
+        assert_eq!(interval_text(&run, &run.results[0], &summary), "6,440 to 7,000");
+        assert!(
+            interval_note(&run, &summary).contains("at most 75.0\u{a0}%"),
+            "{}",
+            interval_note(&run, &summary)
+        );
+        run.results[0].censored = true;
+        assert_eq!(interval_text(&run, &run.results[0], &summary), "6,440 or more");
     }
 
     #[test]

@@ -1,16 +1,19 @@
 //! `sixfold-bench compare`: compares the devices of two runs, and fails if the second is slower.
 
-use super::report::print;
-use crate::bundle;
+use super::report::{label, parse_label, print};
+use crate::run;
 use clap::Args;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 const HELP: &str = "\
-Ratios are second / first, with a bootstrap confidence interval of 95 %. Differences between the runs besides the device \
+Ratios are second / first, with a bootstrap confidence interval of 95 % and the p-value of a permutation test of the rank sums \
+(Mann and Whitney). The second is called slower or faster only if the interval does not contain 1 and p < 0.05. Fewer than 4 \
+repetitions on both sides cannot reach that: 3 and 3 show at best p = 0.10. Differences between the runs besides the device \
 are listed.
 
-Exit status: 0 the second is not slower, 1 it is slower in some cell, or nothing could be compared, 2 wrong usage.
+Exit status: 0 it is not shown that the second is slower, 1 it is slower in some cell, or nothing could be compared, 2 wrong \
+usage.
 
 Example: in continuous integration, against the run of the last release:
   sixfold-bench compare results/release results/now";
@@ -26,17 +29,31 @@ pub struct CompareArguments {
     #[arg(value_name = "DIR")]
     second: PathBuf,
     /// Print the comparison as JSON [default: a table]
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["markdown", "latex"])]
     json: bool,
+    /// Print the comparison as Markdown [default: a table]
+    #[arg(long, conflicts_with = "latex")]
+    markdown: bool,
+    /// Print the comparison as LaTeX tables (package booktabs) [default: a table]
+    #[arg(long)]
+    latex: bool,
+    /// End of the labels of the LaTeX tables: letters, digits and hyphens [default: both devices' names]
+    #[arg(long, value_name = "NAME", requires = "latex", value_parser = parse_label)]
+    label: Option<String>,
 }
 
 /// Compares two runs.
 pub fn compare(arguments: &CompareArguments) -> Result<ExitCode, String> {
-    let (first, second) = (bundle::read(&arguments.first)?, bundle::read(&arguments.second)?);
+    let (first, second) = (run::read(&arguments.first)?.run, run::read(&arguments.second)?.run);
     let comparison = measure::compare::compare(&first, &second);
     if arguments.json {
         let text = serde_json::to_string_pretty(&comparison).map_err(|error| format!("as JSON: {error}"))?;
         print(&(text + "\n"))?;
+    } else if arguments.markdown {
+        print(&report::comparison::markdown(&comparison))?;
+    } else if arguments.latex {
+        let label = arguments.label.clone().unwrap_or_else(|| label(&[&first, &second]));
+        print(&report::comparison::latex(&comparison, &label))?;
     } else {
         print(&format!("{}\n", comparison.to_string().trim_end()))?;
     }

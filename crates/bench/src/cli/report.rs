@@ -1,52 +1,130 @@
-//! `sixfold-bench report`: rebuilds the page and the tables of a run.
+//! `sixfold-bench report`: rebuilds the page and the tables of a run, or makes one report of several runs.
 
 use crate::bundle;
+use crate::run::{self, Recorded};
 use clap::Args;
+use measure::run::Run;
+use report::named;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+/// Page of several runs, in the first of their folders.
+const DEVICES_FILE: &str = "devices.html";
+
 const HELP: &str = "\
-Without an option the command writes all files that are derived from DIR/run.json: report.html, trials.csv, hist/, \
-environment.json and configs/.
+With one DIR and without an option the command writes all files that are derived from DIR/run.json: report.html, trials.csv, \
+hist/, environment.json and configs/. While the run is in progress it writes report.html alone, with the results so far.
+
+With several DIR it makes one report with all devices in one table, the conditions that differ between the runs, and the method. \
+It writes the page to devices.html in the first DIR, and nothing else.
 
 Exit status: 0 success, 1 failure, 2 wrong usage.
 
-Example: rebuild the page, then print the tables for a paper:
+Example: rebuild the page, then print the tables for a paper, then make one report of three devices:
   sixfold-bench report /tmp/unbound
-  sixfold-bench report /tmp/unbound --latex > results.tex";
+  sixfold-bench report /tmp/unbound --latex > results.tex
+  sixfold-bench report /tmp/unbound /tmp/bind /tmp/sixfold --out devices.html";
 
 /// `sixfold-bench report`.
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
 pub struct ReportArguments {
-    /// Folder of a run, with run.json
-    #[arg(value_name = "DIR")]
-    folder: PathBuf,
-    /// Print the tables as Markdown and write nothing
+    /// Folders of runs, with run.json
+    #[arg(value_name = "DIR", required = true)]
+    folders: Vec<PathBuf>,
+    /// Print tables, method, hosts and configuration as Markdown instead of writing the page
     #[arg(long, conflicts_with = "latex")]
     markdown: bool,
-    /// Print the tables as LaTeX (package booktabs) and write nothing
+    /// Print tables, method, hosts and configuration as LaTeX (package booktabs) instead of writing the page
     #[arg(long)]
     latex: bool,
+    /// Write the page, the Markdown or the LaTeX to this file, and nothing else [default: report.html in DIR; of several DIR
+    /// devices.html in the first; Markdown and LaTeX go to standard output]
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// End of the labels of the LaTeX tables: letters, digits and hyphens [default: the devices' names]
+    #[arg(long, value_name = "NAME", requires = "latex", value_parser = parse_label)]
+    label: Option<String>,
 }
 
-/// Rebuilds or prints the report of a run.
-pub fn report(arguments: &ReportArguments) -> Result<ExitCode, String> {
-    let run = bundle::read(&arguments.folder)?;
-    if arguments.markdown {
-        print(&report::markdown(&run))?;
-    } else if arguments.latex {
-        print(&report::latex(&run))?;
-    } else {
-        bundle::write_derived(&arguments.folder, &run)?;
-        print(&format!(
-            "{}\n{}\n",
-            report::sentence(&run),
-            arguments.folder.join(bundle::REPORT_FILE).display()
-        ))?;
+/// Checks the end of a label, which LaTeX must take as it is.
+pub(super) fn parse_label(text: &str) -> Result<String, String> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    if text.is_empty() || !text.chars().all(plain) {
+        return Err("write letters, digits and hyphens alone, like unbound-2".to_owned());
     }
+    Ok(text.to_owned())
+}
+
+/// The end of the labels of tables that show these runs.
+pub(super) fn label(runs: &[&Run]) -> String {
+    runs.iter().map(|run| run.device.slug()).collect::<Vec<_>>().join("-")
+}
+
+/// Rebuilds or prints the report of a run, or of several together.
+pub fn report(arguments: &ReportArguments) -> Result<ExitCode, String> {
+    let recorded: Vec<Recorded> =
+        arguments.folders.iter().map(|folder| run::read(folder)).collect::<Result<_, _>>()?;
+    let folders: Vec<String> = arguments.folders.iter().map(|folder| folder_name(folder)).collect();
+    let runs: Vec<(&str, &Run)> =
+        folders.iter().map(String::as_str).zip(recorded.iter().map(|it| &it.run)).collect();
+    if arguments.markdown || arguments.latex {
+        let text = arguments.text(&runs);
+        match &arguments.out {
+            Some(file) => bundle::write_text(file, &text)?,
+            None => print(&text)?,
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut said = String::new();
+    for (folder, it) in arguments.folders.iter().zip(&recorded) {
+        if let Some(progress) = &it.progress {
+            said += &format!("{}: a run in progress, {progress}\n", folder.display());
+        }
+        said += &format!("{}\n", report::sentence(&it.run));
+    }
+    let page = arguments.write_page(&runs, &recorded)?;
+    print(&format!("{said}{}\n", page.display()))?;
     Ok(ExitCode::SUCCESS)
+}
+
+impl ReportArguments {
+    /// The report as Markdown or LaTeX.
+    fn text(&self, runs: &[(&str, &Run)]) -> String {
+        let label = || {
+            let default = || label(&runs.iter().map(|(_, run)| *run).collect::<Vec<_>>());
+            self.label.clone().unwrap_or_else(default)
+        };
+        match (runs, self.markdown) {
+            ([(_, run)], true) => report::markdown(run),
+            ([(_, run)], false) => report::latex(run, &label()),
+            (runs, true) => report::combined_markdown(&named(runs)),
+            (runs, false) => report::combined_latex(&named(runs), &label()),
+        }
+    }
+
+    /// Writes the page, and all derived files of a single run that has ended. Returns the path of the page.
+    fn write_page(&self, runs: &[(&str, &Run)], recorded: &[Recorded]) -> Result<PathBuf, String> {
+        let (folder, run) = (&self.folders[0], &recorded[0].run);
+        if let ([_], None, None) = (recorded, &self.out, &recorded[0].progress) {
+            bundle::write_derived(folder, run)?;
+            return Ok(folder.join(bundle::REPORT_FILE));
+        }
+        let (name, html) = match recorded {
+            [_] => (bundle::REPORT_FILE, report::html(run)),
+            _ => (DEVICES_FILE, report::combined_html(&named(runs))),
+        };
+        let page = self.out.clone().unwrap_or_else(|| folder.join(name));
+        bundle::write_text(&page, &html)?;
+        Ok(page)
+    }
+}
+
+/// The last part of a folder's path, which tells runs of one device apart.
+fn folder_name(folder: &Path) -> String {
+    let whole = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    whole.file_name().map_or_else(|| folder.display().to_string(), |name| name.to_string_lossy().into_owned())
 }
 
 /// Writes to standard output. A reader that closes the pipe early is no error.

@@ -238,12 +238,13 @@ fn summary(run: &Run, out: &Path) -> String {
         let sweep = if result.sweep.is_empty() { String::new() } else { format!(" [{}]", result.sweep) };
         let (strict, confirmed) = (&result.summary, &result.confirmed_summary);
         text += &format!(
-            "{}{sweep}, AAAA {:.0} %, cached {:.0} %: {}{} queries/s (median of {}; p1 {}, p99 {})",
-            run.device.name,
+            "{}{sweep}, AAAA {:.0} %, cached {:.0} %: {}{} queries/s{} (median of {}; p1 {}, p99 {})",
+            run.device.title(),
             result.cell.aaaa_share * 100.0,
             result.cell.cached_share * 100.0,
             if result.censored { ">= " } else { "" },
             thousands(strict.median),
+            if report::indicative(run, strict).is_some() { ", indicative" } else { "" },
             strict.count,
             thousands(strict.p1),
             thousands(strict.p99)

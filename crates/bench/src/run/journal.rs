@@ -77,6 +77,32 @@ impl Journal {
     }
 }
 
+/// A run that has not ended, as its journal has it.
+#[derive(Debug)]
+pub struct Unfinished {
+    /// Start time of the run, UTC, RFC 3339.
+    pub started: String,
+    /// The procedure after the last complete event.
+    pub procedure: Procedure,
+}
+
+/// The run of a folder if another process is working on it at this moment; `None` if no process is, or the file system
+/// has no locks. Changes nothing.
+pub fn in_progress(folder: &Path) -> Result<Option<Unfinished>, String> {
+    let path = folder.join(EVENTS_FILE);
+    let Ok(file) = File::open(&path) else { return Ok(None) };
+    // A shared lock is refused only while a writer holds the exclusive one. It is released at once.
+    if !matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)) {
+        return Ok(None);
+    }
+    if !folder.join(PLAN_FILE).exists() {
+        return Err(format!("{}: the run has only just begun; try again in a second", folder.display()));
+    }
+    let (started, mut procedure) = read_plan(folder)?;
+    replay(&path, &mut procedure)?;
+    Ok(Some(Unfinished { started, procedure }))
+}
+
 fn file_error(path: &Path, error: &io::Error) -> String {
     format!("{}: {error}", path.display())
 }

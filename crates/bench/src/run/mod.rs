@@ -9,10 +9,12 @@ mod cores;
 mod journal;
 mod progress;
 mod record;
+mod recorded;
 mod testbed;
 
 pub use journal::Journal;
 pub use progress::thousands;
+pub use recorded::{Recorded, read};
 
 use crate::bundle;
 use crate::clock;

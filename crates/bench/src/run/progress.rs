@@ -5,7 +5,7 @@ use crate::clock;
 use measure::amount;
 use measure::outcome::{Outcome, Verdict};
 use measure::procedure::{Procedure, Task};
-use measure::run::Purpose;
+use measure::run::{Purpose, Trial};
 use std::fs::{File, OpenOptions};
 use std::io::{IsTerminal, Write};
 use std::path::Path;
@@ -68,10 +68,11 @@ impl RunDisplay {
     pub fn trial(&self, procedure: &Procedure, task: &Task, outcome: &Outcome) {
         let done = procedure.trials().len() as u32;
         self.print_line(&format!(
-            "{done:>4} of about {}, {} left: {}",
+            "{done:>4} of about {}, {} left: {}{}",
             done + procedure.trials_left(),
             amount::show(self.time_left(procedure)),
-            trial_line(task, outcome)
+            trial_line(task, outcome),
+            if is_first_limit(procedure.trials()) { LIMIT_NOTE } else { "" }
         ));
     }
 
@@ -88,6 +89,17 @@ impl RunDisplay {
         // Carriage return, and erase to the end of the line.
         if self.terminal { "\r\x1b[K" } else { "" }
     }
+}
+
+/// Note on the first trial of the self-test in which the tester was the limit.
+const LIMIT_NOTE: &str = " (no fault: this is how the self-test finds the limit of the tester)";
+
+/// True if the last trial is the first one of the self-test in which the tester was the limit.
+fn is_first_limit(trials: &[Trial]) -> bool {
+    let is_limit = |trial: &&Trial| {
+        trial.purpose == Purpose::SelfTest && trial.outcome.verdict == Verdict::TesterLimited
+    };
+    trials.last().as_ref().is_some_and(is_limit) && trials.iter().filter(is_limit).count() == 1
 }
 
 /// A trial in one line.
@@ -146,6 +158,21 @@ mod tests {
         for (number, text) in [(0.0, "0"), (999.4, "999"), (1000.0, "1,000"), (1_234_567.0, "1,234,567")] {
             assert_eq!(thousands(number), text);
         }
+    }
+
+    #[test]
+    fn the_limit_of_the_tester_is_explained_once() {
+        let trial = |purpose, verdict| Trial {
+            purpose,
+            outcome: Outcome { verdict, ..Outcome::default() },
+            ..Trial::default()
+        };
+        let (test, search, limited) = (Purpose::SelfTest, Purpose::Search, Verdict::TesterLimited);
+        let trials =
+            [(search, limited), (test, Verdict::Pass), (test, limited), (test, limited), (search, limited)]
+                .map(|(purpose, verdict)| trial(purpose, verdict));
+        let noted: Vec<bool> = (0..=trials.len()).map(|end| is_first_limit(&trials[..end])).collect();
+        assert_eq!(noted, [false, false, false, true, false, false]);
     }
 
     #[test]

@@ -3,14 +3,16 @@
 //!
 //! Sections 1 to 8, 10 and 11 concern other devices. Statements of the RFC without a key word of RFC 2119 have the
 //! level "described": they count like rules, because a run that deviates from them is not a run of that procedure.
-//! Facts that no record can show (where the cables lead) are "not applicable", and the text says so. Rules that
-//! permit something are never violated.
+//! Rules about facts that the record does not show (where the cables lead) are "not checked", and the text says so.
+//! Rules that permit something are never violated.
 
 mod results;
 mod setup;
 mod tester;
 #[cfg(test)]
 mod tests;
+
+pub use results::REPETITIONS;
 
 use crate::run::{Cell, CellResult, Kept, Purpose, Rule, Run, Trial};
 
@@ -24,7 +26,7 @@ pub fn checklist(run: &Run) -> Vec<Rule> {
     rules
 }
 
-/// True if the run followed the RFC: every rule is kept or does not apply.
+/// True if nothing shows that the run deviates from the RFC: every rule is kept, does not apply, or is not checked.
 pub fn is_compliant(rules: &[Rule]) -> bool {
     !rules.is_empty() && rules.iter().all(|rule| rule.state != Kept::NotKept)
 }
@@ -46,6 +48,10 @@ impl Assessment {
 
     fn not_applicable(because: impl Into<String>) -> Assessment {
         Assessment { state: Kept::NotApplicable, because: because.into() }
+    }
+
+    fn not_checked(because: impl Into<String>) -> Assessment {
+        Assessment { state: Kept::NotChecked, because: because.into() }
     }
 
     /// Kept or not kept, with the same text.

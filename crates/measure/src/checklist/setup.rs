@@ -28,11 +28,11 @@ pub(super) fn sections_13_and_14(run: &Run) -> Vec<Rule> {
         isolated(run).rule(
             "13",
             "MUST NOT",
-            "Connected to devices that may forward the traffic into a production or management network",
+            "The test network MUST NOT be connected to devices that may forward its traffic into a production or management network",
         ),
         Assessment::kept("results come only from the sent and received messages; CPU time and memory are shown as additional information")
             .rule("13", "described", "Black box: what can be observed from outside the device"),
-        special(run).rule("13", "SHOULD NOT", "Special capabilities of the device for being measured"),
+        special(run).rule("13", "SHOULD NOT", "The device SHOULD NOT have special capabilities for being measured"),
         dedicated(run).rule(
             "14",
             "described",
@@ -72,7 +72,7 @@ fn apart(run: &Run) -> Assessment {
             host_name(run, "device").unwrap_or_default(),
             host_name(run, "tester").unwrap_or_default()
         )),
-        None => Assessment::not_applicable("the device's host is not recorded"),
+        None => Assessment::not_checked("the device's host is not recorded"),
     }
 }
 
@@ -82,7 +82,7 @@ fn one_or_two(run: &Run) -> Assessment {
         (Some(tester), Some(authority)) => {
             Assessment::kept(format!("two: {tester} sends the queries, {authority} is the authority"))
         }
-        _ => Assessment::not_applicable("both are permitted; the hosts are not recorded"),
+        _ => Assessment::not_checked("both are permitted; the hosts are not recorded"),
     }
 }
 
@@ -92,7 +92,7 @@ fn six_messages(run: &Run) -> Assessment {
         required(run).map(|result| result.upstream_per_query).filter(|queries| *queries > 0.0).collect();
     let far = known.iter().copied().max_by(|one, other| (one - 2.0).abs().total_cmp(&(other - 2.0).abs()));
     match far {
-        None => Assessment::not_applicable("unknown, because the authority's counters are missing"),
+        None => Assessment::not_checked("unknown, because the authority's counters are missing"),
         Some(queries) => Assessment::when(
             (queries / 2.0 - 1.0).abs() <= UPSTREAM_TOLERANCE,
             format!("the authority received {queries:.3} queries for each of the tester's; 2 are expected"),
@@ -112,9 +112,7 @@ fn isolated(run: &Run) -> Assessment {
         Some(address) if address.is_loopback() => {
             Assessment::kept("the queries went over the loopback interface, which leads nowhere else")
         }
-        _ => {
-            Assessment::not_applicable("no record shows where the cables lead; the user must make sure of it")
-        }
+        _ => Assessment::not_checked("no record shows where the cables lead; the user must make sure of it"),
     }
 }
 
@@ -129,12 +127,12 @@ fn special(run: &Run) -> Assessment {
             device.files.len()
         )
     };
-    Assessment::not_applicable(format!("not visible from outside ({how})"))
+    Assessment::not_checked(format!("not visible from outside ({how})"))
 }
 
 fn dedicated(run: &Run) -> Assessment {
     let Some(address) = address(run) else {
-        return Assessment::not_applicable("the device's address is not recorded");
+        return Assessment::not_checked("the device's address is not recorded");
     };
     if address.is_loopback() {
         Assessment::not_applicable(format!("{address} never leaves the host"))

@@ -152,6 +152,21 @@ fn a_quick_run_on_one_machine_is_not_compliant_and_says_why() {
 }
 
 #[test]
+fn rules_that_the_record_cannot_show_are_not_checked_and_prohibitions_read_as_such() {
+    // Over a network no record shows where the cables lead.
+    let (isolated, special) = (state(&full(), "production"), state(&full(), "special capabilities"));
+    assert_eq!((isolated.0, special.0), (Kept::NotChecked, Kept::NotChecked));
+    assert!(isolated.1.contains("cables") && special.1.contains("not visible from outside"));
+    // A prohibition reads as one: "kept" beside it must not mean its opposite.
+    let prohibitions = checklist(&full()).into_iter().filter(|rule| rule.level.ends_with(" NOT"));
+    let prohibitions: Vec<Rule> = prohibitions.collect();
+    assert_eq!(prohibitions.len(), 2);
+    for rule in prohibitions {
+        assert!(rule.rule.contains(&format!(" {} ", rule.level)), "{rule:?}");
+    }
+}
+
+#[test]
 fn nothing_at_all_is_not_compliant() {
     assert!(!is_compliant(&[]));
     assert!(broken(&Run::default()).len() > 5);
@@ -162,7 +177,7 @@ fn tester_and_device_on_one_host_are_found_by_its_name() {
     let run = but(|run| run.hosts.insert("device".to_owned(), host("tester")).map_or((), drop));
     assert!(only(&run, "apart").contains("one machine"));
     let unknown = but(|run| run.hosts.remove("device").map_or((), drop));
-    assert_eq!(state(&unknown, "apart").0, Kept::NotApplicable);
+    assert_eq!(state(&unknown, "apart").0, Kept::NotChecked);
     assert_eq!(broken(&unknown), [""; 0]);
 }
 
@@ -194,7 +209,7 @@ fn a_device_that_asks_fewer_questions_did_not_do_the_six_steps() {
     let run = but(|run| run.results[0].upstream_per_query = 1.2);
     assert!(only(&run, "Six messages").contains("1.200 queries"));
     let unknown = but(|run| run.results[0].upstream_per_query = 0.0);
-    assert_eq!(state(&unknown, "Six messages").0, Kept::NotApplicable);
+    assert_eq!(state(&unknown, "Six messages").0, Kept::NotChecked);
 }
 
 #[test]
@@ -361,7 +376,7 @@ fn shares_are_judged_by_what_the_authority_counted() {
     let flipped = with_cell(cell, Cell { aaaa_share: 0.5, ..cell }, 0.6);
     assert!(only(&flipped, "is what it was meant").contains("50.0 % where 40 %"));
     let unknown = with_cell(cell, Cell::default(), 0.0);
-    assert_eq!(state(&unknown, "late enough").0, Kept::NotApplicable);
+    assert_eq!(state(&unknown, "late enough").0, Kept::NotChecked);
     assert_eq!(state(&full(), "late enough"), (Kept::NotApplicable, "optional, and not tested".to_owned()));
 }
 
@@ -394,7 +409,7 @@ fn the_margin_of_the_self_test_is_checked_and_the_misprint_is_told() {
 #[test]
 fn rules_that_permit_are_never_broken_and_every_other_one_can_be() {
     // Facts that no record can show.
-    const NEVER: [&str; 3] = ["production or management", "Black box", "Special capabilities"];
+    const NEVER: [&str; 3] = ["production or management", "Black box", "special capabilities"];
     let runs = [
         Run::default(),
         but(|run| run.trials[1].outcome.valid = 0),

@@ -24,6 +24,32 @@ const VOLATILE: [&str; 8] = ["load", "uptime", "free", "available", "time", "dat
 /// is any free one.
 const IDLE_SETTINGS: [&str; 2] = ["start_qps", "authority"];
 
+/// A condition that is not equal in all of several runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Condition {
+    /// Name of the condition: a setting, or a role and a fact of its host.
+    pub what: String,
+    /// Its value in each run.
+    pub values: Vec<String>,
+}
+
+/// The conditions other than the device that differ between several runs, in a fixed order: device, settings, hosts.
+pub fn conditions(runs: &[&Run]) -> Vec<Condition> {
+    let mut found: Vec<Condition> = Vec::new();
+    let Some((first, others)) = runs.split_first() else { return found };
+    for (at, other) in others.iter().enumerate() {
+        for Difference { what, first, second } in between(first, other) {
+            let place = found.iter().position(|it| it.what == what).unwrap_or_else(|| {
+                // In the runs without a difference the value is that of the first run.
+                found.push(Condition { what, values: vec![first; runs.len()] });
+                found.len() - 1
+            });
+            found[place].values[at + 1] = second;
+        }
+    }
+    found
+}
+
 /// All relevant differences between two runs.
 pub(super) fn between(first: &Run, second: &Run) -> Vec<Difference> {
     let mut found = Vec::new();
@@ -78,6 +104,7 @@ fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-fn is_volatile(name: &str) -> bool {
+/// True for facts of a host that always differ and say nothing about its performance.
+pub fn is_volatile(name: &str) -> bool {
     name.to_lowercase().split([' ', '-', '_']).any(|word| VOLATILE.contains(&word))
 }

@@ -4,11 +4,12 @@
 //!
 //! Few results stay few. The range of n values contains the true median with a probability of at most 1 - 2^(1-n): 75
 //! % for 3 values, 93.75 % for 5. So below 6 values no interval has 95 %, whatever the resampling gives;
-//! [`Ratio::caveat`] says that in words. A permutation test of the rank sums (Mann and Whitney, 1947) is the second
-//! opinion.
+//! [`Ratio::caveat`] says that in words. So the interval alone gives no verdict: a permutation test of the rank sums
+//! ([`super::permutation`]) must reject the hypothesis of equal runs at the level [`SIGNIFICANCE`].
 
 use super::Verdict;
-use crate::statistics::{SplitMix64, median, percentile, sorted};
+use super::permutation;
+use crate::statistics::{SplitMix64, median, percentile, range_coverage, sorted};
 use serde::{Deserialize, Serialize};
 
 /// Number of resamples. The ends of the interval are then the 250th values from either end, whose own random error is
@@ -19,8 +20,15 @@ pub const RESAMPLES: u32 = 10_000;
 /// three.
 pub const VALUES_MIN: u32 = 3;
 
+/// Level of significance: a verdict needs a p-value below it.
+pub const SIGNIFICANCE: f64 = 0.05;
+
 /// Most results on a side for an interval: twice the limit of a plan, because a record may come from any source.
 const VALUES_MAX: usize = 2_000;
+
+/// Fewest results on both sides that can carry a verdict: of 4 and 4 the most distant division is one of 35 in one
+/// direction, p = 2/70 = 0.029; of 3 and 3 it is one of 10, p = 2/20 = 0.10.
+const VALUES_FOR_VERDICT: u32 = 4;
 
 /// Below this many values their whole range is less than a 95 % interval of the median: 1 - 2^(1-5) is 93.75 %.
 const VALUES_FOR_95: u32 = 6;
@@ -40,9 +48,11 @@ pub struct Ratio {
     pub high: f64,
     /// Number of values on each side.
     pub counts: (u32, u32),
-    /// Probability that a random division of all values into two such sets is at least as far apart, in either
-    /// direction (Mann and Whitney).
-    pub chance: f64,
+    /// The p-value of the permutation test: the probability that a random division of all values into two such sets is
+    /// at least as far apart, in either direction (Mann and Whitney).
+    pub p: f64,
+    /// The smallest p-value that sets of these sizes can have.
+    pub p_least: f64,
 }
 
 impl Ratio {
@@ -74,13 +84,16 @@ impl Ratio {
             low: percentile(&ratios, 2.5)? * (1.0 - resolution.0.clamp(0.0, 0.5)),
             high: percentile(&ratios, 97.5)? / (1.0 - resolution.1.clamp(0.0, 0.5)),
             counts: (one.len() as u32, other.len() as u32),
-            chance: permutation_p_value(&one, &other, &mut rng),
+            p: permutation::p_value(&one, &other, &mut rng),
+            p_least: permutation::least_p_value(one.len(), other.len()),
         })
     }
 
-    /// The verdict for quantities of which more is better.
+    /// The verdict for quantities of which more is better. Interval and p-value must both carry it.
     pub fn verdict(&self) -> Verdict {
-        if self.high < 1.0 {
+        if self.p >= SIGNIFICANCE {
+            Verdict::NoDifference
+        } else if self.high < 1.0 {
             Verdict::Slower
         } else if self.low > 1.0 {
             Verdict::Faster
@@ -92,14 +105,34 @@ impl Ratio {
     /// A note on the low significance of few values; `None` if there are enough.
     pub fn caveat(&self) -> Option<String> {
         let fewest = self.counts.0.min(self.counts.1);
+        if self.p_least >= SIGNIFICANCE {
+            return Some(format!(
+                "{} and {} repetitions can show at best p = {}, and a verdict needs p < {SIGNIFICANCE}: no difference, however large, \
+                 can be shown; measure at least {VALUES_FOR_VERDICT} repetitions in both runs, better 20",
+                self.counts.0,
+                self.counts.1,
+                p_text(self.p_least)
+            ));
+        }
         (fewest < VALUES_FOR_95).then(|| {
-            let surely = 100.0 * (1.0 - 0.5f64.powi(fewest.max(1) as i32 - 1));
             format!(
-                "{} and {} results: the range of {fewest} values contains the true median with {surely:.0} % at most, so the interval has \
+                "{} and {} results: the range of {fewest} values contains the true median with {:.0} % at most, so the interval has \
                  less than 95 %; use 20 repetitions to be sure",
-                self.counts.0, self.counts.1
+                self.counts.0,
+                self.counts.1,
+                100.0 * range_coverage(fewest)
             )
         })
+    }
+}
+
+/// A p-value with two significant digits: `0.10`, `0.029`, `<0.001`.
+pub fn p_text(p: f64) -> String {
+    match p {
+        _ if p < 0.001 => "<0.001".to_owned(),
+        _ if p < 0.01 => format!("{p:.4}"),
+        _ if p < 0.1 - 5e-4 => format!("{p:.3}"),
+        _ => format!("{p:.2}"),
     }
 }
 
@@ -109,32 +142,4 @@ fn resampled_median(values: &[f64], rng: &mut SplitMix64, buffer: &mut Vec<f64>)
     buffer.extend((0..values.len()).map(|_| values[rng.below(values.len())]));
     buffer.sort_by(f64::total_cmp);
     median(buffer)
-}
-
-/// The permutation test: the share of random sets whose rank sum is at least as far from the mean as the real one.
-fn permutation_p_value(one: &[f64], other: &[f64], rng: &mut SplitMix64) -> f64 {
-    let mut ranks = Vec::with_capacity(one.len() + other.len());
-    let rank = |value: &f64| -> f64 {
-        // Equal values share the mean of their ranks. Ranks count from 0 and are doubled, so they are whole numbers
-        // and sums are exact.
-        let below = one.iter().chain(other).filter(|it| *it < value).count();
-        let equal = one.iter().chain(other).filter(|it| *it == value).count();
-        (2 * below + equal) as f64
-    };
-    ranks.extend(one.iter().chain(other).map(rank));
-    let size = one.len();
-    let mean = ranks.iter().sum::<f64>() * size as f64 / ranks.len() as f64;
-    let distance = |ranks: &[f64]| (ranks[..size].iter().sum::<f64>() - mean).abs();
-    let real = distance(&ranks);
-    let mut as_far = 0u32;
-    for _ in 0..RESAMPLES {
-        // The first places of a shuffle are a random set (Fisher and Yates).
-        for place in 0..size {
-            let from = place + rng.below(ranks.len() - place);
-            ranks.swap(place, from);
-        }
-        // The mean may be fractional; its error is far below the half that separates two sums.
-        as_far += u32::from(distance(&ranks) >= real - 1e-6);
-    }
-    f64::from(as_far + 1) / f64::from(RESAMPLES + 1)
 }

@@ -1,18 +1,21 @@
 //! Comparison of two runs: is the second device, version or setting faster, and how certain is that?
 //!
 //! For each cell that both runs measured: the ratio of the medians (second / first) of the strict rates, of the
-//! confirmed rates, and of the CPU time per query, each with a confidence interval ([`Ratio`]). Other differences
+//! confirmed rates, and of the CPU time per query, each with a confidence interval and a p-value ([`Ratio`]). A verdict
+//! other than "no difference" needs both: an interval without 1, and p < [`SIGNIFICANCE`]. Other differences
 //! between the runs are listed ([`Difference`]), because a ratio says nothing about the device if the processor was
 //! another one.
 
 mod differences;
 mod interval;
+mod permutation;
 mod table;
 #[cfg(test)]
 mod tests;
 
-pub use differences::Difference;
-pub use interval::{RESAMPLES, Ratio, VALUES_MIN};
+pub use differences::{Condition, Difference, conditions, is_volatile};
+pub use interval::{RESAMPLES, Ratio, SIGNIFICANCE, VALUES_MIN, p_text};
+pub use table::conclusion;
 
 use crate::run::{Cell, CellResult, Purpose, Run};
 use serde::{Deserialize, Serialize};
@@ -21,19 +24,19 @@ use std::collections::BTreeMap;
 /// Seed of the resampling, so that the same two runs always give the same interval.
 const SEED: u64 = 8219;
 
-/// Number of cells from which a warning about chance is given: of 8 intervals of 95 %, one misses downward or upward
-/// in 1 of 3 comparisons.
+/// Number of cells from which a warning about chance is given: of 8 tests at the level 0.05, one or more miss in 1 of
+/// 3 comparisons.
 const MANY_CELLS: usize = 8;
 
 /// Result of the comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// The second run is faster: the interval lies wholly above 1.
+    /// The second run is faster: the interval lies wholly above 1, and p is below [`SIGNIFICANCE`].
     Faster,
-    /// The second run is slower: the interval lies wholly below 1.
+    /// The second run is slower: the interval lies wholly below 1, and p is below [`SIGNIFICANCE`].
     Slower,
-    /// The interval contains 1: no difference can be shown.
+    /// No difference is shown: the interval contains 1, or p is too large.
     NoDifference,
     /// No statement is possible; the note gives the reason.
     Incomparable,
@@ -120,8 +123,8 @@ pub fn compare(first: &Run, second: &Run) -> Comparison {
     }
     if cells.len() >= MANY_CELLS {
         warnings.push(format!(
-            "{} cells are compared: by chance, one in forty 95 % intervals lies wholly below 1, and one in forty above; repeat the \
-             measurement of a single deviating cell before relying on it",
+            "{} cells are compared: with p < {SIGNIFICANCE} about one in forty cells is slower by chance alone, and one in forty \
+             faster; repeat the measurement of a single deviating cell before relying on it",
             cells.len()
         ));
     }
@@ -225,6 +228,5 @@ fn place(result: &CellResult) -> String {
 }
 
 fn title(run: &Run) -> String {
-    let version = if run.device.version.is_empty() { "version unknown" } else { &run.device.version };
-    format!("{} ({version}), profile {}, {}", run.device.name, run.profile, run.started)
+    format!("{}, profile {}, {}", run.device.title(), run.profile, run.started)
 }

@@ -1,6 +1,6 @@
 //! A comparison as text for a terminal.
 
-use super::{CellComparison, Comparison, Difference, Ratio, Verdict};
+use super::{CellComparison, Comparison, Difference, Ratio, SIGNIFICANCE, Verdict, p_text};
 use std::fmt;
 
 impl fmt::Display for Verdict {
@@ -8,7 +8,7 @@ impl fmt::Display for Verdict {
         f.pad(match self {
             Verdict::Faster => "faster",
             Verdict::Slower => "slower",
-            Verdict::NoDifference => "no difference",
+            Verdict::NoDifference => "no difference shown",
             Verdict::Incomparable => "incomparable",
         })
     }
@@ -23,8 +23,8 @@ impl fmt::Display for Comparison {
         let width = self.cells.iter().map(|cell| cell.sweep.chars().count()).fold(5, usize::max);
         writeln!(
             f,
-            "{:width$}  {:>5} {:>6}  {:16} {:>11} {:>11} {:>6}  {:17} second is",
-            "sweep", "AAAA", "cached", "", "first", "second", "ratio", "95 % interval"
+            "{:width$}  {:>5} {:>6}  {:16} {:>11} {:>11} {:>6}  {:17} {:>6}  second is",
+            "sweep", "AAAA", "cached", "", "first", "second", "ratio", "95 % interval", "p"
         )?;
         for cell in &self.cells {
             lines(f, cell, width)?;
@@ -35,16 +35,31 @@ impl fmt::Display for Comparison {
         for warning in &self.warnings {
             writeln!(f, "note: {warning}")?;
         }
-        writeln!(f, "The second is {}.", sentence(self.verdict))
+        writeln!(f, "{}", conclusion(self))
     }
 }
 
-fn sentence(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Faster => "faster, and nowhere slower",
-        Verdict::Slower => "slower",
-        Verdict::NoDifference => "neither faster nor slower within the measurement's precision",
-        Verdict::Incomparable => "not comparable with the first",
+/// The result of a comparison in one or two sentences.
+pub fn conclusion(comparison: &Comparison) -> String {
+    let level = format!("(95 % interval without 1, and p < {SIGNIFICANCE})");
+    let ratios: Vec<&Ratio> = comparison.cells.iter().filter_map(|cell| cell.strict.as_ref()).collect();
+    match comparison.verdict {
+        Verdict::Faster => format!("The second is faster {level}, and nowhere slower."),
+        Verdict::Slower if comparison.cells.len() > 1 => {
+            format!("The second is slower in at least one cell {level}.")
+        }
+        Verdict::Slower => format!("The second is slower {level}."),
+        Verdict::Incomparable => "The second is not comparable with the first.".to_owned(),
+        Verdict::NoDifference => match ratios.as_slice() {
+            [ratio] => format!(
+                "No difference is shown (p = {}; {} and {} repetitions can show at best p = {}).",
+                p_text(ratio.p),
+                ratio.counts.0,
+                ratio.counts.1,
+                p_text(ratio.p_least)
+            ),
+            _ => format!("No difference is shown in any cell {level}."),
+        },
     }
 }
 
@@ -54,7 +69,7 @@ fn lines(f: &mut fmt::Formatter<'_>, cell: &CellComparison, width: usize) -> fmt
     write!(f, "{:width$}  {:>3.0} % {:>4.0} %  ", cell.sweep, shares.0, shares.1)?;
     match &cell.strict {
         Some(ratio) => row(f, "queries/s", ratio, 0)?,
-        None => write!(f, "{:16} {:>11} {:>11} {:>6}  {:17}", "queries/s", "-", "-", "-", "-")?,
+        None => write!(f, "{:16} {:>11} {:>11} {:>6}  {:17} {:>6} ", "queries/s", "-", "-", "-", "-", "-")?,
     }
     writeln!(f, " {}", cell.verdict)?;
     let further = [("confirmed", &cell.confirmed, 0), ("CPU us/query", &cell.cpu, 2)];
@@ -70,6 +85,7 @@ fn lines(f: &mut fmt::Formatter<'_>, cell: &CellComparison, width: usize) -> fmt
 
 fn row(f: &mut fmt::Formatter<'_>, name: &str, ratio: &Ratio, digits: usize) -> fmt::Result {
     let interval = format!("{:.3} to {:.3}", ratio.low, ratio.high);
+    let p = p_text(ratio.p);
     let Ratio { first, second, ratio, .. } = ratio;
-    write!(f, "{name:16} {first:>11.digits$} {second:>11.digits$} {ratio:>6.3}  {interval:17}")
+    write!(f, "{name:16} {first:>11.digits$} {second:>11.digits$} {ratio:>6.3}  {interval:17} {p:>6} ")
 }

@@ -39,7 +39,7 @@ fn a_slower_run_is_found_and_fails_and_a_faster_one_passes() {
     assert!(worse.exit_is_failure());
     let ratio = worse.cells[0].strict.unwrap();
     assert!((0.88..0.92).contains(&ratio.ratio) && ratio.low < 0.9 && ratio.high > 0.9 && ratio.high < 0.95);
-    assert!(ratio.chance < 0.001, "{ratio:?}");
+    assert!(ratio.p < 0.001, "{ratio:?}");
     let better = compare(&slow, &fast);
     assert_eq!(better.verdict, Verdict::Faster);
     assert!(!better.exit_is_failure());
@@ -86,13 +86,27 @@ fn three_results_give_an_interval_that_says_how_little_it_knows() {
     assert!((ratio.low - 90.0 / 108.0 * 0.999).abs() < 1e-9, "{ratio:?}");
     assert!((ratio.high - 120.0 / 100.0 / 0.999).abs() < 1e-9, "{ratio:?}");
     assert_eq!(cell.verdict, Verdict::NoDifference);
-    assert!(cell.note.contains("75 % at most"), "{}", cell.note);
-    // As far apart as three and three can be: 2 of 20 divisions.
-    let apart = compare(&run(vec![100.0, 104.0, 108.0]), &run(vec![80.0, 81.0, 82.0]));
-    assert_eq!(apart.verdict, Verdict::Slower);
-    let chance = apart.cells[0].strict.unwrap().chance;
-    assert!((0.08..0.12).contains(&chance), "{chance}");
+    assert!(cell.note.contains("at best p = 0.10"), "{}", cell.note);
     assert!(compare(&run(rates(1e4, 0.1, 1)), &run(rates(1e4, 0.1, 2))).cells[0].note.is_empty());
+}
+
+#[test]
+fn a_verdict_needs_a_p_value_that_its_repetitions_can_reach() {
+    // As far apart as three and three can be: 2 of 20 divisions, p = 0.10, whatever the ratio.
+    let (fast, slow) = (vec![100.0, 104.0, 108.0, 109.0], vec![50.0, 51.0, 52.0, 53.0]);
+    let of_three = compare(&run(fast[..3].to_vec()), &run(slow[..3].to_vec()));
+    assert_eq!((of_three.verdict, of_three.exit_is_failure()), (Verdict::NoDifference, false));
+    let ratio = of_three.cells[0].strict.unwrap();
+    assert!((ratio.p - 0.1).abs() < 1e-12 && ratio.p == ratio.p_least && ratio.high < 1.0, "{ratio:?}");
+    assert!(of_three.cells[0].note.contains("at least 4 repetitions"), "{}", of_three.cells[0].note);
+    let text = of_three.to_string();
+    let expected = "No difference is shown (p = 0.10; 3 and 3 repetitions can show at best p = 0.10).";
+    assert!(text.contains(expected), "{text}");
+    // One repetition more: 2 of 70 divisions.
+    let of_four = compare(&run(fast), &run(slow));
+    assert_eq!((of_four.verdict, of_four.exit_is_failure()), (Verdict::Slower, true));
+    assert!((of_four.cells[0].strict.unwrap().p - 2.0 / 70.0).abs() < 1e-12);
+    assert!(of_four.to_string().contains("The second is slower (95 % interval without 1, and p < 0.05)."));
 }
 
 #[test]
@@ -109,7 +123,7 @@ fn a_first_run_that_found_nothing_is_not_divided_by() {
     let compared = compare(&run(vec![0.0, 100.0, 100.0]), &run(vec![100.0; 3]));
     assert_eq!(compared.verdict, Verdict::Incomparable);
     assert!(compared.cells[0].strict.is_none());
-    let second = compare(&run(vec![100.0; 3]), &run(vec![0.0; 3]));
+    let second = compare(&run(vec![100.0; 4]), &run(vec![0.0; 4]));
     assert_eq!(second.verdict, Verdict::Slower);
 }
 
@@ -287,13 +301,13 @@ fn the_table_has_the_figures_the_notes_and_the_verdict() {
     other.settings.trial_ms = 5_000;
     let text = compare(&one, &other).to_string();
     for part in [
-        "first:  unbound (1.22.0), profile rfc8219, 2026-01-02T03:04:05Z",
-        "second: unbound (1.23.0)",
-        "queries/s              10000        9000  0.900  0.899 to 0.901    slower",
-        "confirmed              10500       10500  1.000  0.999 to 1.001",
+        "first:  Unbound 1.22.0, profile rfc8219, 2026-01-02T03:04:05Z",
+        "second: Unbound 1.23.0",
+        "queries/s              10000        9000  0.900  0.899 to 0.901     0.029  slower",
+        "confirmed              10500       10500  1.000  0.999 to 1.001      1.00",
         "(4 and 4 results: the range of 4 values contains the true median with 88 % at most",
         "different: setting trial_ms: 60000 and 5000",
-        "The second is slower.",
+        "The second is slower (",
     ] {
         assert!(text.contains(part), "{part}\n{text}");
     }
@@ -306,4 +320,19 @@ fn a_comparison_survives_json() {
     let back: Comparison = serde_json::from_str(&text).unwrap();
     assert_eq!((back.verdict, &back.differences), (compared.verdict, &compared.differences));
     assert!(text.contains("\"verdict\":\"slower\""));
+}
+
+#[test]
+fn conditions_of_several_runs_have_a_value_for_each() {
+    let mut runs = [1, 2, 3].map(|_| run(rates(10_000.0, 0.02, 1)));
+    runs[1].settings.trial_ms = 1_500;
+    runs[2].settings.prefix = "64:ff9b::/96".to_owned();
+    runs[2].settings.trial_ms = 1_500;
+    let shown = conditions(&runs.iter().collect::<Vec<_>>());
+    let of = |what: &str| shown.iter().find(|it| it.what == what).unwrap().values.join(" | ");
+    assert_eq!(shown.len(), 2);
+    assert_eq!(of("setting trial_ms"), "60000 | 1500 | 1500");
+    assert_eq!(of("setting prefix"), "not known | not known | 64:ff9b::/96");
+    assert_eq!(conditions(&[&runs[0]]), []);
+    assert_eq!(conditions(&[]), []);
 }

@@ -1,6 +1,7 @@
 //! Everything that is needed to repeat the measurement: settings, hosts, command lines, configuration files.
 
 use super::View;
+use crate::command_line::command_line;
 use crate::escape::html;
 use crate::number;
 use crate::put;
@@ -69,14 +70,12 @@ fn hosts(view: &View) -> Table {
 fn device(view: &View) -> String {
     let device = &view.run.device;
     let mut out = String::from("<details><summary>The device</summary>");
-    put!(
-        out,
-        "<p>{} at <code>{}</code>",
-        html(&crate::verdict::device_name(view.run)),
-        html(&device.address)
-    );
+    put!(out, "<p>{} at <code>{}</code>", html(&device.title()), html(&device.address));
     if !device.cores.is_empty() {
         put!(out, " on cores <code>{}</code>", html(&device.cores));
+    }
+    if !device.version.is_empty() {
+        put!(out, "; it reports its version as <code>{}</code>", html(&device.version));
     }
     out.push_str("</p>");
     if device.command.is_empty() {
@@ -89,28 +88,4 @@ fn device(view: &View) -> String {
     }
     out.push_str("</details>");
     out
-}
-
-/// A command line in shell syntax.
-fn command_line(command: &[String]) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,[]{}".contains(c);
-    let quoted = command.iter().map(|word| {
-        if !word.is_empty() && word.chars().all(plain) {
-            word.clone()
-        } else {
-            format!("'{}'", word.replace('\'', "'\\''"))
-        }
-    });
-    quoted.collect::<Vec<_>>().join(" ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_that_a_shell_would_split_are_quoted() {
-        let words = ["a-b", "two words", "", "it's"].map(str::to_owned);
-        assert_eq!(command_line(&words), "a-b 'two words' '' 'it'\\''s'");
-    }
 }

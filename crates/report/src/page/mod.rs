@@ -2,7 +2,9 @@
 //! security policy forbids the browser to fetch anything. The page is complete without JavaScript.
 
 mod accounting;
+mod combined;
 mod environment;
+mod frame;
 mod latency;
 mod resources;
 mod results;
@@ -14,57 +16,39 @@ mod top;
 use crate::escape;
 use crate::groups::{Group, groups, principal};
 use crate::limits;
+use crate::method;
+use crate::named::named;
 use crate::put;
 use crate::table::Table;
-use crate::verdict;
+use frame::Frame;
 use measure::run::Run;
+
+pub use combined::html as combined_html;
 
 /// The whole page.
 pub fn html(run: &Run) -> String {
     let groups = groups(run);
     let view = View { run, principal: principal(&groups), groups: &groups };
-    let sections = [
-        ("rules", "The rules of RFC 8219", rules::checklist(&view)),
-        ("certificate", "Tester certificate and correctness check", rules::certificate(&view)),
+    let sections = vec![
         ("results", "Results", results::section(&view)),
         ("searches", "Searches", searches::section(&view)),
         ("latency", "Latency and throughput over time", latency::section(&view)),
         ("resources", "Resource use", resources::section(&view)),
         ("accounting", "Query accounting", accounting::section(&view)),
+        ("method", "Method", method::html(&named(&[("", run)]))),
+        ("certificate", "Tester certificate and correctness check", rules::certificate(&view)),
+        ("rules", "The rules of RFC 8219", rules::checklist(&view)),
         ("environment", "Environment, command lines, configuration", environment::section(&view)),
     ];
-    let title = escape::html(&format!("{}: DNS64 benchmark by RFC 8219", verdict::device_name(run)));
-    let mut out = format!(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n<link rel=\"icon\" href=\"data:,\">\n\
-         <title>{title}</title>\n<style>\n{}</style>\n</head>\n<body>\n<a class=\"skip\" href=\"#main\">To the results</a>\n",
-        include_str!("style.css")
-    );
-    out.push_str(&top::header(&view));
-    out.push_str("<nav aria-label=\"Sections\"><ul>");
-    for (id, title, _) in &sections {
-        put!(out, "<li><a href=\"#{id}\">{title}</a></li>");
-    }
-    out.push_str("</ul></nav>\n<main id=\"main\">\n");
-    for (id, title, body) in &sections {
-        put!(
-            out,
-            "<section id=\"{id}\" aria-labelledby=\"{id}-h\"><h2 id=\"{id}-h\">{title}</h2>\n{body}</section>\n"
-        );
-    }
     let (json, left_out) = embedded(run);
-    put!(
-        out,
-        "</main>\n<footer><p>Made by {}. Schema {} of <code>run.json</code>, from which this page can be made again. {}</p></footer>\n",
+    let footer = format!(
+        "Made by {}. Schema {} of <code>run.json</code>, from which this page can be made again. {}",
         escape::html(&run.tool),
         run.schema,
         embedded_note(left_out)
     );
-    put!(out, "<script type=\"application/json\" id=\"run\">{json}</script>\n");
-    put!(out, "<script>\n{}</script>\n</body>\n</html>\n", include_str!("script.js"));
-    out
+    let title = format!("{}: DNS64 benchmark by RFC 8219", run.device.title());
+    Frame { title, header: top::header(&view), sections, footer, json }.html()
 }
 
 /// Data of the sections.

@@ -16,10 +16,11 @@ pub(super) fn checklist(view: &View) -> String {
     }
     let many = |state| rules.iter().filter(|rule| rule.state == state).count();
     let mut out = format!(
-        "<p>{} kept, {} not kept, {} not applicable.</p><div class=\"scroll\"><table id=\"checklist\"><caption>Rules of RFC 8219</caption><thead><tr><th scope=\"col\">Section</th><th scope=\"col\">Rule</th><th scope=\"col\">Level</th><th scope=\"col\">State</th><th scope=\"col\">Reason</th></tr></thead><tbody>",
+        "<p>{} kept, {} not kept, {} not applicable, {} not checked.</p><div class=\"scroll\"><table id=\"checklist\"><caption>Rules of RFC 8219</caption><thead><tr><th scope=\"col\">Section</th><th scope=\"col\">Rule</th><th scope=\"col\">Level</th><th scope=\"col\">State</th><th scope=\"col\">Reason</th></tr></thead><tbody>",
         many(Kept::Kept),
         many(Kept::NotKept),
-        many(Kept::NotApplicable)
+        many(Kept::NotApplicable),
+        many(Kept::NotChecked)
     );
     for rule in rules {
         // A sign and words, because colour alone is not accessible.
@@ -27,6 +28,7 @@ pub(super) fn checklist(view: &View) -> String {
             Kept::Kept => ("yes", "✔ kept"),
             Kept::NotKept => ("no", "✘ not kept"),
             Kept::NotApplicable => ("muted", "– not applicable"),
+            Kept::NotChecked => ("muted", "? not checked"),
         };
         put!(
             out,
@@ -91,7 +93,7 @@ fn self_test_table(view: &View) -> String {
         return String::new();
     }
     format!(
-        "<details class=\"data\"><summary>The trials of the self-test</summary>{}</details>",
+        "<details class=\"data\"><summary>The trials of the self-test</summary><p class=\"say\">Trials that the tester limited are no fault: the self-test raises the rate until one does not pass, and so finds the tester's limit.</p>{}</details>",
         table.html()
     )
 }

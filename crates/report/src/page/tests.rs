@@ -151,7 +151,7 @@ fn numbers_of_any_size_make_a_page_and_tables() {
         let page = html(&run);
         assert!(!page.contains("NaN") && !page.contains(">inf"), "no number is made of nothing");
         assert!(page.len() < 64 << 20, "{}", page.len());
-        let others = [crate::markdown(&run), crate::latex(&run), crate::trials_csv(&run)];
+        let others = [crate::markdown(&run), crate::latex(&run, "x"), crate::trials_csv(&run)];
         assert!(others.iter().all(|text| !text.contains("NaN")));
         for trial in &run.trials {
             assert!(crate::histogram_text(&trial.outcome.latency_us.intended).len() < 16 << 20);
@@ -195,4 +195,55 @@ fn thinning_keeps_the_first_and_the_last() {
     assert_eq!(downsampled(&[1, 2, 3, 4, 5, 6, 7, 8], 3), [1, 4, 7, 8]);
     assert_eq!(downsampled(&[1, 2], 5), [1, 2]);
     assert_eq!(downsampled::<u8>(&[], 5), Vec::<u8>::new());
+}
+
+#[test]
+fn the_results_come_before_the_rules_and_the_method_is_there() {
+    let page = html(&sample::run(&Shape::quick()));
+    let place = |id: &str| page.find(&format!("<section id=\"{id}\"")).unwrap_or_else(|| panic!("no {id}"));
+    let order = ["results", "searches", "method", "certificate", "rules", "environment"].map(place);
+    assert!(order.is_sorted(), "{order:?}");
+    assert!(
+        page.contains("<strong>Procedure.</strong> The DNS64 performance of Unbound 1.22.0 was measured")
+    );
+}
+
+#[test]
+fn the_figure_has_its_interval_and_says_that_it_is_indicative() {
+    let mut run = sample::run(&Shape::quick());
+    (run.results[0].summary.p1, run.results[0].summary.p99) = (24_100.0, 24_750.0);
+    let page = html(&run);
+    // 24,750 / 0.99.
+    assert!(page.contains("id=\"interval\">(24,100 to 25,000)</span>"));
+    assert!(page.contains("indicative: 3 repetitions instead of 20, profile quick"));
+    (run.profile, run.results[0].summary.count) = ("rfc8219".to_owned(), 20);
+    assert!(!html(&run).contains("<span class=\"indicative\">"));
+}
+
+#[test]
+fn rules_that_the_record_cannot_show_are_not_checked() {
+    let mut run = sample::run(&Shape::quick());
+    run.checklist[0].state = measure::run::Kept::NotChecked;
+    let page = html(&run);
+    assert!(page.contains("<p>3 kept, 3 not kept, 1 not applicable, 1 not checked.</p>"));
+    assert!(page.contains("? not checked"));
+}
+
+#[test]
+fn the_page_of_several_runs_is_whole_and_hostile_texts_stay_text() {
+    let mut one = small();
+    let hostile = "</script><img src=x onerror=alert(1)>\"'&";
+    one.device.name = hostile.into();
+    one.profile = hostile.into();
+    let other = sample::run(&Shape::quick());
+    let runs = [(hostile, &one), ("b", &other), ("c", &other)];
+    let page = combined_html(&named(&runs));
+    assert!(!page.contains("<img") && page.contains("&lt;img src=x onerror"));
+    assert!(page.contains("Unbound 1.22.0 [b]") && page.contains("The runs differ in more than the device"));
+    assert!(page.contains("id=\"conditions\""), "the link of the warning has a target");
+    let json = page.split("id=\"run\">").nth(1).unwrap().split("</script>").next().unwrap();
+    let value: serde_json::Value = serde_json::from_str(json).unwrap();
+    assert_eq!(value["runs"][1]["run"]["results"][0]["summary"]["median"], other.results[0].summary.median);
+    let empty = Run::default();
+    assert!(combined_html(&named(&[("a", &empty), ("b", &empty)])).contains("no result yet"));
 }

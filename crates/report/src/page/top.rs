@@ -5,20 +5,26 @@ use crate::escape::html;
 use crate::number;
 use crate::put;
 use crate::verdict::{self, Compliance};
-use measure::run::Run;
+use crate::warnings::gathered;
 
 /// The header of the page.
 pub(super) fn header(view: &View) -> String {
     let run = view.run;
     let mut out = String::from("<header><p class=\"kind\">DNS64 benchmark by RFC 8219 section 9");
     put!(out, "<button type=\"button\" id=\"theme\" hidden>Dark or light</button></p>");
-    put!(out, "<h1>{}</h1>", html(&verdict::device_name(run)));
+    put!(out, "<h1>{}</h1>", html(&run.device.title()));
     if let Some(group) = view.principal {
         let summary = &group.result.summary;
         put!(
             out,
-            "<p class=\"figure\"><strong id=\"median\">{}</strong> queries/s</p>",
-            html(&verdict::at_least(group.result, number::rate(summary.median)))
+            "<p class=\"figure\"><strong id=\"median\">{}</strong> queries/s <span class=\"interval\" id=\"interval\">({})</span>{}</p><p class=\"say\">{}</p>",
+            html(&verdict::at_least(group.result, number::rate(summary.median))),
+            html(&verdict::interval_text(view.run, group.result, summary)),
+            verdict::indicative(view.run, summary).map_or(String::new(), |why| format!(
+                " <span class=\"indicative\">indicative: {}</span>",
+                html(&why)
+            )),
+            html(&verdict::interval_note(view.run, summary))
         );
     }
     put!(out, "<p class=\"verdict\" id=\"verdict\">{}</p>", html(&verdict::sentence(run)));
@@ -90,49 +96,4 @@ fn warnings(view: &View) -> String {
     }
     out.push_str("</ul></div>");
     out
-}
-
-/// The warnings of the run and of its hosts. A warning that concerns several roles, because they share a host,
-/// appears once.
-fn gathered(run: &Run) -> Vec<String> {
-    let mut gathered: Vec<(&str, Vec<&str>)> = Vec::new();
-    let of_run = run.warnings.iter().map(|text| match text.split_once(": ") {
-        Some((role, bare)) if run.hosts.contains_key(role) => (bare, Some(role)),
-        _ => (&**text, None),
-    });
-    let of_hosts = run
-        .hosts
-        .iter()
-        .flat_map(|(role, host)| host.warnings.iter().map(move |text| (&**text, Some(&**role))));
-    for (text, role) in of_run.chain(of_hosts) {
-        let at = gathered.iter().position(|(other, _)| *other == text).unwrap_or_else(|| {
-            gathered.push((text, Vec::new()));
-            gathered.len() - 1
-        });
-        let roles = &mut gathered[at].1;
-        roles.extend(role.filter(|role| !roles.contains(role)));
-    }
-    let said = |(text, roles): (&str, Vec<&str>)| {
-        if roles.is_empty() { text.to_owned() } else { format!("{}: {text}", roles.join(", ")) }
-    };
-    gathered.into_iter().map(said).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use measure::run::Environment;
-
-    #[test]
-    fn a_warning_of_several_roles_appears_once() {
-        let host = |text: &str| Environment { warnings: vec![text.to_owned()], ..Environment::default() };
-        let run = Run {
-            hosts: [("device", "busy"), ("tester", "busy"), ("authority", "slow")]
-                .map(|(role, text)| (role.to_owned(), host(text)))
-                .into(),
-            warnings: ["device: busy", "tester: busy", "note: one"].map(str::to_owned).into(),
-            ..Run::default()
-        };
-        assert_eq!(gathered(&run), ["device, tester: busy", "note: one", "authority: slow"]);
-    }
 }

@@ -1,0 +1,191 @@
+//! The paragraphs "Method" of a paper, made from records alone: hosts, links, device, load, search, valid replies,
+//! certificate, deviations from RFC 8219, tuning. A fact that a record lacks is left out.
+//!
+//! Each topic is a text without the device's name. For several runs a text that all share appears once; otherwise it
+//! appears for each group of runs, after their names.
+
+mod topics;
+
+use crate::escape;
+use crate::named::{Named, grouped};
+use crate::put;
+use crate::text_list::and;
+use topics::TOPICS;
+
+/// A topic and its text.
+pub type Paragraph = (&'static str, String);
+
+/// The paragraphs for these runs.
+pub fn method(runs: &[Named]) -> Vec<Paragraph> {
+    let names: Vec<&str> = runs.iter().map(|named| &*named.name).collect();
+    let tools = grouped(runs, |run| run.tool.clone());
+    let with = match tools.as_slice() {
+        [(_, tool)] if !tool.is_empty() => format!(" with {tool}"),
+        _ => String::new(),
+    };
+    let mut first = format!(
+        "The DNS64 performance of {} was measured by the procedure of RFC 8219 section 9{with}.",
+        and(&names)
+    );
+    if tools.len() > 1 {
+        let of = |(names, tool): &(Vec<&str>, String)| format!(" {} with {tool}.", and(names));
+        first.extend(tools.iter().filter(|(_, tool)| !tool.is_empty()).map(of));
+    }
+    let mut paragraphs = vec![("Procedure", first)];
+    for (topic, text) in TOPICS {
+        let groups = grouped(runs, text);
+        let whole = match groups.as_slice() {
+            [(_, text)] => text.clone(),
+            several => {
+                let known = several.iter().filter(|(_, text)| !text.is_empty());
+                known.map(|(names, text)| format!("{}: {text}", and(names))).collect::<Vec<_>>().join(" ")
+            }
+        };
+        if !whole.is_empty() {
+            paragraphs.push((topic, whole));
+        }
+    }
+    paragraphs
+}
+
+/// The paragraphs as Markdown.
+pub fn markdown(runs: &[Named]) -> String {
+    let mut out = String::from("### Method\n\n");
+    for (topic, text) in method(runs) {
+        put!(out, "**{topic}.** {}\n\n", escape::markdown(&text));
+    }
+    out
+}
+
+/// The paragraphs as LaTeX.
+pub fn latex(runs: &[Named]) -> String {
+    let mut out = String::from("\n\\subsection*{Method}\n");
+    for (topic, text) in method(runs) {
+        put!(out, "\\paragraph{{{topic}.}} {}\n", escape::latex(&text));
+    }
+    out
+}
+
+/// The paragraphs as HTML.
+pub fn html(runs: &[Named]) -> String {
+    let mut out = String::from(
+        "<p class=\"say\">Every name and figure comes from the record. The text may be used in a paper.</p>",
+    );
+    for (topic, text) in method(runs) {
+        put!(out, "<p class=\"method\"><strong>{topic}.</strong> {}</p>\n", escape::html(&text));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::named::named;
+    use crate::sample::{self, Shape};
+    use measure::run::Run;
+
+    fn text(runs: &[(&str, &Run)]) -> String {
+        let paragraphs = method(&named(runs));
+        paragraphs.iter().map(|(topic, text)| format!("{topic}. {text}\n")).collect()
+    }
+
+    /// Numbers of a text: digits with their separators.
+    fn numbers(text: &str) -> Vec<String> {
+        let parts = text.split(|c: char| !(c.is_ascii_digit() || c == ',' || c == '.'));
+        let parts = parts.map(|part| part.trim_matches(['.', ',']).replace(',', ""));
+        parts.filter(|part| part.contains(|c: char| c.is_ascii_digit())).collect()
+    }
+
+    #[test]
+    fn every_number_is_one_of_the_record_or_of_a_standard() {
+        let mut run = sample::run(&Shape::quick());
+        (run.settings.start_qps, run.settings.max_qps) = (1017.0, 400_019.0);
+        (run.settings.warm_up_ms, run.settings.cname_depth, run.settings.addresses) = (7_000, 5, 4);
+        let record = serde_json::to_value(Run { trials: vec![], ..run.clone() }).unwrap().to_string();
+        let record: Vec<String> = numbers(&record);
+        let said = text(&[("a", &run)]);
+        // RFC 8219 section 9.2.1; RFC 2330 section 11.3; 1st and 99th percentile; 2(1+d); the attempts.
+        let standard = ["8219", "9", "9.2.1", "2330", "11.3", "1", "99", "2", "3"];
+        for number in numbers(&said) {
+            let value: Option<f64> = number.parse().ok();
+            // Milliseconds are written as seconds, shares as percentages, and rates without decimals.
+            let is_recorded = record.iter().any(|it| match (value, it.parse::<f64>().ok()) {
+                (Some(value), Some(known)) => [known, known / 1e3, known * 100.0, known.round()]
+                    .iter()
+                    .any(|it| (it - value).abs() < 1e-9),
+                _ => *it == number,
+            });
+            let is_standard = standard.contains(&&*number);
+            assert!(is_recorded || is_standard, "{number} is invented:\n{said}");
+        }
+        for part in [
+            "The DNS64 performance of Unbound 1.22.0 was measured",
+            "The tester, the device and the authority ran on the host laboratory (processor An example of a processor, 3.0 GHz; cores 16; memory 64 GiB; kernel 6.12.0).",
+            "Settings on the host of the tester, the device and the authority: governor schedutil.",
+            "unbound -d -c /tmp/device/unbound.conf, with the configuration file unbound.conf",
+            "at a constant rate for 3\u{a0}s, and the timeout of a query was 1\u{a0}s",
+            "began at 1,017 queries/s",
+            "at most 1\u{a0}% of its upper end",
+            "Each search was done 3 times",
+            "behind 5 CNAME records",
+            "3 rules were not kept: section 9.2: A trial lasts at least 60 seconds (3 s)",
+        ] {
+            assert!(said.contains(part), "{part}\n{said}");
+        }
+    }
+
+    #[test]
+    fn each_host_has_its_sentence_and_its_link() {
+        let mut run = sample::run(&Shape::quick());
+        run.device.address = "[2001:2::53]:53".to_owned();
+        run.settings.authority = "[2001:2:0:1::54]:5300".to_owned();
+        for (role, address) in [("tester", "2001:2::53"), ("device", "2001:2:0:1::54"), ("authority", "")] {
+            let facts = &mut run.hosts.get_mut(role).unwrap().facts;
+            facts.insert("hostname".to_owned(), format!("h-{role}"));
+            if !address.is_empty() {
+                let link = format!("eth-{role}, driver ixgbe, MTU 1500, 10000 Mbit/s");
+                facts.insert(format!("interface to {address}"), link);
+            }
+        }
+        let said = text(&[("a", &run)]);
+        for part in [
+            "The tester ran on the host h-tester (processor An example",
+            " The device ran on the host h-device (",
+            " The authority ran on the host h-authority (",
+            "Links. The device had the address 2001:2::53, and the authority 2001:2:0:1::54. ",
+            "From the host of the tester to 2001:2::53: eth-tester, driver ixgbe, MTU 1500, 10000 Mbit/s. ",
+            "From the host of the device to 2001:2:0:1::54: eth-device, ",
+        ] {
+            assert!(said.contains(part), "{part}\n{said}");
+        }
+    }
+
+    #[test]
+    fn texts_that_runs_share_appear_once_and_others_with_their_names() {
+        let one = sample::run(&Shape::quick());
+        let mut other = one.clone();
+        (other.device.name, other.device.version) = ("bind".to_owned(), "BIND 9.18.49".to_owned());
+        other.settings.repetitions = 20;
+        let said = text(&[("a", &one), ("b", &other)]);
+        assert!(
+            said.contains("The DNS64 performance of Unbound 1.22.0 and BIND 9.18.49 was measured"),
+            "{said}"
+        );
+        assert_eq!(said.matches("ran on the host laboratory").count(), 1, "{said}");
+        let search = said.lines().find(|line| line.starts_with("Search. ")).unwrap();
+        assert!(search.starts_with("Search. Unbound 1.22.0: The first search began"), "{search}");
+        assert!(
+            search.contains("BIND 9.18.49: The first") && search.ends_with("was done 20 times."),
+            "{search}"
+        );
+    }
+
+    #[test]
+    fn a_record_without_facts_claims_nothing() {
+        let said = text(&[("a", &Run::default())]);
+        for claim in ["host", "began", "cores", "names were", " 0 "] {
+            assert!(!said.contains(claim), "{claim}\n{said}");
+        }
+        assert!(said.contains("There was no self-test") && said.contains("not judged"), "{said}");
+    }
+}

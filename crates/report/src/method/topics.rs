@@ -1,0 +1,279 @@
+//! The topics of the method: each is a function of one record, and names no device. A fact that the record lacks is
+//! left out.
+
+use crate::command_line::command_line;
+use crate::number;
+use crate::surroundings;
+use crate::text_list::{and, or_one};
+use measure::run::{Kept, Run};
+use measure::search::TESTER_TRIES;
+use std::net::SocketAddr;
+
+/// A topic and the function that makes its text from a record.
+pub(super) type Topic = (&'static str, fn(&Run) -> String);
+
+/// The topics in order.
+pub(super) const TOPICS: [Topic; 12] = [
+    ("Time", time),
+    ("Hosts", hosts),
+    ("Links", links),
+    ("Tuning", tuning),
+    ("Device", device),
+    ("Load", load),
+    ("Valid replies", valid),
+    ("Search", search),
+    ("Results", results),
+    ("Self-test", self_test),
+    ("Correctness", correctness),
+    ("Deviations from RFC 8219", deviations),
+];
+
+fn time(run: &Run) -> String {
+    match (&*run.started, &*run.ended) {
+        ("", _) => String::new(),
+        (started, "") => format!("The run began at {started}."),
+        (started, ended) if run.complete => format!("The run began at {started} and ended at {ended}."),
+        (started, ended) => {
+            format!("The run began at {started}; it was not complete when it was recorded, at {ended}.")
+        }
+    }
+}
+
+/// The roles of a host: `the tester and the device`.
+fn roles(host: &surroundings::Host) -> String {
+    let roles: Vec<String> = host.roles.iter().map(|role| format!("the {role}")).collect();
+    and(&roles.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+/// These facts of a host, as `name value`, those that are recorded.
+fn facts(host: &surroundings::Host, wanted: &[&str]) -> Vec<String> {
+    let known = wanted.iter().filter_map(|name| Some((name, host.facts.get(name)?)));
+    known.filter(|(_, value)| !value.is_empty()).map(|(name, value)| format!("{name} {value}")).collect()
+}
+
+fn hosts(run: &Run) -> String {
+    let wanted = ["processor", "cores", "memory", "virtualization", "distribution", "kernel"];
+    let sentence = |host: &surroundings::Host| {
+        let on = if host.name.is_empty() { "a host".to_owned() } else { format!("the host {}", host.name) };
+        let facts = facts(host, &wanted);
+        let facts = if facts.is_empty() { String::new() } else { format!(" ({})", facts.join("; ")) };
+        capital(&format!("{} ran on {on}{facts}.", roles(host)))
+    };
+    surroundings::hosts(run).iter().map(sentence).collect::<Vec<_>>().join(" ")
+}
+
+fn links(run: &Run) -> String {
+    let mut sentences: Vec<String> = Vec::new();
+    let address = |text: &str| text.parse::<SocketAddr>().map(|it| it.ip().to_string()).ok();
+    if let Some(device) = address(&run.device.address) {
+        let authority = address(&run.settings.authority);
+        let authority = authority.map_or(String::new(), |it| format!(", and the authority {it}"));
+        sentences.push(format!("The device had the address {device}{authority}."));
+    }
+    for host in &surroundings::hosts(run) {
+        for (name, value) in &host.facts {
+            if let Some(address) = name.strip_prefix("interface to ") {
+                sentences.push(format!("From the host of {} to {address}: {value}.", roles(host)));
+            }
+        }
+    }
+    sentences.join(" ")
+}
+
+fn tuning(run: &Run) -> String {
+    let wanted = [
+        "governor",
+        "turbo",
+        "smt",
+        "isolated cores",
+        "boot parameters",
+        "mitigations",
+        "clock source",
+        "connection tracking",
+        "net.core.rmem_max",
+        "net.core.wmem_max",
+        "net.core.netdev_max_backlog",
+    ];
+    let mut sentences: Vec<String> = Vec::new();
+    for host in &surroundings::hosts(run) {
+        let facts = facts(host, &wanted);
+        if !facts.is_empty() {
+            sentences.push(format!("Settings on the host of {}: {}.", roles(host), facts.join("; ")));
+        }
+    }
+    if !run.device.cores.is_empty() {
+        sentences.push(format!("The device ran on the cores {}.", run.device.cores));
+    }
+    sentences.join(" ")
+}
+
+fn device(run: &Run) -> String {
+    let device = &run.device;
+    let mut text = match device.command.as_slice() {
+        [] => "The device was already running, and its configuration is not recorded.".to_owned(),
+        command => {
+            let names: Vec<&str> = device.files.keys().map(String::as_str).collect();
+            let with = match names.as_slice() {
+                [] => String::new(),
+                [name] => format!(", with the configuration file {name}, whose text is in the record"),
+                names => {
+                    format!(", with the configuration files {}, whose texts are in the record", and(names))
+                }
+            };
+            format!("The device was started as: {}{with}.", command_line(command))
+        }
+    };
+    if !device.version.is_empty() {
+        text += &format!(" It reports its version as: {}.", device.version.trim_end_matches('.'));
+    }
+    if let Some((parameter, values)) = &device.sweep {
+        let values: Vec<&str> = values.iter().map(String::as_str).collect();
+        text += &format!(" The parameter {parameter} had the value {}.", or_one(&values));
+    }
+    text
+}
+
+fn load(run: &Run) -> String {
+    let settings = &run.settings;
+    if settings.trial_ms == 0 {
+        return String::new();
+    }
+    let mut text = format!(
+        "In each trial the tester sent queries for AAAA records at a constant rate for {}, and the timeout of a query was {}.",
+        number::milliseconds(settings.trial_ms),
+        number::milliseconds(settings.timeout_ms)
+    );
+    if settings.warm_up_ms > 0 {
+        text += &format!(
+            " Before that it sent the load for {} without measuring it.",
+            number::milliseconds(settings.warm_up_ms)
+        );
+    }
+    text += &format!(
+        " Trials were {} apart. The names stood for the IPv4 addresses of {} in the zone {}.",
+        number::milliseconds(settings.pause_ms),
+        settings.names,
+        settings.zone
+    );
+    let chain = match settings.cname_depth {
+        0 => String::new(),
+        1 => " behind one CNAME record".to_owned(),
+        depth => format!(" behind {depth} CNAME records"),
+    };
+    text += &format!(
+        " Each name had {} record{} of its kind (A, or AAAA where it had AAAA records){chain}, with a TTL of {}\u{a0}s. The DNS64 prefix was {}.",
+        settings.addresses,
+        if settings.addresses == 1 { "" } else { "s" },
+        number::count(u64::from(settings.ttl)),
+        settings.prefix
+    );
+    text + &cells(run)
+}
+
+fn cells(run: &Run) -> String {
+    let shares = |of: fn(&measure::run::CellResult) -> f64| {
+        let mut shares: Vec<f64> = run.results.iter().map(of).collect();
+        shares.sort_by(f64::total_cmp);
+        shares.dedup();
+        shares.into_iter().map(number::percent).collect::<Vec<_>>()
+    };
+    let (aaaa, cached) = (shares(|result| result.cell.aaaa_share), shares(|result| result.cell.cached_share));
+    match (aaaa.as_slice(), cached.as_slice()) {
+        ([], _) | (_, []) => String::new(),
+        ([aaaa], [cached]) => {
+            format!(" The share of names with AAAA records was {aaaa}, and that of cached names {cached}.")
+        }
+        (aaaa, cached) => {
+            let list = |shares: &[String]| and(&shares.iter().map(String::as_str).collect::<Vec<_>>());
+            format!(
+                " The shares of names with AAAA records were {}, and those of cached names {}.",
+                list(aaaa),
+                list(cached)
+            )
+        }
+    }
+}
+
+fn valid(_: &Run) -> String {
+    "A rate passed if every query got a valid reply in time. A reply was valid only if its flags, response code, question and \
+     every record were as expected: number of records, owner names, type, class, TTL, prefix, and embedded address."
+        .to_owned()
+}
+
+fn search(run: &Run) -> String {
+    let settings = &run.settings;
+    if settings.repetitions == 0 {
+        return String::new();
+    }
+    format!(
+        "The first search began at {} queries/s and each further one at the result of the one before. A search moved in growing \
+         steps until one rate had passed and one had failed, then bisected the interval geometrically until it was at most {} of \
+         its upper end. No rate above {} queries/s was tried. Each search was done {} times.",
+        number::rate(settings.start_qps),
+        number::percent(settings.precision),
+        number::rate(settings.max_qps),
+        settings.repetitions
+    )
+}
+
+fn results(run: &Run) -> String {
+    let mut text = "The results are the median and the 1st and 99th percentile of the repetitions, by RFC 2330 section 11.3. In a \
+                    strict result, one failed trial excludes a rate, as RFC 8219 has it."
+        .to_owned();
+    if run.settings.confirm {
+        text += " In a confirmed result, which is an addition to the RFC, a rate is excluded only if a second trial at it fails too.";
+    }
+    text += &format!(
+        " A trial in which the tester itself was the bottleneck was repeated, and counted as failed after {TESTER_TRIES} attempts."
+    );
+    text
+}
+
+fn self_test(run: &Run) -> String {
+    let Some(test) = &run.self_test else {
+        return "There was no self-test of the tester.".to_owned();
+    };
+    format!(
+        "Without the device, tester and authority exchanged {} queries/s with every reply valid within {}, so devices may be \
+         measured at up to {} queries/s: the rate divided by 2(1+d) with d = {}. (RFC 8219 section 9.2.1 prints 2*(r+delta), which \
+         adds a number to a rate.)",
+        number::rate(test.certified_qps),
+        number::milliseconds(test.timeout_ms),
+        number::rate(test.device_qps),
+        number::tick(test.delta)
+    )
+}
+
+fn correctness(run: &Run) -> String {
+    let Some(check) = &run.correctness else { return String::new() };
+    format!(
+        "Before all timing, {} of {} names got a valid reply.",
+        number::count(check.valid),
+        number::count(check.names)
+    )
+}
+
+fn deviations(run: &Run) -> String {
+    let rules = |state: Kept| -> Vec<String> {
+        let rules = run.checklist.iter().filter(|rule| rule.state == state);
+        rules.map(|rule| format!("section {}: {} ({})", rule.section, rule.rule, rule.because)).collect()
+    };
+    let broken = rules(Kept::NotKept);
+    let mut text = match broken.as_slice() {
+        [] if run.checklist.is_empty() => return "Compliance with RFC 8219 was not judged.".to_owned(),
+        [] => "All rules that could be checked and that apply were kept.".to_owned(),
+        [one] => format!("One rule was not kept: {one}."),
+        several => format!("{} rules were not kept: {}.", several.len(), several.join("; ")),
+    };
+    let unchecked = rules(Kept::NotChecked);
+    if !unchecked.is_empty() {
+        text += &format!(" Not checked: {}.", unchecked.join("; "));
+    }
+    text
+}
+
+fn capital(text: &str) -> String {
+    let mut characters = text.chars();
+    let first = characters.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
+    first + characters.as_str()
+}
