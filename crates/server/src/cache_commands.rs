@@ -14,11 +14,6 @@ use std::str::FromStr;
 
 /// Removes cache entries: of one name, with `below` also of all names below it, or of all names.
 pub async fn flush(server: &ServerHandle, name: Option<&str>, below: bool) -> Result<String, String> {
-    if let Some(parent) = name.and_then(|name| name.strip_prefix("*.")) {
-        return Err(format!(
-            "the cache has no wildcards; for all names below {parent}: flush {parent} --below\n"
-        ));
-    }
     let wire = name.map(wire_name).transpose()?;
     let (mut removed, mut next) = (0, Some(0));
     // A flush of all names below a name takes several steps, so that no worker is held up for long.
