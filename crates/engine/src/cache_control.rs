@@ -54,8 +54,10 @@ impl Engine {
                 && qtype.is_none_or(|qtype| entry.qtype() == qtype)
                 && (entry.kind() == EntryKind::Reply || entry.valid_for_dns64() == self.cache.generation)
         };
-        let bucket = self.cache.entries.bucket_of(self.key.hash(name));
-        self.cache.entries.entries(bucket).filter(is_match).map(|entry| cached_entry(&entry, now)).collect()
+        let entries = &self.cache.entries;
+        let buckets = entries.buckets_of_name(self.key.hash(name)).into_iter();
+        let found = buckets.flat_map(|bucket| entries.entries(bucket)).filter(is_match);
+        found.map(|entry| cached_entry(&entry, now)).collect()
     }
 
     /// Flushes the cache. Returns the number of removed entries.
@@ -69,8 +71,11 @@ impl Engine {
     /// Flushes the entries of a name (wire form). Returns the number of removed entries.
     pub fn flush(&mut self, name: &[u8]) -> usize {
         self.bump_flush_epoch();
-        let bucket = self.cache.entries.bucket_of(self.key.hash(name));
-        self.cache.entries.remove_in(bucket, |entry| wire::eq_ignore_case(entry.name(), name))
+        let entries = &mut self.cache.entries;
+        let buckets = entries.buckets_of_name(self.key.hash(name)).into_iter();
+        buckets
+            .map(|bucket| entries.remove_in(bucket, |entry| wire::eq_ignore_case(entry.name(), name)))
+            .sum()
     }
 
     /// Flushes the entries of a name and of all names below it, one step per call: they may lie in any bucket, and a walk over all

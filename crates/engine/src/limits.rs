@@ -74,6 +74,12 @@ pub const RATE_BUCKETS: usize = 1 << 17;
 /// Records of a cached message; messages with more are not cached. The offsets of their TTLs take 2 octets each.
 pub const CACHED_RECORDS: usize = 256;
 
+/// Buckets of the cache index over which the entries of one name are spread: 8 for addresses with any flags, 256 for other types.
+/// An operator's flush or lookup of a name reads all of them: 264 x 16 entries, about 1 ms if each has to be fetched from memory. A
+/// client that wants to evict an entry of another type has to fill its bucket: 256 x 8 free slots, each asked for four times, are
+/// 8,192 queries, and the name's addresses stay even then.
+pub const NAME_BUCKETS: usize = 264;
+
 /// Largest answer over UDP that may be configured, in octets.
 pub const UDP_SIZE: usize = 4096;
 

@@ -2,7 +2,7 @@
 //! lookup that finds nothing reads one cache line. The lower half of a hash chooses the bucket, the upper half is the tag; the
 //! key of the entry itself decides.
 //!
-//! Entries of one name have the same lower half, so all entries that one resolution reads and writes lie together. A bucket has
+//! All entries that one resolution reads and writes have the same lower half (`name_buckets.rs`), so they lie together. A bucket has
 //! sixteen slots, so that it rarely overflows although entries come in groups.
 
 /// Slots of a bucket: 16 tags of 4 octets are the 64 octets of a cache line.

@@ -2,7 +2,7 @@
 //!
 //! Its memory is bounded to the octet and reserved at start; nothing is allocated afterwards. It knows nothing of DNS64 or of
 //! clients: `store.rs` decides which messages are stored, `ttl.rs` for how long, and `resolve/from_cache.rs` makes answers of them.
-//! Read this file first, then `entry.rs`; `index.rs`, `ring.rs` and `ghost.rs` are its parts.
+//! Read this file first, then `entry.rs`; `index.rs`, `name_buckets.rs`, `ring.rs` and `ghost.rs` are its parts.
 //!
 //! A new entry enters a short queue. An entry that is asked for again before it reaches the end of this queue, or that comes
 //! back soon after, goes on to the long queue and stays there while it is asked for (S3-FIFO, Yang et al., SOSP 2023). So a
@@ -16,6 +16,7 @@
 pub mod entry;
 mod ghost;
 pub(crate) mod index;
+pub(crate) mod name_buckets;
 mod ring;
 pub(crate) mod store;
 pub mod ttl;
@@ -168,9 +169,14 @@ impl Cache {
         self.index.buckets()
     }
 
-    /// Bucket of all entries of a name, by the hash of the name.
-    pub fn bucket_of(&self, hash: u64) -> usize {
-        self.index.bucket_of(hash)
+    /// Buckets of all entries that a name may have, by the hash of the name, each once.
+    pub fn buckets_of_name(&self, hash: u64) -> Vec<usize> {
+        let mut buckets: Vec<_> =
+            name_buckets::of_name(hash).map(|half| self.index.bucket_of(half)).collect();
+        // In a small index several of them coincide.
+        buckets.sort_unstable();
+        buckets.dedup();
+        buckets
     }
 
     /// Iterates over the entries of a bucket.

@@ -15,6 +15,7 @@ use crate::cache::entry::{
     self, Body, CacheKey, Entry, EntryKind, FAILURE, Facts, NEGATIVE, REFRESHED, SILENT,
 };
 use crate::cache::index::Place;
+use crate::cache::name_buckets::lower_half;
 use crate::cache::ttl::{Caching, is_due, lifetime};
 use crate::counters::Counter;
 use crate::limits::{CACHED_RECORDS, MESSAGE};
@@ -88,7 +89,7 @@ impl MessageCache {
             | u64::from(group) << 48;
         let all = self.key.hash_number(u128::from(rest) << 64 | u128::from(question.hash));
         CacheKey {
-            hash: all & !0xffff_ffff | question.hash & 0xffff_ffff,
+            hash: all & !0xffff_ffff | lower_half(question.hash, all, qtype, query_flags),
             name: question.name,
             qtype,
             class: question.class,
