@@ -12,6 +12,7 @@
 //!
 //! The parts do not know each other; `resolve` connects them.
 
+use crate::answer::last_answers::LastAnswers;
 use crate::base::buffers::FramePool;
 use crate::base::name_hash::HashKey;
 use crate::base::random::Random;
@@ -31,6 +32,8 @@ pub struct Engine {
     pub(crate) cache: MessageCache,
     /// Frames for messages made here.
     pub(crate) frames: FramePool,
+    /// Answers that the next clients of the same reply may get, too.
+    pub(crate) last_answers: LastAnswers,
     pub(crate) counters: Counters,
     /// Key of the hash over names.
     pub(crate) key: HashKey,
@@ -52,6 +55,7 @@ impl Engine {
             upstream: Upstream::new(&settings.upstream, parameters, flights, key, cookie_secret, random),
             cache: MessageCache::new(capacity.cache, settings.cache.clone(), key),
             frames: FramePool::new(crate::limits::MESSAGE),
+            last_answers: LastAnswers::new(),
             counters: Counters::default(),
             key,
             settings,

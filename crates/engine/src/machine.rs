@@ -8,6 +8,7 @@ use crate::engine::Engine;
 use crate::interface::{Client, Link, Machine, Outbox};
 use crate::upstream::receive::Received;
 use crate::upstream::retry::{NextTry, TryDeadline};
+use wire::ede;
 
 impl Machine for Engine {
     fn query(&mut self, now: Instant, from: &Client, message: &[u8], out: &mut impl Outbox) {
@@ -21,7 +22,14 @@ impl Machine for Engine {
             Received::Nothing => {}
             Received::Completed(flight) => self.complete_flight(flight, Some(&message), now, out),
             Received::Failed(flight) => self.complete_flight(flight, None, now, out),
-            Received::Unusable(flight) => self.complete_unusable(flight, &message, now, out),
+            Received::Unusable(flight) => {
+                self.complete_unusable(flight, &message, ede::NO_REACHABLE_AUTHORITY, now, out);
+            }
+            // Of the codes that rule out bogus data (RFC 8914), this one is about the data. A failure that may be bogus would be
+            // asked for once more.
+            Received::TooManyRecords(flight) => {
+                self.complete_unusable(flight, &message, ede::INVALID_DATA, now, out);
+            }
         }
     }
 

@@ -19,6 +19,7 @@ mod hedging;
 mod ids_and_ports;
 mod known_attacks;
 mod known_cache_attacks;
+mod large_replies;
 mod local_data;
 mod malformed_messages;
 mod odd_queries;
