@@ -122,7 +122,7 @@ pub fn run(workload: Workload, count: u64, check: bool) -> u64 {
                 let length = reply(message);
                 match workload {
                     Workload::Upstream => answered.answers += std::hint::black_box(length as u64 & 1),
-                    _ => engine.reply(now, *via, &message[..length], &mut answered),
+                    _ => engine.reply(now, *via, &mut message[..length], &mut answered),
                 }
             }
             if workload != Workload::Upstream {

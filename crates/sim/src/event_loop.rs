@@ -262,14 +262,14 @@ impl World {
                 self.timeline.record_trouble(None, self.now);
                 self.engine.unreachable(instant(self.now), via, &mut self.outbox);
             }
-            Arrival::Message { bytes, said, to_query_without_opt } => {
+            Arrival::Message { mut bytes, said, to_query_without_opt } => {
                 if is_forged && link.matches_query(&bytes) {
                     // A hit by luck, one in millions, is not tested here.
                     return;
                 }
                 self.trace(|_| format!("{via:?} forged {is_forged} says {said:?}"));
                 let before = rejected_replies(&self.engine);
-                self.engine.reply(instant(self.now), via, &bytes, &mut self.outbox);
+                self.engine.reply(instant(self.now), via, &mut bytes, &mut self.outbox);
                 let is_rejected = rejected_replies(&self.engine) != before;
                 match said {
                     Some((key, said)) => self.record_reply(key, said, is_rejected, to_query_without_opt),

@@ -290,7 +290,7 @@ impl Siege {
                 }
             }
             self.score.delivered += 1;
-            self.engine.reply(instant(self.now), via, &forged, &mut self.outbox);
+            self.engine.reply(instant(self.now), via, &mut forged, &mut self.outbox);
         }
     }
 
@@ -326,7 +326,7 @@ impl Siege {
         {
             add_cookie(&mut bytes, &client, SERVER_COOKIE);
         }
-        self.engine.reply(instant(self.now), asked.link, &bytes, &mut self.outbox);
+        self.engine.reply(instant(self.now), asked.link, &mut bytes, &mut self.outbox);
     }
 
     /// Reads the answers. Returns the number of right ones.

@@ -9,7 +9,7 @@
 use crate::edns::Options;
 use crate::header::{self, HEADER};
 use crate::limits::{MAX_LABEL, MAX_NAME, MAX_POINTERS, POINTER_REACH, STEP_BUDGET};
-use crate::message::{Malformed, Message};
+use crate::message::{Malformed, Message, Places};
 use crate::name::{self, POINTER};
 use crate::rdata::{After, RdataLayout, layout};
 use crate::record::FIXED;
@@ -55,6 +55,7 @@ pub(crate) fn parse<'a>(bytes: &'a [u8], steps: &mut impl Steps) -> Result<Messa
         pointer_targets: StepBudget { left: STEP_BUDGET },
         last: LastTarget::NONE,
         furthest: 0,
+        has_whole_names: false,
         steps: &mut *steps,
     })
     .message()
@@ -69,13 +70,15 @@ pub(crate) fn parse<'a>(bytes: &'a [u8], steps: &mut impl Steps) -> Result<Messa
 #[inline(never)]
 fn parse_with_table<'a>(bytes: &'a [u8], steps: &mut impl Steps) -> Result<Message<'a>, Malformed> {
     let pointer_targets = MemoTable { names: [KnownName::UNKNOWN; POINTER_REACH] };
-    (Walk { bytes, pointer_targets, last: LastTarget::NONE, furthest: 0, steps }).message().map_err(|stop| {
-        match stop {
-            WalkError::Malformed(malformed) => malformed,
-            // Without a budget nothing is spent.
-            WalkError::BudgetSpent => Malformed::Name,
-        }
-    })
+    (Walk { bytes, pointer_targets, last: LastTarget::NONE, furthest: 0, has_whole_names: false, steps })
+        .message()
+        .map_err(|stop| {
+            match stop {
+                WalkError::Malformed(malformed) => malformed,
+                // Without a budget nothing is spent.
+                WalkError::BudgetSpent => Malformed::Name,
+            }
+        })
 }
 
 struct Walk<'a, 's, T, S> {
@@ -84,6 +87,8 @@ struct Walk<'a, 's, T, S> {
     last: LastTarget,
     /// Furthest end of a name that a pointer leads to.
     furthest: usize,
+    /// A name other than the root was walked up to a root octet in place.
+    has_whole_names: bool,
     steps: &'s mut S,
 }
 
@@ -115,21 +120,23 @@ impl<'a, T: PointerTargets, S: Steps> Walk<'a, '_, T, S> {
         if at > bytes.len() {
             return Err(Malformed::Question.into());
         }
-        let mut message = Message { bytes, starts: [at; 3], end: at, opt: (0, 0), furthest: 0 };
+        let mut places =
+            Places { starts: [at; 3], end: at, opt: (0, 0), furthest: 0, has_whole_names: false };
         for _ in 0..header::ancount(bytes) {
             at = self.record(at, None)?;
         }
-        message.starts[1] = at;
+        places.starts[1] = at;
         for _ in 0..header::nscount(bytes) {
             at = self.record(at, None)?;
         }
-        message.starts[2] = at;
+        places.starts[2] = at;
         for _ in 0..header::arcount(bytes) {
-            at = self.record(at, Some(&mut message.opt))?;
+            at = self.record(at, Some(&mut places.opt))?;
         }
-        message.end = at;
-        message.furthest = self.furthest;
-        Ok(message)
+        places.end = at;
+        places.furthest = self.furthest;
+        places.has_whole_names = self.has_whole_names;
+        Ok(Message { bytes, places })
     }
 
     /// Walks one record and returns its end. `opt` receives the place of an OPT record, in the section that may have
@@ -232,6 +239,7 @@ impl<'a, T: PointerTargets, S: Steps> Walk<'a, '_, T, S> {
                 return Err(Malformed::Name.into());
             }
             if octet == 0 {
+                self.has_whole_names |= length > 1;
                 return Ok(at);
             }
         }
@@ -454,6 +462,7 @@ mod tests {
                 pointer_targets: endless,
                 last: LastTarget::NONE,
                 furthest: 0,
+                has_whole_names: false,
                 steps: &mut (),
             })
             .message();
