@@ -2,7 +2,6 @@
 
 use crate::answer::builder::write_empty;
 use crate::answer::forward::{ForwardedReply, forward};
-use crate::answer::last_answers::Composition;
 use crate::answer::requestor::Requestor;
 use crate::answer::synthesis::write_aliases;
 use crate::base::slab::Index;
@@ -102,12 +101,10 @@ impl Engine {
         };
         let sink = ResponseSink { counters, rate_limiter: Some(rate_limiter), now };
         respond(waiters, sink, settings.udp_size, waiter, out, |frame, requestor| {
-            let composition =
-                || forwarded.before.is_empty().then_some(Composition::Forward { trusted, filter });
             let compose = |frame: &mut [u8], requestor: &Requestor<'_>| {
                 (forward(frame, requestor, &forwarded), EmbeddingCounts::default())
             };
-            last_answers.write(message.bytes(), composition, frame, requestor, compose).0
+            last_answers.write(message.bytes(), || forwarded.composition(), frame, requestor, compose).0
         });
         self.free_waiter(waiter);
     }
