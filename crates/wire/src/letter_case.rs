@@ -24,7 +24,7 @@ pub fn lower_question(bytes: &mut [u8], places: Places) -> Message<'_> {
         lower_copies(bytes, &places);
     }
     // Letters are neither lengths nor pointers, so every name stays well formed, also one that a pointer leads to.
-    fold(&mut bytes[HEADER..places.starts[0] - 4]);
+    fold(&mut bytes[HEADER..places.question_end() - 4]);
     Message { bytes, places }
 }
 
@@ -32,12 +32,12 @@ pub fn lower_question(bytes: &mut [u8], places: Places) -> Message<'_> {
 #[inline(never)]
 fn lower_copies(bytes: &mut [u8], places: &Places) {
     let mut room = [0; MAX_NAME];
-    let length = places.starts[0] - 4 - HEADER;
+    let length = places.question_end() - 4 - HEADER;
     let question = &mut room[..length];
     question.copy_from_slice(&bytes[HEADER..HEADER + length]);
     let question = &*question;
     let records = [header::ancount(bytes), header::nscount(bytes), header::arcount(bytes)];
-    let mut at = places.starts[0];
+    let mut at = places.question_end();
     for _ in 0..records.into_iter().map(usize::from).sum() {
         let Some(record) = Records::new(bytes, at, 1).next() else { return };
         let (rdata_start, end) = (record.rdata_start(), record.end());

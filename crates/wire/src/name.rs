@@ -268,13 +268,12 @@ pub fn name_len(bytes: &[u8]) -> Option<usize> {
 /// Converts ASCII letters to lower case, in place. Safe for whole wire names: a length octet is no letter.
 #[inline]
 pub fn fold(bytes: &mut [u8]) {
-    for chunk in bytes.as_chunks_mut::<16>().0 {
-        fold_chunk(chunk);
+    // Two chunks may overlap: a letter that is converted twice is converted once.
+    if bytes.len() > 32 {
+        bytes.as_chunks_mut::<16>().0.iter_mut().for_each(fold_chunk);
+    } else if let Some(first) = bytes.first_chunk_mut() {
+        fold_chunk(first);
     }
-    if bytes.len().is_multiple_of(16) {
-        return;
-    }
-    // The last octets; some of them are converted twice, which changes nothing.
     if let Some(last) = bytes.last_chunk_mut() {
         return fold_chunk(last);
     }

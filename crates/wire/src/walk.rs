@@ -8,7 +8,7 @@
 
 use crate::edns::Options;
 use crate::header::{self, HEADER};
-use crate::limits::{MAX_LABEL, MAX_NAME, MAX_POINTERS, POINTER_REACH, STEP_BUDGET};
+use crate::limits::{MAX_LABEL, MAX_NAME, MAX_POINTERS, MAX_POSITION, POINTER_REACH, STEP_BUDGET};
 use crate::message::{Malformed, Message, Places};
 use crate::name::{self, POINTER};
 use crate::rdata::{After, RdataLayout, layout};
@@ -108,8 +108,8 @@ impl<'a, T: PointerTargets, S: Steps> Walk<'a, '_, T, S> {
     #[inline]
     fn message(&mut self) -> Result<Message<'a>, WalkError> {
         let bytes = self.bytes;
-        if bytes.len() < HEADER {
-            return Err(Malformed::Short.into());
+        if !(HEADER..=MAX_POSITION).contains(&bytes.len()) {
+            return Err(if bytes.len() < HEADER { Malformed::Short } else { Malformed::Record }.into());
         }
         if header::qdcount(bytes) != 1 {
             return Err(Malformed::QuestionCount.into());
@@ -120,29 +120,28 @@ impl<'a, T: PointerTargets, S: Steps> Walk<'a, '_, T, S> {
         if at > bytes.len() {
             return Err(Malformed::Question.into());
         }
-        let mut places =
-            Places { starts: [at; 3], end: at, opt: (0, 0), furthest: 0, has_whole_names: false };
+        let mut starts = [at as u32; 3];
+        let mut opt = (0, 0);
         for _ in 0..header::ancount(bytes) {
             at = self.record(at, None)?;
         }
-        places.starts[1] = at;
+        starts[1] = at as u32;
         for _ in 0..header::nscount(bytes) {
             at = self.record(at, None)?;
         }
-        places.starts[2] = at;
+        starts[2] = at as u32;
         for _ in 0..header::arcount(bytes) {
-            at = self.record(at, Some(&mut places.opt))?;
+            at = self.record(at, Some(&mut opt))?;
         }
-        places.end = at;
-        places.furthest = self.furthest;
-        places.has_whole_names = self.has_whole_names;
+        let (furthest, has_whole_names) = (self.furthest as u32, self.has_whole_names);
+        let places = Places { starts, end: at as u32, opt, furthest, has_whole_names };
         Ok(Message { bytes, places })
     }
 
     /// Walks one record and returns its end. `opt` receives the place of an OPT record, in the section that may have
     /// one.
     #[inline]
-    fn record(&mut self, start: usize, opt: Option<&mut (usize, usize)>) -> Result<usize, WalkError> {
+    fn record(&mut self, start: usize, opt: Option<&mut (u32, u32)>) -> Result<usize, WalkError> {
         self.steps.add(1);
         let at = self.name(start)?;
         let fixed: &[u8; FIXED] =
@@ -160,7 +159,9 @@ impl<'a, T: PointerTargets, S: Steps> Walk<'a, '_, T, S> {
             Type::OPT => {
                 let root = at == start + 1;
                 match opt {
-                    Some(place @ &mut (0, 0)) if root && self.options(rdata) => *place = (start, end),
+                    Some(place @ &mut (0, 0)) if root && self.options(rdata) => {
+                        *place = (start as u32, end as u32)
+                    }
                     _ => return Err(Malformed::Opt.into()),
                 }
                 Ok(end)

@@ -60,7 +60,7 @@ pub(crate) struct LastAnswers {
     replies: [Box<[u8]>; KEPT],
     /// Place of the next answer to keep, where the oldest one is.
     next: usize,
-    /// Number of copies since [`LastAnswers::begin`].
+    /// Number of copies that were not yet counted.
     copies: u64,
 }
 
@@ -91,7 +91,7 @@ impl LastAnswers {
 
     /// Begins to keep answers, as several clients are served together.
     pub fn begin(&mut self) {
-        (self.active, self.kept, self.copies) = (true, [None; KEPT], 0);
+        (self.active, self.kept) = (true, [None; KEPT]);
     }
 
     /// Keeps nothing from now on. Returns the number of answers that were copied.

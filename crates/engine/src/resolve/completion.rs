@@ -137,16 +137,17 @@ impl Engine {
     ) {
         let scope = self.upstream.flights[index].scope;
         let mut waiter = self.upstream.complete(index, out);
-        let is_shared = waiter != NONE && self.clients.waiters[waiter].next != NONE;
-        if is_shared {
-            self.last_answers.begin();
-        }
         // Replies and new queries no longer find this question, so the steps below cannot reach it again.
         let mut decision = None;
+        let mut is_shared = false;
         while waiter != NONE {
-            let next = self.clients.waiters[waiter].next;
             let state = &mut self.clients.waiters[waiter];
+            let next = state.next;
             state.scope = state.scope.max(scope);
+            if next != NONE && !is_shared {
+                is_shared = true;
+                self.last_answers.begin();
+            }
             self.proceed(waiter, outcome, &mut decision, now, out);
             waiter = next;
         }

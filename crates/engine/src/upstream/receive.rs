@@ -172,10 +172,7 @@ impl Upstream {
             return Received::Nothing;
         }
         if has_too_many_records(message) {
-            // Another server would send the same data.
-            self.record_result(index, attempt.server, now);
-            counters.count(Counter::TooManyRecords);
-            return Received::TooManyRecords(index);
+            return self.too_many_records(index, attempt.server, now, counters);
         }
         if let Some(rejected) = self.fail_over(index, place, message, now, counters, out) {
             return rejected;
@@ -222,6 +219,21 @@ impl Upstream {
             return Some(Received::Unusable(index));
         }
         None
+    }
+
+    /// Ends a question whose reply has too many records. No other server is asked: it would send the same data.
+    #[cold]
+    #[inline(never)]
+    fn too_many_records(
+        &mut self,
+        index: Index,
+        server: u16,
+        now: Instant,
+        counters: &mut Counters,
+    ) -> Received {
+        self.record_result(index, server, now);
+        counters.count(Counter::TooManyRecords);
+        Received::TooManyRecords(index)
     }
 
     /// Records the success of a server that has an answer, and a failure of each server that failed with this question.
