@@ -62,12 +62,13 @@ impl Engine {
         }
     }
 
-    /// Applies other settings. Questions in flight go on; their answers follow the new settings.
-    pub fn configure(&mut self, settings: Settings) {
+    /// Applies other settings. Questions in flight go on; their answers follow the new settings. Returns the former settings: local
+    /// data and response policy zones may have millions of allocations, which the caller should not free on a worker.
+    pub fn configure(&mut self, settings: Settings) -> Settings {
         self.upstream.configure(&settings.upstream, settings.upstream_parameters());
         self.cache.configure(settings.cache.clone());
         self.clients.rate_limiter.configure(settings.queries_per_client, settings.responses_per_client);
-        self.settings = settings;
+        core::mem::replace(&mut self.settings, settings)
     }
 
     /// Sets the number of workers that share the rate limit of a client network (`queries_per_client`).

@@ -208,7 +208,10 @@ impl World {
             self.reload();
         }
         if self.rng.below(1_000_000) < share / 4 {
-            self.engine.flush_all();
+            let mut next = Some(0);
+            while let Some(step) = next {
+                next = self.engine.flush_all(step).1;
+            }
             self.timeline.flushed = self.now;
             self.trace(|_| "flush".to_owned());
         }

@@ -22,6 +22,7 @@ pub(crate) mod store;
 pub mod ttl;
 
 use crate::base::time::{Instant, Span};
+use core::ops::Range;
 use entry::{Body, CacheKey, Entry, Facts, HEAD};
 use ghost::Ghost;
 use index::{Index, Place};
@@ -162,6 +163,18 @@ impl Cache {
         self.ghost.clear();
         self.short.clear();
         self.long.clear();
+    }
+
+    /// Removes all entries of some buckets. Returns their number. The memory of the entries is used again in its turn; it is free at
+    /// once when no entry is left.
+    pub fn clear_buckets(&mut self, buckets: Range<usize>) -> usize {
+        let before = self.index.len();
+        self.index.clear_buckets(buckets);
+        if self.is_empty() {
+            self.short.clear();
+            self.long.clear();
+        }
+        before - self.index.len()
     }
 
     /// Number of buckets. An entry keeps its bucket when it moves; a bucket has at most 16 entries.
