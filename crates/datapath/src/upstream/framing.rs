@@ -184,8 +184,22 @@ mod tests {
             cuts in prop::collection::vec(1usize..700, 1..20),
         ) {
             let (got, decoder) = decode(&framed(&messages), &cuts);
-            prop_assert_eq!(got, messages);
+            prop_assert_eq!(got, messages.clone());
             prop_assert!(!decoder.is_within_message());
+            // A caller that changes the messages gets the same ones.
+            let (mut stream, mut decoder, mut got) = (framed(&messages), Decoder::new(), Vec::new());
+            let (mut rest, mut cuts) = (&mut stream[..], cuts.iter().cycle());
+            while !rest.is_empty() {
+                let cut = (*cuts.next().unwrap()).min(rest.len());
+                let (mut input, after) = rest.split_at_mut(cut);
+                rest = after;
+                while let Some(message) = decoder.next_mut(&mut input) {
+                    got.push(message.to_vec());
+                    message.fill(0xff);
+                }
+                assert!(input.is_empty() && decoder.held.len() <= FRAME);
+            }
+            prop_assert_eq!(got, messages);
         }
 
         #[test]
