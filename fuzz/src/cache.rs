@@ -17,7 +17,7 @@ const NAMES: u64 = 96;
 /// A cache key as numbers: the name, and the bits of the other parts.
 type KeyNumber = (u64, u8);
 
-/// The hash of a key, as the engine makes it: the lower half depends only on the name.
+/// The hash of a key, as the engine makes it for addresses: the lower half depends only on the name.
 fn hash((name, rest): KeyNumber, collides: bool) -> u64 {
     if collides {
         // The worst case: several names share a hash.
@@ -83,8 +83,9 @@ pub fn run(input: &[u8]) {
                 last.remove(&number);
             }
             9 => {
-                let bucket = cache.bucket_of(key.hash);
-                let removed = cache.remove_in(bucket, |entry| entry.name() == name);
+                let buckets = cache.buckets_of_name(key.hash).into_iter();
+                let removed: usize =
+                    buckets.map(|bucket| cache.remove_in(bucket, |entry| entry.name() == name)).sum();
                 let mine: Vec<KeyNumber> = last.keys().filter(|(of, _)| *of == number.0).copied().collect();
                 assert!(removed <= mine.len() && (!before || removed > 0));
                 mine.iter().for_each(|number| drop(last.remove(number)));

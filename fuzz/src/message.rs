@@ -20,6 +20,7 @@ pub fn run(input: &[u8]) {
     steer(input);
     if let (Ok(message), Some(said)) = (result, said) {
         rebuild(&message, said);
+        lower_question(&message);
         assert!(wire::sole_opt(input).is_none(), "a question and none: {input:02x?}");
     }
 }
@@ -45,6 +46,24 @@ fn agree(bytes: &[u8]) -> Option<View> {
         assert!(hickory.agrees(&model), "hickory: {bytes:02x?}\n{hickory:?}\n{model:?}");
     }
     Some(model)
+}
+
+/// Lowers the letter case of the question's name: only letters of names change, and the message stays as well formed as it was.
+fn lower_question(message: &Message<'_>) {
+    let mut bytes = message.bytes().to_vec();
+    let lowered = wire::lower_question(&mut bytes, message.places());
+    assert!(lowered.bytes().eq_ignore_ascii_case(message.bytes()));
+    assert!(!lowered.qname().iter().any(u8::is_ascii_uppercase));
+    assert_eq!(Message::parse(lowered.bytes()).map(|again| again.places()), Ok(message.places()));
+    for section in readers::SECTIONS {
+        for (before, after) in message.records(section).zip(lowered.records(section)) {
+            assert_eq!((before.rtype, before.class, before.ttl), (after.rtype, after.class, after.ttl));
+            assert!(before.owner.eq_ignore_case(&after.owner));
+            if matches!(before.rtype, Type::A | Type::AAAA | Type::TXT | Type::RRSIG | Type::NSEC) {
+                assert_eq!(before.rdata(), after.rdata());
+            }
+        }
+    }
 }
 
 /// Writes the content of a message again, with enough room and with too little, and reads the result.

@@ -12,7 +12,7 @@ use crate::process::{self, Folder};
 use crate::report::{Bound, Goal, Section, Table, cell};
 use crate::statistics::Summary;
 use engine::dns64::rules::{Rule, Rules};
-use engine::settings::{Arpa, Dns64, FailurePolicy, Network, Networks, UpstreamConfig};
+use engine::settings::{Arpa, ClientNetworks, Dns64, FailurePolicy, Network, Networks, UpstreamConfig};
 use engine::{Capacity, Client, Engine, Instant, Link, Machine, Outbox, Settings, Span, Transport};
 use pref64::Pref64;
 use serde_json::json;
@@ -122,7 +122,7 @@ pub fn run(workload: Workload, count: u64, check: bool) -> u64 {
                 let length = reply(message);
                 match workload {
                     Workload::Upstream => answered.answers += std::hint::black_box(length as u64 & 1),
-                    _ => engine.reply(now, *via, &message[..length], &mut answered),
+                    _ => engine.reply(now, *via, &mut message[..length], &mut answered),
                 }
             }
             if workload != Workload::Upstream {
@@ -200,7 +200,7 @@ fn settings(workload: Workload) -> Settings {
         cache: Default::default(),
         dns64: Dns64 {
             prefixes: vec![prefix],
-            clients: Networks(vec![Network::new(Ipv6Addr::UNSPECIFIED, 0)]),
+            clients: ClientNetworks::new(vec![Network::new(Ipv6Addr::UNSPECIFIED, 0)], vec![]),
             exclude_aaaa: vec![Network::new(names::PREFIX, 96)],
             embed_non_global: false,
             never_embed: Vec::new(),

@@ -35,7 +35,7 @@ impl Machine for Echo {
         });
     }
 
-    fn reply(&mut self, _: Instant, _: Link, _: &[u8], _: &mut impl Outbox) {}
+    fn reply(&mut self, _: Instant, _: Link, _: &mut [u8], _: &mut impl Outbox) {}
 
     fn unreachable(&mut self, _: Instant, _: Link, _: &mut impl Outbox) {}
 

@@ -50,7 +50,7 @@ impl Machine for Probe {
         self.pending += usize::from(out.ask(link, copy));
     }
 
-    fn reply(&mut self, _: Instant, via: Link, message: &[u8], out: &mut impl Outbox) {
+    fn reply(&mut self, _: Instant, via: Link, message: &mut [u8], out: &mut impl Outbox) {
         assert_eq!(Some(via), self.link);
         let client = self.clients[self.replies.len()];
         self.replies.push(message.to_vec());

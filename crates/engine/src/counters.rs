@@ -47,6 +47,8 @@ counters! {
     ResponsesOther = "responses_total" {"rcode": "other"};
     /// Answers over UDP that were truncated, with TC set.
     Truncated = "truncated_responses_total" {};
+    /// Answers copied from the one composed for another query that waited for the same reply.
+    CopiedAnswers = "copied_responses_total" {};
     /// Synthesized because the AAAA answer was empty.
     SynthesizedNoData = "synthesized_total" {"reason": "nodata"};
     /// Synthesized because all AAAA records were excluded.
@@ -205,6 +207,8 @@ counters! {
     Lame = "upstream_useless_total" {"reason": "lame"};
     /// Questions whose reply was truncated over TCP as well.
     TruncatedOverTcp = "upstream_useless_total" {"reason": "truncated_over_tcp"};
+    /// Questions whose reply had more records than are worked on.
+    TooManyRecords = "upstream_useless_total" {"reason": "too_many_records"};
     /// Questions asked again without EDNS, because the upstream replied FORMERR or NOTIMP.
     EdnsRefused = "upstream_edns_refused_total" {};
     /// Links that failed: ICMP errors, refused or reset connections.

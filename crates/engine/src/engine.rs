@@ -12,6 +12,7 @@
 //!
 //! The parts do not know each other; `resolve` connects them.
 
+use crate::answer::last_answers::LastAnswers;
 use crate::base::buffers::FramePool;
 use crate::base::name_hash::HashKey;
 use crate::base::random::Random;
@@ -32,6 +33,8 @@ pub struct Engine {
     pub(crate) cache: MessageCache,
     /// Frames for messages made here.
     pub(crate) frames: FramePool,
+    /// Answers that the next clients of the same reply may get, too.
+    pub(crate) last_answers: LastAnswers,
     pub(crate) counters: Counters,
     /// Key of the hash over names.
     pub(crate) key: HashKey,
@@ -53,18 +56,20 @@ impl Engine {
             upstream: Upstream::new(&settings.upstream, parameters, flights, key, cookie_secret, random),
             cache: MessageCache::new(capacity.cache, settings.cache.clone(), key),
             frames: FramePool::new(crate::limits::MESSAGE),
+            last_answers: LastAnswers::new(),
             counters: Counters::default(),
             key,
             settings,
         }
     }
 
-    /// Applies other settings. Questions in flight go on; their answers follow the new settings.
-    pub fn configure(&mut self, settings: Settings) {
+    /// Applies other settings. Questions in flight go on; their answers follow the new settings. Returns the former settings: local
+    /// data and response policy zones may have millions of allocations, which the caller should not free on a worker.
+    pub fn configure(&mut self, settings: Settings) -> Settings {
         self.upstream.configure(&settings.upstream, settings.upstream_parameters());
         self.cache.configure(settings.cache.clone());
         self.clients.rate_limiter.configure(settings.queries_per_client, settings.responses_per_client);
-        self.settings = settings;
+        core::mem::replace(&mut self.settings, settings)
     }
 
     /// Changes only the networks of clients that are served.

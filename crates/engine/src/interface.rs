@@ -131,8 +131,8 @@ pub trait Machine {
     /// Handles a message from a client.
     fn query(&mut self, now: Instant, from: &Client, message: &[u8], out: &mut impl Outbox);
 
-    /// Handles a message from an upstream.
-    fn reply(&mut self, now: Instant, via: Link, message: &[u8], out: &mut impl Outbox);
+    /// Handles a message from an upstream. It may change the letter case of names in it.
+    fn reply(&mut self, now: Instant, via: Link, message: &mut [u8], out: &mut impl Outbox);
 
     /// Handles the failure of a link: an ICMP error (UDP), or a connection that was refused, reset or closed (TCP; the datapath
     /// has already released it).

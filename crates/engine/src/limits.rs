@@ -75,8 +75,24 @@ pub const RATE_BUCKETS: usize = 1 << 17;
 /// worker. The server takes the table once a second; the queries of further networks are counted together.
 pub const REFUSED_NETWORKS: usize = 64;
 
-/// Records of a cached message; messages with more are not cached. The offsets of their TTLs take 2 octets each.
-pub const CACHED_RECORDS: usize = 256;
+/// Records of an upstream's reply, all sections together, without OPT. A reply with more is a failure, which is cached as such: 64 KiB have room
+/// for 5,000 records, and every pass over them takes 50 us and more, for each question again if the reply is not cached. Every
+/// reply that is used can be cached; the offsets of its TTLs take 2 octets each.
+///
+/// Honest replies have far fewer. BIND serves at most 100 records of one type (`max-records-per-type`), PowerDNS Recursor 256
+/// (`max-rrset-size`), so no zone that people can reach has RRsets larger than that. 512 are such an RRset with the signatures,
+/// name servers and addresses that come with it, or a reply to ANY. A reply over UDP never has so many: 4,096 octets have room for
+/// 340 records with data.
+pub const REPLY_RECORDS: usize = 512;
+
+/// Octets of the shortest record: an owner of 1, and type, class, TTL and length.
+pub const SHORTEST_RECORD: usize = 11;
+
+/// Buckets of the cache index over which the entries of one name are spread: 8 for addresses with any flags, 256 for other types.
+/// An operator's flush or lookup of a name reads all of them: 264 x 16 entries, about 1 ms if each has to be fetched from memory. A
+/// client that wants to evict an entry of another type has to fill its bucket: 256 x 8 free slots, each asked for four times, are
+/// 8,192 queries, and the name's addresses stay even then.
+pub const NAME_BUCKETS: usize = 264;
 
 /// Largest answer over UDP that may be configured, in octets.
 pub const UDP_SIZE: usize = 4096;

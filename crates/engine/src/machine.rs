@@ -8,6 +8,7 @@ use crate::engine::Engine;
 use crate::interface::{Client, Link, Machine, Outbox};
 use crate::upstream::receive::Received;
 use crate::upstream::retry::{NextTry, TryDeadline};
+use wire::{ede, lower_question};
 
 impl Machine for Engine {
     fn query(&mut self, now: Instant, from: &Client, message: &[u8], out: &mut impl Outbox) {
@@ -16,14 +17,28 @@ impl Machine for Engine {
 
     // The way of a reply: `read` (socket, QR, parse), `receive` (ID, question, letter case, cookie; then TCP, EDNS or another server
     // if it is no answer), `complete_flight` (store it), `serve_waiters`, `proceed` (RPZ), and the step of the waiter's stage.
-    fn reply(&mut self, now: Instant, via: Link, message: &[u8], out: &mut impl Outbox) {
+    fn reply(&mut self, now: Instant, via: Link, bytes: &mut [u8], out: &mut impl Outbox) {
         let Engine { upstream, counters, .. } = self;
-        let Some(message) = upstream.read(via, message, now, counters) else { return };
-        match upstream.receive(via, &message, now, counters, out) {
+        let Some(message) = upstream.read(via, bytes, now, counters) else { return };
+        let received = upstream.receive(via, &message, now, counters, out);
+        if received == Received::Nothing {
+            return;
+        }
+        // The letter case of the query has done its work. Clients and operators see names in lower case.
+        let places = message.places();
+        let message = lower_question(bytes, places);
+        match received {
             Received::Nothing => {}
             Received::Completed(flight) => self.complete_flight(flight, Some(&message), now, out),
             Received::Failed(flight) => self.complete_flight(flight, None, now, out),
-            Received::Unusable(flight) => self.complete_unusable(flight, &message, now, out),
+            Received::Unusable(flight) => {
+                self.complete_unusable(flight, &message, ede::NO_REACHABLE_AUTHORITY, now, out);
+            }
+            // Of the codes that rule out bogus data (RFC 8914), this one is about the data. A failure that may be bogus would be
+            // asked for once more.
+            Received::TooManyRecords(flight) => {
+                self.complete_unusable(flight, &message, ede::INVALID_DATA, now, out);
+            }
         }
     }
 

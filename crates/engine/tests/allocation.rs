@@ -218,7 +218,7 @@ fn resolve(engine: &mut Engine, frames: &mut Frames, number: u32, zone: Zone, na
         frames.asked_len -= 1;
         let (link, ref asked, len) = frames.asked[frames.asked_len];
         let octets = reply(&asked[..len], zone, &mut packet);
-        engine.reply(now + Span(50_000), link, &packet[..octets], frames);
+        engine.reply(now + Span(50_000), link, &mut packet[..octets], frames);
     }
     engine.expire(now + Span(60_000), frames);
     assert_eq!((frames.answers, frames.asked_len), (1, 0), "question {number}");

@@ -16,11 +16,11 @@ use std::str::FromStr;
 pub async fn flush(server: &ServerHandle, name: Option<&str>, below: bool) -> Result<String, String> {
     let wire = name.map(wire_name).transpose()?;
     let (mut removed, mut next) = (0, Some(0));
-    // A flush of all names below a name takes several steps, so that no worker is held up for long.
+    // A flush of more than one name takes several steps, so that no worker is held up for long.
     while let Some(step) = next {
         let wire = wire.clone();
         let flushed = server.ask_all(move |engine, _| match wire.as_deref() {
-            None => (engine.flush_all(), None),
+            None => engine.flush_all(step),
             Some(name) if below => engine.flush_below(name, step),
             Some(name) => (engine.flush(name), None),
         });

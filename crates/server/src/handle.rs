@@ -196,19 +196,23 @@ impl ServerHandle {
         notes.extend(self.file_limit.warning(&new).filter(|_| !self.demo));
         *self.config.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(new);
         let deadline = tokio::time::Instant::now() + WORKER_TIMEOUT;
-        for (worker, done) in applied.into_iter().enumerate() {
-            if !matches!(tokio::time::timeout_at(deadline, done).await, Ok(Ok(()))) {
+        for (worker, mut replaced) in applied.into_iter().enumerate() {
+            let is_done = tokio::time::timeout_at(deadline, &mut replaced.0).await;
+            if let Ok(Ok(settings)) = is_done {
+                free(settings);
+            } else {
                 notes.push(format!(
                     "worker {worker} does not respond: it uses the new configuration as soon as it does"
                 ));
+                replaced.free_later();
             }
         }
         Ok(notes)
     }
 
     /// Sends the new configuration to all workers and to the streams; if one worker cannot take it, all keep the old
-    /// one. Each receiver of the result hears from one worker that it uses the new configuration.
-    fn apply(&self, old: &Config, new: &Config) -> Result<Vec<oneshot::Receiver<()>>, String> {
+    /// one. Each part of the result is about one worker.
+    fn apply(&self, old: &Config, new: &Config) -> Result<Vec<Replaced>, String> {
         let settings = engine_settings(new, self.cookie_secret);
         let mut receivers = Vec::new();
         for worker in 0..self.workers.workers() {
@@ -218,9 +222,9 @@ impl ServerHandle {
                     // The worker that refused gets the old settings as well: it may have the new ones in its mailbox
                     // although it could not be woken.
                     let settings = engine_settings(old, self.cookie_secret);
-                    for worker in 0..=worker {
-                        let _ = self.configure(worker, settings.clone());
-                    }
+                    let workers = 0..=worker;
+                    let restored = workers.flat_map(|worker| self.configure(worker, settings.clone()));
+                    receivers.into_iter().chain(restored).for_each(Replaced::free_later);
                     return Err(format!(
                         "worker {worker} cannot take the new configuration: {full}; try again"
                     ));
@@ -258,15 +262,13 @@ impl ServerHandle {
         true
     }
 
-    /// Sends settings to one worker. The receiver hears when the worker uses them.
-    fn configure(&self, worker: usize, settings: Settings) -> Result<oneshot::Receiver<()>, MailboxFull> {
-        let (sender, done) = oneshot::channel();
-        self.workers.mailbox(worker).submit(move |engine: &mut Engine, _| {
-            engine.configure(settings);
-            // The receiver may have given up.
-            let _ = sender.send(());
-        })?;
-        Ok(done)
+    /// Sends settings to one worker.
+    fn configure(&self, worker: usize, settings: Settings) -> Result<Replaced, MailboxFull> {
+        let (sender, replaced) = oneshot::channel();
+        self.workers
+            .mailbox(worker)
+            .submit(move |engine: &mut Engine, _| replace(engine, settings, sender))?;
+        Ok(Replaced(replaced))
     }
 }
 
@@ -338,6 +340,32 @@ impl LastReload {
     }
 }
 
+/// Applies settings on a worker. The former settings leave the worker with the report that it uses the new ones.
+fn replace(engine: &mut Engine, settings: Settings, sender: oneshot::Sender<Settings>) {
+    // Nobody drops the receiver before it has the settings, but at the end of the process.
+    let _ = sender.send(engine.configure(settings));
+}
+
+/// The settings that a worker used before, as soon as it uses the new ones. The last reference to local data and response policy
+/// zones may be among them: millions of allocations, which would hold up a worker, or the control thread, if they were freed there.
+struct Replaced(oneshot::Receiver<Settings>);
+
+impl Replaced {
+    /// Waits for the settings in the background, and frees them.
+    fn free_later(self) {
+        tokio::spawn(async {
+            if let Ok(settings) = self.0.await {
+                free(settings);
+            }
+        });
+    }
+}
+
+/// Frees settings on a thread that serves nothing.
+fn free(settings: Settings) {
+    tokio::task::spawn_blocking(|| drop(settings));
+}
+
 /// A note for each key that has changed and needs a restart.
 fn restart_notes(old: &Config, new: &Config) -> impl Iterator<Item = String> {
     [
@@ -406,6 +434,37 @@ fn answer_wait(tries: Duration) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn settings_that_are_replaced_leave_the_worker_and_are_freed_elsewhere() {
+        let text = "[upstream]\nforwarders = [\"192.0.2.53\"]";
+        let read = crate::config::parse("x.toml", text, &Overrides::default(), "/etc/resolv.conf".as_ref());
+        let Ok((config, _)) = read else { panic!("a configuration without faults") };
+        let settings = || engine_settings(&config, Secret([7; 16]));
+        let first = settings();
+        let local_data = Arc::downgrade(&first.local_data);
+        let capacity = engine::Capacity { pending: 16, cache: 0 };
+        let (sender, replaced) = oneshot::channel();
+        let second = settings();
+        let worker = std::thread::spawn(move || {
+            let mut engine = Engine::new(first, capacity, [7; 32]);
+            replace(&mut engine, second, sender);
+        });
+        worker.join().expect("the worker ends");
+        assert!(local_data.upgrade().is_some(), "the worker has freed them");
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        runtime.block_on(async {
+            Replaced(replaced).free_later();
+            for _ in 0..1_000 {
+                if local_data.upgrade().is_none() {
+                    return;
+                }
+                tokio::task::yield_now().await;
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            panic!("the settings were not freed");
+        });
+    }
 
     #[test]
     fn an_answer_may_take_two_legs_and_a_chain() {

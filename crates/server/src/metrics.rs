@@ -205,6 +205,7 @@ const HELP: &[(&str, &str)] = &[
     ("queries_total", "Messages from clients."),
     ("responses_total", "Responses to clients."),
     ("truncated_responses_total", "Responses over UDP that did not fit and have TC set."),
+    ("copied_responses_total", "Responses copied from that to another query for the same reply."),
     ("request_duration_seconds", "Time from a query to its answer, for queries that waited for an upstream."),
     ("synthesized_total", "Answers with synthesized AAAA records, by the result of the AAAA leg."),
     ("not_synthesized_total", "AAAA queries answered without synthesis, by reason."),

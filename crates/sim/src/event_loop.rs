@@ -208,7 +208,10 @@ impl World {
             self.reload();
         }
         if self.rng.below(1_000_000) < share / 4 {
-            self.engine.flush_all();
+            let mut next = Some(0);
+            while let Some(step) = next {
+                next = self.engine.flush_all(step).1;
+            }
             self.timeline.flushed = self.now;
             self.trace(|_| "flush".to_owned());
         }
@@ -262,14 +265,14 @@ impl World {
                 self.timeline.record_trouble(None, self.now);
                 self.engine.unreachable(instant(self.now), via, &mut self.outbox);
             }
-            Arrival::Message { bytes, said, to_query_without_opt } => {
+            Arrival::Message { mut bytes, said, to_query_without_opt } => {
                 if is_forged && link.matches_query(&bytes) {
                     // A hit by luck, one in millions, is not tested here.
                     return;
                 }
                 self.trace(|_| format!("{via:?} forged {is_forged} says {said:?}"));
                 let before = rejected_replies(&self.engine);
-                self.engine.reply(instant(self.now), via, &bytes, &mut self.outbox);
+                self.engine.reply(instant(self.now), via, &mut bytes, &mut self.outbox);
                 let is_rejected = rejected_replies(&self.engine) != before;
                 match said {
                     Some((key, said)) => self.record_reply(key, said, is_rejected, to_query_without_opt),

@@ -292,7 +292,7 @@ impl Siege {
                 }
             }
             self.score.delivered += 1;
-            self.engine.reply(instant(self.now), via, &forged, &mut self.outbox);
+            self.engine.reply(instant(self.now), via, &mut forged, &mut self.outbox);
         }
     }
 
@@ -328,7 +328,7 @@ impl Siege {
         {
             add_cookie(&mut bytes, &client, SERVER_COOKIE);
         }
-        self.engine.reply(instant(self.now), asked.link, &bytes, &mut self.outbox);
+        self.engine.reply(instant(self.now), asked.link, &mut bytes, &mut self.outbox);
     }
 
     /// Reads the answers. Returns the number of right ones.

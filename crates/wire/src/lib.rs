@@ -12,6 +12,7 @@
 pub mod build;
 pub mod edns;
 pub mod header;
+pub mod letter_case;
 pub mod message;
 pub mod name;
 pub mod patch;
@@ -30,7 +31,8 @@ pub use edns::{
     write_opt,
 };
 pub use header::{Flags, HEADER};
-pub use message::{Malformed, Message, Section};
+pub use letter_case::lower_question;
+pub use message::{Malformed, Message, Places, Section};
 pub use name::{Labels, Name, eq_ignore_case, fold, is_at_or_below, name_len};
 pub use record::{Record, Records};
 pub use types::{Class, Opcode, Rcode, Type};

@@ -3,6 +3,9 @@
 /// Octets of the longest message: its length has 16 bits on every stream transport.
 pub(crate) const MAX_MESSAGE: usize = 65_535;
 
+/// Octets of the longest slice that is walked: positions in it have 32 bits. Octets after a message are tolerated.
+pub(crate) const MAX_POSITION: usize = u32::MAX as usize;
+
 /// Octets of the longest name (RFC 1035 section 2.3.4).
 pub const MAX_NAME: usize = 255;
 

@@ -48,13 +48,30 @@ pub enum Malformed {
 #[derive(Clone, Copy, Debug)]
 pub struct Message<'a> {
     pub(crate) bytes: &'a [u8],
+    pub(crate) places: Places,
+}
+
+/// Result of the walk over a message, without the octets. It stays valid while only letters of names change their case
+/// ([`lower_question`](crate::letter_case::lower_question)). Positions have 32 bits, as a message is copied more often than read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Places {
     /// Starts of the sections. The first is also the end of the question.
-    pub(crate) starts: [usize; 3],
-    pub(crate) end: usize,
+    pub(crate) starts: [u32; 3],
+    pub(crate) end: u32,
     /// Start and end of the OPT record; both 0 without one.
-    pub(crate) opt: (usize, usize),
-    /// Furthest end of a name that a pointer leads to; `usize::MAX` if unknown.
-    pub(crate) furthest: usize,
+    pub(crate) opt: (u32, u32),
+    /// Furthest end of a name that a pointer leads to; `u32::MAX` if unknown.
+    pub(crate) furthest: u32,
+    /// True if a name after the question, other than the root, is written out without a pointer.
+    pub(crate) has_whole_names: bool,
+}
+
+impl Places {
+    /// End of the question, which is the start of the records.
+    #[inline]
+    pub(crate) fn question_end(&self) -> usize {
+        self.starts[0] as usize
+    }
 }
 
 impl<'a> Message<'a> {
@@ -80,10 +97,21 @@ impl<'a> Message<'a> {
     /// Constant part of the upper bound of the walk's steps.
     pub const WALK_CONSTANT: u64 = limits::WALK_CONSTANT;
 
+    /// Places of the parts of the message, without its octets.
+    #[inline]
+    pub fn places(&self) -> Places {
+        self.places
+    }
+
     /// All octets, including those after the last record.
     #[inline]
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
+    }
+
+    #[inline]
+    fn question_end(&self) -> usize {
+        self.places.question_end()
     }
 
     /// Message ID.
@@ -120,7 +148,7 @@ impl<'a> Message<'a> {
     /// Question's name in wire form. It is never compressed: no name precedes it.
     #[inline]
     pub fn qname(&self) -> &'a [u8] {
-        &self.bytes[HEADER..self.starts[0] - 4]
+        &self.bytes[HEADER..self.question_end() - 4]
     }
 
     /// Question's name as a name of the message.
@@ -138,21 +166,21 @@ impl<'a> Message<'a> {
     /// Type in the question.
     #[inline]
     pub fn qtype(&self) -> Type {
-        let at = self.starts[0] - 4;
+        let at = self.question_end() - 4;
         Type(u16::from_be_bytes([self.bytes[at], self.bytes[at + 1]]))
     }
 
     /// Class in the question.
     #[inline]
     pub fn qclass(&self) -> Class {
-        let at = self.starts[0] - 2;
+        let at = self.question_end() - 2;
         Class(u16::from_be_bytes([self.bytes[at], self.bytes[at + 1]]))
     }
 
     /// Octets of the question: name, type, class.
     #[inline]
     pub fn question(&self) -> &'a [u8] {
-        &self.bytes[HEADER..self.starts[0]]
+        &self.bytes[HEADER..self.question_end()]
     }
 
     /// Number of records in a section.
@@ -174,31 +202,31 @@ impl<'a> Message<'a> {
     /// Start of a section, which is the end of the one before it.
     #[inline]
     pub fn section_start(&self, section: Section) -> usize {
-        self.starts[section as usize]
+        self.places.starts[section as usize] as usize
     }
 
     /// True if a name is compressed with anything but the question's name: with another name, or with other octets in
     /// the records.
     #[inline]
     pub fn points_behind_question(&self) -> bool {
-        self.furthest > self.starts[0] - 4
+        self.places.furthest as usize > self.question_end() - 4
     }
 
     /// End of the last record.
     #[inline]
     pub fn end(&self) -> usize {
-        self.end
+        self.places.end as usize
     }
 
     /// OPT record, if there is one.
     #[inline]
     pub fn opt(&self) -> Option<Opt<'a>> {
-        Opt::new(self.bytes.get(self.opt.0..self.opt.1)?)
+        Opt::new(self.bytes.get(self.places.opt.0 as usize..self.places.opt.1 as usize)?)
     }
 
     /// Start of the OPT record, if there is one. It can be cut off there if it ends at [`Message::end`].
     #[inline]
     pub fn opt_start(&self) -> Option<usize> {
-        (self.opt.0 != 0).then_some(self.opt.0)
+        (self.places.opt.0 != 0).then_some(self.places.opt.0 as usize)
     }
 }

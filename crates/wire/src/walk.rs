@@ -8,8 +8,8 @@
 
 use crate::edns::Options;
 use crate::header::{self, HEADER};
-use crate::limits::{MAX_LABEL, MAX_NAME, MAX_POINTERS, POINTER_REACH, STEP_BUDGET};
-use crate::message::{Malformed, Message};
+use crate::limits::{MAX_LABEL, MAX_NAME, MAX_POINTERS, MAX_POSITION, POINTER_REACH, STEP_BUDGET};
+use crate::message::{Malformed, Message, Places};
 use crate::name::{self, POINTER};
 use crate::rdata::{After, RdataLayout, layout};
 use crate::record::FIXED;
@@ -55,6 +55,7 @@ pub(crate) fn parse<'a>(bytes: &'a [u8], steps: &mut impl Steps) -> Result<Messa
         pointer_targets: StepBudget { left: STEP_BUDGET },
         last: LastTarget::NONE,
         furthest: 0,
+        has_whole_names: false,
         steps: &mut *steps,
     })
     .message()
@@ -69,13 +70,15 @@ pub(crate) fn parse<'a>(bytes: &'a [u8], steps: &mut impl Steps) -> Result<Messa
 #[inline(never)]
 fn parse_with_table<'a>(bytes: &'a [u8], steps: &mut impl Steps) -> Result<Message<'a>, Malformed> {
     let pointer_targets = MemoTable { names: [KnownName::UNKNOWN; POINTER_REACH] };
-    (Walk { bytes, pointer_targets, last: LastTarget::NONE, furthest: 0, steps }).message().map_err(|stop| {
-        match stop {
-            WalkError::Malformed(malformed) => malformed,
-            // Without a budget nothing is spent.
-            WalkError::BudgetSpent => Malformed::Name,
-        }
-    })
+    (Walk { bytes, pointer_targets, last: LastTarget::NONE, furthest: 0, has_whole_names: false, steps })
+        .message()
+        .map_err(|stop| {
+            match stop {
+                WalkError::Malformed(malformed) => malformed,
+                // Without a budget nothing is spent.
+                WalkError::BudgetSpent => Malformed::Name,
+            }
+        })
 }
 
 struct Walk<'a, 's, T, S> {
@@ -84,6 +87,8 @@ struct Walk<'a, 's, T, S> {
     last: LastTarget,
     /// Furthest end of a name that a pointer leads to.
     furthest: usize,
+    /// A name other than the root was walked up to a root octet in place.
+    has_whole_names: bool,
     steps: &'s mut S,
 }
 
@@ -103,8 +108,8 @@ impl<'a, T: PointerTargets, S: Steps> Walk<'a, '_, T, S> {
     #[inline]
     fn message(&mut self) -> Result<Message<'a>, WalkError> {
         let bytes = self.bytes;
-        if bytes.len() < HEADER {
-            return Err(Malformed::Short.into());
+        if !(HEADER..=MAX_POSITION).contains(&bytes.len()) {
+            return Err(if bytes.len() < HEADER { Malformed::Short } else { Malformed::Record }.into());
         }
         if header::qdcount(bytes) != 1 {
             return Err(Malformed::QuestionCount.into());
@@ -115,27 +120,28 @@ impl<'a, T: PointerTargets, S: Steps> Walk<'a, '_, T, S> {
         if at > bytes.len() {
             return Err(Malformed::Question.into());
         }
-        let mut message = Message { bytes, starts: [at; 3], end: at, opt: (0, 0), furthest: 0 };
+        let mut starts = [at as u32; 3];
+        let mut opt = (0, 0);
         for _ in 0..header::ancount(bytes) {
             at = self.record(at, None)?;
         }
-        message.starts[1] = at;
+        starts[1] = at as u32;
         for _ in 0..header::nscount(bytes) {
             at = self.record(at, None)?;
         }
-        message.starts[2] = at;
+        starts[2] = at as u32;
         for _ in 0..header::arcount(bytes) {
-            at = self.record(at, Some(&mut message.opt))?;
+            at = self.record(at, Some(&mut opt))?;
         }
-        message.end = at;
-        message.furthest = self.furthest;
-        Ok(message)
+        let (furthest, has_whole_names) = (self.furthest as u32, self.has_whole_names);
+        let places = Places { starts, end: at as u32, opt, furthest, has_whole_names };
+        Ok(Message { bytes, places })
     }
 
     /// Walks one record and returns its end. `opt` receives the place of an OPT record, in the section that may have
     /// one.
     #[inline]
-    fn record(&mut self, start: usize, opt: Option<&mut (usize, usize)>) -> Result<usize, WalkError> {
+    fn record(&mut self, start: usize, opt: Option<&mut (u32, u32)>) -> Result<usize, WalkError> {
         self.steps.add(1);
         let at = self.name(start)?;
         let fixed: &[u8; FIXED] =
@@ -153,7 +159,9 @@ impl<'a, T: PointerTargets, S: Steps> Walk<'a, '_, T, S> {
             Type::OPT => {
                 let root = at == start + 1;
                 match opt {
-                    Some(place @ &mut (0, 0)) if root && self.options(rdata) => *place = (start, end),
+                    Some(place @ &mut (0, 0)) if root && self.options(rdata) => {
+                        *place = (start as u32, end as u32)
+                    }
                     _ => return Err(Malformed::Opt.into()),
                 }
                 Ok(end)
@@ -232,6 +240,7 @@ impl<'a, T: PointerTargets, S: Steps> Walk<'a, '_, T, S> {
                 return Err(Malformed::Name.into());
             }
             if octet == 0 {
+                self.has_whole_names |= length > 1;
                 return Ok(at);
             }
         }
@@ -454,6 +463,7 @@ mod tests {
                 pointer_targets: endless,
                 last: LastTarget::NONE,
                 furthest: 0,
+                has_whole_names: false,
                 steps: &mut (),
             })
             .message();

@@ -142,7 +142,7 @@ impl World {
                 UpstreamRecord { owner: owner.to_ascii_lowercase(), ttl: effective_ttl(*ttl), at: self.now };
             self.records.push(record);
         }
-        self.engine.reply(self.now, via, bytes, &mut self.outbox);
+        self.engine.reply(self.now, via, &mut bytes.to_vec(), &mut self.outbox);
     }
 
     /// A link fails. A failed connection is closed.

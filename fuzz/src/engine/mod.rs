@@ -95,7 +95,7 @@ fn step(world: &mut World, reader: &mut InputReader<'_>) {
         13 => {
             let name = NAMES[reader.below(NAMES.len())];
             match reader.octet() % 4 {
-                0 => drop(world.engine.flush_all()),
+                0 => drop(world.engine.flush_all(0)),
                 1 => drop(world.engine.flush(name)),
                 2 => drop(world.engine.flush_below(name, 0)),
                 _ => world.inspect(name),

@@ -117,7 +117,7 @@ impl Machine for Reflector {
         self.ask(now, number, out);
     }
 
-    fn reply(&mut self, now: Instant, _: Link, message: &[u8], out: &mut impl Outbox) {
+    fn reply(&mut self, now: Instant, _: Link, message: &mut [u8], out: &mut impl Outbox) {
         let Some(id) = message.first_chunk().filter(|_| message.len() >= HEADER) else { return };
         let number = usize::from(u16::from_be_bytes(*id));
         let Some(slot) = self.slots.get_mut(number) else { return };

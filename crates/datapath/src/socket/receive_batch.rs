@@ -137,12 +137,12 @@ impl ReceiveBatch {
 
     /// The message of a datagram that came over a link. A datagram that did not fit becomes a truncated reply (TC), or `None`
     /// if that cannot be made.
-    pub(crate) fn reply_message(&mut self, slot: usize) -> Option<&[u8]> {
+    pub(crate) fn reply_message(&mut self, slot: usize) -> Option<&mut [u8]> {
         let mut length = self.received(self.link_headers.get(slot));
         if self.is_reply_truncated(slot) {
             length = truncate(self.octets.range_mut(slot * self.stride, length))?;
         }
-        Some(self.octets.range(slot * self.stride, length))
+        Some(self.octets.range_mut(slot * self.stride, length))
     }
 
     fn received(&self, header: &libc::mmsghdr) -> usize {

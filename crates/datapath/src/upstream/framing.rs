@@ -23,25 +23,43 @@ impl Decoder {
     /// The next message of the stream, whose next octets are `input`. `input` shrinks by the octets that were used. `None`: all
     /// of it was used, and a partial message may be held.
     pub fn next<'a, 'i: 'a>(&'a mut self, input: &mut &'i [u8]) -> Option<&'a [u8]> {
+        let (used, found) = self.find(input);
+        let (frame, rest) = input.split_at(used);
+        *input = rest;
+        match found? {
+            Found::InInput => Some(&frame[2..]),
+            Found::Held => Some(&self.held[2..]),
+        }
+    }
+
+    /// Like [`Decoder::next`], for a caller that may change the message.
+    pub fn next_mut<'a, 'i: 'a>(&'a mut self, input: &mut &'i mut [u8]) -> Option<&'a mut [u8]> {
+        let (used, found) = self.find(input);
+        let (frame, rest) = std::mem::take(input).split_at_mut(used);
+        *input = rest;
+        match found? {
+            Found::InInput => Some(&mut frame[2..]),
+            Found::Held => Some(&mut self.held[2..]),
+        }
+    }
+
+    /// Finds the next message, and holds a partial one. Returns the octets of the input that are used.
+    fn find(&mut self, input: &[u8]) -> (usize, Option<Found>) {
         if self.lent {
             self.held.clear();
             self.lent = false;
         }
         if self.held.is_empty() {
-            if let Some(size) = frame_size(input)
-                && let Some((frame, rest)) = input.split_at_checked(size)
-            {
-                *input = rest;
-                return Some(&frame[2..]);
+            if let Some(size) = frame_size(input).filter(|&size| size <= input.len()) {
+                return (size, Some(Found::InInput));
             }
-            self.hold(input, input.len());
-            return None;
+            return (self.hold(input, input.len()), None);
         }
-        self.hold(input, 2usize.saturating_sub(self.held.len()));
-        let size = frame_size(&self.held)?;
-        self.hold(input, size - self.held.len());
+        let mut used = self.hold(input, 2usize.saturating_sub(self.held.len()));
+        let Some(size) = frame_size(&self.held) else { return (used, None) };
+        used += self.hold(&input[used..], size - self.held.len());
         self.lent = self.held.len() == size;
-        self.lent.then(|| &self.held[2..])
+        (used, self.lent.then_some(Found::Held))
     }
 
     /// True if a partial message is held.
@@ -49,11 +67,18 @@ impl Decoder {
         !self.held.is_empty() && !self.lent
     }
 
-    fn hold(&mut self, input: &mut &[u8], want: usize) {
-        let (now, rest) = input.split_at(want.min(input.len()));
-        self.held.extend_from_slice(now);
-        *input = rest;
+    /// Holds `want` octets of the input, or fewer if it has fewer. Returns their number.
+    fn hold(&mut self, input: &[u8], want: usize) -> usize {
+        let now = want.min(input.len());
+        self.held.extend_from_slice(&input[..now]);
+        now
     }
+}
+
+/// Place of a message that was found: in the input, or among the held octets.
+enum Found {
+    InInput,
+    Held,
 }
 
 fn frame_size(octets: &[u8]) -> Option<usize> {
@@ -159,8 +184,22 @@ mod tests {
             cuts in prop::collection::vec(1usize..700, 1..20),
         ) {
             let (got, decoder) = decode(&framed(&messages), &cuts);
-            prop_assert_eq!(got, messages);
+            prop_assert_eq!(got, messages.clone());
             prop_assert!(!decoder.is_within_message());
+            // A caller that changes the messages gets the same ones.
+            let (mut stream, mut decoder, mut got) = (framed(&messages), Decoder::new(), Vec::new());
+            let (mut rest, mut cuts) = (&mut stream[..], cuts.iter().cycle());
+            while !rest.is_empty() {
+                let cut = (*cuts.next().unwrap()).min(rest.len());
+                let (mut input, after) = rest.split_at_mut(cut);
+                rest = after;
+                while let Some(message) = decoder.next_mut(&mut input) {
+                    got.push(message.to_vec());
+                    message.fill(0xff);
+                }
+                assert!(input.is_empty() && decoder.held.len() <= FRAME);
+            }
+            prop_assert_eq!(got, messages);
         }
 
         #[test]

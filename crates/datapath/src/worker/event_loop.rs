@@ -277,8 +277,8 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
             return false;
         };
         counters.add(Counter::ReceiveBatches, 1);
-        let mut input = &self.worker.stream_buffer[..count];
-        while let Some(message) = decoder.next(&mut input) {
+        let mut input = &mut self.worker.stream_buffer[..count];
+        while let Some(message) = decoder.next_mut(&mut input) {
             counters.add(Counter::UpstreamPacketsIn, 1);
             counters.add(Counter::UpstreamOctetsIn, message.len() as u64);
             self.machine.reply(self.now, link, message, &mut self.out);

@@ -2,6 +2,7 @@
 //! 5.3.3).
 
 use crate::answer::builder::{ResponseBuilder, Written, append_opt};
+use crate::answer::last_answers::Composition;
 use crate::answer::requestor::{DnssecFilter, Requestor};
 use crate::dns64::config::{Dns64, is_excluded};
 use crate::message::cname_chain::Chain;
@@ -24,6 +25,12 @@ pub struct ForwardedReply<'m, 'a> {
 }
 
 impl ForwardedReply<'_, '_> {
+    /// All that the answer depends on beside the reply; none if earlier replies come first.
+    pub(crate) fn composition(&self) -> Option<Composition> {
+        let ForwardedReply { trusted, exclude, before, .. } = *self;
+        before.is_empty().then_some(Composition::Forward { trusted, filter: exclude.is_some() })
+    }
+
     /// True if a record of the answer section is forwarded.
     fn keeps(&self, record: &Record<'_>) -> bool {
         //= RFC 6147 section 5.1.4: requirements 8, 9

@@ -6,5 +6,6 @@
 
 pub(crate) mod builder;
 pub(crate) mod forward;
+pub(crate) mod last_answers;
 pub(crate) mod requestor;
 pub(crate) mod synthesis;

@@ -1,6 +1,7 @@
 //! Synthesis of a response: AAAA records from the A records of a reply (RFC 6147 sections 5.1.6 and 5.1.7).
 
 use crate::answer::builder::{ResponseBuilder, Written};
+use crate::answer::last_answers::Composition;
 use crate::answer::requestor::Requestor;
 use crate::dns64::config::Dns64;
 use crate::dns64::embed::{self, Embedding, EmbeddingCounts};
@@ -26,6 +27,14 @@ pub struct SynthesisInput<'m, 'a> {
     pub secure: bool,
     /// Earlier replies of a CNAME chase that led to the name of this reply, in order.
     pub before: &'m [Vec<u8>],
+}
+
+impl SynthesisInput<'_, '_> {
+    /// All that the answer depends on beside the reply; none if earlier replies come first.
+    pub(crate) fn composition(&self) -> Option<Composition> {
+        let SynthesisInput { ref rules, negative_ttl, secure, before, .. } = *self;
+        before.is_empty().then(|| Composition::Synthesis { negative_ttl, secure, rules: rules.set() })
+    }
 }
 
 /// Synthesizes AAAA records from the A records at the end of the chain: one record per address and prefix, with the owner of the A

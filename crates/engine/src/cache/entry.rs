@@ -43,7 +43,7 @@ const NO_ERROR: u16 = u16::MAX;
 /// Key of an entry.
 #[derive(Clone, Copy)]
 pub struct CacheKey<'a> {
-    /// Keyed hash: the upper half of all that follows, the lower half of the name alone.
+    /// Keyed hash: the upper half of all that follows, the lower half as `name_buckets.rs` says.
     pub hash: u64,
     /// Name in wire form, any letter case.
     pub name: &'a [u8],

@@ -2,8 +2,10 @@
 //! lookup that finds nothing reads one cache line. The lower half of a hash chooses the bucket, the upper half is the tag; the
 //! key of the entry itself decides.
 //!
-//! Entries of one name have the same lower half, so all entries that one resolution reads and writes lie together. A bucket has
+//! All entries that one resolution reads and writes have the same lower half (`name_buckets.rs`), so they lie together. A bucket has
 //! sixteen slots, so that it rarely overflows although entries come in groups.
+
+use core::ops::Range;
 
 /// Slots of a bucket: 16 tags of 4 octets are the 64 octets of a cache line.
 const WAYS: usize = 16;
@@ -41,6 +43,16 @@ impl Index {
     pub fn clear(&mut self) {
         self.words.fill(0);
         self.len = 0;
+    }
+
+    /// Removes all places of some buckets.
+    pub fn clear_buckets(&mut self, buckets: Range<usize>) {
+        let words = &mut self.words[self.first + buckets.start * WORDS..self.first + buckets.end * WORDS];
+        for bucket in words.as_chunks_mut::<WORDS>().0 {
+            let tags = &mut bucket[..WAYS];
+            self.len -= tags.iter().filter(|&&tag| tag != 0).count();
+            tags.fill(0);
+        }
     }
 
     /// Number of buckets.

@@ -2,7 +2,7 @@
 //!
 //! Its memory is bounded to the octet and reserved at start; nothing is allocated afterwards. It knows nothing of DNS64 or of
 //! clients: `store.rs` decides which messages are stored, `ttl.rs` for how long, and `resolve/from_cache.rs` makes answers of them.
-//! Read this file first, then `entry.rs`; `index.rs`, `ring.rs` and `ghost.rs` are its parts.
+//! Read this file first, then `entry.rs`; `index.rs`, `name_buckets.rs`, `ring.rs` and `ghost.rs` are its parts.
 //!
 //! A new entry enters a short queue. An entry that is asked for again before it reaches the end of this queue, or that comes
 //! back soon after, goes on to the long queue and stays there while it is asked for (S3-FIFO, Yang et al., SOSP 2023). So a
@@ -16,11 +16,13 @@
 pub mod entry;
 mod ghost;
 pub(crate) mod index;
+pub(crate) mod name_buckets;
 mod ring;
 pub(crate) mod store;
 pub mod ttl;
 
 use crate::base::time::{Instant, Span};
+use core::ops::Range;
 use entry::{Body, CacheKey, Entry, Facts, HEAD};
 use ghost::Ghost;
 use index::{Index, Place};
@@ -165,14 +167,31 @@ impl Cache {
         self.long.clear();
     }
 
+    /// Removes all entries of some buckets. Returns their number. The memory of the entries is used again in its turn; it is free at
+    /// once when no entry is left.
+    pub fn clear_buckets(&mut self, buckets: Range<usize>) -> usize {
+        let before = self.index.len();
+        self.index.clear_buckets(buckets);
+        if self.is_empty() {
+            self.short.clear();
+            self.long.clear();
+        }
+        before - self.index.len()
+    }
+
     /// Number of buckets. An entry keeps its bucket when it moves; a bucket has at most 16 entries.
     pub fn buckets(&self) -> usize {
         self.index.buckets()
     }
 
-    /// Bucket of all entries of a name, by the hash of the name.
-    pub fn bucket_of(&self, hash: u64) -> usize {
-        self.index.bucket_of(hash)
+    /// Buckets of all entries that a name may have, by the hash of the name, each once.
+    pub fn buckets_of_name(&self, hash: u64) -> Vec<usize> {
+        let mut buckets: Vec<_> =
+            name_buckets::of_name(hash).map(|half| self.index.bucket_of(half)).collect();
+        // In a small index several of them coincide.
+        buckets.sort_unstable();
+        buckets.dedup();
+        buckets
     }
 
     /// Iterates over the entries of a bucket.

@@ -15,9 +15,10 @@ use crate::cache::entry::{
     self, Body, CacheKey, Entry, EntryKind, FAILURE, Facts, NEGATIVE, REFRESHED, SILENT,
 };
 use crate::cache::index::Place;
+use crate::cache::name_buckets::lower_half;
 use crate::cache::ttl::{Caching, is_due, lifetime};
 use crate::counters::Counter;
-use crate::limits::{CACHED_RECORDS, MESSAGE};
+use crate::limits::{MESSAGE, REPLY_RECORDS};
 use crate::message::cname_chain::Chain;
 use crate::message::question::{QUESTION, QueryFlags, Question};
 use crate::message::reply::{ede_to_store, first_ede};
@@ -40,6 +41,8 @@ pub(crate) struct MessageCache {
     caching: Caching,
     key: HashKey,
     frames: FramePool,
+    /// Offsets of the TTLs of the message that is stored at the moment.
+    ttls: Box<[u16; REPLY_RECORDS]>,
 }
 
 impl MessageCache {
@@ -47,7 +50,8 @@ impl MessageCache {
     pub fn new(octets: usize, caching: Caching, key: HashKey) -> MessageCache {
         let mut entries = Cache::new(octets);
         entries.keep_stale(caching.stale);
-        MessageCache { entries, generation: 1, caching, key, frames: FramePool::new(MESSAGE) }
+        let ttls = Box::new([0; REPLY_RECORDS]);
+        MessageCache { entries, generation: 1, caching, key, frames: FramePool::new(MESSAGE), ttls }
     }
 
     /// Applies other settings. Nothing is flushed: the first query for an entry checks it again.
@@ -88,7 +92,7 @@ impl MessageCache {
             | u64::from(group) << 48;
         let all = self.key.hash_number(u128::from(rest) << 64 | u128::from(question.hash));
         CacheKey {
-            hash: all & !0xffff_ffff | question.hash & 0xffff_ffff,
+            hash: all & !0xffff_ffff | lower_half(question.hash, all, qtype, query_flags),
             name: question.name,
             qtype,
             class: question.class,
@@ -237,11 +241,10 @@ impl MessageCache {
         body: Body<'_>,
         now: Instant,
     ) {
-        let mut ttls = [0u16; CACHED_RECORDS];
         let mut count = 0;
         for section in [Section::Answer, Section::Authority, Section::Additional] {
             for record in records.records(section).filter(|record| record.rtype != Type::OPT) {
-                let Some(place) = ttls.get_mut(count) else {
+                let Some(place) = self.ttls.get_mut(count) else {
                     self.entries.remove(key);
                     return;
                 };
@@ -249,7 +252,7 @@ impl MessageCache {
                 count += 1;
             }
         }
-        self.entries.put(now, key, facts, &ttls[..count], body);
+        self.entries.put(now, key, facts, &self.ttls[..count], body);
     }
 
     /// Stores that a question failed, so that it is not asked again at once. Fresh data stay. `reply`: the failure that an

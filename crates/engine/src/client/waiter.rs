@@ -147,24 +147,68 @@ impl Default for Waiter {
 }
 
 impl Waiter {
-    /// Prepares a slot for a query that was admitted. The caller fills in the query itself.
-    pub fn reset(&mut self, from: &Client, now: Instant, useful_until: Instant, quota: Index, older: Index) {
-        self.client = *from;
-        self.arrived = now;
-        self.useful_until = useful_until;
-        self.quota = quota;
-        self.older = older;
-        self.newer = NONE;
-        self.a_flight = NONE;
-        self.chase = NONE;
-        self.cause = Cause::NoData;
-        self.rpz_rule = NO_RULE_YET;
-        self.aaaa_secure = false;
-        self.bogus_recheck = false;
-        self.cache_hit = CacheHit::Nothing;
-        self.cache_missed = false;
-        self.has_stale = false;
-        self.client_timer_expired = false;
+    /// Prepares a slot for a query that was admitted. The caller fills in the query itself. Every field is named, so the compiler
+    /// tells of a new one that nothing sets.
+    pub fn reset(
+        &mut self,
+        from: &Client,
+        now: Instant,
+        deadline: Instant,
+        quota_entry: Index,
+        newest: Index,
+    ) {
+        let Waiter {
+            client,
+            arrived,
+            useful_until,
+            quota,
+            older,
+            newer,
+            a_flight,
+            chase,
+            cause,
+            rpz_rule,
+            aaaa_secure,
+            bogus_recheck,
+            cache_hit,
+            cache_missed,
+            has_stale,
+            client_timer_expired,
+            // Set by `fill`.
+            id: _,
+            flags: _,
+            edns: _,
+            query_flags: _,
+            subnet: _,
+            scope: _,
+            cookie: _,
+            stage: _,
+            hash: _,
+            question_len: _,
+            question: _,
+            // Set when the waiter is attached to a flight.
+            flight: _,
+            next: _,
+            previous: _,
+            // Set with the outcome of the AAAA leg, before the A leg reads it.
+            negative_ttl: _,
+        } = self;
+        *client = *from;
+        *arrived = now;
+        *useful_until = deadline;
+        *quota = quota_entry;
+        *older = newest;
+        *newer = NONE;
+        *a_flight = NONE;
+        *chase = NONE;
+        *cause = Cause::NoData;
+        *rpz_rule = NO_RULE_YET;
+        *aaaa_secure = false;
+        *bogus_recheck = false;
+        *cache_hit = CacheHit::Nothing;
+        *cache_missed = false;
+        *has_stale = false;
+        *client_timer_expired = false;
     }
 
     /// Fills in the query of a waiter. `hash`: that of the name asked; `scope`: that of the subnet that was left out.

@@ -339,7 +339,16 @@ pub struct Applicable<'r> {
     latest: Cell<([u8; 4], u32)>,
 }
 
+/// Identity of the rules that may apply to a question: two questions with equal sets get the same prefixes, under one configuration.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct RuleSet([u32; 2 * NESTED]);
+
 impl<'r> Applicable<'r> {
+    /// Identity of these rules.
+    pub fn set(&self) -> RuleSet {
+        RuleSet(self.leaves)
+    }
+
     /// Adds a leaf, unless it is [`NO_MATCH`].
     #[inline]
     fn add(&mut self, leaf: u32) {

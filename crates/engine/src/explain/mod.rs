@@ -255,7 +255,7 @@ impl Explainer {
     }
 
     /// Handles a message from an upstream.
-    pub fn reply(&mut self, now: Instant, via: Link, message: &[u8], out: &mut impl Outbox) {
+    pub fn reply(&mut self, now: Instant, via: Link, message: &mut [u8], out: &mut impl Outbox) {
         self.transcript.on_reply(now, via, message);
         self.engine.reply(now, via, message, &mut Listener { transcript: &mut self.transcript, now, out });
     }

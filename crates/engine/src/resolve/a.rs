@@ -1,5 +1,6 @@
 //! The A leg (RFC 6147 sections 5.1.6 and 5.1.7): when it decides, when it was asked early, and the synthesis from its addresses.
 
+use crate::answer::requestor::Requestor;
 use crate::answer::synthesis::{SynthesisInput, synthesize};
 use crate::base::slab::{Index, NONE};
 use crate::base::time::Instant;
@@ -111,11 +112,7 @@ impl Engine {
         if let Some(counts) = left_out
             && self.needs_negative_aaaa(waiter, message)
         {
-            self.count_synthesis(waiter, &counts);
-            out.trace(|| TraceEvent::AsksNegativeAaaa);
-            // The AAAA leg does not store its reply for this: the case is rare, and storing would cost every query.
-            self.clients.waiters[waiter].stage = Stage::NegativeAaaa;
-            return self.look_up(waiter, now, out);
+            return self.ask_negative_aaaa(waiter, &counts, now, out);
         }
         let secure =
             self.clients.waiters[waiter].aaaa_secure && is_secure(message, dns64) && self.came_secure(waiter);
@@ -130,9 +127,11 @@ impl Engine {
         let mut counts = EmbeddingCounts::default();
         let sink = ResponseSink { counters: &mut self.counters, rate_limiter: Some(rate_limiter), now };
         respond(waiters, sink, self.settings.udp_size, waiter, out, |frame, requestor| {
-            let (written, counted) = synthesize(frame, requestor, &input);
-            counts = counted;
-            written
+            let compose = |frame: &mut [u8], requestor: &Requestor<'_>| synthesize(frame, requestor, &input);
+            let composition = || input.composition();
+            let written = self.last_answers.write(message.bytes(), composition, frame, requestor, compose);
+            counts = written.1;
+            written.0
         });
         if let Some(frame) = stored {
             if let Some(length) = written {
@@ -173,6 +172,21 @@ impl Engine {
         waiter.cause == Cause::NoData
             && waiter.negative_ttl.is_some()
             && !message.records(Section::Authority).any(|record| record.rtype == Type::SOA)
+    }
+
+    /// Asks for the negative AAAA reply again. The AAAA leg does not store its reply for this: the case is rare, and storing would
+    /// cost every query.
+    fn ask_negative_aaaa(
+        &mut self,
+        waiter: Index,
+        counts: &EmbeddingCounts,
+        now: Instant,
+        out: &mut impl Outbox,
+    ) {
+        self.count_synthesis(waiter, counts);
+        out.trace(|| TraceEvent::AsksNegativeAaaa);
+        self.clients.waiters[waiter].stage = Stage::NegativeAaaa;
+        self.look_up(waiter, now, out);
     }
 
     /// Answers with the negative AAAA reply, which was asked again because no address of the A leg may be embedded.

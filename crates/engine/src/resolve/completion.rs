@@ -9,7 +9,7 @@ use crate::message::cname_chain::Chain;
 use crate::message::question::QueryFlags;
 use crate::message::reply::{Outcome, is_bogus, is_no_answer};
 use wire::header::{self, Flags};
-use wire::{Message, Rcode, ede};
+use wire::{EdeCode, Message, Rcode};
 
 impl Engine {
     /// Ends a question in flight: stores the reply, and gives it to the waiters. After a failure they get expired data if there are
@@ -84,13 +84,13 @@ impl Engine {
         self.cache.store_reply(&flight.question(), flight.group, message, chain, predates_flush, now);
     }
 
-    /// Ends a question that got only unusable replies: its clients get SERVFAIL with the extended DNS error Network Error (RFC 8914
-    /// section 4.23).
+    /// Ends a question that got only unusable replies: its clients get SERVFAIL with this extended DNS error (RFC 8914).
     #[cold]
     pub(crate) fn complete_unusable(
         &mut self,
         index: Index,
         message: &Message<'_>,
+        reason: EdeCode,
         now: Instant,
         out: &mut impl Outbox,
     ) {
@@ -103,7 +103,7 @@ impl Engine {
         header::set_nscount(&mut frame, 0);
         header::set_arcount(&mut frame, 1);
         let room = &mut frame[end..];
-        let octets = wire::write_opt(room, 512, 0, 0, false, Some(ede::NO_REACHABLE_AUTHORITY));
+        let octets = wire::write_opt(room, 512, 0, 0, false, Some(reason));
         if let Ok(failure) = Message::parse(&frame[..end + octets.unwrap_or(0)]) {
             self.complete_flight(index, Some(&failure), now, out);
         } else {
@@ -141,12 +141,20 @@ impl Engine {
         let mut waiter = self.upstream.complete(index, out);
         // Replies and new queries no longer find this question, so the steps below cannot reach it again.
         let mut decision = None;
+        let mut is_shared = false;
         while waiter != NONE {
-            let next = self.clients.waiters[waiter].next;
             let state = &mut self.clients.waiters[waiter];
+            let next = state.next;
             state.scope = state.scope.max(scope);
+            if next != NONE && !is_shared {
+                is_shared = true;
+                self.last_answers.begin();
+            }
             self.proceed(waiter, outcome, &mut decision, now, out);
             waiter = next;
+        }
+        if is_shared {
+            self.counters.add(Counter::CopiedAnswers, self.last_answers.end());
         }
         let reply = match outcome {
             Outcome::Reply(message, _) => Some(message.bytes()),

@@ -2,6 +2,7 @@
 
 use crate::answer::builder::write_empty;
 use crate::answer::forward::{ForwardedReply, forward};
+use crate::answer::requestor::Requestor;
 use crate::answer::synthesis::write_aliases;
 use crate::base::slab::Index;
 use crate::base::time::Instant;
@@ -10,6 +11,7 @@ use crate::client::chased::replies;
 use crate::client::respond::{ResponseSink, respond};
 use crate::dns64::config::Dnssec;
 use crate::dns64::decision::{Cause, Stage};
+use crate::dns64::embed::EmbeddingCounts;
 use crate::engine::Engine;
 use crate::interface::Outbox;
 use crate::message::cname_chain::Chain;
@@ -88,7 +90,7 @@ impl Engine {
         let state = &self.clients.waiters[waiter];
         let proved = state.stage != Stage::A || state.aaaa_secure && state.cause == Cause::NoData;
         let trusted = self.settings.dns64.dnssec == Dnssec::Trust && proved && self.came_secure(waiter);
-        let Engine { settings, clients, counters, .. } = self;
+        let Engine { settings, clients, counters, last_answers, .. } = self;
         let Clients { waiters, rate_limiter, chases, .. } = clients;
         let forwarded = ForwardedReply {
             message,
@@ -99,7 +101,10 @@ impl Engine {
         };
         let sink = ResponseSink { counters, rate_limiter: Some(rate_limiter), now };
         respond(waiters, sink, settings.udp_size, waiter, out, |frame, requestor| {
-            forward(frame, requestor, &forwarded)
+            let compose = |frame: &mut [u8], requestor: &Requestor<'_>| {
+                (forward(frame, requestor, &forwarded), EmbeddingCounts::default())
+            };
+            last_answers.write(message.bytes(), || forwarded.composition(), frame, requestor, compose).0
         });
         self.free_waiter(waiter);
     }

@@ -8,13 +8,14 @@ use crate::base::slab::Index;
 use crate::base::time::Instant;
 use crate::counters::{Counter, Counters};
 use crate::interface::{Link, Outbox, Transport};
+use crate::limits::{REPLY_RECORDS, SHORTEST_RECORD};
 use crate::message::lame::is_lame;
 use crate::message::question::QueryFlags;
 use crate::message::reply::{is_bogus, warrants_failover};
 use crate::upstream::Upstream;
 use crate::upstream::in_flight::FlightState;
 use wire::header::{self, Flags};
-use wire::{Message, Opcode, Rcode};
+use wire::{Message, Opcode, Rcode, Section};
 
 /// Effect of a message from an upstream on the question in flight that it answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +28,8 @@ pub(crate) enum Received {
     Failed(Index),
     /// The question is over: the reply is well-formed, but no answer (lame, or truncated over TCP).
     Unusable(Index),
+    /// The question is over: the reply has more records than are worked on.
+    TooManyRecords(Index),
 }
 
 /// Result of comparing a message with the queries in flight.
@@ -172,6 +175,9 @@ impl Upstream {
         {
             return Received::Nothing;
         }
+        if has_too_many_records(message) {
+            return self.too_many_records(index, attempt.server, now, counters);
+        }
         if let Some(rejected) = self.fail_over(index, place, message, now, counters, out) {
             return rejected;
         }
@@ -217,6 +223,21 @@ impl Upstream {
             return Some(Received::Unusable(index));
         }
         None
+    }
+
+    /// Ends a question whose reply has too many records. No other server is asked: it would send the same data.
+    #[cold]
+    #[inline(never)]
+    fn too_many_records(
+        &mut self,
+        index: Index,
+        server: u16,
+        now: Instant,
+        counters: &mut Counters,
+    ) -> Received {
+        self.record_result(index, server, now);
+        counters.count(Counter::TooManyRecords);
+        Received::TooManyRecords(index)
     }
 
     /// Records the success of a server that has an answer, and a failure of each server that failed with this question.
@@ -269,6 +290,18 @@ impl Upstream {
         (is_cut || flight.query_flags.has(QueryFlags::RD) && is_lame(message))
             && !flight.query_flags.has(QueryFlags::PROBE)
     }
+}
+
+/// True if a reply has more records than are worked on; the OPT record is not counted.
+#[inline]
+fn has_too_many_records(message: &Message<'_>) -> bool {
+    // A shorter message has no room for them.
+    if message.bytes().len() <= REPLY_RECORDS * SHORTEST_RECORD {
+        return false;
+    }
+    let sections = [Section::Answer, Section::Authority, Section::Additional];
+    let records: usize = sections.into_iter().map(|section| message.count(section)).sum();
+    records - usize::from(message.opt_start().is_some()) > REPLY_RECORDS
 }
 
 /// True for a response with OPCODE QUERY: nothing else is asked.

@@ -25,7 +25,10 @@ fn addresses(world: &World, token: Token) -> Vec<String> {
 /// The three forms of `sixfold ctl flush`.
 const FLUSHES: [fn(&mut World); 3] = [
     |world| {
-        world.engine.flush_all();
+        let mut next = Some(0);
+        while let Some(step) = next {
+            next = world.engine.flush_all(step).1;
+        }
     },
     |world| {
         world.engine.flush(&name("WWW.example."));
@@ -57,6 +60,50 @@ fn a_reply_to_a_query_from_before_a_flush_is_sent_to_the_client_but_not_cached()
             assert_eq!([addresses(&world, token), addresses(&world, cached)], [[NEW], [NEW]]);
         }
     }
+}
+
+/// One turn of a worker writes a bounded part of the memory, and clients are answered between two turns.
+#[test]
+fn a_flush_of_a_large_cache_takes_many_steps_between_which_clients_are_answered() {
+    // 12.8 MiB of index, 104,857 buckets.
+    let mut world = World::with_cache(settings(), 128 << 20);
+    world.set_upstreams(|asked, _| {
+        let line = format!("{} 300 IN A 198.51.100.7", asked.name());
+        vec![deliver(asked, Span::ZERO, &Reply::answer(&[&line]))]
+    });
+    let host = |number: u16| query(&format!("host{number}.example."), Type::A).id(number);
+    for number in 0..2_000 {
+        world.ask(&host(number));
+        world.run(Span::from_millis(1));
+    }
+    assert_eq!((world.asked.len(), world.engine.cached().1), (2_000, 2_000));
+    let (mut next, mut steps, mut removed) = (Some(0), 0, 0);
+    while let Some(step) = next {
+        let (count, more) = world.engine.flush_all(step);
+        assert!(count < 400, "{count} entries in one step");
+        (next, steps, removed) = (more, steps + 1, removed + count);
+        let token = world.ask(&query("other.example.", Type::A).id(steps));
+        world.run(Span::from_millis(1));
+        assert_eq!(world.answer_to(token).rcode(), Rcode::NOERROR);
+    }
+    assert!(steps >= 10, "{steps}");
+    assert!((2_000..=2_001).contains(&removed), "the other name may be among them: {removed}");
+    let before = world.asked.len();
+    for number in 0..2_000 {
+        world.ask(&host(number).id(number + 5_000));
+        world.run(Span::from_millis(1));
+    }
+    assert_eq!(world.asked.len(), before + 2_000, "none is left");
+}
+
+#[test]
+fn the_memory_of_a_cache_that_is_empty_after_a_flush_is_free() {
+    let mut world = World::with_cache(settings(), 1 << 20);
+    world.ask(&www(Type::A, 1));
+    reply_to_last(&mut world, &Reply::answer(&[OLD]));
+    assert!(world.engine.cached().0 > 0);
+    assert_eq!(world.engine.flush_all(0), (1, None));
+    assert_eq!(world.engine.cached(), (0, 0));
 }
 
 #[test]

@@ -57,7 +57,7 @@ fn explain(
         let ready: Vec<_> = ready;
         for (_, asked, bytes) in ready {
             match bytes {
-                Some(bytes) => explainer.reply(now, asked.link, &bytes, &mut outbox),
+                Some(mut bytes) => explainer.reply(now, asked.link, &mut bytes, &mut outbox),
                 None => explainer.unreachable(now, asked.link, Unreachable::PortRefused, &mut outbox),
             }
         }

@@ -365,3 +365,90 @@ fn synthesis_from_stale_data_continues_through_failures_and_reloads() {
     assert!(world.count(Counter::CacheHitsStale) > 30);
     assert!(world.answers.iter().all(|answer| !answer.flags().contains(Flags::TC)));
 }
+
+/// Every question gets an answer of its type at once.
+fn answer_everything(world: &mut World) {
+    world.set_upstreams(|asked, _| {
+        let reply = match asked.qtype() {
+            Type::A => Reply::answer(&[OLD]),
+            _ => Reply::empty("bank.test.", 600, 600),
+        };
+        vec![deliver(asked, Span::ZERO, &reply)]
+    });
+}
+
+/// A question for a type with the combination of CD, AD and DO that has this number.
+fn with_flags(qtype: u16, combination: u16) -> ClientQuery {
+    let flags = Flags::RD.0
+        | if combination & 1 == 0 { 0 } else { Flags::CD.0 }
+        | if combination & 2 == 0 { 0 } else { Flags::AD.0 };
+    let question = www(Type(qtype)).flags(Flags(flags));
+    if combination & 4 == 0 { question } else { question.edns(1232, true) }
+}
+
+/// Sends a client query and handles the replies. True if it caused an upstream query.
+fn is_asked(world: &mut World, question: &ClientQuery) -> bool {
+    let asked = is_forwarded(world, question);
+    world.run(Span::from_millis(1));
+    asked
+}
+
+/// Names aimed at one bucket of the cache (CVE-2023-2828 fills the whole cache; this needs 17 questions): a client asks a popular
+/// name for many types and flags, each often enough to count as popular, too.
+#[test]
+fn questions_for_many_types_of_a_name_evict_none_of_its_addresses() {
+    let mut world = without_refresh();
+    answer_everything(&mut world);
+    let addresses = |world: &mut World| {
+        let all = (0..8).flat_map(|flags| [with_flags(1, flags), with_flags(28, flags)]);
+        all.filter(|question| is_asked(world, question)).count()
+    };
+    assert!(addresses(&mut world) >= 16);
+    assert_eq!(addresses(&mut world), 0);
+    for number in 0..1_200u16 {
+        // Types from 256 on are neither addresses nor special.
+        let question = with_flags(1_000 + number / 8, number % 8).network(7);
+        for _ in 0..4 {
+            is_asked(&mut world, &question);
+        }
+        assert_eq!(addresses(&mut world), 0, "after {number} questions");
+    }
+}
+
+#[test]
+fn twenty_variants_of_a_name_in_use_are_asked_upstream_once() {
+    let mut world = without_refresh();
+    answer_everything(&mut world);
+    let types = [Type::A, Type::AAAA, Type::MX, Type(65)];
+    let variants = types.iter().flat_map(|qtype| (0..5).map(|flags| with_flags(qtype.0, flags)));
+    let variants: Vec<_> = variants.collect();
+    let mut asked = [0; 6];
+    for round in &mut asked {
+        *round = variants.iter().filter(|question| is_asked(&mut world, question)).count();
+    }
+    assert!((15..=20).contains(&asked[0]), "{asked:?}: an AAAA query asks for the A record, too");
+    assert_eq!(asked[1..], [0; 5]);
+}
+
+#[test]
+fn an_operator_finds_and_flushes_every_variant_of_a_name() {
+    // The index of the smaller cache has fewer buckets than a name may take.
+    for octets in [40_000, OCTETS] {
+        let mut world = World::with_cache(settings(), octets);
+        answer_everything(&mut world);
+        for number in 0..40 {
+            assert!(is_asked(&mut world, &with_flags(1_000 + number / 8, number % 8)));
+        }
+        is_asked(&mut world, &query("mail.bank.test.", Type::MX));
+        let found = world.engine.cached_entries(&name("www.bank.test."), None, world.now);
+        let mut found: Vec<_> = found
+            .iter()
+            .map(|entry| (entry.qtype.0, entry.bits.cd, entry.bits.ad, entry.bits.dnssec_ok))
+            .collect();
+        found.sort_unstable();
+        found.dedup();
+        assert_eq!(found.len(), 40, "{octets}");
+        assert_eq!(world.engine.flush(&name("www.bank.test.")), 40);
+        assert_eq!(world.engine.cached().1, 1, "the other name stays");
+    }
+}

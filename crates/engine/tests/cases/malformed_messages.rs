@@ -135,12 +135,12 @@ fn random_octets_from_upstreams_do_no_harm() {
             world.ask(&question);
         }
         let link = world.outbox.links.keys().min_by_key(|link| link.slot).copied();
-        let message = random_octets(&mut world.rng);
+        let mut message = random_octets(&mut world.rng);
         // Also over links that never existed.
         let stray = Link { slot: world.rng.below(2000) as u16, generation: world.rng.below(3) as u16 };
         let link = link.filter(|_| round % 8 != 0).unwrap_or(stray);
         let mut outbox = std::mem::take(&mut world.outbox);
-        engine::Machine::reply(&mut world.engine, world.now, link, &message, &mut outbox);
+        engine::Machine::reply(&mut world.engine, world.now, link, &mut message, &mut outbox);
         world.outbox = outbox;
         world.poll();
         advance(&mut world, round);

@@ -19,6 +19,8 @@ mod hedging;
 mod ids_and_ports;
 mod known_attacks;
 mod known_cache_attacks;
+mod large_replies;
+mod letter_case;
 mod local_data;
 mod malformed_messages;
 mod odd_queries;

@@ -2,6 +2,7 @@
 
 use crate::world::{Reply, World, deliver, forwarders, query, set_prefixes, settings};
 use engine::{Counter, Span};
+use std::sync::Arc;
 use wire::{Rcode, Type};
 
 fn with(upstreams: &str, prefix: &str) -> engine::Settings {
@@ -85,4 +86,17 @@ fn the_state_of_a_server_survives_a_reload_that_keeps_it() {
         world.engine.servers().map(|server| (server.address.ip().to_string(), server.round_trip)).collect();
     assert!(known.contains(&("192.0.2.1".into(), Some(Span::from_millis(7)))), "{known:?}");
     assert_eq!(known.len(), 2);
+}
+
+/// The last reference to local data and response policy zones is not dropped by the engine, which runs on a worker.
+#[test]
+fn the_settings_that_a_reload_replaces_are_handed_back_and_not_freed() {
+    let old = settings();
+    let (local_data, rpz) = (Arc::downgrade(&old.local_data), Arc::downgrade(&old.rpz));
+    let mut world = World::with_cache(old, 1 << 20);
+    world.ask(&query("www.example.", Type::A));
+    let returned = world.engine.configure(settings());
+    assert!(local_data.upgrade().is_some() && rpz.upgrade().is_some());
+    drop(returned);
+    assert!(local_data.upgrade().is_none() && rpz.upgrade().is_none(), "nothing else refers to them");
 }

@@ -74,7 +74,7 @@ fn play(text: &str) -> Result<(), String> {
     for (place, statement) in statements.iter().enumerate() {
         let outcome = match &statement.step {
             Step::Set { late: true, .. } => configured(&statements[..=place], usize::MAX)
-                .map(|settings| player.world.engine.configure(settings)),
+                .map(|settings| drop(player.world.engine.configure(settings))),
             _ => player.step(statement),
         };
         outcome.map_err(|failure| format!("{}: {}: {failure}", statement.line, statement.text))?;

@@ -140,7 +140,7 @@ impl World {
     pub fn reply(&mut self, via: Link, message: &[u8]) {
         if self.outbox.links.contains_key(&via) {
             self.outbox.now = self.now;
-            self.engine.reply(self.now, via, message, &mut self.outbox);
+            self.engine.reply(self.now, via, &mut message.to_vec(), &mut self.outbox);
             self.poll();
         }
     }

@@ -86,8 +86,8 @@ pub async fn run(mut explainer: Explainer, timeout: Duration) -> Explanation {
         let due = next.map_or(timeout, |next| Duration::from_nanos(next.0 - 1));
         tokio::select! {
             event = received.recv() => match event {
-                Some((link, LinkEvent::Message(bytes))) if sockets.links.contains_key(&link) => {
-                    explainer.reply(now(), link, &bytes, &mut sockets);
+                Some((link, LinkEvent::Message(mut bytes))) if sockets.links.contains_key(&link) => {
+                    explainer.reply(now(), link, &mut bytes, &mut sockets);
                 }
                 Some((link, LinkEvent::Failure(reason))) => {
                     // A connection that is lost is closed; a UDP socket still receives.

@@ -1,0 +1,192 @@
+//! Answers composed last, which are copied for the next clients that wait for the same reply.
+//!
+//! Composing walks over the records of the reply: up to 50 us. 1,000 clients of one network may wait for one reply, and all other
+//! clients of the worker wait until the last of them is answered. So while several clients are served together, the last answers are
+//! kept. A client whose reply has the same octets, and whose query has the same question, flags, limit and size of the OPT record,
+//! gets a copy with its own ID, letter case and OPT record. The reply may also be that of the other leg, from the cache.
+
+use crate::answer::builder::{Written, append_opt};
+use crate::answer::requestor::Requestor;
+use crate::dns64::embed::EmbeddingCounts;
+use crate::dns64::rules::RuleSet;
+use crate::limits::MESSAGE;
+use wire::header;
+
+/// Answers that are kept: queries with and without EDNS, and with a cookie, wait for one reply, and those for A records wait with
+/// those for AAAA records.
+const KEPT: usize = 4;
+
+/// All that an answer to a reply depends on, beside the reply, the requestor and the settings.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Composition {
+    /// The reply is forwarded.
+    Forward {
+        /// True if its AD bit is trusted.
+        trusted: bool,
+        /// True if excluded AAAA records are left out.
+        filter: bool,
+    },
+    /// The answer is synthesized from the reply.
+    Synthesis {
+        /// Upper bound of the TTL.
+        negative_ttl: u32,
+        /// True if both legs are secure.
+        secure: bool,
+        /// Prefix rules that apply.
+        rules: RuleSet,
+    },
+}
+
+/// Key of the kept answer: two requestors with equal keys and questions get the same records.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct AnswerKey {
+    composition: Composition,
+    flags: u16,
+    /// DO, if there is an OPT record.
+    dnssec_ok: Option<bool>,
+    limit: usize,
+    opt_octets: usize,
+    question_len: usize,
+}
+
+/// The kept answers, and the reply that they were composed from.
+pub(crate) struct LastAnswers {
+    /// True while several clients are served together.
+    active: bool,
+    kept: [Option<KeptAnswer>; KEPT],
+    /// The octets of the kept answers up to the OPT record.
+    frames: [Box<[u8]>; KEPT],
+    /// The replies that they were composed from.
+    replies: [Box<[u8]>; KEPT],
+    /// Place of the next answer to keep, where the oldest one is.
+    next: usize,
+    /// Number of copies that were not yet counted.
+    copies: u64,
+}
+
+#[derive(Clone, Copy)]
+struct KeptAnswer {
+    key: AnswerKey,
+    written: Written,
+    counts: EmbeddingCounts,
+    /// Octets up to the OPT record.
+    len: usize,
+    /// Octets of the reply.
+    reply_len: usize,
+}
+
+impl LastAnswers {
+    /// Nothing is kept.
+    pub fn new() -> LastAnswers {
+        let frames = || core::array::from_fn(|_| vec![0; MESSAGE].into());
+        LastAnswers {
+            active: false,
+            kept: [None; KEPT],
+            frames: frames(),
+            replies: frames(),
+            next: 0,
+            copies: 0,
+        }
+    }
+
+    /// Begins to keep answers, as several clients are served together.
+    pub fn begin(&mut self) {
+        (self.active, self.kept) = (true, [None; KEPT]);
+    }
+
+    /// Keeps nothing from now on. Returns the number of answers that were copied.
+    pub fn end(&mut self) -> u64 {
+        self.active = false;
+        core::mem::take(&mut self.copies)
+    }
+
+    /// Writes an answer to a reply: a copy of the kept one, or a new one by `compose`. `composition`: none if the answer depends on
+    /// more than that.
+    #[inline]
+    pub fn write(
+        &mut self,
+        reply: &[u8],
+        composition: impl FnOnce() -> Option<Composition>,
+        frame: &mut [u8],
+        requestor: &Requestor<'_>,
+        compose: impl FnOnce(&mut [u8], &Requestor<'_>) -> (Written, EmbeddingCounts),
+    ) -> (Written, EmbeddingCounts) {
+        if !self.active {
+            return compose(frame, requestor);
+        }
+        let key = composition().map(|composition| AnswerKey::new(composition, frame, requestor));
+        if let Some(key) = key
+            && let Some(copied) = self.copy(&key, reply, frame, requestor)
+        {
+            return copied;
+        }
+        let (written, counts) = compose(frame, requestor);
+        if let Some(key) = key
+            && reply.len() <= MESSAGE
+        {
+            let len = written.len - requestor.opt_octets(written.ede);
+            self.keep(KeptAnswer { key, written, counts, len, reply_len: reply.len() }, reply, frame);
+        }
+        (written, counts)
+    }
+
+    #[cold]
+    fn keep(&mut self, answer: KeptAnswer, reply: &[u8], frame: &[u8]) {
+        self.frames[self.next][..answer.len].copy_from_slice(&frame[..answer.len]);
+        self.replies[self.next][..reply.len()].copy_from_slice(reply);
+        self.kept[self.next] = Some(answer);
+        self.next = (self.next + 1) % KEPT;
+    }
+
+    #[cold]
+    fn copy(
+        &mut self,
+        key: &AnswerKey,
+        reply: &[u8],
+        frame: &mut [u8],
+        requestor: &Requestor<'_>,
+    ) -> Option<(Written, EmbeddingCounts)> {
+        let question = wire::HEADER..wire::HEADER + key.question_len;
+        for (place, kept) in self.kept.iter().enumerate() {
+            let Some(KeptAnswer { written, counts, len, reply_len, .. }) =
+                kept.filter(|kept| kept.key == *key)
+            else {
+                continue;
+            };
+            let bytes = &self.frames[place][..len];
+            if self.replies[place][..reply_len] != *reply
+                || !is_same_question(&bytes[question.clone()], requestor.question)
+            {
+                continue;
+            }
+            self.copies += 1;
+            frame[..len].copy_from_slice(bytes);
+            header::set_id(frame, requestor.id);
+            frame[question].copy_from_slice(requestor.question);
+            let len = len + append_opt(&mut frame[len..], requestor, written.rcode, written.ede);
+            return Some((Written { len, ..written }, counts));
+        }
+        None
+    }
+}
+
+impl AnswerKey {
+    fn new(composition: Composition, frame: &[u8], requestor: &Requestor<'_>) -> AnswerKey {
+        AnswerKey {
+            composition,
+            flags: requestor.flags.0,
+            dnssec_ok: requestor.edns.map(|edns| edns.dnssec_ok),
+            limit: requestor.limit.min(frame.len()),
+            opt_octets: requestor.opt_octets(None),
+            question_len: requestor.question.len(),
+        }
+    }
+}
+
+/// True if two question sections of one length are equal but for the letter case of the name.
+fn is_same_question(a: &[u8], b: &[u8]) -> bool {
+    match (a.split_last_chunk::<4>(), b.split_last_chunk::<4>()) {
+        (Some((name, rest)), Some((other, others))) => rest == others && wire::eq_ignore_case(name, other),
+        _ => false,
+    }
+}
