@@ -35,6 +35,7 @@ const DROPPED: [Counter; 8] = [
     Counter::DroppedAnswer,
     Counter::DroppedOverdue,
     Counter::DroppedQueryRate,
+    Counter::DroppedPendingPerClient,
     Counter::DroppedResponseRate,
     Counter::FilteredDrop,
 ];
