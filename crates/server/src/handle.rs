@@ -206,6 +206,7 @@ impl ServerHandle {
                 }
             }
         }
+        self.workers.set_client_prefix(new.limits.client_prefix);
         self.streams.configure(stream_limits(new, &self.file_limit));
         Ok(receivers)
     }
