@@ -72,7 +72,7 @@ fn check_pending_limit(
     let is_of_network =
         |pending: &&Pending| network(world.clients.address(pending.client)) == own && !pending.tcp;
     let held = world.pending.values().filter(is_of_network).count();
-    let is_full = held > world.config().pending_per_client as usize;
+    let is_full = held >= world.config().pending_per_client as usize;
     if is_proven || !is_full || found.0 != Admission::Taken || token == NO_TOKEN || found.1 + found.2 != 1 {
         let what = format!("#{token} of client {client} with {held} pending queries: {found:?}");
         world.report_violation("I13", what);
