@@ -56,7 +56,7 @@ impl CnameChases {
             return None;
         }
         let index = self.slab.take()?;
-        self.slab[index].quota = self.quotas.add(key, prefix_length);
+        self.slab[index].quota = self.quotas.add(key, self.quotas.find(key), prefix_length);
         Some(index)
     }
 

@@ -52,8 +52,8 @@ pub(crate) struct ClientLimits {
 /// Result of looking for room for one more query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
-    /// A slot is free.
-    Room,
+    /// A slot is free. Holds the entry of the client's network in the quotas, if it has one.
+    Room(Option<Index>),
     /// No slot is free: this waiter, the newest query of the largest network of the largest site, gives way.
     Evict(Index),
     /// The query is not admitted.
@@ -106,7 +106,7 @@ impl Clients {
             });
         }
         if !self.waiters.is_full() {
-            return Admission::Room;
+            return Admission::Room(quota);
         }
         match self.find_eviction(key, count) {
             Some(largest) => Admission::Evict(self.quotas.newest(largest)),
@@ -135,16 +135,18 @@ impl Clients {
         self.quotas.largest(evicts_proven)
     }
 
-    /// Creates a waiter for a query that was admitted; it may be answered until `useful_until`.
+    /// Creates a waiter for a query that was admitted; it may be answered until `useful_until`. `quota`: the entry of its network,
+    /// where it is known.
     pub fn admit(
         &mut self,
         from: &Client,
-        key: QuotaKey,
+        (key, quota): (QuotaKey, Option<Index>),
         now: Instant,
         useful_until: Instant,
     ) -> Option<Index> {
         let index = self.waiters.take()?;
-        let quota = self.quotas.add(key, self.limits.client_prefix);
+        let quota = quota.or_else(|| self.quotas.find(key));
+        let quota = self.quotas.add(key, quota, self.limits.client_prefix);
         let older = if self.quotas.count(quota) == 1 { NONE } else { self.quotas.newest(quota) };
         if older != NONE {
             self.waiters[older].newer = index;

@@ -121,14 +121,11 @@ impl ClientQuotas {
         *slipped
     }
 
-    /// Counts one more query of a network. Returns the entry. `prefix_length`: that of a site. The caller has made sure that fewer
-    /// than `capacity` queries are counted.
+    /// Counts one more query of a network. Returns the entry. `entry`: the result of [`ClientQuotas::find`]; `prefix_length`: that
+    /// of a site. The caller has made sure that fewer than `capacity` queries are counted.
     #[inline]
-    pub fn add(&mut self, key: QuotaKey, prefix_length: u8) -> Index {
-        let entry = match self.networks.find(key) {
-            Some(entry) => entry,
-            None => self.enter(key, prefix_length),
-        };
+    pub fn add(&mut self, key: QuotaKey, entry: Option<Index>, prefix_length: u8) -> Index {
+        let entry = entry.unwrap_or_else(|| self.enter(key, prefix_length));
         let network = &mut self.networks.entries[entry];
         network.count += 1;
         let (count, site) = (network.count, network.record.site);
@@ -348,6 +345,10 @@ mod tests {
         QuotaKey { network: ClientNetwork::of(address, 0), proven }
     }
 
+    fn add(quotas: &mut ClientQuotas, key: QuotaKey) -> Index {
+        quotas.add(key, quotas.find(key), 56)
+    }
+
     #[test]
     fn the_largest_entry_is_always_in_a_site_with_the_highest_count() {
         let mut quotas = ClientQuotas::new(500, HashKey([3, 5]));
@@ -359,7 +360,7 @@ mod tests {
             let subject = (number, random.below(3) == 0);
             let total: u32 = model.values().sum();
             if random.below(2) == 0 && total < 500 {
-                quotas.add(key(subject.0, subject.1), 56);
+                add(&mut quotas, key(subject.0, subject.1));
                 *model.entry(subject).or_default() += 1;
             } else if let Some(entry) = quotas.find(key(subject.0, subject.1)) {
                 quotas.remove(entry);
@@ -393,10 +394,10 @@ mod tests {
     fn a_network_that_grows_is_the_largest_of_its_site_however_many_there_are() {
         let mut quotas = ClientQuotas::new(2_000, HashKey([3, 5]));
         for number in 0..256 {
-            quotas.add(key(number, false), 56);
+            add(&mut quotas, key(number, false));
         }
         for number in [77, 3, 200] {
-            let entry = (0..10).map(|_| quotas.add(key(number, false), 56)).last();
+            let entry = (0..10).map(|_| add(&mut quotas, key(number, false))).last();
             assert_eq!(quotas.largest(false), entry);
             (0..10).for_each(|_| quotas.remove(entry.unwrap()));
         }

@@ -25,18 +25,19 @@ impl Engine {
         out: &mut impl Outbox,
     ) -> Result<Index, Rejection> {
         let key = QuotaKey { network: from.network(), proven };
-        match self.clients.admission(key) {
-            Admission::Room => {}
+        let quota = match self.clients.admission(key) {
+            Admission::Room(quota) => quota,
             Admission::Rejected(rejection) => return Err(rejection),
             Admission::Evict(newest) => {
                 self.counters.count(Counter::RefusedPending);
                 self.detach(newest);
                 self.respond_empty(newest, Rcode::REFUSED, None, now, out);
+                None
             }
-        }
+        };
         let useful_until = now + CLIENT_TIMEOUT.max(self.settings.upstream.longest());
         let refused = Rejection::Refused(Counter::RefusedPending);
-        self.clients.admit(from, key, now, useful_until).ok_or(refused)
+        self.clients.admit(from, (key, quota), now, useful_until).ok_or(refused)
     }
 
     /// Frees a waiter that has its answer, or will not get one.
