@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 /// The time of CLOCK_BOOTTIME, which never goes back, and goes on while the machine is suspended. CLOCK_MONOTONIC stands still
 /// then: entries of the cache would be given out after a night with what was left of their TTL (RFC 2181 section 8). Both
 /// clocks are read in user space (vDSO) and cost the same. Waits are relative, so they need no clock: one that the suspend
-/// interrupts ends late by at most [`WAIT_MS`](crate::limits::WAIT_MS), and the turn after it sees the true time.
+/// interrupts ends late by a second at most (`limits::WAIT_MS`), and the turn after it sees the true time.
 ///
 /// Workers hand the time to their machines. It is not comparable with [`std::time::Instant`], which is CLOCK_MONOTONIC.
 pub fn now() -> Instant {
