@@ -63,6 +63,7 @@ pub const CONFIG_WORDS: &[&str] = &[
     "cookie-secret",
     "client-subnet",
     "[limits]",
+    "client-prefix",
     "queries-per-client",
     "responses-per-client",
     "pending",

@@ -217,6 +217,7 @@ fn settings(workload: Workload) -> Settings {
         client_subnet: Default::default(),
         cookies: Default::default(),
         pending_per_client: 65_536,
+        client_prefix: 56,
         queries_per_client: 0,
         responses_per_client: 0,
     }

@@ -2,7 +2,7 @@
 //! [`engine::limits`].
 //!
 //! A worker reserves 2.4 MiB for its mailbox, 128 KiB for queries over UDP, 64 KiB for reads from TCP, one batch for
-//! received datagrams, and for each listening socket one batch for its answers and 17 KiB for its fair shedding. A batch
+//! received datagrams, and for each listening socket one batch for its answers and 33 KiB for its fair shedding. A batch
 //! takes 64 x 1,344 to 64 x 4,160 octets, 84 to 260 KiB. Write buffers of TCP links grow when they are needed.
 
 use engine::Span;
@@ -68,16 +68,27 @@ pub(crate) const QUEUE_DRAIN_TIME: Span = Span::from_millis(50);
 /// Octets that the kernel counts for a small datagram in a queue: 512 of data with their overhead, 256 of its descriptor.
 pub(crate) const DATAGRAM_QUEUE_OCTETS: f64 = 768.0;
 
-/// Datagrams whose networks are recorded, 8 KiB per socket. At most [`HEAVY_NETWORKS`] networks send a large enough part of
-/// them to count.
+/// Datagrams whose networks are recorded, 16 KiB per socket. At most [`HEAVY_NETWORKS`] networks and sites send a large enough
+/// part of them to count.
 pub(crate) const SHEDDING_SAMPLE: usize = 1024;
 
-/// Heavy networks at most. A network that sends less than the 32nd part of the datagrams is never shed: in the smallest
+/// Heavy networks and sites at most, as none of their datagrams count twice. A network that sends less than the 32nd part of the datagrams is never shed: in the smallest
 /// sample that is 4 datagrams of 128, and fewer would prove nothing.
 pub(crate) const HEAVY_NETWORKS: usize = 32;
 
-/// Networks that are shed at a time, the heaviest ones: 7 instructions each, of 4,096 that a filter may have.
+/// A network is shed apart from the others of its site if it sends at least this part of the site's datagrams (one in so many),
+/// and until it sends less than half of that. A site that floods from more networks than this is shed as one: its networks
+/// would all be near the bound of [`HEAVY_NETWORKS`], some above it and some below.
+pub(crate) const SITE_PARTS: f64 = 8.0;
+
+/// Networks and sites that are shed at a time, the heaviest ones: at most 12 instructions each (four words of an address that
+/// are loaded and compared, and four to toss a coin), 192 of 4,096 that a filter may have (BPF_MAXINSNS).
 pub(crate) const SHED_NETWORKS: usize = 16;
+
+/// Trusted proxies within these networks whose datagrams the filter lets through: at most 10 instructions each (a word that is
+/// loaded, masked and compared, three that are loaded and compared, and the end), 2,560 of the 4,096. A network that contains
+/// more proxies is not shed.
+pub(crate) const PROXIES_PASSED: usize = 256;
 
 /// Datagrams between two updates, two batches: an update costs a system call, half a microsecond.
 pub(crate) const SHEDDING_DATAGRAMS: u64 = 2 * BATCH as u64;

@@ -111,7 +111,7 @@ counters! {
     RefusedNotAllowed = "refused_total" {"reason": "not_allowed"};
     /// Queries for zone transfers.
     RefusedTransfer = "refused_total" {"reason": "transfer"};
-    /// Queries of a client network that has too many pending queries.
+    /// Queries over TCP or with a valid cookie of a client network that has too many such queries pending.
     RefusedPendingPerClient = "refused_total" {"reason": "pending_per_client"};
     /// Queries refused because no slot for pending queries is free, and this client network has most of them.
     RefusedPending = "refused_total" {"reason": "pending"};
@@ -119,6 +119,8 @@ counters! {
     RefusedQueryRate = "refused_total" {"reason": "queries_per_client"};
     /// Queries over UDP above the query rate of the client's network that got an empty answer with TC.
     SlippedQueryRate = "slipped_total" {"reason": "queries_per_client"};
+    /// Queries over UDP of a client network with too many pending queries that got an empty answer with TC.
+    SlippedPendingPerClient = "slipped_total" {"reason": "pending_per_client"};
     /// Answers over UDP above the response rate of the client's network that were replaced by an empty answer with TC.
     SlippedResponseRate = "slipped_total" {"reason": "responses_per_client"};
     /// Client messages shorter than a header.
@@ -127,6 +129,8 @@ counters! {
     DroppedResponse = "dropped_total" {"reason": "response"};
     /// Queries over UDP above the query rate of the client's network.
     DroppedQueryRate = "dropped_total" {"reason": "queries_per_client"};
+    /// Queries over UDP of a client network with too many pending queries.
+    DroppedPendingPerClient = "dropped_total" {"reason": "pending_per_client"};
     /// Answers over UDP above the response rate of the client's network.
     DroppedResponseRate = "dropped_total" {"reason": "responses_per_client"};
     /// Retransmissions of a pending query: same client, port, ID and question.

@@ -18,8 +18,8 @@ use crate::base::name_hash::HashKey;
 use crate::base::random::Random;
 use crate::base::time::{Clock, Instant, Span};
 use crate::cache::store::MessageCache;
-use crate::client::Clients;
 use crate::client::refused::RefusedClients;
+use crate::client::{ClientLimits, Clients};
 use crate::counters::Counters;
 use crate::settings::{Capacity, Networks, Settings};
 use crate::upstream::Upstream;
@@ -46,8 +46,7 @@ impl Engine {
         let mut random = Random::new(seed);
         let cookie_secret = ClientCookieSecret::draw(&mut random, Instant(0));
         let key = HashKey([random.bits(), random.bits() | 1]);
-        let mut clients = Clients::new(capacity.pending, key);
-        clients.rate_limiter.configure(settings.queries_per_client, settings.responses_per_client);
+        let clients = Clients::new(capacity.pending, key, client_limits(&settings));
         // Two legs for every client query, and a probe for every server.
         let flights = 2 * capacity.pending + 2 * crate::limits::UPSTREAMS;
         let parameters = settings.upstream_parameters();
@@ -68,7 +67,7 @@ impl Engine {
     pub fn configure(&mut self, settings: Settings) -> Settings {
         self.upstream.configure(&settings.upstream, settings.upstream_parameters());
         self.cache.configure(settings.cache.clone());
-        self.clients.rate_limiter.configure(settings.queries_per_client, settings.responses_per_client);
+        self.clients.configure(client_limits(&settings));
         core::mem::replace(&mut self.settings, settings)
     }
 
@@ -131,5 +130,15 @@ impl Engine {
     /// Number of open links to upstreams.
     pub fn open_links(&self) -> usize {
         self.upstream.open_links()
+    }
+}
+
+/// Limits of each client network.
+fn client_limits(settings: &Settings) -> ClientLimits {
+    ClientLimits {
+        pending: settings.pending_per_client,
+        queries_per_second: settings.queries_per_client,
+        responses_per_second: settings.responses_per_client,
+        client_prefix: settings.client_prefix,
     }
 }

@@ -26,8 +26,74 @@ pub struct Proxy {
     pub port: u16,
 }
 
+/// Network under which all limits count a client: the /64 of an IPv6 address, an IPv4 address, or a link-local address with its
+/// interface. All hosts of a link have addresses in one /64 (fe80::/64, RFC 4291 section 2.5.6), so for these the /64 says
+/// nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClientNetwork(u128);
+
+impl ClientNetwork {
+    /// Network of an address, IPv4 as IPv4-mapped. `scope`: interface index, which counts only for link-local addresses.
+    #[inline]
+    pub fn of(address: Ipv6Addr, scope: u32) -> ClientNetwork {
+        let bits = u128::from(address);
+        ClientNetwork(if bits >> 32 == 0xffff {
+            bits
+        } else if address.is_unicast_link_local() {
+            // The 54 bits before the interface identifier are 0 (RFC 4291 section 2.5.6), so the scope has room there.
+            bits ^ u128::from(scope) << 64
+        } else {
+            bits >> 64 << 64
+        })
+    }
+
+    /// Site of the network, the second level of all limits: the first `prefix_length` bits, which are delegated to one customer
+    /// (an end site, RFC 6177); for a link-local address its link. An IPv4 address is its own site, and with a prefix length of
+    /// 64 every network is.
+    #[inline]
+    pub fn site(self, prefix_length: u8) -> ClientNetwork {
+        let unused = 128 - u32::from(self.site_length(prefix_length));
+        ClientNetwork(self.0 >> unused << unused)
+    }
+
+    /// Prefix length of the network's site, in bits of an IPv6 address (IPv4 as IPv4-mapped).
+    #[inline]
+    pub fn site_length(self, prefix_length: u8) -> u8 {
+        if self.is_site(prefix_length) {
+            self.length()
+        } else if self.is_link_local() {
+            64
+        } else {
+            prefix_length.max(1)
+        }
+    }
+
+    /// Prefix length of the network, in bits of an IPv6 address (IPv4 as IPv4-mapped): 64, or 128 where it is a single address.
+    #[inline]
+    pub fn length(self) -> u8 {
+        if self.0 >> 32 == 0xffff || self.is_link_local() { 128 } else { 64 }
+    }
+
+    #[inline]
+    fn is_link_local(self) -> bool {
+        Ipv6Addr::from(self.0).is_unicast_link_local()
+    }
+
+    /// True if the network has no second level: an IPv4 address, and every network with a prefix length of 64.
+    #[inline]
+    pub fn is_site(self, prefix_length: u8) -> bool {
+        prefix_length >= 64 || self.0 >> 32 == 0xffff
+    }
+
+    /// The network as a number. Without scope, these are the bits of the address.
+    #[inline]
+    pub fn bits(self) -> u128 {
+        self.0
+    }
+}
+
 /// Source of a query, and destination of the answer. Plain data of fixed size, stored while a query waits.
-/// The engine reads `address` and `transport`; the other fields belong to the datapath.
+/// The engine reads `address`, `scope` and `transport`; the other fields belong to the datapath.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Client {
     /// The client's address; IPv4 as IPv4-mapped IPv6. Behind a proxy, the address that the proxy reports. All limits and rules
@@ -66,6 +132,12 @@ impl Client {
             transport: ClientTransport::Udp,
             proxy: None,
         }
+    }
+
+    /// Network under which the limits count the client.
+    #[inline]
+    pub fn network(&self) -> ClientNetwork {
+        ClientNetwork::of(self.address, self.scope)
     }
 
     /// Address and port to which the answer is sent.
@@ -153,4 +225,44 @@ pub enum Transport {
     Udp,
     /// Always TCP, pipelined.
     Tcp,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn network(address: &str, scope: u32) -> ClientNetwork {
+        ClientNetwork::of(address.parse().unwrap(), scope)
+    }
+
+    #[test]
+    fn neighbours_in_a_64_are_one_network_and_ipv4_hosts_are_not() {
+        assert_eq!(network("2001:db8::1", 0), network("2001:db8::ffff", 0));
+        assert_ne!(network("2001:db8:0:1::1", 0), network("2001:db8::1", 0));
+        assert_ne!(network("::ffff:192.0.2.1", 0), network("::ffff:192.0.2.2", 0));
+        // A global client has a scope if it sent to a link-local address.
+        assert_eq!(network("2001:db8::1", 7), network("2001:db8::1", 0));
+    }
+
+    #[test]
+    fn link_local_clients_are_told_apart_by_address_and_interface() {
+        let [one, other, elsewhere] =
+            [("fe80::1", 2), ("fe80::2", 2), ("fe80::1", 3)].map(|(text, scope)| network(text, scope));
+        assert!(one != other && one != elsewhere);
+        // Their second level is the link.
+        assert_eq!(one.site(56), other.site(56));
+        assert_ne!(one.site(56), elsewhere.site(56));
+    }
+
+    #[test]
+    fn a_site_is_the_delegated_prefix() {
+        let [one, neighbour, other] =
+            ["2001:db8:0:1::1", "2001:db8:0:ff::1", "2001:db8:0:100::1"].map(|text| network(text, 0));
+        assert_eq!(one.site(56), neighbour.site(56));
+        assert_ne!(one.site(56), other.site(56));
+        assert_eq!(one.site(48), other.site(48));
+        assert_eq!(one.site(64), one);
+        let ipv4 = network("::ffff:192.0.2.1", 0);
+        assert_eq!(ipv4.site(48), ipv4);
+    }
 }

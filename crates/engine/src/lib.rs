@@ -53,5 +53,5 @@ pub use base::time::{Instant, Span};
 pub use client::refused::RefusedClients;
 pub use counters::{Counter, Counters};
 pub use engine::Engine;
-pub use interface::{Client, ClientTransport, Link, Machine, Outbox, Proxy, Transport};
+pub use interface::{Client, ClientNetwork, ClientTransport, Link, Machine, Outbox, Proxy, Transport};
 pub use settings::{Capacity, Settings};

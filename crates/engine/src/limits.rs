@@ -59,7 +59,7 @@ pub const HOPS: usize = 8;
 pub const CHAIN_OCTETS: usize = 4096;
 
 /// Client queries that chase such a chain, or the alias of a reverse name under a prefix, at a time: 1,024 x 4 KiB = 4 MiB.
-/// One client network alone gets half of them (`client/chased.rs`).
+/// One client network alone gets a third of them, and one site half (`client/chased.rs`).
 pub const CHASES: usize = 1024;
 
 /// Octets of parked replies of the A leg, which wait for the AAAA leg (`lookup` parallel or staggered): 100,000 replies of
@@ -70,6 +70,17 @@ pub const PARKED_OCTETS: usize = 16 << 20;
 /// bucket matters until it is full again: at 20 queries a second, 1/20 s after the last query. So 2^17 buckets are enough for
 /// 2.6 million networks a second.
 pub const RATE_BUCKETS: usize = 1 << 17;
+
+/// Rates of a site (`client-prefix`), as a multiple of those of one client network. A household with a /56 uses a handful of its
+/// 256 networks (home, guests, devices, a tunnel), rarely at the same moment; 4 is more than they need together, and a site that
+/// spreads its queries over all 256 gets 4 shares instead of 256. Forged sources of a whole /56 that use up these 4 shares cost
+/// its clients nothing but the way to TCP, as with one network.
+pub const SITE_RATES: u32 = 4;
+
+/// Networks of one site that are compared when the largest of them must give way. The search starts at the one that was largest
+/// when it last grew, so it is exact for a network that floods. It is bounded because a /48 has 65,536 networks: 16 steps are
+/// at most 16 cache misses, about a microsecond, and only while the table of pending queries is full.
+pub const NETWORKS_COMPARED: usize = 16;
 
 /// Client networks that are not allowed and whose refused queries are counted apart, for the log: 64 of 32 octets are 2 KiB per
 /// worker. The server takes the table once a second; the queries of further networks are counted together.

@@ -8,6 +8,7 @@ use crate::answer::builder::{write_empty, write_truncated};
 use crate::answer::requestor::{Requestor, RequestorEdns, answer_limit};
 use crate::base::slab::{Index, NONE};
 use crate::base::time::Instant;
+use crate::client::Rejection;
 use crate::client::rate_limit::RateDecision;
 use crate::client::respond::{ResponseSink, send};
 use crate::counters::Counter;
@@ -57,7 +58,7 @@ impl Engine {
         }
         // Rate limit: the client's network pays, whatever the query holds. TCP proves the source address.
         let mut proven = from.transport == ClientTransport::Tcp;
-        let mut rate = self.clients.rate_limiter.query(now, from.address, proven);
+        let mut rate = self.clients.rate_limiter.query(now, from, proven);
         // Only an OPT record could have a cookie that counts for the client.
         if rate == RateDecision::Beyond && !proven && header::arcount(message) == 0 {
             return self.counters.count(Counter::DroppedQueryRate);
@@ -70,7 +71,7 @@ impl Engine {
             // A valid cookie proves the source address: skip the anti-spoofing measures, but still apply the rate limit (RFC
             // 7873 section 5.2.5).
             proven = true;
-            rate = self.clients.rate_limiter.query(now, from.address, true);
+            rate = self.clients.rate_limiter.query(now, from, true);
         }
         if rate != RateDecision::Within {
             return self.answer_over_rate(now, from, &requestor, rate, proven, out);
@@ -176,6 +177,32 @@ impl Engine {
             send(sink, from, requestor, out, write_truncated);
         } else {
             sink.counters.count(Counter::DroppedQueryRate);
+        }
+    }
+
+    /// Answers a query for which there is no room.
+    #[cold]
+    fn answer_rejected(
+        &mut self,
+        now: Instant,
+        from: &Client,
+        requestor: &Requestor<'_>,
+        rejection: Rejection,
+        out: &mut impl Outbox,
+    ) {
+        match rejection {
+            Rejection::Refused(reason) => {
+                self.counters.count(reason);
+                send(self.response_sink(now), from, requestor, out, |frame, requestor| {
+                    write_empty(frame, requestor, Rcode::REFUSED, None)
+                });
+            }
+            Rejection::Slip => {
+                self.counters.count(Counter::SlippedPendingPerClient);
+                let sink = ResponseSink { counters: &mut self.counters, rate_limiter: None, now };
+                send(sink, from, requestor, out, write_truncated);
+            }
+            Rejection::Drop => self.counters.count(Counter::DroppedPendingPerClient),
         }
     }
 
@@ -306,10 +333,10 @@ impl Engine {
             return self.counters.count(Counter::DroppedRepeated);
         }
         // Admission: from here on the query holds a waiter.
-        let Some(index) = self.admit(from, now, out) else {
-            return send(self.response_sink(now), from, requestor, out, |frame, requestor| {
-                write_empty(frame, requestor, Rcode::REFUSED, None)
-            });
+        let proven = from.transport == ClientTransport::Tcp || requestor.has_valid_cookie();
+        let index = match self.admit(from, proven, now, out) {
+            Ok(index) => index,
+            Err(rejection) => return self.answer_rejected(now, from, requestor, rejection, out),
         };
         self.clients.waiters[index].fill(requestor, stage, query_flags, question.hash, scope);
         if let Some(alias) = alias {

@@ -150,6 +150,7 @@ fn settings(lookup: Lookup) -> Settings {
         client_subnet: ClientSubnet::Forward,
         cookies: Default::default(),
         pending_per_client: 1000,
+        client_prefix: 56,
         queries_per_client: 0,
         responses_per_client: 0,
     }

@@ -12,7 +12,7 @@ pub trait Companion {
     /// and go later (connections), return the descriptor of an epoll instance.
     fn descriptors(&self) -> Vec<BorrowedFd<'_>>;
 
-    /// Time of the next poll although nothing is readable, in nanoseconds of CLOCK_MONOTONIC.
+    /// Time of the next poll although nothing is readable, in nanoseconds of `datapath::now`.
     fn deadline_ns(&self) -> Option<u64>;
 }
 

@@ -37,7 +37,7 @@ pub struct Plan {
     pub timeout: u64,
     /// A name is queried again if a 32-bit random number is below this.
     pub cached_below: u64,
-    /// CLOCK_MONOTONIC at instant 0.
+    /// [`datapath::now`] at instant 0.
     pub origin: u64,
     /// Due time of the first query.
     pub start: u64,

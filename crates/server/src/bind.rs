@@ -63,6 +63,7 @@ impl Bound {
             proxies: config.proxies(),
         };
         let (workers, shared) = datapath::build(&options).map_err(|error| error.to_string())?;
+        shared.set_client_prefix(config.limits.client_prefix);
         if let Some(error) = shared.steering_error() {
             let warning = format!(
                 "the kernel does not steer by name ({error}): workers pass on the queries that other workers own"

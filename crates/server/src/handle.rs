@@ -231,6 +231,7 @@ impl ServerHandle {
                 }
             }
         }
+        self.workers.set_client_prefix(new.limits.client_prefix);
         self.streams.configure(stream_limits(new, &self.file_limit));
         Ok(receivers)
     }
@@ -416,6 +417,7 @@ pub fn stream_limits(config: &Config, file_limit: &FileLimit) -> transport::Limi
     transport::Limits {
         connections: file_limit.grant(config.limits.tcp_connections),
         per_client: config.limits.tcp_per_client,
+        client_prefix: config.limits.client_prefix,
         idle: config.limits.tcp_idle,
         answer_wait: answer_wait(config.upstream.timeout * u32::from(config.upstream.tries)),
     }

@@ -259,6 +259,8 @@ impl Config {
                 secrets: self.secrets.iter().copied().map(EngineSecret).collect(),
             },
             pending_per_client: self.pending_per_client,
+            // The simulator predicts rates of networks, and not of sites.
+            client_prefix: if self.queries == 0 && self.responses == 0 { 56 } else { 64 },
             queries_per_client: self.queries,
             responses_per_client: self.responses,
         }

@@ -376,6 +376,7 @@ fn check_accounting(world: &mut World) {
         Counter::DroppedRepeated,
         Counter::DroppedOverdue,
         Counter::DroppedQueryRate,
+        Counter::DroppedPendingPerClient,
         Counter::DroppedResponseRate,
         Counter::FilteredDrop,
     ]

@@ -2,6 +2,7 @@
 //! [`crate::rates`] predict the fate of each, given what the client proved with its cookie ([`crate::cookie`]).
 
 use crate::outbox::instant;
+use crate::pending::Pending;
 use crate::policy::Action;
 use crate::rates::{Bucket, RateVerdict, network};
 use crate::truth::{NameId, SECOND};
@@ -18,15 +19,19 @@ pub(crate) fn submit(
     cookie: Option<&[u8]>,
 ) -> Admission {
     let expected = expect(world, client, token, tcp, bytes, cookie);
+    let proven = world.has_valid_cookie(client, cookie);
     let before = admission_counters(&world.engine);
     let from = world.clients.engine_client(client, token, tcp);
     world.engine.query(instant(world.now), &from, bytes, &mut world.outbox);
     let after = admission_counters(&world.engine);
-    let admission = match [0, 1, 2, 3].map(|place| after[place] - before[place]) {
-        [0, 0, 0, 0] => Admission::Taken,
-        [1, 0, 0, 0] => Admission::Slipped,
-        [0, 1, 0, 0] => Admission::Refused,
-        [0, 0, 0, 1] => Admission::Filtered,
+    let admission = match [0, 1, 2, 3, 4, 5].map(|place| after[place] - before[place]) {
+        [0, 0, 0, 0, 0, 0] => Admission::Taken,
+        [1, 0, 0, 0, 0, 0] => Admission::Slipped,
+        [0, 1, 0, 0, 0, 0] => Admission::Refused,
+        [0, 0, 0, 1, 0, 0] => Admission::Filtered,
+        [0, 0, 0, 0, slipped, dropped] => {
+            return check_pending_limit(world, client, token, tcp || proven, (expected, slipped, dropped));
+        }
         _ => Admission::Dropped,
     };
     // A malformed message is dropped where a query would slip.
@@ -41,9 +46,38 @@ pub(crate) fn submit(
     admission
 }
 
-fn admission_counters(engine: &Engine) -> [u64; 4] {
-    [Counter::SlippedQueryRate, Counter::RefusedQueryRate, Counter::DroppedQueryRate, Counter::FilteredDrop]
-        .map(|counter| engine.counters().get(counter))
+fn admission_counters(engine: &Engine) -> [u64; 6] {
+    [
+        Counter::SlippedQueryRate,
+        Counter::RefusedQueryRate,
+        Counter::DroppedQueryRate,
+        Counter::FilteredDrop,
+        Counter::SlippedPendingPerClient,
+        Counter::DroppedPendingPerClient,
+    ]
+    .map(|counter| engine.counters().get(counter))
+}
+
+/// Checks a query that slipped or was dropped because its network has too many pending queries: its source address may be
+/// forged, and its network has as many pending queries. `found`: the admission expected otherwise, and the queries that slipped
+/// and that were dropped.
+fn check_pending_limit(
+    world: &mut World,
+    client: u32,
+    token: u64,
+    is_proven: bool,
+    found: (Admission, u64, u64),
+) -> Admission {
+    let own = network(world.clients.address(client));
+    let is_of_network =
+        |pending: &&Pending| network(world.clients.address(pending.client)) == own && !pending.tcp;
+    let held = world.pending.values().filter(is_of_network).count();
+    let is_full = held >= world.config().pending_per_client as usize;
+    if is_proven || !is_full || found.0 != Admission::Taken || token == NO_TOKEN || found.1 + found.2 != 1 {
+        let what = format!("#{token} of client {client} with {held} pending queries: {found:?}");
+        world.report_violation("I13", what);
+    }
+    if found.1 == 1 { Admission::Slipped } else { Admission::Dropped }
 }
 
 /// True if a response policy drops a query. Such a rule is for a client and in the first zone, so only local data take

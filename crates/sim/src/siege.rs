@@ -454,6 +454,7 @@ fn settings() -> Settings {
         client_subnet: ClientSubnet::Off,
         cookies: Default::default(),
         pending_per_client: 1000,
+        client_prefix: 56,
         queries_per_client: 0,
         responses_per_client: 0,
     }

@@ -1,10 +1,14 @@
-//! Admission: the limits on open connections, in all and per client network. Only stream threads take the lock, once per
-//! connection and once per sweep.
+//! Admission: the limits on open connections, in all, per client network and per site (`client-prefix`). Only stream threads
+//! take the lock, once per connection and once per sweep.
+//!
+//! The networks of one site together may hold at most as many connections as are free: one site alone gets half of them, a
+//! second one half of the rest. A network may open one more while it holds fewer than [`SITE_PARTS`] parts of what its site may
+//! still take, so some are left for its neighbours. A site with no more connections than one network may have is not limited.
 
 use crate::counters::Counter;
-use crate::limits::Limits;
+use crate::limits::{Limits, SITE_PARTS};
+use engine::{Client, ClientNetwork};
 use std::collections::HashMap;
-use std::net::Ipv6Addr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -15,51 +19,81 @@ struct Open {
     limits: Limits,
     connections: usize,
     /// Connections by client network. A network without connections has no entry.
-    networks: HashMap<u128, usize>,
+    networks: HashMap<ClientNetwork, usize>,
+    /// Connections by site.
+    sites: HashMap<ClientNetwork, usize>,
 }
 
 /// A guard that counts one connection until it is dropped.
 pub(crate) struct ConnectionSlot {
     admission: Arc<Admission>,
-    /// The client network. `None` until a proxy has named its client.
-    network: Option<u128>,
+    /// The client network and its site. `None` until a proxy has named its client.
+    counted: Option<(ClientNetwork, ClientNetwork)>,
 }
 
 impl ConnectionSlot {
     /// Counts a proxy's connection for its client, which is known now. An error means that the client has too many already.
-    pub(crate) fn assign_client(&mut self, address: Ipv6Addr) -> Result<(), Counter> {
-        let network = network_of(address);
-        let mut open = self.admission.open();
-        let held = open.networks.get(&network).copied().unwrap_or(0);
-        if held >= open.limits.per_client {
-            return Err(Counter::ClosedClientLimit);
-        }
-        open.networks.insert(network, held + 1);
-        self.network = Some(network);
+    pub(crate) fn assign_client(&mut self, client: &Client) -> Result<(), Counter> {
+        self.counted = Some(self.admission.open().count(client.network()).ok_or(Counter::ClosedClientLimit)?);
         Ok(())
+    }
+}
+
+impl Open {
+    /// Counts one more connection of a network. Returns the network and its site, or none if it has too many already.
+    fn count(&mut self, network: ClientNetwork) -> Option<(ClientNetwork, ClientNetwork)> {
+        let Limits { connections, per_client, client_prefix, .. } = self.limits;
+        let site = network.site(client_prefix);
+        let held = self.networks.get(&network).copied().unwrap_or(0);
+        let held_by_site = self.sites.get(&site).copied().unwrap_or(0);
+        if held >= per_client {
+            return None;
+        }
+        let left = connections.saturating_sub(self.connections).saturating_sub(held_by_site);
+        let is_within_site =
+            network.is_site(client_prefix) || held_by_site < per_client || held * SITE_PARTS < left;
+        if !is_within_site {
+            return None;
+        }
+        self.networks.insert(network, held + 1);
+        self.sites.insert(site, held_by_site + 1);
+        Some((network, site))
+    }
+
+    /// Counts one connection less.
+    fn uncount(&mut self, (network, site): (ClientNetwork, ClientNetwork)) {
+        for (counts, subject) in [(&mut self.networks, network), (&mut self.sites, site)] {
+            if let Some(held) = counts.get_mut(&subject) {
+                *held -= 1;
+                if *held == 0 {
+                    counts.remove(&subject);
+                }
+            }
+        }
     }
 }
 
 impl Admission {
     pub(crate) fn new(limits: Limits) -> Admission {
-        Admission(Mutex::new(Open { limits, connections: 0, networks: HashMap::new() }))
+        Admission(Mutex::new(Open {
+            limits,
+            connections: 0,
+            networks: HashMap::new(),
+            sites: HashMap::new(),
+        }))
     }
 
     /// Admits a client's connection, or returns the limit that forbids it. The limit per client is checked first, so that a
     /// client that fills its own share does not count as a full server.
-    pub(crate) fn admit(self: &Arc<Admission>, address: Ipv6Addr) -> Result<ConnectionSlot, Counter> {
-        let network = network_of(address);
+    pub(crate) fn admit(self: &Arc<Admission>, client: &Client) -> Result<ConnectionSlot, Counter> {
         let mut open = self.open();
-        let held = open.networks.get(&network).copied().unwrap_or(0);
-        if held >= open.limits.per_client {
-            return Err(Counter::RefusedClientLimit);
-        }
+        let counted = open.count(client.network()).ok_or(Counter::RefusedClientLimit)?;
         if open.connections >= open.limits.connections {
+            open.uncount(counted);
             return Err(Counter::RefusedTotalLimit);
         }
         open.connections += 1;
-        open.networks.insert(network, held + 1);
-        Ok(ConnectionSlot { admission: self.clone(), network: Some(network) })
+        Ok(ConnectionSlot { admission: self.clone(), counted: Some(counted) })
     }
 
     /// Admits a proxy's connection. The proxy names its client later ([`ConnectionSlot::assign_client`]).
@@ -69,7 +103,7 @@ impl Admission {
             return Err(Counter::RefusedTotalLimit);
         }
         open.connections += 1;
-        Ok(ConnectionSlot { admission: self.clone(), network: None })
+        Ok(ConnectionSlot { admission: self.clone(), counted: None })
     }
 
     /// Sets new limits. Connections beyond them stay until they end, which is soon: the idle timeout is then at its shortest.
@@ -93,7 +127,9 @@ impl Admission {
 
     #[cfg(test)]
     pub(crate) fn networks(&self) -> usize {
-        self.open().networks.len()
+        let open = self.open();
+        assert!(open.sites.len() <= open.networks.len());
+        open.networks.len()
     }
 }
 
@@ -101,21 +137,10 @@ impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         let mut open = self.admission.open();
         open.connections -= 1;
-        if let Some(network) = self.network
-            && let Some(held) = open.networks.get_mut(&network)
-        {
-            *held -= 1;
-            if *held == 0 {
-                open.networks.remove(&network);
-            }
+        if let Some(counted) = self.counted {
+            open.uncount(counted);
         }
     }
-}
-
-/// The network under which an address (IPv4 as IPv4-mapped) is counted: an IPv6 client controls a /64.
-fn network_of(address: Ipv6Addr) -> u128 {
-    let bits = u128::from(address);
-    if address.to_ipv4_mapped().is_some() { bits } else { bits >> 64 << 64 }
 }
 
 /// The timeouts of a connection.
@@ -128,24 +153,30 @@ pub(crate) struct Timeouts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::SocketAddr;
 
     fn admission(connections: usize, per_client: usize) -> Arc<Admission> {
         Arc::new(Admission::new(Limits { connections, per_client, ..Limits::default() }))
     }
 
-    fn address(text: &str) -> Ipv6Addr {
-        text.parse().unwrap()
+    /// A client with this address. Of a link-local address the interface has this number.
+    fn client(address: &str, scope: u32) -> Client {
+        Client { scope, ..Client::udp(SocketAddr::new(address.parse().unwrap(), 4000)) }
+    }
+
+    fn from(address: &str) -> Client {
+        client(address, 0)
     }
 
     #[test]
     fn an_ipv6_client_is_its_64_and_an_ipv4_client_is_its_address() {
         let admission = admission(100, 1);
-        let _first = admission.admit(address("2001:db8:1:2::1")).unwrap();
-        assert_eq!(admission.admit(address("2001:db8:1:2:ffff::1")).err(), Some(Counter::RefusedClientLimit));
-        let _other = admission.admit(address("2001:db8:1:3::1")).unwrap();
-        let _v4 = admission.admit(address("::ffff:192.0.2.1")).unwrap();
-        assert_eq!(admission.admit(address("::ffff:192.0.2.1")).err(), Some(Counter::RefusedClientLimit));
-        let _next_v4 = admission.admit(address("::ffff:192.0.2.2")).unwrap();
+        let _first = admission.admit(&from("2001:db8:1:2::1")).unwrap();
+        assert_eq!(admission.admit(&from("2001:db8:1:2:ffff::1")).err(), Some(Counter::RefusedClientLimit));
+        let _other = admission.admit(&from("2001:db8:1:3::1")).unwrap();
+        let _v4 = admission.admit(&from("::ffff:192.0.2.1")).unwrap();
+        assert_eq!(admission.admit(&from("::ffff:192.0.2.1")).err(), Some(Counter::RefusedClientLimit));
+        let _next_v4 = admission.admit(&from("::ffff:192.0.2.2")).unwrap();
         assert_eq!(admission.connections(), 4);
     }
 
@@ -153,11 +184,11 @@ mod tests {
     fn a_slot_that_is_given_up_is_free_again_and_leaves_no_trace() {
         let admission = admission(2, 2);
         let slots: Vec<ConnectionSlot> =
-            (0..2).map(|_| admission.admit(address("2001:db8::1")).unwrap()).collect();
-        assert_eq!(admission.admit(address("2001:db8:1::1")).err(), Some(Counter::RefusedTotalLimit));
+            (0..2).map(|_| admission.admit(&from("2001:db8::1")).unwrap()).collect();
+        assert_eq!(admission.admit(&from("2001:db8:1::1")).err(), Some(Counter::RefusedTotalLimit));
         drop(slots);
         assert_eq!((admission.connections(), admission.networks()), (0, 0));
-        assert!(admission.admit(address("2001:db8:1::1")).is_ok());
+        assert!(admission.admit(&from("2001:db8:1::1")).is_ok());
     }
 
     #[test]
@@ -166,10 +197,10 @@ mod tests {
         let mut first = admission.admit_proxy().unwrap();
         let mut second = admission.admit_proxy().unwrap();
         assert_eq!((admission.connections(), admission.networks()), (2, 0));
-        first.assign_client(address("2001:db8:1::1")).unwrap();
-        assert_eq!(second.assign_client(address("2001:db8:1::2")), Err(Counter::ClosedClientLimit));
-        assert_eq!(admission.admit(address("2001:db8:1::3")).err(), Some(Counter::RefusedClientLimit));
-        second.assign_client(address("::ffff:192.0.2.1")).unwrap();
+        first.assign_client(&from("2001:db8:1::1")).unwrap();
+        assert_eq!(second.assign_client(&from("2001:db8:1::2")), Err(Counter::ClosedClientLimit));
+        assert_eq!(admission.admit(&from("2001:db8:1::3")).err(), Some(Counter::RefusedClientLimit));
+        second.assign_client(&from("::ffff:192.0.2.1")).unwrap();
         let third = admission.admit_proxy().unwrap();
         assert_eq!(admission.admit_proxy().err(), Some(Counter::RefusedTotalLimit));
         drop((first, second, third));
@@ -180,9 +211,65 @@ mod tests {
     fn lower_limits_hold_for_the_next_connection() {
         let admission = admission(10, 10);
         let _slots: Vec<ConnectionSlot> =
-            (0..5).map(|_| admission.admit(address("2001:db8::1")).unwrap()).collect();
+            (0..5).map(|_| admission.admit(&from("2001:db8::1")).unwrap()).collect();
         admission.configure(Limits { connections: 5, per_client: 10, ..Limits::default() });
-        assert_eq!(admission.admit(address("2001:db8:1::1")).err(), Some(Counter::RefusedTotalLimit));
+        assert_eq!(admission.admit(&from("2001:db8:1::1")).err(), Some(Counter::RefusedTotalLimit));
         assert_eq!(admission.timeouts().idle, Limits::default().idle / 10);
+    }
+
+    #[test]
+    fn one_site_takes_neither_all_places_nor_those_of_its_neighbours() {
+        for prefix in ["2001:db8:1", "fe80"] {
+            let admission = admission(10_000, 100);
+            // Of 256 networks of a /56, or of as many link-local clients of a link, each wants as much as a network may have.
+            let greedy = |number: usize| match prefix {
+                "fe80" => client(&format!("fe80::{:x}", 1 + number), 2),
+                _ => from(&format!("{prefix}:{number:x}::1")),
+            };
+            let mut slots: Vec<ConnectionSlot> =
+                (0..25_600).filter_map(|number| admission.admit(&greedy(number % 250)).ok()).collect();
+            assert!((4_000..5_000).contains(&slots.len()), "{}", slots.len());
+            // A neighbour in this site, another site, and a client with IPv4.
+            let places = |client: &Client, slots: &mut Vec<ConnectionSlot>| {
+                let admitted: Vec<_> = (0..200).map_while(|_| admission.admit(client).ok()).collect();
+                let count = admitted.len();
+                slots.extend(admitted);
+                count
+            };
+            assert!(places(&greedy(255), &mut slots) >= 10);
+            assert_eq!(places(&from("2001:db8:2::1"), &mut slots), 100);
+            assert_eq!(places(&from("192.0.2.1"), &mut slots), 100);
+            drop(slots);
+            assert_eq!((admission.connections(), admission.networks()), (0, 0));
+        }
+    }
+
+    #[test]
+    fn neighbours_of_one_site_with_ordinary_numbers_of_connections_are_all_admitted() {
+        let admission = admission(10_000, 100);
+        let neighbour = |number: usize| from(&format!("2001:db8:0:{:x}::1", number % 256));
+        let slots: Vec<_> =
+            (0..256 * 10).map(|number| admission.admit(&neighbour(number)).unwrap()).collect();
+        // 40 of them may even have all that a network may have.
+        drop(slots);
+        let slots: Vec<_> =
+            (0..4_000).map(|number| admission.admit(&neighbour(number % 40)).unwrap()).collect();
+        assert_eq!(slots.len(), 4_000);
+    }
+
+    #[test]
+    fn one_network_may_have_all_places_if_the_configuration_says_so() {
+        let admission = admission(50, 50);
+        let slots: Vec<_> = (0..50).map(|_| admission.admit(&from("2001:db8::1")).unwrap()).collect();
+        assert_eq!((slots.len(), admission.networks()), (50, 1));
+    }
+
+    #[test]
+    fn link_local_clients_are_told_apart_by_address_and_interface() {
+        let admission = admission(100, 1);
+        let _first = admission.admit(&client("fe80::1", 2)).unwrap();
+        assert_eq!(admission.admit(&client("fe80::1", 2)).err(), Some(Counter::RefusedClientLimit));
+        let _slots = [("fe80::2", 2), ("fe80::1", 3)]
+            .map(|(address, scope)| admission.admit(&client(address, scope)).unwrap());
     }
 }

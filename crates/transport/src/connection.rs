@@ -250,7 +250,7 @@ impl Connection {
         match Header::read(&octets) {
             Ok(header) => {
                 self.client = header.client(&self.client);
-                self.slot.assign_client(self.client.address).map_err(|_| CloseReason::ClientLimit)?;
+                self.slot.assign_client(&self.client).map_err(|_| CloseReason::ClientLimit)?;
                 match &octets[header.length..] {
                     [] => Ok(()),
                     questions => self.ask(thread, now, Some(questions)),

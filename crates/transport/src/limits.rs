@@ -63,8 +63,19 @@ pub const SEND_BUFFER_OCTETS: usize = 128 * 1024;
 /// Receive buffer in the kernel. It is fixed, because otherwise the kernel would enlarge it too.
 pub const RECEIVE_BUFFER_OCTETS: usize = 64 * 1024;
 
-/// Time for which the kernel retransmits data to a client that does not acknowledge it, also after the close.
+/// Time for which the kernel retransmits data to a client that does not acknowledge it, also after the close. A connection that is
+/// closed as idle has no place in `tcp-connections` any more, but answers that its client has not acknowledged, at most
+/// [`SEND_BUFFER_OCTETS`] doubled, stay in the kernel for this time. So with 100 connections a client network can bind 25 MiB
+/// of the kernel's memory, and the same again with each further 100 that it opens after the idle timeout, as often as that
+/// expires within this time: 3 times with 10 s. The kernel bounds this memory for all sockets together (net.ipv4.tcp_mem,
+/// tcp_max_orphans) and resets connections beyond it. A reset at the close instead would take answers away from clients that
+/// are slow and honest.
 pub const USER_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A network may open one more connection while it holds at most one in so many parts of what its site may still take. With
+/// 10,000 connections, 42 networks of a site may have all of their 100: 16 x 100 < 10,000 - 2 x 4,200. All 256 networks of a
+/// greedy /56 get 19 each: 16 x 19 < 10,000 - 2 x 256 x 19 = 272; then a neighbour still gets some ten.
+pub const SITE_PARTS: usize = 16;
 
 /// The limits that an operator sets. They may change while connections are open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +84,8 @@ pub struct Limits {
     pub connections: usize,
     /// `tcp-per-client`: open connections of one client network (IPv6 /64, IPv4 /32).
     pub per_client: usize,
+    /// `client-prefix`: bits of the IPv6 prefix that one customer has. Its networks together are a site.
+    pub client_prefix: u8,
     /// `tcp-idle`: the longest time for which a connection may be idle, a message may take to arrive, and buffered answers may
     /// take to be read. It shrinks when few connections are left.
     pub idle: Duration,
@@ -86,6 +99,7 @@ impl Default for Limits {
         Limits {
             connections: 10_000,
             per_client: 100,
+            client_prefix: 56,
             idle: Duration::from_secs(10),
             answer_wait: Duration::from_secs(15),
         }

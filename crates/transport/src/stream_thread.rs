@@ -106,7 +106,7 @@ impl<Q: QuerySink> StreamThread<Q> {
         };
         let admission = &self.context.shared.admission;
         let proxied = self.context.shared.proxies.includes(&client);
-        let admitted = if proxied { admission.admit_proxy() } else { admission.admit(client.address) };
+        let admitted = if proxied { admission.admit_proxy() } else { admission.admit(&client) };
         let slot = match admitted {
             Ok(slot) if self.context.shared.drain_deadline().is_none() => slot,
             Ok(_) => return,

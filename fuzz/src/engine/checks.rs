@@ -28,13 +28,14 @@ const UNIX_SECS: u64 = 1_559_731_985;
 /// Counters by family: received queries, sent answers, dropped messages.
 static QUERIES: LazyLock<Vec<Counter>> = LazyLock::new(|| family("queries_total"));
 static ANSWERS: LazyLock<Vec<Counter>> = LazyLock::new(|| family("responses_total"));
-const DROPPED: [Counter; 8] = [
+const DROPPED: [Counter; 9] = [
     Counter::DroppedRunt,
     Counter::DroppedResponse,
     Counter::DroppedRepeated,
     Counter::DroppedAnswer,
     Counter::DroppedOverdue,
     Counter::DroppedQueryRate,
+    Counter::DroppedPendingPerClient,
     Counter::DroppedResponseRate,
     Counter::FilteredDrop,
 ];

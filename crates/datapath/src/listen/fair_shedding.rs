@@ -6,21 +6,25 @@
 //! ([`shedding_filter`](crate::listen::shedding_filter)).
 //!
 //! This file holds the decision alone: it has no socket and no clock. A network is an IPv6 /64 or an IPv4 address, as
-//! everywhere else. If no network sends much, all look alike, and the kernel drops by arrival as before.
+//! everywhere else; of a link-local address all bits count, but not its interface, which the filter does not see. The networks
+//! of a site (`client-prefix`) that send too little each to be shed are counted together, and are shed together if the site
+//! sends much. So a flooder gains nothing by using all networks of its prefix, and the neighbours of a single flooding network
+//! lose nothing. If no network and no site sends much, all look alike, and the kernel drops by arrival as before.
 
 use crate::limits::{
     DATAGRAM_QUEUE_OCTETS, HEAVY_NETWORKS, QUEUE_DRAIN_TIME, QUEUE_TARGET, SHED_NETWORKS, SHEDDING_DATAGRAMS,
     SHEDDING_IDLE_INTERVAL, SHEDDING_INTERVAL, SHEDDING_LONGEST_INTERVAL, SHEDDING_SAMPLE,
-    SHEDDING_SMALLEST_SHARE,
+    SHEDDING_SMALLEST_SHARE, SITE_PARTS,
 };
 use crate::socket::syscalls::ReceiveQueue;
-use engine::{Instant, Span};
-use std::net::Ipv6Addr;
+use engine::{ClientNetwork, Instant, Span};
 
-/// A network of whose datagrams only a share passes.
+/// A network of whose datagrams only a share passes, or a site without those of its networks that are shed themselves.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ShedNetwork {
-    pub(crate) network: u64,
+    pub(crate) network: ClientNetwork,
+    /// Prefix length in bits of an IPv6 address (IPv4 as IPv4-mapped).
+    pub(crate) length: u8,
     /// The share that passes, below 1.
     pub(crate) share: f64,
 }
@@ -48,7 +52,7 @@ impl Observation {
 /// The fair shedding of one listening socket.
 pub(crate) struct FairShedding {
     /// Networks of the latest datagrams, as a ring.
-    recent: Box<[u64]>,
+    recent: Box<[ClientNetwork]>,
     /// Datagrams read so far.
     datagrams: u64,
     previous: Option<Observation>,
@@ -65,21 +69,23 @@ pub(crate) struct FairShedding {
     shed: Vec<ShedNetwork>,
     next_shed: Vec<ShedNetwork>,
     /// Working memory of an update: the sorted sample, and the heavy networks with their shares of the offered datagrams.
-    sorted_sample: Vec<u64>,
-    heavy: Vec<(u64, f64)>,
+    sorted_sample: Vec<ClientNetwork>,
+    heavy: Vec<HeavyNetwork>,
 }
 
-/// The number of the network of an address (IPv4 as IPv4-mapped).
-#[inline]
-pub(crate) fn client_network(address: Ipv6Addr) -> u64 {
-    let bits = u128::from(address);
-    if bits >> 32 == 0xffff { bits as u32 as u64 } else { (bits >> 64) as u64 }
+/// A network or a site that sends much.
+#[derive(Clone, Copy)]
+struct HeavyNetwork {
+    network: ClientNetwork,
+    length: u8,
+    /// Its share of the offered datagrams.
+    share: f64,
 }
 
 impl FairShedding {
     pub(crate) fn new() -> FairShedding {
         FairShedding {
-            recent: vec![0; SHEDDING_SAMPLE].into_boxed_slice(),
+            recent: vec![ClientNetwork::default(); SHEDDING_SAMPLE].into_boxed_slice(),
             datagrams: 0,
             previous: None,
             busy_since: Observation::default(),
@@ -96,7 +102,7 @@ impl FairShedding {
 
     /// Records that a datagram of a network was read.
     #[inline]
-    pub(crate) fn record(&mut self, network: u64) {
+    pub(crate) fn record(&mut self, network: ClientNetwork) {
         self.recent[self.datagrams as usize % SHEDDING_SAMPLE] = network;
         self.datagrams += 1;
     }
@@ -128,8 +134,14 @@ impl FairShedding {
         }
     }
 
-    /// Observes the queue. Returns the networks to shed if they have changed: none when the shedding ends.
-    pub(crate) fn update(&mut self, now: Instant, queue: ReceiveQueue) -> Option<&[ShedNetwork]> {
+    /// Observes the queue. Returns the networks to shed if they have changed: none when the shedding ends. `client_prefix`: the
+    /// prefix length of a site.
+    pub(crate) fn update(
+        &mut self,
+        now: Instant,
+        queue: ReceiveQueue,
+        client_prefix: u8,
+    ) -> Option<&[ShedNetwork]> {
         let current = Observation { at: now, queue, datagrams: self.datagrams };
         let Some(previous) = self.previous.replace(current) else {
             // The measurement starts here.
@@ -161,13 +173,13 @@ impl FairShedding {
             self.updates = 0;
         }
         let read = self.datagrams - previous.datagrams;
-        self.find_heavy_networks(read);
+        self.find_heavy_networks(read, client_prefix);
         let changed = self.compute_shares(queue);
         changed.then_some(&self.shed[..])
     }
 
-    /// Fills `heavy` with the networks that send much and their shares of the offered datagrams, largest first.
-    fn find_heavy_networks(&mut self, read: u64) {
+    /// Fills `heavy` with the networks and sites that send much and their shares of the offered datagrams, largest first.
+    fn find_heavy_networks(&mut self, read: u64, client_prefix: u8) {
         let sampled = (read as usize).min(SHEDDING_SAMPLE);
         self.sorted_sample.clear();
         self.sorted_sample.extend(
@@ -176,18 +188,43 @@ impl FairShedding {
         self.sorted_sample.sort_unstable();
         self.heavy.clear();
         // A datagram of a network that is shed stands for several.
-        let share = |network| self.shed.iter().find(|shed| shed.network == network).map(|shed| shed.share);
+        let shed_share = |network, length| {
+            let shed = self.shed.iter().find(|shed| shed.network == network && shed.length == length);
+            shed.map(|shed| shed.share)
+        };
         let mut whole = 0.0;
-        for run in self.sorted_sample.chunk_by(|one, other| one == other) {
-            let share = share(run[0]);
-            let weight = run.len() as f64 / share.unwrap_or(1.0);
-            whole += weight;
-            if share.is_some() || run.len() * HEAVY_NETWORKS >= sampled {
-                self.heavy.push((run[0], weight));
+        let is_site =
+            |one: &ClientNetwork, other: &ClientNetwork| one.site(client_prefix) == other.site(client_prefix);
+        // A site is a prefix, so its networks stand together.
+        for networks in self.sorted_sample.chunk_by(is_site) {
+            let (site, length) = (networks[0].site(client_prefix), networks[0].site_length(client_prefix));
+            let site_share = shed_share(site, length);
+            let weigh = |run: &[ClientNetwork]| {
+                let share = shed_share(run[0], run[0].length());
+                (share.is_some(), run.len() as f64 / share.or(site_share).unwrap_or(1.0))
+            };
+            let runs = || networks.chunk_by(|one, other| one == other);
+            let of_site: f64 = runs().map(|run| weigh(run).1).sum();
+            whole += of_site;
+            let (mut rest, mut rest_weight) = (0, 0.0);
+            for run in runs() {
+                let (network, length) = (run[0], run[0].length());
+                let (is_shed, weight) = weigh(run);
+                let is_heavy = is_shed || run.len() * HEAVY_NETWORKS >= sampled;
+                // Half of it is enough to stay, so that a network near the bound does not come and go.
+                let least = if is_shed { of_site / 2.0 } else { of_site } / SITE_PARTS;
+                if is_heavy && weight >= least {
+                    self.heavy.push(HeavyNetwork { network, length, share: weight });
+                } else {
+                    (rest, rest_weight) = (rest + run.len(), rest_weight + weight);
+                }
+            }
+            if rest > 0 && (site_share.is_some() || rest * HEAVY_NETWORKS >= sampled) {
+                self.heavy.push(HeavyNetwork { network: site, length, share: rest_weight });
             }
         }
-        self.heavy.iter_mut().for_each(|(_, weight)| *weight /= whole);
-        self.heavy.sort_unstable_by(|one, other| other.1.total_cmp(&one.1));
+        self.heavy.iter_mut().for_each(|heavy| heavy.share /= whole);
+        self.heavy.sort_unstable_by(|one, other| other.share.total_cmp(&one.share));
     }
 
     /// Divides the worker's rate among the networks. Returns true if the networks to shed have changed.
@@ -199,11 +236,11 @@ impl FairShedding {
         let off = (wanted - queue.waiting()) / (rate * seconds_of(QUEUE_DRAIN_TIME));
         let target = rate * (1.0 + off).max(0.25);
         let offered = self.offered_rate;
-        let all_heavy: f64 = self.heavy.iter().map(|(_, share)| share).sum();
+        let all_heavy: f64 = self.heavy.iter().map(|heavy| heavy.share).sum();
         let mut room = target - (1.0 - all_heavy) * offered;
         let mut level = f64::INFINITY;
         // From the lightest on: a network that offers less than an equal share of the rest keeps all of it.
-        for (place, (_, share)) in self.heavy.iter().enumerate().rev() {
+        for (place, HeavyNetwork { share, .. }) in self.heavy.iter().enumerate().rev() {
             let equal = room / (place + 1) as f64;
             if share * offered > equal {
                 level = equal;
@@ -212,17 +249,20 @@ impl FairShedding {
             room -= share * offered;
         }
         self.next_shed.clear();
-        for &(network, share) in self.heavy.iter().take(SHED_NETWORKS) {
+        for &HeavyNetwork { network, length, share } in self.heavy.iter().take(SHED_NETWORKS) {
             let share = (level / (share * offered)).max(SHEDDING_SMALLEST_SHARE);
             if share >= 1.0 {
                 break;
             }
-            self.next_shed.push(ShedNetwork { network, share });
+            self.next_shed.push(ShedNetwork { network, length, share });
         }
         // Each change costs some microseconds in the kernel, so small changes are left out.
         let is_same = self.next_shed.len() == self.shed.len()
             && self.next_shed.iter().all(|next_shed| {
-                let now = self.shed.iter().find(|shed| shed.network == next_shed.network);
+                let is_same = |shed: &&ShedNetwork| {
+                    (shed.network, shed.length) == (next_shed.network, next_shed.length)
+                };
+                let now = self.shed.iter().find(is_same);
                 now.is_some_and(|now| (next_shed.share - now.share).abs() <= now.share / 8.0)
             });
         if !is_same {

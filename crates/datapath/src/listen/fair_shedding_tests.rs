@@ -7,7 +7,7 @@ use super::*;
 const SIZE: u32 = 4 << 20;
 
 struct Sender {
-    network: u64,
+    network: ClientNetwork,
     /// Datagrams in each millisecond.
     per_ms: f64,
     owed: f64,
@@ -30,11 +30,17 @@ struct World {
     changes: u32,
 }
 
+/// A network of a site.
+fn network(site: usize, number: usize) -> ClientNetwork {
+    let bits = 0x2001_0db8 << 96 | (site as u128) << 72 | (number as u128) << 64;
+    ClientNetwork::of(bits.into(), 0)
+}
+
 impl World {
-    /// Makes a sender for each rate, in datagrams per millisecond.
+    /// Makes a sender for each rate, in datagrams per millisecond. Each has a site of its own.
     fn new(reads: usize, senders: &[f64]) -> World {
         let sender =
-            |(number, &per_ms)| Sender { network: 100 + number as u64, per_ms, owed: 0.0, sent: 0, read: 0 };
+            |(number, &per_ms)| Sender { network: network(number, 0), per_ms, owed: 0.0, sent: 0, read: 0 };
         World {
             shedding: FairShedding::new(),
             senders: senders.iter().enumerate().map(sender).collect(),
@@ -82,8 +88,13 @@ impl World {
         }
         for number in arriving {
             let network = self.senders[number].network;
-            let share =
-                self.installed.iter().find(|shed| shed.network == network).map_or(1.0, |shed| shed.share);
+            // As the filter does: the network itself comes before its site.
+            let shed = |network: ClientNetwork, length: u8| {
+                let found =
+                    self.installed.iter().find(|shed| (shed.network, shed.length) == (network, length));
+                found.map(|shed| shed.share)
+            };
+            let share = shed(network, 64).or(shed(network.site(56), 56)).unwrap_or(1.0);
             let is_full = self.queue.len() as f64 * DATAGRAM_QUEUE_OCTETS > f64::from(SIZE);
             if is_full || self.chance() >= share {
                 self.drops += 1;
@@ -115,7 +126,7 @@ impl World {
                     size: SIZE,
                     drops: self.drops,
                 };
-                if let Some(shed) = self.shedding.update(now, queue) {
+                if let Some(shed) = self.shedding.update(now, queue, 56) {
                     self.installed = shed.to_vec();
                     self.changes += 1;
                 }
@@ -163,6 +174,33 @@ fn one_network_floods_and_the_others_lose_nothing() {
 }
 
 #[test]
+fn a_site_floods_from_all_its_networks_and_the_others_lose_nothing() {
+    for networks in [33, 256] {
+        // 100 a millisecond are possible; twenty others send one together, and the site a thousand.
+        let mut world =
+            World::new(100, &[vec![0.05; 20], vec![1_000.0 / networks as f64; networks]].concat());
+        let flooders = world.senders[20..].iter_mut();
+        flooders.enumerate().for_each(|(number, sender)| sender.network = network(20, number));
+        world.run(5_000);
+        assert!(world.installed.iter().any(|shed| (shed.network, shed.length) == (network(20, 0), 56)));
+        assert!(world.read() >= 5_000 * 97, "{networks}: {}", world.read());
+        let (sent, read) = world.of_the_others();
+        assert!(read as f64 >= 0.995 * sent as f64, "{networks}: {read} of {sent}");
+    }
+}
+
+#[test]
+fn the_neighbours_of_a_flooding_network_lose_nothing() {
+    // All are of one site.
+    let mut world = World::new(100, &[vec![0.05; 20], vec![1_000.0]].concat());
+    world.senders.iter_mut().enumerate().for_each(|(number, sender)| sender.network = network(7, number));
+    world.run(5_000);
+    assert!(world.installed.iter().all(|shed| (shed.network, shed.length) == (network(7, 20), 64)));
+    let (sent, read) = world.of_the_others();
+    assert!(read as f64 >= 0.995 * sent as f64, "{read} of {sent}");
+}
+
+#[test]
 fn a_worker_so_fast_that_its_queue_is_short_is_as_fair() {
     // A queue of 5,461 datagrams lasts 11 ms.
     let mut world = World::new(500, &[vec![0.25; 20], vec![5_000.0]].concat());
@@ -200,7 +238,7 @@ fn a_network_that_asks_for_less_than_an_equal_share_gets_it_all() {
 fn the_shedding_ends_when_the_flood_ends() {
     let mut world = World::new(100, &[10.0, 1_000.0]);
     world.run(1_000);
-    assert!(world.shedding.is_active() && world.installed.iter().all(|shed| shed.network == 101));
+    assert!(world.shedding.is_active() && world.installed.iter().all(|shed| shed.network == network(1, 0)));
     // The network goes on at the rate of the others.
     world.senders[1].per_ms = 10.0;
     world.run(400);

@@ -34,6 +34,11 @@ impl TrustedProxies {
         TrustedProxies(networks)
     }
 
+    /// The networks of the proxies.
+    pub(crate) fn networks(&self) -> &Networks {
+        &self.0
+    }
+
     /// True if no proxy is trusted.
     #[inline]
     pub fn is_empty(&self) -> bool {

@@ -1,5 +1,5 @@
 //! The system calls that neither `std` nor `socket2` offers in the form needed here: readiness (epoll), wake-up (eventfd),
-//! the monotonic clock, socket options by number, and the processor that a thread runs on.
+//! the clock, socket options by number, and the processor that a thread runs on.
 
 use crate::limits::{DATAGRAM_QUEUE_OCTETS, IPV6_MINIMUM_MTU};
 use engine::{Instant, Span};
@@ -9,12 +9,17 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::thread::JoinHandleExt;
 use std::thread::JoinHandle;
 
-/// The time of CLOCK_MONOTONIC. Workers hand it to their machines.
+/// The time of CLOCK_BOOTTIME, which never goes back, and goes on while the machine is suspended. CLOCK_MONOTONIC stands still
+/// then: entries of the cache would be given out after a night with what was left of their TTL (RFC 2181 section 8). Both
+/// clocks are read in user space (vDSO) and cost the same. Waits are relative, so they need no clock: one that the suspend
+/// interrupts ends late by a second at most (`limits::WAIT_MS`), and the turn after it sees the true time.
+///
+/// Workers hand the time to their machines. It is not comparable with [`std::time::Instant`], which is CLOCK_MONOTONIC.
 pub fn now() -> Instant {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a valid timespec that the call fills. The clock exists on every Linux, so the call cannot
+    // SAFETY: `time` is a valid timespec that the call fills. The clock exists since Linux 2.6.39, so the call cannot
     // fail; if it did, `time` would stay zero.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &mut time) };
     Instant(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 

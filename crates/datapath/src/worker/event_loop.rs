@@ -14,7 +14,7 @@ use crate::limits::{
     BATCH, FAILURE_ROUNDS, LAST_BATCHES, LINK_BATCHES, MESSAGES_PER_TURN, PROXY_HEADER, QUEUED_TASKS,
     STREAM_READ_OCTETS, TICK, WAIT_MS,
 };
-use crate::listen::fair_shedding::{FairShedding, client_network};
+use crate::listen::fair_shedding::FairShedding;
 use crate::listen::listener::UdpListener;
 use crate::listen::proxy_protocol;
 use crate::listen::response_queue::ResponseQueue;
@@ -28,7 +28,7 @@ use crate::worker::mailbox::{Mailbox, StreamSink};
 use crate::worker::outbox::SocketOutbox;
 use crate::worker::shared::Shared;
 use engine::limits::{LINKS, MESSAGE};
-use engine::{Instant, Link, Machine};
+use engine::{ClientNetwork, Instant, Link, Machine};
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
@@ -349,7 +349,8 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
                     }
                 }
             } else {
-                worker.shedding[listener].record(client_network(client.address));
+                // The filter does not see the interface.
+                worker.shedding[listener].record(ClientNetwork::of(client.address, 0));
             }
             octets += message.len();
             if must_forward
@@ -391,9 +392,10 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
         let new =
             queue.drops.wrapping_sub(std::mem::replace(&mut worker.counted_drops[listener], queue.drops));
         worker.counters.add(reason, u64::from(new));
-        if let Some(shed) = shedding.update(self.now, queue) {
+        if let Some(shed) = shedding.update(self.now, queue, worker.shared.client_prefix()) {
             // If the kernel has no memory for a filter, all networks still pass.
-            let _ = shedding_filter::attach(raw, shed, socket.address().is_ipv6());
+            let proxies = worker.shared.proxies().networks();
+            let _ = shedding_filter::attach(raw, shed, socket.address().is_ipv6(), proxies);
         }
     }
 

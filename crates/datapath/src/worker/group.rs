@@ -13,7 +13,7 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicU8, AtomicUsize};
 
 /// The options of the datapath.
 #[derive(Clone, Debug)]
@@ -66,6 +66,7 @@ pub fn build<M: Machine + Send + 'static>(options: &Options) -> Result<Built<M>,
         seed,
         must_forward,
         proxies: options.proxies.clone(),
+        client_prefix: AtomicU8::new(64),
         drained_workers: AtomicUsize::new(0),
         steering_error,
     });

@@ -8,7 +8,7 @@ use engine::Client;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// The state that all workers share with other threads.
@@ -19,6 +19,7 @@ pub struct Shared<M> {
     pub(super) seed: Seed,
     pub(super) must_forward: bool,
     pub(super) proxies: TrustedProxies,
+    pub(super) client_prefix: AtomicU8,
     /// Workers that have drained their listeners after the request to stop.
     pub(super) drained_workers: AtomicUsize,
     pub(super) steering_error: Option<io::Error>,
@@ -86,6 +87,16 @@ impl<M> Shared<M> {
     #[inline]
     pub fn proxies(&self) -> &TrustedProxies {
         &self.proxies
+    }
+
+    /// Sets the bits of the IPv6 prefix that one customer has, for the fair shedding ([`engine::Settings::client_prefix`]).
+    pub fn set_client_prefix(&self, length: u8) {
+        self.client_prefix.store(length, Ordering::Relaxed);
+    }
+
+    /// The bits of the IPv6 prefix that one customer has.
+    pub(crate) fn client_prefix(&self) -> u8 {
+        self.client_prefix.load(Ordering::Relaxed)
     }
 
     /// A worker has drained its listeners after the request to stop, and has no more queries for the others. The last worker to

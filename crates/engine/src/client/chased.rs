@@ -1,12 +1,14 @@
 //! CNAME chases of client queries over several replies, and the quota of each client network.
 //!
-//! There is room for [`CHASES`]. A client network may start one more while it has fewer than are free: one network alone gets
-//! half of the room, a second one half of the rest, and some room is left for the next ones. No network has to give back a
-//! chase, so nothing is taken from a query whose reply is being read.
+//! There is room for [`CHASES`]. A client network may start one more while its chases and those of its site together (its own
+//! count twice) are fewer than are free. One network alone gets a third of the room: 341 + 341 < 683 of 1,024. One site gets at
+//! most half, and the more networks it spreads over, the less is left for each, but some for the next one. The same holds for
+//! further sites and the rest of the room. No network has to give back a chase, so nothing is taken from a query whose reply is
+//! being read.
 
 use crate::base::name_hash::HashKey;
 use crate::base::slab::{Index, NONE, Slab};
-use crate::client::quota::ClientQuotas;
+use crate::client::quota::{ClientQuotas, QuotaKey};
 use crate::limits::CHASES;
 
 /// CNAME chase of one client query over several replies.
@@ -46,14 +48,15 @@ impl CnameChases {
         self.slab.len()
     }
 
-    /// Takes a slot for a chase of a network. None: the network has at least as many chases as slots are free.
-    pub(crate) fn take(&mut self, network: u128) -> Option<Index> {
-        let count = self.quotas.find(network).map_or(0, |quota| self.quotas.count(quota));
-        if count as usize >= CHASES - self.slab.len() {
+    /// Takes a slot for a chase of a network, whose site has a prefix of this length. None: network and site have at least as
+    /// many chases as slots are free.
+    pub(crate) fn take(&mut self, key: QuotaKey, prefix_length: u8) -> Option<Index> {
+        let (network, site) = self.quotas.counts(key, key.network.site(prefix_length));
+        if (network + site) as usize >= CHASES - self.slab.len() {
             return None;
         }
         let index = self.slab.take()?;
-        self.slab[index].quota = self.quotas.add(network);
+        self.slab[index].quota = self.quotas.add(key, self.quotas.find(key), prefix_length);
         Some(index)
     }
 

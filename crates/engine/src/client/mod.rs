@@ -16,7 +16,7 @@ use crate::base::name_hash::HashKey;
 use crate::base::slab::{Index, NONE, Slab};
 use crate::base::time::{Clock, Instant};
 use crate::client::chased::CnameChases;
-use crate::client::quota::{ClientQuotas, client_network};
+use crate::client::quota::{ClientQuotas, QuotaKey};
 use crate::client::rate_limit::RateLimiter;
 use crate::client::refused::RefusedClients;
 use crate::client::waiter::{CacheHit, Waiter};
@@ -37,59 +37,121 @@ pub(crate) struct Clients {
     /// Wall clock, for the timestamps of server cookies.
     pub clock: Clock,
     quotas: ClientQuotas,
+    limits: ClientLimits,
+}
+
+/// Limits of each client network.
+#[derive(Clone, Copy)]
+pub(crate) struct ClientLimits {
+    /// Pending queries of each kind, with a proven source address and without.
+    pub pending: u32,
+    /// Queries per second; 0: no limit.
+    pub queries_per_second: u32,
+    /// Equal responses over UDP per second; 0: no limit.
+    pub responses_per_second: u32,
+    /// Prefix length of a site.
+    pub client_prefix: u8,
 }
 
 /// Result of looking for room for one more query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
-    /// A slot is free.
-    Room,
-    /// No slot is free: this waiter, the newest query of the network with the most pending queries, gives way.
+    /// A slot is free. Holds the entry of the client's network in the quotas, if it has one.
+    Room(Option<Index>),
+    /// No slot is free: this waiter, the newest query of the largest network of the largest site, gives way.
     Evict(Index),
+    /// The query is not admitted.
+    Rejected(Rejection),
+}
+
+/// Reaction to a query that is not admitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rejection {
     /// The query is refused and counted here.
     Refused(Counter),
+    /// An empty answer with TC sends the client to TCP, where it has room of its own.
+    Slip,
+    /// The query is dropped.
+    Drop,
 }
 
 impl Clients {
     /// Reserves room for `pending` queries. `key` hashes networks and names as the rest of the engine does.
-    pub fn new(pending: usize, key: HashKey) -> Clients {
-        Clients {
+    pub fn new(pending: usize, key: HashKey, limits: ClientLimits) -> Clients {
+        let mut clients = Clients {
             waiters: Slab::new(pending),
             chases: CnameChases::new(key),
             rate_limiter: RateLimiter::new(key),
             refused: RefusedClients::default(),
             clock: Clock::default(),
             quotas: ClientQuotas::new(pending, key),
-        }
+            limits,
+        };
+        clients.configure(limits);
+        clients
     }
 
-    /// Looks for room for one more query of a client. At most `limit` queries of its network may be pending.
-    pub fn admission(&mut self, from: &Client, limit: u32) -> Admission {
-        if self.quotas.highest() < limit && !self.waiters.is_full() {
-            return Admission::Room;
-        }
-        let quota = self.quotas.find(client_network(from.address));
+    /// Sets the limits of each client network.
+    pub fn configure(&mut self, limits: ClientLimits) {
+        let ClientLimits { queries_per_second, responses_per_second, client_prefix, .. } = limits;
+        self.rate_limiter.configure(queries_per_second, responses_per_second, client_prefix);
+        self.limits = limits;
+    }
+
+    /// Looks for room for one more query of a client.
+    pub fn admission(&mut self, key: QuotaKey) -> Admission {
+        let quota = self.quotas.find(key);
         let count = quota.map_or(0, |quota| self.quotas.count(quota));
-        if count >= limit {
-            return Admission::Refused(Counter::RefusedPendingPerClient);
+        if count >= self.limits.pending {
+            // The pending queries may have forged source addresses, and this one may not.
+            return Admission::Rejected(match quota {
+                Some(quota) if !key.proven && self.quotas.slips(quota) => Rejection::Slip,
+                Some(_) if !key.proven => Rejection::Drop,
+                _ => Rejection::Refused(Counter::RefusedPendingPerClient),
+            });
         }
         if !self.waiters.is_full() {
-            return Admission::Room;
+            return Admission::Room(quota);
         }
-        // With this query, the client's own network would have at least as many pending queries as any other.
-        if count + 1 >= self.quotas.highest() {
-            return Admission::Refused(Counter::RefusedPending);
-        }
-        match self.quotas.largest() {
+        match self.find_eviction(key, count) {
             Some(largest) => Admission::Evict(self.quotas.newest(largest)),
-            None => Admission::Refused(Counter::RefusedPending),
+            None => Admission::Rejected(Rejection::Refused(Counter::RefusedPending)),
         }
     }
 
-    /// Creates a waiter for a query that was admitted; it may be answered until `useful_until`.
-    pub fn admit(&mut self, from: &Client, now: Instant, useful_until: Instant) -> Option<Index> {
+    /// Finds the network that gives way to one more query of a network that has `count` of them; none if this one has to.
+    ///
+    /// Queries without a proven source address give way as long as they take more than half of all slots, and the others
+    /// otherwise: neither kind can push the other one below half. Within a kind the largest site gives way, and in it the largest
+    /// network.
+    #[cold]
+    fn find_eviction(&mut self, key: QuotaKey, count: u32) -> Option<Index> {
+        let unproven = self.quotas.total(false) + usize::from(!key.proven);
+        let evicts_proven = unproven <= self.waiters.len() / 2;
+        if evicts_proven == key.proven {
+            let site = key.network.site(self.limits.client_prefix);
+            let (_, site_count) = self.quotas.counts(key, site);
+            // With this query, the client's own site would have at least as many pending queries as any other.
+            if site_count + 1 >= self.quotas.highest(key.proven) {
+                let largest = self.quotas.largest_in(QuotaKey { network: site, ..key })?;
+                return (self.quotas.count(largest) > count + 1).then_some(largest);
+            }
+        }
+        self.quotas.largest(evicts_proven)
+    }
+
+    /// Creates a waiter for a query that was admitted; it may be answered until `useful_until`. `quota`: the entry of its network,
+    /// where it is known.
+    pub fn admit(
+        &mut self,
+        from: &Client,
+        (key, quota): (QuotaKey, Option<Index>),
+        now: Instant,
+        useful_until: Instant,
+    ) -> Option<Index> {
         let index = self.waiters.take()?;
-        let quota = self.quotas.add(client_network(from.address));
+        let quota = quota.or_else(|| self.quotas.find(key));
+        let quota = self.quotas.add(key, quota, self.limits.client_prefix);
         let older = if self.quotas.count(quota) == 1 { NONE } else { self.quotas.newest(quota) };
         if older != NONE {
             self.waiters[older].newer = index;
@@ -131,7 +193,8 @@ impl Clients {
 
     /// Starts the CNAME chase of a waiter that has none yet. None: its network has reached its limit of chases.
     pub fn start_chase(&mut self, waiter: Index) -> Option<Index> {
-        let chase = self.chases.take(client_network(self.waiters[waiter].client.address))?;
+        let key = self.quotas.key(self.waiters[waiter].quota);
+        let chase = self.chases.take(key, self.limits.client_prefix)?;
         self.waiters[waiter].chase = chase;
         Some(chase)
     }

@@ -1,58 +1,300 @@
-//! Quotas of pending queries by client network (IPv6 /64, IPv4 /32), and the network with the most of them. When no slot is
-//! free, the newest query of that network gives way, so a flood from one network does not evict the queries of others.
+//! Quotas of pending queries by client network (IPv6 /64, IPv4 /32) and, above the networks, by site (`client-prefix`, the prefix
+//! that one customer has). When no slot is free, the largest site gives way, and in it the largest network: its newest query is
+//! evicted. So a flood from one network or from one site does not evict the queries of others, and a site of many small networks
+//! counts as what it is.
+//!
+//! Queries with a proven source address (TCP, a valid cookie) have entries of their own, so forged queries take nothing from
+//! them.
 
 use crate::base::name_hash::HashKey;
 use crate::base::slab::{Index, NONE, Slab};
-use core::net::Ipv6Addr;
+use crate::interface::ClientNetwork;
+use crate::limits::NETWORKS_COMPARED;
 
-/// Count of one client network with pending queries.
-#[derive(Default, Clone)]
-struct QuotaEntry {
-    network: u128,
-    count: u32,
-    /// Its newest pending query (the list goes on through the waiters).
-    newest: Index,
-    next_in_bucket: Index,
+/// Subject of a quota.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QuotaKey {
+    /// Network of the client.
+    pub network: ClientNetwork,
+    /// True if its source address is proven: TCP, or a valid cookie.
+    pub proven: bool,
 }
 
-/// Table of client networks with pending queries.
-pub struct ClientQuotas {
-    entries: Slab<QuotaEntry>,
+/// Count of one network or of one site, with what else is stored about it.
+#[derive(Default, Clone)]
+struct Count<R> {
+    key: QuotaKey,
+    count: u32,
+    next_in_bucket: Index,
+    record: R,
+}
+
+/// Data of a network: its place among the networks of its site, which form a ring.
+#[derive(Default, Clone)]
+struct NetworkRecord {
+    /// Its newest pending query (the list goes on through the waiters).
+    newest: Index,
+    site: Index,
+    next: Index,
+    previous: Index,
+    /// True if its last query over the limit was sent to TCP.
+    slipped: bool,
+}
+
+/// Data of a site.
+#[derive(Default, Clone)]
+struct SiteRecord {
+    /// Its largest network, or nearly: a network that grows beyond it replaces it at once, one that shrinks below others is
+    /// replaced when they are compared.
+    largest: Index,
+}
+
+/// Hash table of counts.
+struct Counts<R> {
+    entries: Slab<Count<R>>,
     buckets: Box<[Index]>,
-    key: HashKey,
-    /// By count, the number of networks that have exactly this count: so the highest count needs no search.
-    networks_with: Vec<u32>,
+    hash_key: HashKey,
+}
+
+/// The sites of one kind, proven or not, by their counts.
+struct Ranking {
+    /// By count, the number of sites that have exactly this count: so the highest count needs no search. The first number, of
+    /// sites without queries, is never read.
+    sites_with: Vec<u32>,
     highest: u32,
     /// Entry at which the last search for the largest ended: it usually still is the largest.
     cursor: Index,
+    total: usize,
 }
 
-/// Network under which an address (IPv4 as IPv4-mapped) is counted.
-#[inline]
-pub fn client_network(address: Ipv6Addr) -> u128 {
-    let bits = u128::from(address);
-    if bits >> 32 == 0xffff { bits } else { bits >> 64 << 64 }
+/// Table of client networks and sites with pending queries.
+pub struct ClientQuotas {
+    networks: Counts<NetworkRecord>,
+    sites: Counts<SiteRecord>,
+    /// Of queries without a proven source address, and of those with one.
+    rankings: [Ranking; 2],
 }
 
 impl ClientQuotas {
     /// Creates a table for at most `capacity` queries.
     pub fn new(capacity: usize, key: HashKey) -> ClientQuotas {
         ClientQuotas {
-            entries: Slab::new(capacity),
-            buckets: vec![NONE; (2 * capacity).next_power_of_two()].into(),
-            key,
-            networks_with: vec![0; capacity + 1],
-            highest: 0,
-            cursor: 0,
+            networks: Counts::new(capacity, key),
+            sites: Counts::new(capacity, key),
+            rankings: [Ranking::new(capacity), Ranking::new(capacity)],
         }
     }
 
     /// Finds the entry of a network; none if it has no pending query.
     #[inline]
-    pub fn find(&self, network: u128) -> Option<Index> {
-        let mut index = self.buckets[self.bucket(network)];
+    pub fn find(&self, key: QuotaKey) -> Option<Index> {
+        self.networks.find(key)
+    }
+
+    /// Number of pending queries of an entry.
+    #[inline]
+    pub fn count(&self, entry: Index) -> u32 {
+        self.networks.entries[entry].count
+    }
+
+    /// Newest query of an entry.
+    #[inline]
+    pub fn newest(&self, entry: Index) -> Index {
+        self.networks.entries[entry].record.newest
+    }
+
+    /// Sets the newest query of an entry.
+    #[inline]
+    pub fn set_newest(&mut self, entry: Index, query: Index) {
+        self.networks.entries[entry].record.newest = query;
+    }
+
+    /// Subject of an entry.
+    pub fn key(&self, entry: Index) -> QuotaKey {
+        self.networks.entries[entry].key
+    }
+
+    /// True for every second query over the limit of an entry, beginning with the first.
+    pub fn slips(&mut self, entry: Index) -> bool {
+        let slipped = &mut self.networks.entries[entry].record.slipped;
+        *slipped = !*slipped;
+        *slipped
+    }
+
+    /// Counts one more query of a network. Returns the entry. `entry`: the result of [`ClientQuotas::find`]; `prefix_length`: that
+    /// of a site. The caller has made sure that fewer than `capacity` queries are counted.
+    #[inline]
+    pub fn add(&mut self, key: QuotaKey, entry: Option<Index>, prefix_length: u8) -> Index {
+        let entry = entry.unwrap_or_else(|| self.enter(key, prefix_length));
+        let network = &mut self.networks.entries[entry];
+        network.count += 1;
+        let (count, site) = (network.count, network.record.site);
+        let site = &mut self.sites.entries[site];
+        site.count += 1;
+        self.rankings[usize::from(key.proven)].note_added(site.count);
+        if count > self.networks.entries[site.record.largest].count {
+            site.record.largest = entry;
+        }
+        entry
+    }
+
+    /// Counts one query less.
+    #[inline]
+    pub fn remove(&mut self, entry: Index) {
+        let network = &mut self.networks.entries[entry];
+        network.count -= 1;
+        let (left, site, proven) = (network.count, network.record.site, network.key.proven);
+        self.rankings[usize::from(proven)].note_removed(self.sites.entries[site].count);
+        self.sites.entries[site].count -= 1;
+        if left == 0 {
+            self.leave(entry);
+        }
+    }
+
+    /// Number of pending queries of a network and of its whole site; `site`: the site of the network.
+    pub fn counts(&self, key: QuotaKey, site: ClientNetwork) -> (u32, u32) {
+        let network = self.find(key).map_or(0, |entry| self.count(entry));
+        let site = self.sites.find(QuotaKey { network: site, ..key });
+        (network, site.map_or(0, |site| self.sites.entries[site].count))
+    }
+
+    /// Number of pending queries, proven or not.
+    pub fn total(&self, proven: bool) -> usize {
+        self.rankings[usize::from(proven)].total
+    }
+
+    /// Highest count of any site, of proven queries or of the others.
+    pub fn highest(&self, proven: bool) -> u32 {
+        self.rankings[usize::from(proven)].highest
+    }
+
+    /// Entry of the largest network of a site; none if the site has no pending query.
+    pub fn largest_in(&mut self, site: QuotaKey) -> Option<Index> {
+        let site = self.sites.find(site)?;
+        Some(self.largest_of(site))
+    }
+
+    /// Entry of the largest network of a site with the highest count, of proven queries or of the others. The search for the site
+    /// goes on from the last result, so one search through all sites is enough for as many evictions as there are sites with
+    /// that count.
+    pub fn largest(&mut self, proven: bool) -> Option<Index> {
+        let touched = self.sites.entries.touched();
+        let ranking = &mut self.rankings[usize::from(proven)];
+        if ranking.highest == 0 {
+            return None;
+        }
+        for _ in 0..touched {
+            if ranking.cursor >= touched {
+                ranking.cursor = 0;
+            }
+            // A freed entry keeps the count 0.
+            let site = &self.sites.entries[ranking.cursor];
+            if site.count == ranking.highest && site.key.proven == proven {
+                let site = ranking.cursor;
+                return Some(self.largest_of(site));
+            }
+            ranking.cursor += 1;
+        }
+        None
+    }
+
+    /// Compares the network that seems to be the largest of a site with the next ones of the ring.
+    fn largest_of(&mut self, site: Index) -> Index {
+        let networks = &self.networks.entries;
+        let start = self.sites.entries[site].record.largest;
+        let (mut largest, mut at) = (start, start);
+        for _ in 0..NETWORKS_COMPARED {
+            at = networks[at].record.next;
+            if at == start {
+                break;
+            }
+            if networks[at].count > networks[largest].count {
+                largest = at;
+            }
+        }
+        self.sites.entries[site].record.largest = largest;
+        largest
+    }
+
+    /// Makes an entry for a network that has no pending query yet, in the ring of its site.
+    fn enter(&mut self, key: QuotaKey, prefix_length: u8) -> Index {
+        let site_key = QuotaKey { network: key.network.site(prefix_length), ..key };
+        let known = self.sites.find(site_key);
+        let site = known.unwrap_or_else(|| self.sites.insert(site_key));
+        let entry = self.networks.insert(key);
+        let networks = &mut self.networks.entries;
+        let (previous, next) = match known {
+            Some(_) => {
+                let previous = self.sites.entries[site].record.largest;
+                (previous, networks[previous].record.next)
+            }
+            None => {
+                self.sites.entries[site].record.largest = entry;
+                (entry, entry)
+            }
+        };
+        networks[entry].record = NetworkRecord { newest: NONE, site, next, previous, slipped: false };
+        networks[previous].record.next = entry;
+        networks[next].record.previous = entry;
+        entry
+    }
+
+    /// Removes the entry of a network that has no pending query any more, and that of its site if this was the last network.
+    fn leave(&mut self, entry: Index) {
+        let networks = &mut self.networks.entries;
+        let NetworkRecord { site, next, previous, .. } = networks[entry].record;
+        networks[previous].record.next = next;
+        networks[next].record.previous = previous;
+        self.networks.remove(entry);
+        if self.sites.entries[site].count == 0 {
+            self.sites.remove(site);
+        } else if self.sites.entries[site].record.largest == entry {
+            self.sites.entries[site].record.largest = next;
+        }
+    }
+}
+
+impl Ranking {
+    fn new(capacity: usize) -> Ranking {
+        Ranking { sites_with: vec![0; capacity + 1], highest: 0, cursor: 0, total: 0 }
+    }
+
+    /// A site has one query more, now `count`.
+    #[inline]
+    fn note_added(&mut self, count: u32) {
+        self.total += 1;
+        self.sites_with[count as usize - 1] = self.sites_with[count as usize - 1].saturating_sub(1);
+        self.sites_with[count as usize] += 1;
+        self.highest = self.highest.max(count);
+    }
+
+    /// A site that had `count` queries has one less.
+    #[inline]
+    fn note_removed(&mut self, count: u32) {
+        self.total -= 1;
+        self.sites_with[count as usize] -= 1;
+        self.sites_with[count as usize - 1] += 1;
+        // One site changed by one, so the highest count falls by at most one.
+        if count == self.highest && self.sites_with[count as usize] == 0 {
+            self.highest = count - 1;
+        }
+    }
+}
+
+impl<R: Default> Counts<R> {
+    fn new(capacity: usize, hash_key: HashKey) -> Counts<R> {
+        Counts {
+            entries: Slab::new(capacity),
+            buckets: vec![NONE; (2 * capacity).next_power_of_two()].into(),
+            hash_key,
+        }
+    }
+
+    #[inline]
+    fn find(&self, key: QuotaKey) -> Option<Index> {
+        let mut index = self.buckets[self.bucket(key)];
         while index != NONE {
-            if self.entries[index].network == network {
+            if self.entries[index].key == key {
                 return Some(index);
             }
             index = self.entries[index].next_in_bucket;
@@ -60,111 +302,37 @@ impl ClientQuotas {
         None
     }
 
-    /// Number of pending queries of an entry.
-    #[inline]
-    pub fn count(&self, entry: Index) -> u32 {
-        self.entries[entry].count
-    }
-
-    /// Newest query of an entry.
-    #[inline]
-    pub fn newest(&self, entry: Index) -> Index {
-        self.entries[entry].newest
-    }
-
-    /// Sets the newest query of an entry.
-    #[inline]
-    pub fn set_newest(&mut self, entry: Index, query: Index) {
-        self.entries[entry].newest = query;
-    }
-
-    /// Counts one more query of a network. Returns the entry. The caller has made sure that fewer than `capacity` queries are
-    /// counted.
-    #[inline]
-    pub fn add(&mut self, network: u128) -> Index {
-        let entry = match self.find(network) {
-            Some(entry) => entry,
-            None => {
-                // `Clients::admit` and `CnameChases::take` take a slot of a table with as many slots before they call this.
-                let entry = self.entries.take().expect("there are at most as many networks as queries");
-                let bucket = self.bucket(network);
-                self.entries[entry] =
-                    QuotaEntry { network, count: 0, newest: NONE, next_in_bucket: self.buckets[bucket] };
-                self.buckets[bucket] = entry;
-                entry
-            }
-        };
-        let count = self.entries[entry].count;
-        if count > 0 {
-            self.networks_with[count as usize] -= 1;
-        }
-        self.entries[entry].count = count + 1;
-        self.networks_with[count as usize + 1] += 1;
-        self.highest = self.highest.max(count + 1);
+    /// Takes an entry with the count 0.
+    fn insert(&mut self, key: QuotaKey) -> Index {
+        // `Clients::admit` and `CnameChases::take` take a slot of a table with as many slots before they call this.
+        let entry = self.entries.take().expect("there are at most as many entries as queries");
+        let bucket = self.bucket(key);
+        self.entries[entry] =
+            Count { key, count: 0, next_in_bucket: self.buckets[bucket], record: R::default() };
+        self.buckets[bucket] = entry;
         entry
     }
 
-    /// Counts one query less.
-    #[inline]
-    pub fn remove(&mut self, entry: Index) {
-        let count = self.entries[entry].count;
-        self.networks_with[count as usize] -= 1;
-        self.entries[entry].count = count - 1;
-        if count > 1 {
-            self.networks_with[count as usize - 1] += 1;
-        } else {
-            self.unlink(entry);
-            self.entries.give(entry);
-        }
-        // One network changed by one, so the highest count falls by at most one.
-        if count == self.highest && self.networks_with[count as usize] == 0 {
-            self.highest = count - 1;
-        }
-    }
-
-    /// Highest count of any network.
-    pub fn highest(&self) -> u32 {
-        self.highest
-    }
-
-    /// Finds an entry with the highest count. The search goes on from the last result, so one search through all networks is
-    /// enough for as many evictions as there are networks with that count.
-    pub fn largest(&mut self) -> Option<Index> {
-        let touched = self.entries.touched();
-        if self.highest == 0 {
-            return None;
-        }
-        for _ in 0..touched {
-            if self.cursor >= touched {
-                self.cursor = 0;
-            }
-            // A freed entry keeps the count 0.
-            if self.entries[self.cursor].count == self.highest {
-                return Some(self.cursor);
-            }
-            self.cursor += 1;
-        }
-        None
-    }
-
-    /// Removes an entry from the list of its bucket.
-    fn unlink(&mut self, entry: Index) {
-        let QuotaEntry { network, next_in_bucket, .. } = self.entries[entry];
-        let bucket = self.bucket(network);
+    /// Frees an entry, and removes it from the list of its bucket.
+    fn remove(&mut self, entry: Index) {
+        let (key, next_in_bucket) = (self.entries[entry].key, self.entries[entry].next_in_bucket);
+        let bucket = self.bucket(key);
         let mut index = self.buckets[bucket];
         if index == entry {
             self.buckets[bucket] = next_in_bucket;
-            return;
+        } else {
+            while self.entries[index].next_in_bucket != entry {
+                index = self.entries[index].next_in_bucket;
+            }
+            self.entries[index].next_in_bucket = next_in_bucket;
         }
-        while self.entries[index].next_in_bucket != entry {
-            index = self.entries[index].next_in_bucket;
-        }
-        self.entries[index].next_in_bucket = next_in_bucket;
+        self.entries.give(entry);
     }
 
     #[inline]
-    fn bucket(&self, network: u128) -> usize {
-        self.key.hash_number(network) as usize & (self.buckets.len() - 1)
+    fn bucket(&self, key: QuotaKey) -> usize {
+        let hash = self.hash_key.hash_number(key.network.bits()) as usize;
+        hash.wrapping_add(usize::from(key.proven)) & (self.buckets.len() - 1)
     }
 }
 
@@ -173,35 +341,66 @@ mod tests {
     use super::*;
     use std::collections::HashMap;
 
+    fn key(number: u32, proven: bool) -> QuotaKey {
+        let address = core::net::Ipv6Addr::from(0x2001_0db8 << 96 | u128::from(number) << 64);
+        QuotaKey { network: ClientNetwork::of(address, 0), proven }
+    }
+
+    fn add(quotas: &mut ClientQuotas, key: QuotaKey) -> Index {
+        quotas.add(key, quotas.find(key), 56)
+    }
+
     #[test]
-    fn the_largest_entry_always_has_the_highest_count() {
+    fn the_largest_entry_is_always_in_a_site_with_the_highest_count() {
         let mut quotas = ClientQuotas::new(500, HashKey([3, 5]));
-        let mut model: HashMap<u128, u32> = HashMap::new();
+        let mut model: HashMap<(u32, bool), u32> = HashMap::new();
         let mut random = crate::base::random::Random::new([1; 32]);
         for _ in 0..20_000 {
-            let network = u128::from(random.below(40)) << 64;
+            // Eight sites of up to 16 networks.
+            let number = (random.below(8) << 8 | random.below(16)) as u32;
+            let subject = (number, random.below(3) == 0);
             let total: u32 = model.values().sum();
             if random.below(2) == 0 && total < 500 {
-                quotas.add(network);
-                *model.entry(network).or_default() += 1;
-            } else if let Some(entry) = quotas.find(network) {
+                add(&mut quotas, key(subject.0, subject.1));
+                *model.entry(subject).or_default() += 1;
+            } else if let Some(entry) = quotas.find(key(subject.0, subject.1)) {
                 quotas.remove(entry);
-                *model.get_mut(&network).unwrap() -= 1;
+                *model.get_mut(&subject).unwrap() -= 1;
             }
-            let highest = model.values().copied().max().unwrap_or(0);
-            assert_eq!(quotas.highest(), highest);
-            match quotas.largest() {
-                Some(entry) => assert_eq!(quotas.count(entry), highest),
-                None => assert_eq!(highest, 0),
+            for proven in [false, true] {
+                let of_site = |site: u32| {
+                    let counts = model.iter().filter(|((of, kind), _)| of >> 8 == site && *kind == proven);
+                    counts.map(|(_, count)| *count).sum::<u32>()
+                };
+                let highest = (0..8).map(of_site).max().unwrap_or(0);
+                assert_eq!(quotas.highest(proven), highest);
+                assert_eq!(quotas.total(proven) as u32, (0..8).map(of_site).sum::<u32>());
+                match quotas.largest(proven) {
+                    Some(entry) => {
+                        let found = quotas.key(entry);
+                        let (count, site) = quotas.counts(found, found.network.site(56));
+                        // A site has 16 networks at most, and all are compared.
+                        let number = (found.network.bits() >> 64) as u32;
+                        let largest =
+                            (0..16).filter_map(|low| model.get(&(number >> 8 << 8 | low, proven))).max();
+                        assert_eq!((Some(&count), site, found.proven), (largest, highest, proven));
+                    }
+                    None => assert_eq!(highest, 0),
+                }
             }
         }
     }
 
     #[test]
-    fn neighbours_in_a_64_share_an_entry_and_ipv4_hosts_do_not() {
-        let network = |text: &str| client_network(text.parse().unwrap());
-        assert_eq!(network("2001:db8::1"), network("2001:db8::ffff"));
-        assert_ne!(network("2001:db8:0:1::1"), network("2001:db8::1"));
-        assert_ne!(network("::ffff:192.0.2.1"), network("::ffff:192.0.2.2"));
+    fn a_network_that_grows_is_the_largest_of_its_site_however_many_there_are() {
+        let mut quotas = ClientQuotas::new(2_000, HashKey([3, 5]));
+        for number in 0..256 {
+            add(&mut quotas, key(number, false));
+        }
+        for number in [77, 3, 200] {
+            let entry = (0..10).map(|_| add(&mut quotas, key(number, false))).last();
+            assert_eq!(quotas.largest(false), entry);
+            (0..10).for_each(|_| quotas.remove(entry.unwrap()));
+        }
     }
 }

@@ -2,7 +2,7 @@
 //! takes the table to log it. The table has a fixed size: no query allocates, and a flood of forged sources fills only the table.
 
 use crate::base::name_hash::HashKey;
-use crate::client::quota::client_network;
+use crate::interface::ClientNetwork;
 use crate::limits::REFUSED_NETWORKS;
 use core::net::Ipv6Addr;
 
@@ -28,7 +28,8 @@ impl RefusedClients {
     /// Counts a refused query.
     #[inline]
     pub(crate) fn count(&mut self, address: Ipv6Addr, key: HashKey) {
-        let network = client_network(address);
+        // The list of allowed networks knows no interfaces, so neither does this table.
+        let network = ClientNetwork::of(address, 0).bits();
         let first = key.hash_number(network) as usize;
         for probe in 0..PROBES {
             let place = &mut self.places[first.wrapping_add(probe) % REFUSED_NETWORKS];

@@ -38,7 +38,7 @@ pub(crate) fn send(
             && client.transport == ClientTransport::Udp
             && !requestor.has_valid_cookie()
         {
-            decision = rate_limiter.response(now, client.address, requestor.question, done.rcode);
+            decision = rate_limiter.response(now, client, requestor.question, done.rcode);
         }
         match decision {
             RateDecision::Within => {}

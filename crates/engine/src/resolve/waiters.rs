@@ -2,7 +2,8 @@
 
 use crate::base::slab::{Index, NONE};
 use crate::base::time::{Instant, Span};
-use crate::client::Admission;
+use crate::client::quota::QuotaKey;
+use crate::client::{Admission, Rejection};
 use crate::counters::Counter;
 use crate::engine::Engine;
 use crate::interface::{Client, Outbox};
@@ -14,23 +15,29 @@ use wire::Rcode;
 const CLIENT_RESPONSE_TIMER: Span = Span::from_millis(1_800);
 
 impl Engine {
-    /// Admits a query. If the table is full, the newest query of the network with the most pending queries is evicted; if that is
-    /// the client's own network, the new query is refused.
-    pub(crate) fn admit(&mut self, from: &Client, now: Instant, out: &mut impl Outbox) -> Option<Index> {
-        match self.clients.admission(from, self.settings.pending_per_client) {
-            Admission::Room => {}
-            Admission::Refused(reason) => {
-                self.counters.count(reason);
-                return None;
-            }
+    /// Admits a query; `proven`: its source address is not forged. If the table is full, the newest query of the largest network
+    /// of the largest site is evicted; if that is the client's own network, the new query is refused.
+    pub(crate) fn admit(
+        &mut self,
+        from: &Client,
+        proven: bool,
+        now: Instant,
+        out: &mut impl Outbox,
+    ) -> Result<Index, Rejection> {
+        let key = QuotaKey { network: from.network(), proven };
+        let quota = match self.clients.admission(key) {
+            Admission::Room(quota) => quota,
+            Admission::Rejected(rejection) => return Err(rejection),
             Admission::Evict(newest) => {
                 self.counters.count(Counter::RefusedPending);
                 self.detach(newest);
                 self.respond_empty(newest, Rcode::REFUSED, None, now, out);
+                None
             }
-        }
+        };
         let useful_until = now + CLIENT_TIMEOUT.max(self.settings.upstream.longest());
-        self.clients.admit(from, now, useful_until)
+        let refused = Rejection::Refused(Counter::RefusedPending);
+        self.clients.admit(from, (key, quota), now, useful_until).ok_or(refused)
     }
 
     /// Frees a waiter that has its answer, or will not get one.

@@ -2,7 +2,8 @@
 //! as without it. They share the table of pending queries; the network that holds most gives way first.
 
 use crate::world::{ClientQuery, Delivery, Reply, Rng, SentQuery, World, deliver, query, settings};
-use engine::{Client, Counter, Settings, Span};
+use core::ops::Range;
+use engine::{Counter, Settings, Span};
 use wire::{Rcode, Type};
 
 /// Room for pending queries, and the time to a reply: 200 / 0.1 s are 2,000 legs a second.
@@ -12,6 +13,8 @@ const DELAY: Span = Span::from_millis(100);
 const FLOOD_PER_MS: u64 = 20;
 /// Number of other networks; each sends four queries a second, together 200.
 const OTHERS: u32 = 50;
+/// Number of the first of them.
+const FIRST: u32 = 100;
 const OTHERS_EVERY_MS: u64 = 5;
 /// Duration of the flood.
 const SECONDS: u64 = 10;
@@ -29,23 +32,25 @@ fn upstream(asked: &SentQuery, _: &mut Rng) -> Vec<Delivery> {
     vec![deliver(asked, DELAY, &reply)]
 }
 
-/// Sends the flood for names below a zone. Returns the number of queries of the others, and how many of them were answered.
-fn flooded(settings: Settings, zone: &str) -> (usize, usize, World) {
+/// Sends the flood for names below a zone from these networks. Returns the number of queries of the others, and how many of them were answered.
+fn flooded(settings: Settings, zone: &str, networks: Range<u32>) -> (usize, usize, World) {
     let mut world = World::sized(settings, PENDING, 7);
     world.set_upstreams(upstream);
-    let flooder: Client = query("x.", Type::A).network(1).client;
     let mut tokens = vec![];
     for millisecond in 0..SECONDS * 1000 {
         for number in 0..FLOOD_PER_MS {
             let number = millisecond * FLOOD_PER_MS + number;
-            // From many addresses and ports of its /64.
             let question: ClientQuery = query(&format!("flood{number}.{zone}"), Type::AAAA).id(number as u16);
-            world.send_message(&Client { port: (number % 60_000) as u16, ..flooder }, &question.bytes());
+            // From many addresses and ports.
+            let from = question
+                .network(networks.start + number as u32 % networks.len() as u32)
+                .port((number % 60_000) as u16);
+            world.send_message(&from.client, &from.bytes());
         }
         if millisecond % OTHERS_EVERY_MS == 0 {
             let number = millisecond / OTHERS_EVERY_MS;
             let question = query(&format!("n{number}.example."), Type::AAAA).id(number as u16);
-            tokens.push(world.ask(&question.port(number as u16).network(100 + number as u32 % OTHERS)));
+            tokens.push(world.ask(&question.port(number as u16).network(FIRST + number as u32 % OTHERS)));
         }
         assert!(world.engine.pending() <= PENDING);
         world.run(Span::from_millis(1));
@@ -58,8 +63,8 @@ fn flooded(settings: Settings, zone: &str) -> (usize, usize, World) {
     (tokens.len(), answered, world)
 }
 
-fn assert_fair(settings: Settings, zone: &str) -> World {
-    let (asked, answered, world) = flooded(settings, zone);
+fn assert_fair(settings: Settings, zone: &str, networks: Range<u32>) -> World {
+    let (asked, answered, world) = flooded(settings, zone, networks);
     assert!(answered as f64 >= 0.999 * asked as f64, "{answered} of {asked} are answered");
     assert_eq!(asked as u64, SECONDS * 1000 / OTHERS_EVERY_MS);
     world
@@ -67,7 +72,7 @@ fn assert_fair(settings: Settings, zone: &str) -> World {
 
 #[test]
 fn a_network_that_asks_ten_times_the_capacity_takes_nothing_from_the_others() {
-    let world = assert_fair(settings(), "example.");
+    let world = assert_fair(settings(), "example.", 1..2);
     // The flood was refused, but the flooder still gets the room that the others leave.
     assert!(world.count(Counter::RefusedPending) > 150_000, "{}", world.count(Counter::RefusedPending));
     let synthesized = world.count(Counter::SynthesizedNoData);
@@ -76,13 +81,23 @@ fn a_network_that_asks_ten_times_the_capacity_takes_nothing_from_the_others() {
 
 #[test]
 fn a_flood_of_names_without_replies_takes_nothing_from_the_others() {
-    assert_fair(settings(), "silent.");
+    assert_fair(settings(), "silent.", 1..2);
+}
+
+#[test]
+fn a_flood_from_all_networks_of_a_site_takes_nothing_from_the_others() {
+    assert_fair(settings(), "silent.", 256..512);
+}
+
+#[test]
+fn a_flood_from_some_networks_of_a_site_takes_nothing_from_its_other_networks() {
+    assert_fair(settings(), "silent.", 0..30);
 }
 
 #[test]
 fn with_a_rate_limit_a_flood_causes_little_work_and_takes_nothing_from_the_others() {
     let limited = Settings { queries_per_client: 100, responses_per_client: 20, ..settings() };
-    let world = assert_fair(limited, "example.");
+    let world = assert_fair(limited, "example.", 1..2);
     assert_eq!(world.count(Counter::RefusedPending), 0);
     // 100 at once, and 100 a second.
     assert!(world.count(Counter::SynthesizedNoData) <= 2_000 + 100 * (SECONDS + 1));

@@ -355,6 +355,7 @@ fn set(settings: &mut Settings, key: &str, value: &str) -> Result<(), String> {
         "edns.udp-size" => settings.udp_size = number()? as u16,
         "limits.queries-per-client" => settings.queries_per_client = number()?,
         "limits.responses-per-client" => settings.responses_per_client = number()?,
+        "limits.client-prefix" => settings.client_prefix = number()? as u8,
         "limits.pending-per-client" => settings.pending_per_client = number()?,
         _ => return Err("no such key".into()),
     }

@@ -243,6 +243,7 @@ impl World {
             Counter::DroppedAnswer,
             Counter::DroppedOverdue,
             Counter::DroppedQueryRate,
+            Counter::DroppedPendingPerClient,
             Counter::DroppedResponseRate,
         ]
         .map(|counter| self.count(counter))

@@ -87,6 +87,7 @@ pub fn settings() -> Settings {
         client_subnet: Default::default(),
         cookies: Cookies { enabled: true, secrets: vec![COOKIE_SECRET.parse().expect("a secret")] },
         pending_per_client: 1000,
+        client_prefix: 56,
         queries_per_client: 0,
         responses_per_client: 0,
     };

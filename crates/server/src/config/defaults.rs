@@ -121,6 +121,7 @@ fn limits() -> Limits {
     Limits {
         pending: 65_536,
         pending_per_client: 1000,
+        client_prefix: 56,
         queries_per_client: 0,
         responses_per_client: 0,
         tcp_connections: 10_000,

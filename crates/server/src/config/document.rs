@@ -212,6 +212,7 @@ fn secrets(entry: Entry<'_>, problems: &Problems) -> Vec<Secret> {
 
 fn limits(mut table: Table<'_>, draft: &mut Draft) {
     let values = &mut draft.config.limits;
+    set_number(&mut values.client_prefix, table.integer("client-prefix", limits::CLIENT_PREFIX));
     set_number(&mut values.queries_per_client, table.integer("queries-per-client", limits::RATE));
     set_number(&mut values.responses_per_client, table.integer("responses-per-client", limits::RATE));
     set_number(&mut values.pending, table.integer("pending", limits::PENDING));

@@ -66,6 +66,7 @@ impl Config {
             client_subnet: self.client_subnet,
             cookies: self.cookies.clone(),
             pending_per_client: self.limits.pending_per_client,
+            client_prefix: self.limits.client_prefix,
             queries_per_client: self.limits.queries_per_client,
             responses_per_client: self.limits.responses_per_client,
         }

@@ -61,6 +61,10 @@ pub const PENDING: RangeInclusive<u64> = 1..=1 << 20;
 /// counts in nanoseconds.
 pub const RATE: RangeInclusive<u64> = 0..=1_000_000;
 
+/// Bits of the prefix that one customer has: RFC 6177 speaks of a /48 and of longer prefixes, households mostly have a /56, and
+/// a phone has one /64. At 64 there is no second level above the /64.
+pub const CLIENT_PREFIX: RangeInclusive<u64> = 48..=64;
+
 /// Client connections, one descriptor each: 2^20 is the usual hard limit of a process.
 pub const CONNECTIONS: RangeInclusive<u64> = 1..=1 << 20;
 

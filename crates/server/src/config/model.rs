@@ -195,6 +195,8 @@ pub struct Limits {
     pub pending: usize,
     /// Pending queries of one client network (IPv6 /64, IPv4 /32), per worker.
     pub pending_per_client: u32,
+    /// Bits of the IPv6 prefix that one customer has: its networks together are a site, with limits of its own.
+    pub client_prefix: u8,
     /// Queries of one client network in a second; 0: no limit.
     pub queries_per_client: u32,
     /// Responses of one kind to one client network over UDP in a second; 0: no limit.

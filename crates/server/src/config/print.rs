@@ -42,7 +42,8 @@ impl Display for Config {
         }
         writeln!(f, "client-subnet = {}\n", text(subnet))?;
         let limits = &self.limits;
-        writeln!(f, "[limits]\nqueries-per-client = {}", limits.queries_per_client)?;
+        writeln!(f, "[limits]\nclient-prefix = {}", limits.client_prefix)?;
+        writeln!(f, "queries-per-client = {}", limits.queries_per_client)?;
         writeln!(f, "responses-per-client = {}", limits.responses_per_client)?;
         writeln!(f, "pending = {}\npending-per-client = {}", limits.pending, limits.pending_per_client)?;
         writeln!(

@@ -119,6 +119,8 @@ const WRONG: &[(&str, &str, usize, &[&str])] = &[
     ("[limits]", "pending = 99999999999999999999", 11, &["out of range: 99999999999999999999"]),
     ("[limits]", "tcp-idle = \"1d\"", 12, &["`1d` is out of range", "\"1h\""]),
     ("[limits]", "queries-per-client = -1", 22, &["out of range: -1"]),
+    ("[limits]", "client-prefix = 65", 17, &["`limits.client-prefix` is out of range: 65", "48 to 64"]),
+    ("[limits]", "client-prefix = 32", 17, &["out of range: 32"]),
     ("[cache]", "size = \"64MB\"", 8, &["`64MB` is not a size: the unit is unknown", "MiB"]),
     ("[cache]", "max-ttl = \"1w\"", 11, &["`1w` is not a duration"]),
     ("[cache]", "size = \"512KiB\"", 8, &["a cache of 524288 octets is too small", "\"1MiB\"", "\"0MiB\" for no cache"]),
@@ -698,7 +700,7 @@ fn the_effective_configuration_reads_back_as_itself() {
         [dns64]\nprefixes = [\"2001:db8:64::/56\", \"64:ff9b:1::/48\"]\nsuffix = \"::7\"\nclients = []\nexclude-aaaa = [\"::/0\"]\n\
         non-global = \"embed\"\nnever-embed = []\nlookup = \"stagger 0.5s\"\ndnssec = \"off\"\nbreak-dnssec = true\n\
         recursive-only = true\nmax-records = 1024\n[dns64.on-failure]\nservfail = \"pass\"\ntimeout = \"pass\"\n\
-        [edns]\nudp-size = 4096\nclient-subnet = \"forward\"\n[limits]\nqueries-per-client = 7\nresponses-per-client = 5\npending = 1\npending-per-client = 2\ntcp-connections = 3\ntcp-per-client = 4\n\
+        [edns]\nudp-size = 4096\nclient-subnet = \"forward\"\n[limits]\nclient-prefix = 48\nqueries-per-client = 7\nresponses-per-client = 5\npending = 1\npending-per-client = 2\ntcp-connections = 3\ntcp-per-client = 4\n\
         tcp-idle = \"0.25s\"\n[metrics]\nlisten = \"\"\n[control]\nsocket = \"/tmp/a \\\"quoted\\\" \\u0001 path\"\n\
         [log]\nlevel = \"trace\"\nformat = \"json\"\n";
     for text in ["", rich, "[control]\nsocket = \"\"\n[metrics]\nlisten = \"::1\"\n"] {
@@ -736,6 +738,8 @@ fn the_engine_is_told_what_the_file_says() {
     assert_eq!((settings.queries_per_client, settings.responses_per_client), (20, 5));
     let defaults = read("").settings();
     assert_eq!((defaults.queries_per_client, defaults.responses_per_client), (0, 0));
+    assert_eq!(defaults.client_prefix, 56);
+    assert_eq!(read("[limits]\nclient-prefix = 64\n").settings().client_prefix, 64);
 }
 
 #[test]

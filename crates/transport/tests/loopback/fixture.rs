@@ -16,8 +16,13 @@ use std::time::{Duration, Instant};
 pub const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Limits that a test reaches only on purpose.
-pub const ROOMY: Limits =
-    Limits { connections: 10_000, per_client: 10_000, idle: TEST_TIMEOUT, answer_wait: TEST_TIMEOUT };
+pub const ROOMY: Limits = Limits {
+    connections: 10_000,
+    per_client: 10_000,
+    client_prefix: 56,
+    idle: TEST_TIMEOUT,
+    answer_wait: TEST_TIMEOUT,
+};
 
 /// Fake workers: they record the queries for the test.
 #[derive(Default)]
