@@ -199,7 +199,9 @@ enum NamePlace {
     Nonexistent,
 }
 
-/// Finds the longest prefix whose reverse name a name is under. None: it is under no prefix.
+/// Finds the longest prefix whose reverse name a name is under. None: it is under no prefix, or the name of an address that has no
+/// IPv4 address embedded. The bits after an embedded address (the suffix) may have any value: RFC 6052 section 2.2 reserves them
+/// for extensions, and says that readers ignore them.
 fn under_prefix(dns64: &Dns64, name: &[u8]) -> Option<ReverseName> {
     let (mut starts, mut labels, mut at) = ([0u8; LABELS], 0, 0);
     while name[at] != 0 {
@@ -225,6 +227,10 @@ fn under_prefix(dns64: &Dns64, name: &[u8]) -> Option<ReverseName> {
         return None;
     }
     let address = (bits << (4 * (NIBBLES - nibbles))).to_be_bytes();
+    //= RFC 6052 section 2.2: requirement 34; another host may have such an address under a prefix of up to 64 bits.
+    if !pref64::has_zero_octet_u(address) {
+        return None;
+    }
     let is_under = |prefix: &&Pref64| usize::from(prefix.length()) <= 4 * nibbles && prefix.contains(address);
     //= RFC 6147 section 5.3.1: requirement 20; the well-known prefix too, whether it is in use or not.
     let general = dns64.prefixes.iter().chain([&pref64::WELL_KNOWN]).filter(is_under);
@@ -363,3 +369,7 @@ pub fn alias(question: &[u8], address: [u8; 4]) -> Option<Alias> {
     builder.finish();
     Some(Alias { target, reply })
 }
+
+#[cfg(test)]
+#[path = "special_use_tests.rs"]
+mod tests;
