@@ -30,6 +30,7 @@ pub use edns::{
     write_opt,
 };
 pub use header::{Flags, HEADER};
+pub use limits::MAX_NAME;
 pub use message::{Malformed, Message, Section};
 pub use name::{Labels, Name, eq_ignore_case, fold, is_at_or_below, name_len};
 pub use record::{Record, Records};

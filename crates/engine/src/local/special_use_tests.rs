@@ -1,8 +1,9 @@
-//! Unit tests of the names under `arpa`.
+//! Unit tests of special-use names.
 
 use super::*;
+use crate::base::network::Networks;
 use crate::dns64::config::{Arpa, FailurePolicy};
-use crate::settings::Networks;
+use crate::local::reverse_labels::NIBBLES;
 
 /// Settings with these prefixes.
 fn dns64(prefixes: &[&str]) -> Dns64 {
@@ -33,7 +34,8 @@ fn reverse(address: [u8; 16], nibbles: usize) -> Vec<u8> {
 /// Classifies a name as a PTR question: `ordinary`, `local`, or the IPv4 address of the alias.
 fn treatment(dns64: &Dns64, name: &[u8]) -> String {
     let client = Ipv6Addr::LOCALHOST;
-    match classify(dns64, &LocalData::default(), client, name, Type::PTR, Class::IN) {
+    let settings = SpecialUseSettings { dns64, local_data: &LocalData::default(), forward_zones: &[] };
+    match classify(settings, client, name, Type::PTR, Class::IN) {
         SpecialUse::Ordinary => "ordinary".into(),
         SpecialUse::Local(_) => "local".into(),
         SpecialUse::Alias(address) => core::net::Ipv4Addr::from(address).to_string(),
@@ -103,5 +105,46 @@ fn names_with_fewer_nibbles_than_an_address_exist_under_a_prefix() {
             let expected = if 4 * nibbles < usize::from(prefix.length()) { "ordinary" } else { "local" };
             assert_eq!(treatment(&dns64, &reverse(address, nibbles)), expected, "{text}, {nibbles} nibbles");
         }
+    }
+}
+
+#[test]
+fn a_forward_zone_takes_precedence_only_at_or_below_a_reserved_name() {
+    let dns64 = dns64(&["2001:db8:64::/96"]);
+    let local_data = LocalData::default().with_empty_zones(true);
+    let treatment = |zone: &[u8], name: &[u8]| {
+        let forward_zones = &[ForwardZone { name: zone.into(), forwarders: Vec::new() }];
+        let settings = SpecialUseSettings { dns64: &dns64, local_data: &local_data, forward_zones };
+        match classify(settings, Ipv6Addr::LOCALHOST, name, Type::A, Class::IN) {
+            SpecialUse::Ordinary => "ordinary",
+            SpecialUse::Local(_) => "local",
+            SpecialUse::Alias(_) => "alias",
+        }
+    };
+    for (zone, name, expected) in [
+        (&b"\x05onion\0"[..], &b"\x01a\x05onion\0"[..], "ordinary"),
+        (b"\x01a\x05onion\0", b"\x01a\x05onion\0", "ordinary"),
+        (b"\x01a\x05onion\0", b"\x01b\x05onion\0", "local"),
+        (b"\x09localhost\0", b"\x09LOCALHOST\0", "ordinary"),
+        (b"\0", b"\x01a\x05onion\0", "local"),
+        (b"\x07in-addr\x04arpa\0", b"\x0210\x07in-addr\x04arpa\0", "local"),
+        (b"\x0210\x07in-addr\x04arpa\0", b"\x011\x0210\x07in-addr\x04arpa\0", "ordinary"),
+    ] {
+        assert_eq!(treatment(zone, name), expected, "{zone:?} {name:?}");
+    }
+}
+
+#[test]
+fn only_names_in_class_in_that_end_in_a_special_label_are_special() {
+    let dns64 = dns64(&["2001:db8:64::/96"]);
+    let local_data = LocalData::default();
+    let settings = SpecialUseSettings { dns64: &dns64, local_data: &local_data, forward_zones: &[] };
+    let is_special = |name: &[u8], class| {
+        !matches!(classify(settings, Ipv6Addr::LOCALHOST, name, Type::A, class), SpecialUse::Ordinary)
+    };
+    assert!(is_special(b"\x05onion\0", Class::IN) && !is_special(b"\x05onion\0", Class::CH));
+    // The root, short names, and labels that end in the octets of a special label.
+    for name in [&b"\0"[..], b"\x01t\0", b"\x02on\0", b"\x06xonion\0", b"\x07a\x05onion\0", b"\x04test\0"] {
+        assert!(!is_special(name, Class::IN), "{name:?}");
     }
 }

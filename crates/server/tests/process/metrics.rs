@@ -201,7 +201,8 @@ fn label_values_are_from_closed_sets() {
                 "commit" => value.chars().all(|c| c.is_ascii_alphanumeric() || "-+.".contains(c)),
                 "transport" => ["udp", "tcp"].contains(&value.as_str()),
                 "family" => ["ipv4", "ipv6"].contains(&value.as_str()),
-                "zone" => ["ipv4only", "reverse", "records"].contains(&value.as_str()),
+                "zone" => ["ipv4only", "reverse", "localhost", "invalid", "onion", "empty", "records"]
+                    .contains(&value.as_str()),
                 "kind" => {
                     ["positive", "negative", "synthesized", "failure", "stale"].contains(&value.as_str())
                 }
