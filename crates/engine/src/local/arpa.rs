@@ -140,10 +140,8 @@ fn under_prefix(dns64: &Dns64, name: &[u8]) -> Option<ReverseName> {
 
 /// True if the reverse name of a prefix is below a name, so that the name exists.
 pub(super) fn is_above_prefix(dns64: &Dns64, name: &[u8]) -> bool {
-    if dns64.arpa.reverse == Reverse::Off {
-        return false;
-    }
-    let Some(ReverseLabels { labels, nibbles, address, .. }) = ReverseLabels::read(name) else {
+    let read = ReverseLabels::read(name).filter(|_| dns64.arpa.reverse != Reverse::Off);
+    let Some(ReverseLabels { labels, nibbles, address, .. }) = read else {
         return false;
     };
     let bits = 4 * nibbles;
