@@ -302,6 +302,16 @@ fn records_of_another_class_are_dropped_and_not_used_for_synthesis() {
     let answer = world.answer_to(token);
     assert_eq!(answer.addresses(), ["2001:db8:64::c633:6407"]);
     assert_eq!(answer.message().count(Section::Answer), 1);
+    // A reply that is forwarded: to another type, and with a real AAAA record beside it.
+    for (qtype, other, own) in [
+        (Type::A, "www.example. 60 CH A \\# 4 cb007142", GOOD),
+        (Type::AAAA, "www.example. 60 CH AAAA \\# 4 cb007142", "www.example. 60 IN AAAA 2001:db8:1::80"),
+    ] {
+        let mut world = World::new(settings());
+        let token = world.ask(&query("www.example.", qtype));
+        answer_last(&mut world, &Reply::answer(&[other, own]));
+        assert_eq!(world.answer_to(token).records(Section::Answer), [own], "{qtype}");
+    }
 }
 
 /// ICMP errors, forged or genuine, cost only a try: replies to earlier tries are still accepted.

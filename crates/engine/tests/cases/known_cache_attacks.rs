@@ -151,6 +151,36 @@ fn replies_of_one_upstream_group_answer_no_query_for_names_of_another() {
     assert_eq!(from_cache(&mut world, &www(Type::A).id(4)), [OLD]);
 }
 
+/// MaginotDNS: a name that gets servers of its own is not answered with the data of the servers before.
+#[test]
+fn a_name_with_new_servers_is_not_answered_with_the_replies_of_the_old_ones() {
+    let mut world = world();
+    ask_and_reply(&mut world, &www(Type::A), &Reply::answer(&[EVIL]));
+    assert_eq!(from_cache(&mut world, &www(Type::A).id(2)), [EVIL]);
+    let mut changed = settings();
+    let zone = ForwardZone { name: name("bank.test.").into(), forwarders: forwarders("192.0.2.77") };
+    changed.upstream.zones.push(zone);
+    world.engine.configure(changed);
+    ask_and_reply(&mut world, &www(Type::A).id(3), &Reply::answer(&[OLD]));
+    assert_eq!(last(&world).upstream, forwarders("192.0.2.77")[0]);
+}
+
+/// An RRset of thousands (CVE-2024-1737): the cost of a cached reply is bounded, because larger ones are not cached.
+#[test]
+fn a_reply_with_more_than_256_records_is_not_cached() {
+    for (count, is_cached) in [(256, true), (257, false)] {
+        let mut world = world();
+        let mut reply = Reply::default();
+        for number in 0..count {
+            let line = format!("www.bank.test. 100 IN A 198.51.{}.{}", number / 256, number % 256);
+            reply.sections[0].push(record(&line));
+        }
+        let answer = ask_and_reply(&mut world, &www(Type::A).tcp(1), &reply);
+        assert_eq!(answer.records(Section::Answer).len(), count);
+        assert_eq!(is_forwarded(&mut world, &www(Type::A).tcp(2).id(2)), !is_cached, "{count} records");
+    }
+}
+
 /// Forgery while an entry is refreshed: the old data stay until a reply is accepted.
 #[test]
 fn a_forger_gains_nothing_while_an_entry_is_refreshed() {
