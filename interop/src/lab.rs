@@ -10,7 +10,7 @@
 
 use crate::kdig::Kdig;
 use crate::namespace::Namespace;
-use crate::requirement::{missing, report_skip};
+use crate::requirement::{Unable, missing};
 use crate::scratch::Scratch;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -48,13 +48,11 @@ impl Lab {
     /// A lab for a test that needs `programs`. Returns `None` if this machine cannot have it, after printing the
     /// reason.
     pub fn new(programs: &[&str]) -> Option<Lab> {
-        match missing(programs).map_or_else(Lab::build, Err) {
-            Ok(lab) => Some(lab),
-            Err(why) => {
-                report_skip(&why);
-                None
-            }
-        }
+        let lab = match missing(programs) {
+            Some(unable) => Err(unable),
+            None => Lab::build().map_err(Unable::Other),
+        };
+        lab.map_err(|unable| unable.skip()).ok()
     }
 
     fn build() -> Result<Lab, String> {

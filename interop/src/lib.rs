@@ -29,6 +29,6 @@ pub use kdig::{Answer, Kdig, Record};
 pub use lab::{Lab, address};
 pub use namespace::Namespace;
 pub use process::{CommandOutput, Process, wait_until};
-pub use requirement::{missing_program, report_skip};
+pub use requirement::{Unable, missing_program};
 pub use scratch::Scratch;
 pub use sixfold::{Configuration, Sixfold, bench, program};

@@ -1,6 +1,5 @@
-//! Requirements on the machine, and the message of a skipped test.
+//! Requirements on the machine: the reasons to skip a test.
 
-use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -25,34 +24,60 @@ fn is_confined(program: &str) -> bool {
     profiles.lines().any(|line| line.ends_with("(enforce)") && line.split(' ').next() == Some(program))
 }
 
+/// A reason to skip a test.
+#[derive(Debug)]
+pub enum Unable {
+    /// These programs are not installed, and `./test` installs them.
+    NotInstalled(String),
+    /// Another reason: no root, a confined program.
+    Other(String),
+}
+
+impl Unable {
+    /// The reason in words.
+    pub fn why(&self) -> String {
+        match self {
+            Unable::NotInstalled(programs) => format!("not installed: {programs}"),
+            Unable::Other(why) => why.clone(),
+        }
+    }
+
+    /// Skips a part of the running test, in the same way.
+    pub fn skip_part(&self, part: &str) {
+        match self {
+            Unable::NotInstalled(_) => self.skip(),
+            Unable::Other(why) => test_skip::skip(&format!("{part}: {why}")),
+        }
+    }
+
+    /// Skips the running test; where packages have been installed, a missing program is a failure.
+    pub fn skip(&self) {
+        match self {
+            Unable::NotInstalled(programs) => test_skip::missing(programs, "./test as root installs it"),
+            Unable::Other(why) => test_skip::skip(why),
+        }
+    }
+}
+
 /// Reason why this machine cannot run a test that needs root, network namespaces and `programs`; `None` if it can.
-pub(crate) fn missing(programs: &[&str]) -> Option<String> {
+pub(crate) fn missing(programs: &[&str]) -> Option<Unable> {
     if std::fs::metadata("/proc/self").map_or(u32::MAX, |own| own.uid()) != 0 {
-        return Some("network namespaces need root".into());
+        return Some(Unable::Other("network namespaces need root".into()));
     }
     let base = ["ip", "timeout", "setpriv", "kdig"];
     let missing: Vec<_> = base.iter().chain(programs).copied().filter(|name| find(name).is_none()).collect();
     if !missing.is_empty() {
-        return Some(format!("not installed: {}", missing.join(" ")));
+        return Some(Unable::NotInstalled(missing.join(" ")));
     }
     let confined = programs.iter().find(|name| CONFINED.contains(name) && is_confined(name));
-    confined.map(|name| format!("AppArmor confines {name}"))
+    confined.map(|name| Unable::Other(format!("AppArmor confines {name}")))
 }
 
 /// Reason why the current user cannot start a server here; `None` if it can be started.
-pub fn missing_program(program: &str) -> Option<String> {
+pub fn missing_program(program: &str) -> Option<Unable> {
     if find(program).is_none() {
-        return Some(format!("not installed: {program}"));
+        return Some(Unable::NotInstalled(program.to_owned()));
     }
-    (CONFINED.contains(&program) && is_confined(program)).then(|| format!("AppArmor confines {program}"))
-}
-
-/// Prints that the running test is skipped, and why. Bypasses the capture of test output, because the test passes.
-pub fn report_skip(why: &str) {
-    let thread = std::thread::current();
-    let test = thread.name().unwrap_or("a test");
-    // The empty line comes first because with one test thread the name of the test stands on an unfinished line.
-    let line = format!("\nskipped: {test}: {}\n", why.trim().replace('\n', "; "));
-    // Without an output there is no reader.
-    let _ = std::io::stdout().write_all(line.as_bytes());
+    let is_confined = CONFINED.contains(&program) && is_confined(program);
+    is_confined.then(|| Unable::Other(format!("AppArmor confines {program}")))
 }

@@ -3,7 +3,7 @@
 //! server's documentation or source gives every outcome. No root is needed.
 
 use serde_json::Value;
-use sixfold_interop::{Scratch, bench, missing_program, report_skip};
+use sixfold_interop::{Scratch, bench, missing_program};
 use std::collections::BTreeMap;
 
 /// Cases whose outcome differs between servers, and some that pass everywhere or apply to Sixfold only.
@@ -38,7 +38,7 @@ const CASES: [&str; 14] = [
 /// Plays [`CASES`] against a server; returns the outcomes by case, or `None` if the machine does not have the server.
 fn play(device: &str, program: &str) -> Option<BTreeMap<String, String>> {
     if let Some(why) = missing_program(program) {
-        report_skip(&why);
+        why.skip();
         return None;
     }
     let scratch = Scratch::new();

@@ -1,7 +1,6 @@
 //! Small differential run; docs/disagreements.md describes the large one.
 
 use sixfold_interop::differential::compare;
-use sixfold_interop::report_skip;
 
 /// Number of names: enough for every kind of name, few enough for seconds.
 const NAMES: usize = 400;
@@ -10,7 +9,7 @@ const NAMES: usize = 400;
 fn every_difference_from_other_servers_is_explained() {
     let outcome = compare(NAMES, 20_260, false).expect("loopback has room for the upstreams");
     for (server, why) in &outcome.left_out {
-        report_skip(&format!("{}: {why}", server.name()));
+        why.skip_part(server.name());
     }
     assert!(outcome.is_explained(), "{outcome}");
     assert_eq!(outcome.counts[0].1.equal, NAMES, "{outcome}");

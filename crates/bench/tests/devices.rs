@@ -3,13 +3,12 @@
 
 mod fixtures;
 
-use fixtures::{TIME_LIMIT, ask, has, host, question};
+use fixtures::{TIME_LIMIT, ask, has, has_foreign, has_sixfold, host, question};
 use sixfold_bench::agent::protocol::{Start, Started};
 use sixfold_bench::agent_client::AgentClient;
 use sixfold_bench::device::{Recipe, Settings};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 const NAMES: u16 = 200;
@@ -118,52 +117,49 @@ fn check(name: &str, option: &str) {
 
 #[test]
 fn sixfold_does_the_task() {
-    let beside = PathBuf::from(env!("CARGO_BIN_EXE_sixfold-bench")).with_file_name("sixfold");
-    if !beside.is_file() {
-        println!("skipped: sixfold is not built (cargo build -p sixfold)");
-        return;
+    if has_sixfold() {
+        check("sixfold", "limits.pending = 4096");
     }
-    check("sixfold", "limits.pending = 4096");
 }
 
 #[test]
 fn unbound_does_the_task() {
-    if has("unbound", "apt-get install unbound") {
+    if has("unbound", "unbound") {
         check("unbound", "msg-cache-size: 1m");
     }
 }
 
 #[test]
 fn bind_does_the_task() {
-    if has("named", "apt-get install bind9") {
+    if has("named", "bind9") {
         check("bind", "max-cache-size 10m;");
     }
 }
 
 #[test]
 fn powerdns_does_the_task() {
-    if has("pdns_recursor", "apt-get install pdns-recursor") {
+    if has("pdns_recursor", "pdns-recursor") {
         check("powerdns", "max-cache-entries=1000");
     }
 }
 
 #[test]
 fn knot_resolver_does_the_task() {
-    if has("kresd", "apt-get install knot-resolver") {
+    if has("kresd", "knot-resolver") {
         check("knot-resolver", "cache.size = 20 * MB");
     }
 }
 
 #[test]
 fn coredns_does_the_task() {
-    if has("coredns", "go install github.com/coredns/coredns@latest") {
+    if has_foreign("coredns", "go install github.com/coredns/coredns@latest") {
         check("coredns", "cache 60");
     }
 }
 
 #[test]
 fn dnsproxy_does_the_task() {
-    if has("dnsproxy", "go install github.com/AdguardTeam/dnsproxy@latest") {
+    if has_foreign("dnsproxy", "go install github.com/AdguardTeam/dnsproxy@latest") {
         check("dnsproxy", "--cache-size=65536");
     }
 }

@@ -55,15 +55,13 @@ const LOOKS: [Look; 5] = [
     Look { script: false, ..SCREEN },
 ];
 
-/// Starts a browser. Without one, prints the reason why the test is skipped.
+/// Starts a browser. None: the test is skipped.
 fn browser(name: &str) -> Option<Browser> {
-    match Browser::start(name) {
-        Ok(browser) => Some(browser),
-        Err(why) => {
-            println!("skipped: {why}");
-            None
-        }
-    }
+    let Some(program) = Browser::program() else {
+        test_skip::missing("chromium", "apt-get install chromium");
+        return None;
+    };
+    Browser::start(program, name).map_err(|why| test_skip::skip(&why)).ok()
 }
 
 #[test]

@@ -1,11 +1,13 @@
 //! `sixfold-bench run` from a user's point of view: whole runs at rates that every machine can handle, so that no test
 //! depends on its speed. A trial that fails because the machine stalls changes no expectation.
 
+mod fixtures;
+
 use measure::procedure::{Event, Procedure};
 use measure::run::{Purpose, Run};
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -92,15 +94,6 @@ fn text(output: &[u8]) -> String {
     String::from_utf8_lossy(output).into_owned()
 }
 
-/// The `sixfold` binary is built with the workspace; `cargo test -p sixfold-bench` alone does not build it.
-fn lacks_sixfold() -> bool {
-    let there = Path::new(env!("CARGO_BIN_EXE_sixfold-bench")).with_file_name("sixfold").is_file();
-    if !there {
-        println!("skipped: the sixfold binary is not built (cargo build -p sixfold)");
-    }
-    !there
-}
-
 /// Checks the conditions that hold for every record.
 fn check(run: &Run) {
     assert_eq!(run.schema, measure::run::SCHEMA);
@@ -128,7 +121,7 @@ fn check(run: &Run) {
 
 #[test]
 fn a_run_ends_with_a_bundle_and_a_report() {
-    if lacks_sixfold() {
+    if !fixtures::has_sixfold() {
         return;
     }
     let folder = Folder::new("whole");
@@ -156,7 +149,7 @@ fn a_run_ends_with_a_bundle_and_a_report() {
 
 #[test]
 fn a_run_that_was_killed_goes_on_where_it_was() {
-    if lacks_sixfold() {
+    if !fixtures::has_sixfold() {
         return;
     }
     let folder = Folder::new("killed");
@@ -196,7 +189,7 @@ fn a_run_that_was_killed_goes_on_where_it_was() {
 
 #[test]
 fn a_run_that_was_killed_before_its_bundle_gets_the_same_one() {
-    if lacks_sixfold() {
+    if !fixtures::has_sixfold() {
         return;
     }
     let folder = Folder::new("bundle");
@@ -222,7 +215,7 @@ fn a_run_that_was_killed_before_its_bundle_gets_the_same_one() {
 
 #[test]
 fn a_device_that_ends_by_itself_is_started_anew_and_that_is_told() {
-    if lacks_sixfold() {
+    if !fixtures::has_sixfold() {
         return;
     }
     let folder = Folder::new("mortal");
@@ -274,7 +267,7 @@ fn an_interrupt_while_the_device_starts_is_an_interrupt() {
 
 #[test]
 fn a_reader_that_has_seen_enough_does_not_end_a_run() {
-    if lacks_sixfold() {
+    if !fixtures::has_sixfold() {
         return;
     }
     let folder = Folder::new("reader");
@@ -294,7 +287,7 @@ fn a_reader_that_has_seen_enough_does_not_end_a_run() {
 
 #[test]
 fn an_authority_that_runs_already_is_used_as_it_is() {
-    if lacks_sixfold() {
+    if !fixtures::has_sixfold() {
         return;
     }
     let folder = Folder::new("external");
@@ -320,7 +313,7 @@ fn an_authority_that_runs_already_is_used_as_it_is() {
 
 #[test]
 fn a_sweep_of_any_parameter_measures_each_value_and_keeps_its_configuration() {
-    if lacks_sixfold() {
+    if !fixtures::has_sixfold() {
         return;
     }
     let folder = Folder::new("sweep");
@@ -341,7 +334,7 @@ fn a_sweep_of_any_parameter_measures_each_value_and_keeps_its_configuration() {
 
 #[test]
 fn an_interrupted_run_leaves_what_it_has_and_says_how_to_go_on() {
-    if lacks_sixfold() {
+    if !fixtures::has_sixfold() {
         return;
     }
     let folder = Folder::new("interrupted");

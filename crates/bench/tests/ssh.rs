@@ -32,15 +32,25 @@ struct Server {
 static TURN: Mutex<()> = Mutex::new(());
 
 impl Server {
-    /// Starts a server. The error says why none can run here.
-    fn start(name: &str) -> Result<Server, String> {
-        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-        let sshd =
-            program::find_in_path("sshd").ok_or("sshd is not installed (apt-get install openssh-server)")?;
-        for needed in ["ssh", "ssh-keygen"] {
-            program::find_in_path(needed)
-                .ok_or_else(|| format!("{needed} is not installed (apt-get install openssh-client)"))?;
+    /// Starts a server. None: the test is skipped.
+    fn start(name: &str) -> Option<Server> {
+        for (program, package) in [
+            ("sshd", "openssh-server"),
+            ("ssh", "openssh-client"),
+            ("ssh-keygen", "openssh-client"),
+            ("setpriv", "util-linux"),
+        ] {
+            if !fixtures::has(program, package) {
+                return None;
+            }
         }
+        let sshd = program::find_in_path("sshd")?;
+        Server::start_program(&sshd, name).map_err(|why| test_skip::skip(&why)).ok()
+    }
+
+    /// Starts a server. The error says why none can run here.
+    fn start_program(sshd: &Path, name: &str) -> Result<Server, String> {
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let folder = std::env::temp_dir().join(format!("sixfold-ssh-{}-{name}", std::process::id()));
         fs::create_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).unwrap();
@@ -139,7 +149,7 @@ fn device(listen: SocketAddr, upstream: SocketAddr) -> Option<Start> {
     } else if program::find_in_path("unbound").is_some() {
         "unbound"
     } else {
-        println!("without a device: neither sixfold (cargo build -p sixfold) nor unbound is there");
+        test_skip::missing("a device, sixfold or unbound", "cargo build -p sixfold");
         return None;
     };
     Some(Start {
@@ -178,10 +188,7 @@ fn load(server: SocketAddr, first_name: u64) -> Load {
 
 #[test]
 fn the_three_roles_may_be_three_connections() {
-    let server = match Server::start("roles") {
-        Ok(server) => server,
-        Err(why) => return println!("skipped: {why}"),
-    };
+    let Some(server) = Server::start("roles") else { return };
     let [mut tester, mut authority, mut device_host] =
         ["tester", "authority", "device"].map(|role| server.connect(role));
     assert!(tester.name().starts_with("the tester (ssh "), "{}", tester.name());
@@ -212,10 +219,7 @@ fn the_three_roles_may_be_three_connections() {
 
 #[test]
 fn a_host_that_lets_nobody_in_is_named_with_what_it_said() {
-    let server = match Server::start("stranger") {
-        Ok(server) => server,
-        Err(why) => return println!("skipped: {why}"),
-    };
+    let Some(server) = Server::start("stranger") else { return };
     let prefix = server.prefix("stranger", env!("CARGO_BIN_EXE_sixfold-bench"));
     let error = AgentClient::connect("tester", Some(&prefix)).unwrap_err();
     assert!(matches!(error, AgentError::Disconnected { .. }), "{error}");

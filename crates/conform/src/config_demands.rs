@@ -21,7 +21,7 @@ pub const WELL_KNOWN: (Ipv6Addr, u8) = (Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 
 /// Keys that only Sixfold has, each with the JSON value that changes nothing. For `non-global` and `never-embed` it
 /// is the value under which every address is embedded, as other servers do; if the key is absent, the expectation of
 /// the case decides.
-const UNTRANSLATED: [(&str, &str); 24] = [
+const UNTRANSLATED: [(&str, &str); 25] = [
     ("dns64.non-global", r#""embed""#),
     ("dns64.never-embed", r#"[]"#),
     ("dns64.lookup", r#""sequential""#),
@@ -38,6 +38,7 @@ const UNTRANSLATED: [(&str, &str); 24] = [
     ("upstream.transport", r#""udp""#),
     ("upstream.select", r#""ordered""#),
     ("local.records", r#"[]"#),
+    ("local.empty-zones", r#"false"#),
     ("filter.block", r#"[]"#),
     ("filter.rpz", r#"[]"#),
     ("cache.size", r#""128MiB""#),

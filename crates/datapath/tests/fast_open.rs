@@ -104,8 +104,8 @@ fn questions_travel_with_the_syn_only_where_both_sides_allow_it() {
     };
     match enter("true".as_ref(), &[]) {
         Ok(output) if output.status.success() => {}
-        Ok(output) => return left_out(String::from_utf8_lossy(&output.stderr).trim()),
-        Err(error) => return left_out(&format!("unshare: {error}")),
+        Ok(output) => return test_skip::skip(String::from_utf8_lossy(&output.stderr).trim()),
+        Err(error) => return test_skip::missing(&format!("unshare ({error})"), "apt-get install util-linux"),
     }
     let name = "questions_travel_with_the_syn_only_where_both_sides_allow_it";
     let program = std::env::current_exe().unwrap();
@@ -141,10 +141,4 @@ fn fast_opens() -> (usize, usize) {
         values.split(' ').nth(at).unwrap().parse().unwrap()
     };
     (value("TCPFastOpenActive"), value("TCPFastOpenPassive"))
-}
-
-/// Prints the reason for a skipped test, past the test runner, which hides the output of passing tests.
-fn left_out(why: &str) {
-    use std::io::Write;
-    let _ = writeln!(std::io::stderr(), "\nskipped: {why}");
 }

@@ -60,8 +60,8 @@ fn a_global_client_is_answered_from_the_link_local_address_that_it_asked() {
     };
     match enter("true".as_ref(), &[]) {
         Ok(output) if output.status.success() => {}
-        Ok(output) => return left_out(String::from_utf8_lossy(&output.stderr).trim()),
-        Err(error) => return left_out(&format!("unshare: {error}")),
+        Ok(output) => return test_skip::skip(String::from_utf8_lossy(&output.stderr).trim()),
+        Err(error) => return test_skip::missing(&format!("unshare ({error})"), "apt-get install util-linux"),
     }
     let name = "a_global_client_is_answered_from_the_link_local_address_that_it_asked";
     let program = std::env::current_exe().unwrap();
@@ -115,10 +115,4 @@ fn index_of(interface: &str) -> u32 {
     let text = std::fs::read_to_string("/proc/net/if_inet6").unwrap();
     let line = text.lines().find(|line| line.split_whitespace().last() == Some(interface)).unwrap();
     u32::from_str_radix(line.split_whitespace().nth(1).unwrap(), 16).unwrap()
-}
-
-/// Prints the reason for a skipped test, past the test runner, which hides the output of passing tests.
-fn left_out(why: &str) {
-    use std::io::Write;
-    let _ = writeln!(std::io::stderr(), "\nskipped: {why}");
 }

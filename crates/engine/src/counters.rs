@@ -83,6 +83,14 @@ counters! {
     LocalIpv4Only = "local_answers_total" {"zone": "ipv4only"};
     /// Local answers for reverse names of the prefixes, or aliases of them to the reverse name of the IPv4 address.
     LocalReverse = "local_answers_total" {"zone": "reverse"};
+    /// Local answers for `localhost`, names below it, and the reverse names of its addresses.
+    LocalLocalhost = "local_answers_total" {"zone": "localhost"};
+    /// Local answers for `invalid` and names below it.
+    LocalInvalid = "local_answers_total" {"zone": "invalid"};
+    /// Local answers for `onion` and names below it.
+    LocalOnion = "local_answers_total" {"zone": "onion"};
+    /// Local answers from the reverse zones of RFC 6303.
+    LocalEmptyZone = "local_answers_total" {"zone": "empty"};
     /// Local replies for names with records in the configuration, counted by leg.
     LocalRecords = "local_answers_total" {"zone": "records"};
     /// Local replies for blocked names.

@@ -21,7 +21,7 @@ use crate::message::client_subnet::{MalformedSubnet, Subnet};
 use crate::message::cookie::{Cookie, MalformedCookie};
 use crate::message::question::{QueryFlags, Question};
 use crate::resolve::from_cache::CacheLookup;
-use crate::settings::{ClientSubnet, Settings};
+use crate::settings::ClientSubnet;
 use crate::trace::TraceEvent;
 use wire::header::{self, Flags};
 use wire::{EdeCode, Malformed, Message, Opcode, Rcode, Type, ede};
@@ -256,11 +256,10 @@ impl Engine {
         out: &mut impl Outbox,
     ) {
         let qname = message.qname();
-        let Settings { dns64, local_data, .. } = &self.settings;
-        match special_use::classify(dns64, local_data, from.address, qname, message.qtype(), message.qclass())
-        {
+        let (qtype, class) = (message.qtype(), message.qclass());
+        match special_use::classify(self.settings.special_use(), from.address, qname, qtype, class) {
             SpecialUse::Ordinary => self.begin(now, from, message, None, requestor, out),
-            // A record of the configuration takes precedence over the reverse zone of a prefix.
+            // A record of the configuration takes precedence over the zone of a special-use name.
             //= RFC 7050 section 3.1.1: requirement 42; so the name of the translator can be told.
             _ if self.settings.local_data.has_records(qname) => {
                 self.begin(now, from, message, None, requestor, out);

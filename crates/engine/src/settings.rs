@@ -10,6 +10,7 @@ pub use crate::interface::Transport;
 pub use crate::upstream::config::{ForwardZone, Select, UpstreamConfig};
 
 use crate::local::local_data::LocalData;
+use crate::local::special_use::SpecialUseSettings;
 use crate::message::cookie::Cookies;
 use crate::rpz::table::ResponsePolicy;
 use crate::upstream::config::Parameters;
@@ -58,6 +59,13 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// The settings that decide about special-use names.
+    #[inline]
+    pub(crate) fn special_use(&self) -> SpecialUseSettings<'_> {
+        let Settings { dns64, local_data, upstream, .. } = self;
+        SpecialUseSettings { dns64, local_data, forward_zones: &upstream.zones }
+    }
+
     /// Parameters of every upstream query.
     pub(crate) fn upstream_parameters(&self) -> Parameters {
         let UpstreamConfig { tries, timeout, transport, select, .. } = self.upstream;

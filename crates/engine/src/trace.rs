@@ -23,7 +23,7 @@ pub enum TraceEvent<'n> {
         /// If it asks for AAAA records and DNS64 does not apply, the counter of the reason.
         reason: Option<Counter>,
     },
-    /// A special-use name under `arpa` is answered locally.
+    /// A special-use name is answered locally.
     SpecialUse {
         /// Counter of the answer.
         counter: Counter,

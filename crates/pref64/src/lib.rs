@@ -10,4 +10,4 @@ mod prefix;
 pub mod reverse;
 
 pub use global::is_global;
-pub use prefix::{Pref64, PrefixError, WELL_KNOWN};
+pub use prefix::{Pref64, PrefixError, WELL_KNOWN, has_zero_octet_u};

@@ -92,10 +92,9 @@ impl Pref64 {
     //= RFC 6052 section 2.2: requirement 35
     /// The IPv4 address that `v6` carries, or `None` if `v6` is not under this prefix.
     ///
-    /// The suffix and the octet `u` are ignored. RFC 6052 section 2.2 requires zeros there from those who make
-    /// addresses; the extraction of section 2.3 removes `u` and takes the 32 bits after the prefix, whatever the rest
-    /// says. A translator that follows it forwards such an address, so its reverse name must lead to the same host.
-    /// Also, section 2.2 reserves the suffix for extensions, so old readers must ignore it.
+    /// The suffix and the octet `u` are ignored, as in RFC 6052 section 2.3: it removes `u` and takes the 32 bits after
+    /// the prefix, whatever the rest says. Section 2.2 reserves the suffix for extensions, so readers ignore it. An
+    /// address with another `u` than zero is no address of that format: [`has_zero_octet_u`] tells.
     #[inline]
     pub const fn extract(&self, v6: [u8; 16]) -> Option<[u8; 4]> {
         if !self.contains(v6) {
@@ -139,6 +138,12 @@ impl Pref64 {
     const fn gap(&self) -> u32 {
         if self.length == 96 { 0 } else { 8 }
     }
+}
+
+/// True if bits 64 to 71 of an address are zero, as in every IPv4-embedded IPv6 address (RFC 6052 section 2.2).
+#[inline]
+pub const fn has_zero_octet_u(v6: [u8; 16]) -> bool {
+    u128::from_be_bytes(v6) & OCTET_U == 0
 }
 
 /// The `length` leading bits; `length` is at least 32.

@@ -157,7 +157,8 @@ fn no_data(ttl: u32) -> Said {
     Said { soa: Some((ttl, ttl)), ..Said::default() }
 }
 
-/// The local answer for a reverse name under the longest of the prefixes or under the Well-Known Prefix; none: under no prefix.
+/// The local answer for a reverse name under the longest of the prefixes or under the Well-Known Prefix; none: under no prefix. Bits
+/// 64 to 71 of the addresses are zero here (RFC 6052 section 2.2): the truth embeds them.
 fn reverse_reply(
     truth: &Truth,
     name: NameId,

@@ -1,6 +1,7 @@
 //! Run: starts every server, sends all questions to it, and judges its answers.
 
 use super::{Upstreams, ask_all, missing, start};
+use crate::requirement::Unable;
 use conform::differential::case::Case;
 use conform::differential::generate::Plan;
 use conform::differential::normalized_answer::NormalizedAnswer;
@@ -26,7 +27,7 @@ pub struct Outcome {
     /// Servers and their counts.
     pub counts: Vec<(Server, Counts)>,
     /// Servers that this machine does not have, with the reason.
-    pub left_out: Vec<(Server, String)>,
+    pub left_out: Vec<(Server, Unable)>,
     /// Some of the unexplained answers.
     pub unexplained: Vec<Unexplained>,
     /// Errors of the run itself.
@@ -93,7 +94,7 @@ impl fmt::Display for Outcome {
             writeln!(formatter, "the run: {fault}")?;
         }
         for (server, why) in &self.left_out {
-            writeln!(formatter, "left out: {}: {why}", server.name())?;
+            writeln!(formatter, "left out: {}: {}", server.name(), why.why())?;
         }
         let Some((_, sixfold)) = self.counts.first() else { return Ok(()) };
         writeln!(

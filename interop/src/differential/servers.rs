@@ -2,7 +2,7 @@
 //! upstream. Everything else is the default.
 
 use crate::process::{Process, run};
-use crate::requirement::missing_program;
+use crate::requirement::{Unable, missing_program};
 use crate::scratch::Scratch;
 use crate::sixfold::binary;
 use conform::client;
@@ -27,7 +27,7 @@ fn program(server: Server) -> &'static str {
 }
 
 /// Reason why the server cannot be started here; `None` if it can.
-pub fn missing(server: Server) -> Option<String> {
+pub fn missing(server: Server) -> Option<Unable> {
     if server == Server::Sixfold { None } else { missing_program(program(server)) }
 }
 

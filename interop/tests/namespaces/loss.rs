@@ -1,9 +1,7 @@
 //! Packet loss between Sixfold and its upstream.
 
 use crate::stream::ask_hosts;
-use sixfold_interop::{
-    Authority, Capture, Configuration, Lab, Program, Sixfold, address, report_skip, zones,
-};
+use sixfold_interop::{Authority, Capture, Configuration, Lab, Program, Sixfold, address, zones};
 
 /// One packet in ten is lost in each direction, in the namespace `world`: a loss in the gateway's own output would be
 /// an error of its send call.
@@ -23,7 +21,7 @@ fn every_question_is_answered_rightly_over_a_line_that_loses_a_tenth() {
     let _authority = Authority::start(Program::Nsd, &lab.world, &place, address::FIRST, &zones);
     let filter = lab.world.filter(LOSS);
     if !filter.success {
-        return report_skip(&format!("nft cannot lose packets at random: {}", filter.stderr));
+        return test_skip::skip(&format!("nft cannot lose packets at random: {}", filter.stderr));
     }
     // 19 % of all exchanges fail: eight tries leave one query in 600,000 without an answer.
     let configuration = Configuration::forwarding_to(&[address::FIRST]).upstream("tries = 8\n");

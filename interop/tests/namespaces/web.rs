@@ -52,7 +52,7 @@ fn start_web_server(lab: &Lab, access_log: &Path) -> Process {
 fn an_ipv6_only_client_reaches_an_ipv4_only_web_server_by_name() {
     let Some(lab) = Lab::new(&["nsd", "nginx", "tayga", "curl"]) else { return };
     if !Path::new("/dev/net/tun").exists() {
-        return sixfold_interop::report_skip("there is no /dev/net/tun, which TAYGA needs");
+        return test_skip::skip("there is no /dev/net/tun, which TAYGA needs");
     }
     let place = lab.scratch.directory("nsd");
     let zones = zones::plain(&place);

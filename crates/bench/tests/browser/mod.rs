@@ -39,12 +39,13 @@ pub struct Look {
 }
 
 impl Browser {
+    /// Finds the program.
+    pub fn program() -> Option<&'static str> {
+        ["chromium", "chromium-browser", "google-chrome"].into_iter().find(|program| on_path(program))
+    }
+
     /// Starts a browser. The error says why there is none.
-    pub fn start(name: &str) -> Result<Browser, String> {
-        let program = ["chromium", "chromium-browser", "google-chrome"]
-            .into_iter()
-            .find(|program| on_path(program))
-            .ok_or("chromium is not installed")?;
+    pub fn start(program: &str, name: &str) -> Result<Browser, String> {
         let profile = std::env::temp_dir().join(format!("sixfold-browser-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&profile);
         std::fs::create_dir_all(&profile).map_err(|error| error.to_string())?;

@@ -11,7 +11,6 @@ use sixfold_conform::case::Case;
 use sixfold_conform::known_failures::{KnownFailures, ResultStatus};
 use sixfold_conform::namespace::{self, Entry};
 use sixfold_conform::{Program, Runner, Summary, report, run};
-use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -53,11 +52,7 @@ impl Suite<'_> {
         let runner = Runner::new(Program::sixfold(&server), NonZeroUsize::new(4).unwrap());
         let runner = match entry {
             Entry::Unavailable(reason) => {
-                // Written past the test runner, which hides the output of passing tests.
-                let _ = writeln!(
-                    std::io::stderr(),
-                    "\nskipped: cases with clients at foreign addresses: {reason}"
-                );
+                test_skip::skip(&format!("cases with clients at foreign addresses: {reason}"));
                 runner.without_namespace(reason)
             }
             _ => runner.inside_namespace(),

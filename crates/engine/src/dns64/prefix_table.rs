@@ -30,6 +30,20 @@ impl PrefixTable {
             .find(|prefix| prefix.contains(address))
     }
 
+    /// True if a prefix begins with the first `bits` of an address, whose other bits are zero, and is longer.
+    pub fn has_below(&self, address: [u8; 16], bits: usize) -> bool {
+        let candidates = LENGTHS.into_iter().filter(|&length| usize::from(length) > bits);
+        let mut first_of_each = candidates.filter_map(|length| {
+            let key = (length, address.into());
+            let at = self.0.partition_point(|prefix| (prefix.length(), prefix.address()) < key);
+            self.0.get(at).filter(|prefix| prefix.length() == length)
+        });
+        first_of_each.any(|prefix| {
+            let difference = u128::from(prefix.address()) ^ u128::from_be_bytes(address);
+            difference.leading_zeros() as usize >= bits
+        })
+    }
+
     /// Last prefix of one length that does not begin after an address: the only one of this length that may contain it.
     fn last_up_to(&self, length: u8, address: [u8; 16]) -> Option<&Pref64> {
         let after =
@@ -66,5 +80,21 @@ mod tests {
             assert_eq!(longest(address, bits).as_deref(), found, "{address} of {bits} bits");
         }
         assert_eq!(PrefixTable::default().longest([0; 16], 128), None);
+        let has_below = |address: &str, bits| {
+            let address: Ipv6Addr = address.parse().unwrap();
+            prefixes.has_below(address.octets(), bits)
+        };
+        for (address, bits, expected) in [
+            ("2001:db8::", 28, true),
+            ("2001:db8::", 32, true),
+            ("2001:db8:64::", 92, true),
+            ("2001:db8:64::", 96, false),
+            ("2001:db8:65::", 48, false),
+            ("2001:db8:63::", 48, false),
+            ("::", 4, true),
+            ("ffff::", 4, false),
+        ] {
+            assert_eq!(has_below(address, bits), expected, "{address} of {bits} bits");
+        }
     }
 }

@@ -284,6 +284,11 @@ impl Rules {
         self.by_length.longest(address, bits)
     }
 
+    /// True if a prefix of a rule begins with the first `bits` of an IPv6 address, whose other bits are zero, and is longer.
+    pub(crate) fn has_prefix_below(&self, address: [u8; 16], bits: usize) -> bool {
+        self.by_length.has_below(address, bits)
+    }
+
     /// First prefix of a rule that contains an IPv6 address.
     pub fn prefix_of(&self, address: [u8; 16]) -> Option<&Pref64> {
         let rule = self.list.get(self.prefixes.find(u128::from_be_bytes(address)) as usize)?;

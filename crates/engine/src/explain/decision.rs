@@ -26,8 +26,8 @@ pub enum Decision {
     NotAClient(Option<Network>),
     /// The query is for another type or class, and its answer is passed on.
     OtherType,
-    /// The name is in a local zone under `arpa`, which is counted by this counter.
-    Arpa(Counter, Box<[u8]>),
+    /// The name is in the local zone of a special-use name, which is counted by this counter.
+    SpecialUse(Counter, Box<[u8]>),
     /// The name is an alias of the reverse name of an IPv4 address.
     Alias(Box<[u8]>, Ipv4Addr),
     /// Local data or a filter decides, and is counted by this counter.
@@ -68,8 +68,9 @@ impl Decision {
             Decision::NoDns64(reason) | Decision::PassedOn(reason) => label(*reason),
             Decision::NotAClient(_) => label(Counter::NotSynthesizedClient),
             Decision::OtherType => "other_type",
-            Decision::Arpa(Counter::LocalIpv4Only, _) => "ipv4only",
-            Decision::Arpa(..) => "reverse_zone",
+            Decision::SpecialUse(Counter::LocalReverse, _) => "reverse_zone",
+            Decision::SpecialUse(Counter::LocalEmptyZone, _) => "empty_zone",
+            Decision::SpecialUse(counter, _) => label(*counter),
             Decision::Alias(..) => "reverse_alias",
             Decision::LocalData(counter) => label(*counter),
             Decision::QueriesA(cause, ..) => match cause {
@@ -102,8 +103,12 @@ impl Decision {
             Decision::NoDns64(Counter::NotSynthesizedNotRecursive) => "dns64.recursive-only",
             Decision::NoDns64(_) => "RFC 6147 section 5.5 (3)",
             Decision::OtherType => "RFC 6147 section 5.3.3",
-            Decision::Arpa(Counter::LocalIpv4Only, _) => "RFC 8880 section 7.1",
-            Decision::Arpa(..) | Decision::Alias(..) => "RFC 6147 section 5.3.1",
+            Decision::SpecialUse(Counter::LocalIpv4Only, _) => "RFC 8880 section 7.1",
+            Decision::SpecialUse(Counter::LocalLocalhost, _) => "RFC 6761 section 6.3",
+            Decision::SpecialUse(Counter::LocalInvalid, _) => "RFC 6761 section 6.4",
+            Decision::SpecialUse(Counter::LocalOnion, _) => "RFC 7686 section 2",
+            Decision::SpecialUse(Counter::LocalEmptyZone, _) => "RFC 6303 section 4, local.empty-zones",
+            Decision::SpecialUse(..) | Decision::Alias(..) => "RFC 6147 section 5.3.1",
             Decision::LocalData(Counter::LocalRecords) => "local.records, local.hosts-file",
             Decision::LocalData(Counter::FilteredBlock) => "filter.block",
             Decision::LocalData(_) => "filter.rpz",
@@ -212,7 +217,7 @@ impl fmt::Display for Decision {
             Decision::OtherType => {
                 write!(f, "the query is not for AAAA records in class IN: the answer is passed on")
             }
-            Decision::Arpa(_, name) => {
+            Decision::SpecialUse(_, name) => {
                 write!(f, "{} is answered locally, without an upstream query", DisplayName(name))
             }
             Decision::Alias(name, address) => {

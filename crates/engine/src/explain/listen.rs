@@ -245,7 +245,7 @@ impl Transcript {
                 });
             }
             TraceEvent::SpecialUse { counter, name } => {
-                self.record(Decision::Arpa(counter, lower_case(name)))
+                self.record(Decision::SpecialUse(counter, lower_case(name)))
             }
             TraceEvent::ReverseAlias { name, address } => {
                 self.local_source = Some(LocalSource::Alias);

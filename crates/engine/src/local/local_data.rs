@@ -4,10 +4,12 @@
 //! Response policy zones apply after local data. A name with local records has these records only; names below it are asked
 //! upstream. A blocked name and all names below it do not exist, unless they have local records.
 
-use crate::base::name_table::NameTable;
+use crate::base::name_table::{NameTable, suffixes};
 use crate::counters::Counter;
 use crate::dns64::config::Arpa;
 use crate::local::record::{BLOCKED_TTL, LocalRecord, answer_records, write_denial};
+use crate::local::reserved;
+use std::collections::{BTreeMap, BTreeSet};
 use wire::header::Flags;
 use wire::{Builder, Name, Rcode, Type, ede};
 
@@ -16,6 +18,9 @@ use wire::{Builder, Name, Rcode, Type, ede};
 pub struct LocalData {
     names: NameTable,
     entries: Vec<LocalEntry>,
+    /// Names in reserved zones that have no records, but names with records below them.
+    empty_non_terminals: NameTable,
+    empty_zones: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -35,15 +40,40 @@ pub(crate) enum LocalMatch<'o> {
 impl LocalData {
     /// Builds the table from records, in the order in which they are answered, and from blocked names in wire form.
     pub fn new(records: Vec<LocalRecord>, blocked: impl IntoIterator<Item = Box<[u8]>>) -> LocalData {
-        let mut entries: std::collections::BTreeMap<Box<[u8]>, LocalEntry> = Default::default();
+        let mut entries: BTreeMap<Box<[u8]>, LocalEntry> = Default::default();
         for record in records {
             entries.entry(record.owner.clone()).or_default().records.push(record);
         }
         for name in blocked {
             entries.entry(name).or_default().blocked = true;
         }
+        let mut parents: BTreeSet<Box<[u8]>> = BTreeSet::new();
+        for (owner, _) in entries.iter().filter(|(_, entry)| !entry.records.is_empty()) {
+            let Some(zone) = reserved::zone_of(owner, true) else { continue };
+            let length = owner.len() - zone.apex;
+            let above = suffixes(owner).skip(1).take_while(|suffix| suffix.len() >= length);
+            parents.extend(above.map(Box::from));
+        }
         let (names, entries) = entries.into_iter().unzip();
-        LocalData { names: NameTable::new(names), entries }
+        let empty_non_terminals = NameTable::new(parents.into_iter().collect());
+        LocalData { names: NameTable::new(names), entries, empty_non_terminals, empty_zones: false }
+    }
+
+    /// Sets `local.empty-zones`: the reverse zones of RFC 6303 are answered locally.
+    pub fn with_empty_zones(self, empty_zones: bool) -> LocalData {
+        LocalData { empty_zones, ..self }
+    }
+
+    /// True if the reverse zones of RFC 6303 are answered locally.
+    pub(crate) fn has_empty_zones(&self) -> bool {
+        self.empty_zones
+    }
+
+    /// True if a name in a reserved zone has records below it.
+    pub(crate) fn is_above_records(&self, name: &[u8]) -> bool {
+        let mut found = false;
+        self.empty_non_terminals.find(name, |_, before| found |= before == 0);
+        found
     }
 
     /// True if there are neither records nor blocked names.

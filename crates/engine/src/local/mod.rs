@@ -1,11 +1,17 @@
-//! Local answers: records and blocked names of the configuration, and special-use names under `arpa`.
+//! Local answers: records and blocked names of the configuration, and special-use names.
 //!
 //! Nothing here knows waiters, upstreams or the cache. The lookup order (`resolve/lookup.rs`) decides when these answers apply.
 //!
-//! Read `local_data.rs` first, then `special_use.rs` (RFC 8880, RFC 6147 section 5.3.1).
+//! Read `local_data.rs` first, then `special_use.rs`, which names the rest: `arpa.rs` (RFC 8880, RFC 6147 section 5.3.1),
+//! `reserved.rs` (RFC 6761, RFC 7686, RFC 6303).
 
+mod arpa;
+mod local_answer;
 pub mod local_data;
 pub mod record;
+mod reserved;
+mod reverse_alias;
+mod reverse_labels;
 pub(crate) mod special_use;
 
 pub use local_data::LocalData;

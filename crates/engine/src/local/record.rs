@@ -72,7 +72,14 @@ pub(crate) fn write_denial(
     arpa: &Arpa,
 ) -> Result<(), Full> {
     let mut room = [0; SOA_RDATA];
-    builder.record(Section::Authority, apex, Type::SOA, Class::IN, ttl, soa(arpa, ttl, &mut room))
+    builder.record(
+        Section::Authority,
+        apex,
+        Type::SOA,
+        Class::IN,
+        ttl,
+        soa(&arpa.server, &arpa.contact, ttl, &mut room),
+    )
 }
 
 /// TTL of the answer for a blocked name, in seconds: a name that is no longer blocked is reachable a minute later.
@@ -84,10 +91,10 @@ const SOA_TIMERS: [u32; 4] = [1, 86_400, 7200, 604_800];
 /// Octets of the RDATA of an SOA record: two names and five numbers.
 pub const SOA_RDATA: usize = 2 * 255 + 5 * 4;
 
-/// Writes the RDATA of the SOA record of a local zone, with this MINIMUM.
-pub fn soa<'r>(arpa: &Arpa, minimum: u32, room: &'r mut [u8; SOA_RDATA]) -> &'r [u8] {
+/// Writes the RDATA of the SOA record of a local zone, with these names in wire form and this MINIMUM.
+pub fn soa<'r>(server: &[u8], contact: &[u8], minimum: u32, room: &'r mut [u8; SOA_RDATA]) -> &'r [u8] {
     let mut at = 0;
-    for name in [&arpa.server, &arpa.contact] {
+    for name in [server, contact] {
         room[at..at + name.len()].copy_from_slice(name);
         at += name.len();
     }

@@ -14,7 +14,6 @@ use crate::local::special_use::{self, Alias, SpecialUse};
 use crate::message::cname_chain::Chain;
 use crate::message::question::{QUESTION, Question};
 use crate::message::reply::Outcome;
-use crate::settings::Settings;
 use crate::trace::TraceEvent;
 use wire::{Class, Message, Rcode, Type};
 
@@ -56,8 +55,8 @@ impl Engine {
         }
     }
 
-    /// Answers a waiter whose CNAME chase has reached a special-use name under `arpa` (RFC 8880 section 7.1, RFC 6147 section
-    /// 5.3.1), or continues with its alias target. The response consists of the aliases and the local answer. No upstream is ever
+    /// Answers a waiter whose CNAME chase has reached a special-use name (RFC 8880 section 7.1, RFC 6147 section 5.3.1,
+    /// RFC 6761), or continues with its alias target. The response consists of the aliases and the local answer. No upstream is ever
     /// asked for such a name. Returns false for an ordinary name.
     pub(crate) fn answer_special_use(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) -> bool {
         let Engine { settings, clients, counters, .. } = self;
@@ -67,11 +66,10 @@ impl Engine {
             return false;
         }
         let CnameChase { name, replies, .. } = &chases[state.chase];
-        let Settings { dns64, local_data, .. } = settings;
         // The client's own question is answered, from the AAAA leg and from the A leg alike.
         let (qtype, class) = state.qtype_and_class();
         let own_size = settings.udp_size;
-        match special_use::classify(dns64, local_data, state.client.address, name, qtype, class) {
+        match special_use::classify(settings.special_use(), state.client.address, name, qtype, class) {
             SpecialUse::Ordinary => false,
             SpecialUse::Local(answer) => {
                 out.trace(|| TraceEvent::SpecialUse { counter: answer.counter, name });

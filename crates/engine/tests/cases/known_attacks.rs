@@ -205,7 +205,7 @@ fn one_client_query_causes_no_more_upstream_queries_than_its_legs_hops_and_tries
     assert_eq!((world.engine.pending(), world.engine.flights()), (0, 0));
 }
 
-/// KeyTrap (CVE-2023-50387) and NSEC3 (CVE-2023-50868): keys and signatures are forwarded without validation.
+/// KeyTrap (CVE-2023-50387): keys and signatures are forwarded without validation.
 #[test]
 fn colliding_keys_and_signatures_are_forwarded_like_other_records() {
     let mut world = World::new(settings());
@@ -224,6 +224,45 @@ fn colliding_keys_and_signatures_are_forwarded_like_other_records() {
     answer_last(&mut world, &reply);
     assert_eq!(world.answer_to(token).message().count(Section::Answer), 200);
     assert_eq!(world.asked.len(), 1);
+}
+
+/// NSEC3 iterations (CVE-2023-50868): a denial with 500 NSEC3 records costs one walk over its octets, whatever the number of
+/// iterations. With 65,535 iterations a validator would compute 32 million hashes.
+#[test]
+fn five_hundred_nsec3_records_cost_no_more_work_with_65535_iterations_than_with_none() {
+    let denial = |iterations: u16| {
+        let mut world = World::new(settings());
+        let token = world.ask(&query("none.example.", Type::AAAA).tcp(1).edns(1232, true));
+        let mut reply = Reply::rcode(Rcode::NXDOMAIN);
+        reply.sections[1]
+            .push(record("example. 900 IN SOA ns.example. host.example. 1 7200 900 1209600 900"));
+        for number in 0..500 {
+            // SHA-1, the largest salt of which 500 fit into a message, 20 octets of hash, and the types A and RRSIG.
+            let hash = format!("{number:040x}");
+            let data = format!("01 00 {iterations:04x} 20 {} 14 {hash} 0006400000000002", "5a".repeat(32));
+            let data = data.replace(' ', "");
+            let line = format!("h{number}.example. 900 IN NSEC3 \\# {} {data}", data.len() / 2);
+            reply.sections[1].push(record(&line));
+        }
+        let asked = last(&world);
+        let bytes = reply.to(&asked.bytes);
+        let (parsed, steps) = wire::Message::parse_counted(&bytes);
+        assert_eq!(parsed.expect("a well-formed reply").count(Section::Authority), 501);
+        world.reply(asked.link, &bytes);
+        let answer = world.answer_to(token);
+        assert_eq!((answer.rcode(), answer.message().count(Section::Authority)), (Rcode::NXDOMAIN, 501));
+        assert_eq!(world.asked.len(), 1, "no keys are asked for");
+        (steps, answer.records(Section::Authority))
+    };
+    let (none, most) = (denial(0), denial(u16::MAX));
+    assert_eq!(none.0, most.0, "steps of the parser");
+    assert_eq!(most.1.iter().filter(|line| line.contains(" NSEC3 1 0 65535 5A5A")).count(), 500);
+    // Work that is not counted would need a hash function.
+    let manifest = include_str!("../../Cargo.toml");
+    let dependencies = manifest.split("[dependencies]\n").nth(1).and_then(|rest| rest.split("\n[").next());
+    let names: Vec<&str> =
+        dependencies.expect("a table").lines().filter_map(|line| line.split('.').next()).collect();
+    assert_eq!(names.join(" ").trim(), "wire pref64 rand_chacha", "none of them has SHA-1");
 }
 
 /// Reflection, ANY: the answer to a spoofed query over UDP has a limited size, whatever the upstream sends.
@@ -264,6 +303,16 @@ fn records_of_another_class_are_dropped_and_not_used_for_synthesis() {
     let answer = world.answer_to(token);
     assert_eq!(answer.addresses(), ["2001:db8:64::c633:6407"]);
     assert_eq!(answer.message().count(Section::Answer), 1);
+    // A reply that is forwarded: to another type, and with a real AAAA record beside it.
+    for (qtype, other, own) in [
+        (Type::A, "www.example. 60 CH A \\# 4 cb007142", GOOD),
+        (Type::AAAA, "www.example. 60 CH AAAA \\# 4 cb007142", "www.example. 60 IN AAAA 2001:db8:1::80"),
+    ] {
+        let mut world = World::new(settings());
+        let token = world.ask(&query("www.example.", qtype));
+        answer_last(&mut world, &Reply::answer(&[other, own]));
+        assert_eq!(world.answer_to(token).records(Section::Answer), [own], "{qtype}");
+    }
 }
 
 /// ICMP errors, forged or genuine, cost only a try: replies to earlier tries are still accepted.

@@ -151,6 +151,20 @@ fn replies_of_one_upstream_group_answer_no_query_for_names_of_another() {
     assert_eq!(from_cache(&mut world, &www(Type::A).id(4)), [OLD]);
 }
 
+/// MaginotDNS: a name that gets servers of its own is not answered with the data of the servers before.
+#[test]
+fn a_name_with_new_servers_is_not_answered_with_the_replies_of_the_old_ones() {
+    let mut world = world();
+    ask_and_reply(&mut world, &www(Type::A), &Reply::answer(&[EVIL]));
+    assert_eq!(from_cache(&mut world, &www(Type::A).id(2)), [EVIL]);
+    let mut changed = settings();
+    let zone = ForwardZone { name: name("bank.test.").into(), forwarders: forwarders("192.0.2.77") };
+    changed.upstream.zones.push(zone);
+    world.engine.configure(changed);
+    ask_and_reply(&mut world, &www(Type::A).id(3), &Reply::answer(&[OLD]));
+    assert_eq!(last(&world).upstream, forwarders("192.0.2.77")[0]);
+}
+
 /// Forgery while an entry is refreshed: the old data stay until a reply is accepted.
 #[test]
 fn a_forger_gains_nothing_while_an_entry_is_refreshed() {
@@ -309,16 +323,19 @@ fn a_failure_is_cached_for_its_question_only_and_never_replaces_data() {
     let mut settings = settings();
     settings.upstream.tries = 1;
     settings.cache.stale = Span::ZERO;
-    let mut world = World::with_cache(settings, OCTETS);
     let failure = Reply::rcode(Rcode::SERVFAIL);
-    // Fresh data stay when their refresh fails.
-    ask_and_reply(&mut world, &www(Type::A), &Reply::answer(&[OLD]));
-    world.run(Span::from_secs(92));
-    world.ask(&www(Type::A).id(2));
-    let refresh = last(&world);
-    world.reply(refresh.link, &failure.to(&refresh.bytes));
-    assert_eq!(from_cache(&mut world, &www(Type::A).id(3)), ["www.bank.test. 8 IN A 198.51.100.7"]);
+    // Fresh data stay when their refresh fails, also when the upstream calls the data bogus (extended DNS error 6).
+    for ede in [None, Some(6)] {
+        let mut world = World::with_cache(settings.clone(), OCTETS);
+        ask_and_reply(&mut world, &www(Type::A), &Reply::answer(&[OLD]));
+        world.run(Span::from_secs(92));
+        world.ask(&www(Type::A).id(2));
+        let refresh = last(&world);
+        world.reply(refresh.link, &Reply { ede, ..failure.clone() }.to(&refresh.bytes));
+        assert_eq!(from_cache(&mut world, &www(Type::A).id(3)), ["www.bank.test. 8 IN A 198.51.100.7"]);
+    }
     // A failure does not apply to another type, another name, or other flags.
+    let mut world = World::with_cache(settings, OCTETS);
     ask_and_reply(&mut world, &www(Type::MX).id(4), &failure);
     assert!(is_forwarded(&mut world, &www(Type::TXT).id(5)));
     assert!(is_forwarded(&mut world, &www(Type::MX).id(6).edns(1232, true)));

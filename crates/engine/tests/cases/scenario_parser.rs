@@ -234,6 +234,7 @@ pub fn configured(statements: &[Statement], count: usize) -> Result<Settings, St
     let mut suffix = "::".to_owned();
     let mut exclude = "::ffff:0:0/96".to_owned();
     let (mut records, mut blocked, mut zones) = (Vec::new(), Vec::new(), Vec::new());
+    let mut empty_zones = false;
     for statement in statements {
         let Step::Set { key, value, late } = &statement.step else { continue };
         if *late && count == statements.len() {
@@ -245,6 +246,7 @@ pub fn configured(statements: &[Statement], count: usize) -> Result<Settings, St
             "dns64.exclude-aaaa" => exclude.clone_from(value),
             // Reserved at start: see `cache_size`.
             "cache.size" => {}
+            "local.empty-zones" => empty_zones = value == "true",
             "local.record" => records.push(local_record(value)),
             "filter.rpz" => {
                 add_rpz_record(&mut zones, value).map_err(|fault| format!("{}: {fault}", statement.line))?
@@ -253,7 +255,7 @@ pub fn configured(statements: &[Statement], count: usize) -> Result<Settings, St
             _ => set(&mut made, key, value).map_err(|fault| format!("{}: {key}: {fault}", statement.line))?,
         }
     }
-    made.local_data = LocalData::new(records, blocked).into();
+    made.local_data = LocalData::new(records, blocked).with_empty_zones(empty_zones).into();
     made.rpz = ResponsePolicy::build(zones.into_iter().map(|(_, zone)| zone.finish()).collect())
         .map_err(|error| error.to_string())?
         .into();

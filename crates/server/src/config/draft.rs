@@ -228,9 +228,10 @@ impl Draft {
     }
 
     fn finish_local(&mut self, problems: &Problems, warnings: &mut Vec<String>) {
-        let LocalDraft { records, hosts_file } = std::mem::take(&mut self.local);
+        let LocalDraft { records, hosts_file, empty_zones } = std::mem::take(&mut self.local);
         local::check(&records, problems);
         let local = &mut self.config.local;
+        local.empty_zones = empty_zones.is_some_and(|item| item.value);
         local.records = records.into_iter().map(|item| item.value).collect();
         if let Some(Item { value: file, place }) = hosts_file {
             local.hosts = hosts_file::read(&file, &place, problems, warnings);

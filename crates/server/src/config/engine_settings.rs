@@ -89,6 +89,7 @@ impl Config {
         let hosts = self.local.hosts.iter().filter(|host| !owners.contains(&host.owner[..]));
         let blocked = self.blocked.iter().map(|name| name.wire().into());
         LocalData::new(records.chain(hosts).cloned().collect(), blocked)
+            .with_empty_zones(self.local.empty_zones)
     }
 
     /// Memory that each of `workers` workers reserves at start.

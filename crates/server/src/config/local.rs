@@ -16,14 +16,16 @@ use wire::Type;
 pub struct LocalDraft {
     pub records: Vec<Item<ConfiguredRecord>>,
     pub hosts_file: Option<Item<PathBuf>>,
+    pub empty_zones: Option<Item<bool>>,
 }
 
 /// Reads `[local]`.
 pub fn local(mut table: Table<'_>) -> LocalDraft {
     let records = table.list("records", "a record", record::parse).unwrap_or_default();
     let hosts_file = path(&mut table, "hosts-file");
+    let empty_zones = table.boolean("empty-zones");
     table.finish();
-    LocalDraft { records, hosts_file }
+    LocalDraft { records, hosts_file, empty_zones }
 }
 
 /// Reads `[filter]`: the blocked names, and the paths of response policy zones.

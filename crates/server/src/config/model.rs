@@ -177,6 +177,8 @@ pub struct Local {
     pub hosts_file: Option<PathBuf>,
     /// Records of the hosts file.
     pub hosts: Vec<engine::local::LocalRecord>,
+    /// `empty-zones`: the reverse zones of RFC 6303 are answered locally.
+    pub empty_zones: bool,
 }
 
 /// `[filter] rpz`: response policy zones.

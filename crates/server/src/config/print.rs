@@ -25,7 +25,8 @@ impl Display for Config {
         self.write_dns64(f)?;
         let records: Vec<&str> = self.local.records.iter().map(|record| &record.text[..]).collect();
         let hosts_file = self.local.hosts_file.as_deref().unwrap_or(Path::new(""));
-        writeln!(f, "[local]\nrecords = {}\nhosts-file = {}\n", list(&records), text(hosts_file.display()))?;
+        writeln!(f, "[local]\nrecords = {}\nhosts-file = {}", list(&records), text(hosts_file.display()))?;
+        writeln!(f, "empty-zones = {}\n", self.local.empty_zones)?;
         let rpz: Vec<_> = self.rpz.files.iter().map(|file| file.display()).collect();
         writeln!(f, "[filter]\nblock = {}\nrpz = {}\n", list(&self.blocked), list(&rpz))?;
         self.write_cache(f)?;

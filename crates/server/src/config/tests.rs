@@ -227,7 +227,7 @@ fn an_unsupported_setting_is_refused_by_name() {
 
 #[test]
 fn a_setting_that_asks_for_nothing_is_accepted() {
-    let text = "[server]\nproxy-from = []\ndatapath = \"sockets\"\n[dns64]\nrule = []\n[local]\nrecords = []\nhosts-file = \"\"\n[filter]\nblock = []\nrpz = []\n\
+    let text = "[server]\nproxy-from = []\ndatapath = \"sockets\"\n[dns64]\nrule = []\n[local]\nrecords = []\nhosts-file = \"\"\nempty-zones = false\n[filter]\nblock = []\nrpz = []\n\
         [edns]\ncookies = true\n\
         client-subnet = \"off\"\n[limits]\nqueries-per-client = 0\nresponses-per-client = 0\n[tls]\nlisten-dot = []\n\
         [log]\nto = \"stderr\"\ndnstap = \"\"\n";
@@ -469,14 +469,24 @@ fn a_pipe_is_no_file() {
     let path = std::env::temp_dir().join(format!("sixfold-pipe-{}", std::process::id()));
     let made = std::process::Command::new("mkfifo").arg(&path).status();
     if !made.is_ok_and(|status| status.success()) {
-        println!("skipped: there is no mkfifo");
-        return;
+        return test_skip::missing("mkfifo", "apt-get install coreutils");
     }
     let path_text = path.display();
     let found = problems(&format!("local.hosts-file = \"{path_text}\"\nfilter.rpz = [\"{path_text}\"]\n"));
     std::fs::remove_file(&path).unwrap();
     assert_eq!(found.len(), 2, "{found:#?}");
     assert!(found.iter().all(|fault| fault.contains("not a regular file")), "{found:#?}");
+}
+
+#[test]
+fn empty_zones_are_off_unless_the_configuration_turns_them_on() {
+    assert!(!read("").local.empty_zones);
+    let config = read("local.empty-zones = true");
+    assert!(config.local.empty_zones && config.to_toml().contains("\nempty-zones = true\n"));
+    assert_eq!(read(&config.to_toml()), config);
+    let found = problems("local.empty-zones = \"yes\"");
+    assert!(found.len() == 1 && found[0].contains("`local.empty-zones`"), "{found:#?}");
+    assert!(found[0].contains("write true or false"), "{found:#?}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! server cookie.
 
 use crate::client::name_of;
-use crate::daemon::{Daemon, Setup, skip};
+use crate::daemon::{Daemon, Setup};
 use crate::upstream::{Behavior, Upstream};
 use std::process::{Command, Stdio};
 use wire::Type;
@@ -14,7 +14,7 @@ const OTHER: &str = "445536bcd2513298075a5d379663c962";
 fn has_dig() -> bool {
     let there = Command::new("dig").arg("-v").stdout(Stdio::null()).stderr(Stdio::null()).status();
     if there.is_err() {
-        skip("dig is not installed (bind9-dnsutils)");
+        test_skip::missing("dig", "apt-get install bind9-dnsutils");
     }
     there.is_ok()
 }

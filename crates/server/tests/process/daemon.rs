@@ -1,6 +1,6 @@
 //! A server process with a directory and ports of its own. It is killed when the test ends, whatever the result.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Read};
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -317,10 +317,4 @@ impl Drop for Process {
         let _ = child.kill();
         let _ = child.wait();
     }
-}
-
-/// Prints that a test is skipped, and why. Standard error is written directly: the test runner captures the output of tests
-/// that pass.
-pub fn skip(why: &str) {
-    let _ = writeln!(std::io::stderr(), "\nskipped: {why}");
 }

@@ -271,6 +271,13 @@ fn data_of_our_own_are_named_by_their_key_and_no_upstream_is_needed() {
     let told = explain(&server, &["ipv4only.arpa"]);
     assert_eq!(decisions(&told), ["ipv4only"]);
     assert_eq!(told["answer"]["records"].as_array().unwrap().len(), 2);
+    let told = explain(&server, &["localhost"]);
+    assert_eq!(decisions(&told), ["localhost"]);
+    assert_eq!(told["decisions"][0]["requirement"], "RFC 6761 section 6.3");
+    assert_eq!(told["answer"]["records"][0], "localhost. 10800 IN AAAA ::1");
+    let told = explain(&server, &["a.onion"]);
+    assert_eq!(decisions(&told), ["onion"]);
+    assert_eq!(told["decisions"][0]["requirement"], "RFC 7686 section 2");
     server.process.stop();
 }
 

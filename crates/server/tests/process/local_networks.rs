@@ -2,7 +2,7 @@
 //! namespace, where addresses can be added and removed.
 
 use crate::client::{Udp, name_of};
-use crate::daemon::{Daemon, Setup, skip, wait_until};
+use crate::daemon::{Daemon, Setup, wait_until};
 use crate::upstream::{Behavior, Upstream};
 use std::process::Command;
 use wire::{Rcode, Type};
@@ -35,8 +35,8 @@ fn clients_of_the_networks_of_interfaces_are_served_while_these_have_an_address(
     };
     match enter("true".as_ref(), &[]) {
         Ok(output) if output.status.success() => {}
-        Ok(output) => return skip(String::from_utf8_lossy(&output.stderr).trim()),
-        Err(error) => return skip(&format!("unshare: {error}")),
+        Ok(output) => return test_skip::skip(String::from_utf8_lossy(&output.stderr).trim()),
+        Err(error) => return test_skip::skip(&format!("unshare: {error}")),
     }
     let program = std::env::current_exe().unwrap();
     let output = enter(program.as_os_str(), &["--exact", name, "--nocapture"]).unwrap();

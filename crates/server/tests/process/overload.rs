@@ -2,7 +2,7 @@
 //! are served, memory stays bounded, and no test depends on the speed of the machine.
 
 use crate::client::{Tcp, Udp, embedded, name_of, query};
-use crate::daemon::{Daemon, PREFIX, Setup, TIMEOUT, skip, wait_until};
+use crate::daemon::{Daemon, PREFIX, Setup, TIMEOUT, wait_until};
 use crate::upstream::{Behavior, Upstream};
 use socket2::{Domain, Socket, Type as Kind};
 use std::io::{Read, Write};
@@ -63,7 +63,7 @@ fn possible_connections() -> usize {
 fn as_many_idle_connections_as_may_be_take_little_memory_and_keep_nobody_else_out() {
     let connections = possible_connections();
     if connections < 500 {
-        return skip("too few descriptors: raise `ulimit -n`");
+        return test_skip::skip("too few descriptors: raise `ulimit -n`");
     }
     let upstream = answering_upstream();
     let server = Setup::new(upstream.address)

@@ -69,7 +69,7 @@ pub fn start(device: &str, lab: &Lab, upstreams: [&str; 2]) -> Result<Process, S
     if device != "sixfold"
         && let Some(why) = missing_program(installed)
     {
-        return Err(why);
+        return Err(why.why());
     }
     let folder = lab.scratch.path().display().to_string();
     let (file, text, command) = setup(device, &folder, upstreams);
