@@ -17,6 +17,10 @@ const CNAME: u16 = 5;
 const AAAA: u16 = 28;
 const IN: u16 = 1;
 
+/// The TC bit in the first octet of the flags, and RCODE 3 (RFC 1035 section 4.1.1).
+pub const TC: u8 = 0x02;
+const NXDOMAIN: u8 = 3;
+
 /// Octets of an AAAA record with a compressed owner: owner 2, type 2, class 2, TTL 4, length 2, address 16.
 const AAAA_RECORD: usize = 28;
 
@@ -166,6 +170,24 @@ impl Judge {
         }
         Err(reason)
     }
+}
+
+/// Checks a reply whose records cannot be predicted: its flags, its RCODE, and that it can be parsed to its end. The question
+/// ends at `end`. NOERROR and NXDOMAIN are answers. A truncated reply is one, too: it is the right reply where a record set
+/// is larger than the requestor allows over UDP (RFC 2181 section 9).
+#[inline]
+pub fn answered(message: &[u8], end: usize) -> Result<(), Reason> {
+    if message.len() < end || end < HEADER {
+        return Err(Reason::Header);
+    }
+    let rcode = if message[3] & 0x0f == NXDOMAIN { 0 } else { message[3] & 0x0f };
+    flags(message[2] & !TC, message[3] & 0xf0 | rcode)?;
+    let counts = [6, 8, 10].map(|at| u32::from(u16::from_be_bytes([message[at], message[at + 1]])));
+    let mut at = end;
+    for _ in 0..counts.iter().sum::<u32>() {
+        at = Record::read(message, at).ok_or(Reason::Malformed)?.end;
+    }
+    if at == message.len() { Ok(()) } else { Err(Reason::Malformed) }
 }
 
 /// Checks QR, opcode, TC, RD, Z and RCODE (RFC 1035 section 4.1.1). Our queries have RD set. AA, RA, AD and CD

@@ -39,6 +39,25 @@ pub const CNAMES: u16 = 64;
 /// length octet, 16, and less the longest label of a CNAME chain, 3.
 pub const ZONE_NAME: usize = 236;
 
+// A query file.
+
+/// Queries of a file: 2^24, 16.7 million. Each takes its question and 4 octets.
+pub const LIST_QUERIES: usize = 1 << 24;
+
+/// Octets of the questions of a file, in wire form: 2^30 are 64 for each of [`LIST_QUERIES`], and ends fit 32 bits. With
+/// the ends (64 MiB) a list takes at most 1.1 GiB.
+pub const LIST_OCTETS: usize = 1 << 30;
+
+/// Octets of a line. A name of 255 octets, each written as `\DDD`, has 1,020 characters, a type 10; the rest is for
+/// comments.
+pub const LIST_LINE: usize = 4096;
+
+/// Faults of a file that are reported.
+pub const LIST_ERRORS: usize = 20;
+
+/// Octets of the longest listed query: header 12, name 255, type and class 4.
+pub const LIST_QUERY: usize = 12 + 255 + 4;
+
 // Memory.
 
 /// Fewest slots of a thread: queries that are due together at one moment, at any rate.

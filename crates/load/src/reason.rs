@@ -76,6 +76,15 @@ impl Reasons {
     }
 }
 
+/// The mnemonic of an RCODE in a header (RFC 1035 section 4.1.1, RFC 2136 section 2.2); `RCODE11` for one without.
+pub fn rcode_name(rcode: u8) -> String {
+    const NAMES: [&str; 11] = [
+        "NOERROR", "FORMERR", "SERVFAIL", "NXDOMAIN", "NOTIMP", "REFUSED", "YXDOMAIN", "YXRRSET", "NXRRSET",
+        "NOTAUTH", "NOTZONE",
+    ];
+    NAMES.get(usize::from(rcode)).map_or_else(|| format!("RCODE{rcode}"), |name| (*name).to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

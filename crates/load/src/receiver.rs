@@ -4,6 +4,7 @@
 //! Three kinds of messages do not complete a query: a message from another address, a message with an ID that is not
 //! outstanding, and a message with another question. The query keeps waiting, as it would in a resolver.
 
+use crate::judge::TC;
 use crate::lane::Lane;
 use crate::limits;
 use crate::names::HEADER;
@@ -123,7 +124,7 @@ impl Received<'_> {
             if slot.state == State::Unsent {
                 continue;
             }
-            if self.plan.template.asks(message, slot.address) {
+            if self.plan.asks(message, slot.address) {
                 return self.reply(k, slot, message, stats, completed);
             }
             if waiting.is_none() && slot.state == State::Outstanding {
@@ -147,7 +148,7 @@ impl Received<'_> {
             stats.unsolicited += 1;
             return;
         }
-        let verdict = self.plan.judge.judge(message, self.plan.template.end(), slot.address);
+        let verdict = self.plan.judge(message, slot.address);
         if is_late {
             completed.late += 1;
         } else {
@@ -167,6 +168,11 @@ impl Received<'_> {
             stats.latency(self.now.saturating_sub(intended), actual);
         }
         let second = self.plan.second(intended);
+        if !is_late {
+            // The header is complete: the question behind it was compared.
+            stats.rcodes[usize::from(message[3] & 0x0f)] += 1;
+            stats.truncated += u64::from(verdict.is_ok() && message[2] & TC != 0);
+        }
         match verdict {
             _ if is_late => {
                 stats.late += 1;
@@ -204,10 +210,13 @@ impl Received<'_> {
         stats.invalid.count(reason);
     }
 
-    /// The outstanding query at this port that has the question of a message. Unavailable if names are queried again,
-    /// because the name then does not identify the query.
+    /// The outstanding query at this port that has the question of a message. Unavailable if names are queried again or come
+    /// from a list, because the name then does not identify the query.
     fn outstanding_query(&self, message: &[u8]) -> Option<u64> {
         let (plan, lane) = (self.plan, self.lane);
+        if plan.list.is_some() {
+            return None;
+        }
         let address = plan.template.asked(message).filter(|_| lane.cached_names.is_none())?;
         let number = plan.order.names.number(address)?.checked_sub(plan.order.first_name)?;
         let k = number / plan.threads;

@@ -24,6 +24,8 @@ pub fn outcome(plan: &Plan, lanes: &[Lane], reports: &[ThreadReport], interface_
         received: ended_in_time + received.late,
         valid: received.valid,
         invalid: received.invalid.named().map(|(name, count)| (name.to_owned(), count)).collect(),
+        rcodes: received.rcodes(),
+        truncated: received.truncated,
         late: received.late,
         lost: sent.sent.saturating_sub(ended_in_time + received.late),
         duplicates: received.duplicates,
@@ -91,6 +93,9 @@ impl Merged {
             usage = usage.plus(part.usage);
             stall = stall.max(part.stall);
             backlog = backlog.max(part.backlog);
+        }
+        if let Some(list) = &plan.list {
+            names = names.min(list.queries());
         }
         Merged { sent, received, usage, stall, backlog, names }
     }

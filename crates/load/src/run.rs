@@ -5,6 +5,7 @@ use crate::error::LoadError;
 use crate::interface::Path;
 use crate::lane::Lane;
 use crate::limits;
+use crate::options::LoadOptions;
 use crate::plan::Plan;
 use crate::result::outcome;
 use crate::threads::{self, ThreadReport};
@@ -46,9 +47,19 @@ pub struct Progress {
 pub fn run(
     order: &Load,
     companion: Option<&mut impl Companion>,
+    progress: impl FnMut(&Progress) -> ControlFlow<()>,
+) -> Result<Outcome, LoadError> {
+    run_with(order, &LoadOptions::default(), companion, progress)
+}
+
+/// Runs a load with options, as [`run`] does without.
+pub fn run_with(
+    order: &Load,
+    options: &LoadOptions,
+    companion: Option<&mut impl Companion>,
     mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
 ) -> Result<Outcome, LoadError> {
-    let mut plan = Plan::new(order, companion.is_some())?;
+    let mut plan = Plan::with(order, options, companion.is_some())?;
     let lanes = (0..plan.threads).map(|index| Lane::new(&plan, index)).collect::<Result<Vec<_>, _>>()?;
     let path = Path::to(order.server);
     let drops = path.drops();

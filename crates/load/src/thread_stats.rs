@@ -2,9 +2,11 @@
 
 use crate::limits;
 use crate::plan::Plan;
-use crate::reason::Reasons;
+use crate::reason::{Reasons, rcode_name};
 use hdrhistogram::Histogram;
+
 use measure::outcome::{Latencies, Latency, Second};
+use std::collections::BTreeMap;
 
 /// Counts of queries of the measured time, and of messages without a query.
 #[derive(Clone, Debug)]
@@ -15,6 +17,10 @@ pub struct ThreadStats {
     pub invalid: Reasons,
     /// Invalid replies in time that completed their query.
     pub wrong: u64,
+    /// Replies in time to queries of the measured time, by RCODE.
+    pub rcodes: [u64; 16],
+    /// Valid replies with the TC bit.
+    pub truncated: u64,
     /// Late replies.
     pub late: u64,
     /// Duplicate replies.
@@ -40,6 +46,8 @@ impl ThreadStats {
             valid: 0,
             invalid: Reasons::default(),
             wrong: 0,
+            rcodes: [0; 16],
+            truncated: 0,
             late: 0,
             duplicates: 0,
             unsolicited: 0,
@@ -69,6 +77,8 @@ impl ThreadStats {
         self.valid += other.valid;
         self.invalid.add(&other.invalid);
         self.wrong += other.wrong;
+        self.rcodes.iter_mut().zip(other.rcodes).for_each(|(own, other)| *own += other);
+        self.truncated += other.truncated;
         self.late += other.late;
         self.duplicates += other.duplicates;
         self.unsolicited += other.unsolicited;
@@ -81,6 +91,12 @@ impl ThreadStats {
         // Histograms of equal bounds can always be added.
         let _ = self.intended.add(&other.intended);
         let _ = self.actual.add(&other.actual);
+    }
+
+    /// Mnemonics and counts of the RCODEs that occurred.
+    pub fn rcodes(&self) -> BTreeMap<String, u64> {
+        let codes = (0..16).zip(self.rcodes).filter(|(_, count)| *count > 0);
+        codes.map(|(rcode, count)| (rcode_name(rcode), count)).collect()
     }
 
     /// The latency distributions.

@@ -16,6 +16,12 @@ pub struct Outcome {
     /// Invalid replies in time, by reason. Also messages with another ID or question (`header`, `question`,
     /// `question-count`, `stale-id`), whose queries kept waiting.
     pub invalid: BTreeMap<String, u64>,
+    /// Replies in time by the mnemonic of their RCODE, valid or not.
+    #[serde(default)]
+    pub rcodes: BTreeMap<String, u64>,
+    /// Valid replies with the TC bit. Only a query from a file can have one.
+    #[serde(default)]
+    pub truncated: u64,
     /// Replies after the timeout, valid or not.
     pub late: u64,
     /// Queries without a reply until one timeout after the last query.

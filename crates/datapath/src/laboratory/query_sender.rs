@@ -135,17 +135,39 @@ impl QuerySender {
             return (0, Ok(()));
         }
         if count > 1 && !self.gso {
-            return self.send_each(port, octets, size);
+            return self.send_each(port, octets.chunks_exact(size));
         }
         match self.send_one(port, octets, if count > 1 { size } else { 0 }) {
             Ok(()) => (count, Ok(())),
             // EIO: the interface does not support GSO. EINVAL: the kernel does not, or a message is beyond the path's MTU.
             Err(error) if count > 1 && matches!(error.raw_os_error(), Some(libc::EIO | libc::EINVAL)) => {
                 self.gso = false;
-                self.send_each(port, octets, size)
+                self.send_each(port, octets.chunks_exact(size))
             }
             Err(error) => (0, Err(error)),
         }
+    }
+
+    /// Sends messages of any lengths, which stand one after the other in `octets`, in one system call. At most
+    /// [`QuerySender::max_messages`] of the longest one. Returns the number that the kernel took, and the error that stopped
+    /// it. Messages of equal length leave as [`QuerySender::send`] sends them.
+    pub fn send_of_lengths(
+        &mut self,
+        port: &Port,
+        octets: &[u8],
+        lengths: &[usize],
+    ) -> (usize, io::Result<()>) {
+        let Some(first) = lengths.first().copied() else { return (0, Ok(())) };
+        if lengths.iter().all(|length| *length == first) {
+            return self.send(port, &octets[..first * lengths.len()], first);
+        }
+        let mut rest = octets;
+        let messages = lengths.iter().map(|length| {
+            let (message, after) = rest.split_at(*length);
+            rest = after;
+            message
+        });
+        self.send_each(port, messages)
     }
 
     /// True if an error means that the way out is full for the moment.
@@ -169,21 +191,26 @@ impl QuerySender {
             .map(|_| ())
     }
 
-    fn send_each(&self, port: &Port, octets: &[u8], size: usize) -> (usize, io::Result<()>) {
+    /// Sends up to [`GSO_SEGMENTS`] messages in one system call, each as a datagram of its own.
+    fn send_each<'a>(
+        &self,
+        port: &Port,
+        messages: impl Iterator<Item = &'a [u8]>,
+    ) -> (usize, io::Result<()>) {
         let empty = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
         let mut iovecs = [empty; GSO_SEGMENTS];
         // SAFETY: mmsghdr consists of integers and raw pointers; all zeros (null, nothing) is a valid value.
         let mut headers: [libc::mmsghdr; GSO_SEGMENTS] = unsafe { zeroed() };
         let mut count = 0;
-        for (message, (iovec, header)) in octets.chunks_exact(size).zip(iovecs.iter_mut().zip(&mut headers)) {
-            *iovec = libc::iovec { iov_base: message.as_ptr().cast_mut().cast(), iov_len: size };
+        for (message, (iovec, header)) in messages.zip(iovecs.iter_mut().zip(&mut headers)) {
+            *iovec = libc::iovec { iov_base: message.as_ptr().cast_mut().cast(), iov_len: message.len() };
             header.msg_hdr = self.header(iovec);
             count += 1;
         }
         let mut sent = 0;
         while sent < count {
             // SAFETY: the headers from `sent` to `count` point at the address in `self` and at `iovecs`, which point at
-            // `octets`; all of them live through the call, which writes only the headers' lengths.
+            // the messages; all of them live through the call, which writes only the headers' lengths.
             let result = check(unsafe {
                 libc::sendmmsg(
                     port.descriptor(),
@@ -237,6 +264,25 @@ mod tests {
                         assert_eq!(from, port.address().unwrap());
                     }
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn messages_of_different_lengths_leave_together_and_arrive_as_they_are() {
+        let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let port = Port::bind("127.0.0.1".parse().unwrap()).unwrap();
+        let mut sender = QuerySender::new(server.local_addr().unwrap());
+        for lengths in [&[][..], &[5], &[7, 7, 7], &[3, 9, 1, 200], &[8; 64]] {
+            let octets: Vec<u8> = (0..lengths.iter().sum::<usize>()).map(|octet| octet as u8).collect();
+            let (sent, outcome) = sender.send_of_lengths(&port, &octets, lengths);
+            outcome.unwrap();
+            assert_eq!(sent, lengths.len());
+            let (mut buffer, mut at) = ([0; 512], 0);
+            for length in lengths {
+                assert_eq!(server.recv(&mut buffer).unwrap(), *length);
+                assert_eq!(buffer[..*length], octets[at..at + length]);
+                at += length;
             }
         }
     }

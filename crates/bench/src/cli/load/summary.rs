@@ -1,20 +1,29 @@
 //! Summary of a load as text.
 
-use load::grouped;
+use load::{LoadOptions, grouped};
 use measure::order::{Load, Pace};
 use measure::outcome::{Latency, Outcome, Tester, Verdict};
+use std::cmp::Reverse;
 use std::fmt::Write as _;
 
+/// Share of the replies with REFUSED, NXDOMAIN or SERVFAIL from which on the server does not seem to know the zone.
+const UNKNOWN_ZONE_SHARE: f64 = 0.9;
+
 /// The summary at the end of a load.
-pub fn text(order: &Load, outcome: &Outcome) -> String {
+pub fn text(order: &Load, options: &LoadOptions, outcome: &Outcome) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
-    let _ = write(&mut text, order, outcome);
+    let _ = write(&mut text, order, options, outcome);
     text
 }
 
-fn write(out: &mut String, order: &Load, outcome: &Outcome) -> std::fmt::Result {
+fn write(out: &mut String, order: &Load, options: &LoadOptions, outcome: &Outcome) -> std::fmt::Result {
     write_counts(out, order, outcome)?;
+    if options.queries.is_some() {
+        write_rcodes(out, outcome)?;
+    } else if let Some(remedy) = remedy(order, outcome) {
+        writeln!(out, "  remedy      {remedy}")?;
+    }
     write_timing(out, outcome)?;
     write_tester(out, &outcome.tester)?;
     match outcome.verdict {
@@ -55,6 +64,42 @@ fn write_counts(out: &mut String, order: &Load, outcome: &Outcome) -> std::fmt::
         }
     }
     Ok(())
+}
+
+/// Writes the replies in time by RCODE, the most frequent one first.
+fn write_rcodes(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
+    let mut rcodes: Vec<_> = outcome.rcodes.iter().collect();
+    rcodes.sort_by_key(|(name, count)| (Reverse(**count), *name));
+    let all: u64 = outcome.rcodes.values().sum();
+    for (name, count) in rcodes {
+        let share = *count as f64 * 100.0 / all as f64;
+        writeln!(out, "  rcode       {:>14}   {name} ({share:.1} %)", grouped(*count))?;
+    }
+    if outcome.truncated > 0 {
+        writeln!(out, "  truncated   {:>14}   valid replies with TC", grouped(outcome.truncated))?;
+    }
+    Ok(())
+}
+
+/// The remedy for a load on computed names if nearly all replies say that the server does not know the zone.
+fn remedy(order: &Load, outcome: &Outcome) -> Option<String> {
+    let count = |name| outcome.rcodes.get(name).copied().unwrap_or(0);
+    let unknown = ["REFUSED", "NXDOMAIN", "SERVFAIL"].map(count).iter().sum::<u64>();
+    let all: u64 = outcome.rcodes.values().sum();
+    if all == 0 || (unknown as f64) < UNKNOWN_ZONE_SHARE * all as f64 {
+        return None;
+    }
+    let zone = &order.expect.zone;
+    let wanted = if order.expect.prefixes.is_empty() {
+        format!("without a prefix the server must be \"sixfold-bench authority --zone-name {zone}\"")
+    } else {
+        format!("the server must forward {zone} to \"sixfold-bench authority\"")
+    };
+    Some(format!(
+        "{} of {} replies are REFUSED, NXDOMAIN or SERVFAIL: {wanted}, or ask names that it knows (--queries FILE)",
+        grouped(unknown),
+        grouped(all)
+    ))
 }
 
 /// Writes the latencies and the pacing error, where the load has them.
@@ -122,9 +167,8 @@ mod tests {
     use super::*;
     use measure::order::{Expectation, Lanes};
 
-    #[test]
-    fn a_summary_says_what_was_sent_what_was_wrong_and_the_verdict() {
-        let order = Load {
+    fn order() -> Load {
+        Load {
             server: "192.0.2.1:53".parse().unwrap(),
             pace: Pace::Open { rate_qps: 50_000.0, burst: 1 },
             duration_ms: 60_000,
@@ -144,11 +188,56 @@ mod tests {
             cached_share: 0.0,
             lanes: Lanes::default(),
             seed: 0,
-        };
+        }
+    }
+
+    fn text(outcome: &Outcome) -> String {
+        super::text(&order(), &LoadOptions::default(), outcome)
+    }
+
+    #[test]
+    fn a_load_on_a_server_that_does_not_know_the_zone_has_a_remedy() {
+        let mut outcome = Outcome { sent: 1000, ..Outcome::default() };
+        outcome.rcodes = [("REFUSED".into(), 500), ("SERVFAIL".into(), 401), ("NOERROR".into(), 99)].into();
+        let mut order = order();
+        order.expect.prefixes.push(("64:ff9b::".parse().unwrap(), 96));
+        let said = super::text(&order, &LoadOptions::default(), &outcome);
+        assert!(said.contains(
+            "901 of 1,000 replies are REFUSED, NXDOMAIN or SERVFAIL: the server must forward dns64perf.test"
+        ));
+        assert!(said.contains("\"sixfold-bench authority\"") && said.contains("--queries FILE"), "{said}");
+        assert!(
+            text(&outcome)
+                .contains("the server must be \"sixfold-bench authority --zone-name dns64perf.test\"")
+        );
+        outcome.rcodes.insert("NOERROR".into(), 101);
+        assert!(!text(&outcome).contains("remedy"));
+        assert!(!text(&Outcome::default()).contains("remedy"));
+    }
+
+    #[test]
+    fn queries_of_a_file_have_their_rcodes_in_the_summary() {
+        let list = load::QueryList::read(&b"a A\n"[..], "names".as_ref()).unwrap();
+        let options = LoadOptions { queries: Some(list.into()) };
+        let mut outcome = Outcome { sent: 1000, truncated: 7, ..Outcome::default() };
+        outcome.rcodes = [("NOERROR".into(), 100), ("NXDOMAIN".into(), 900)].into();
+        let said = super::text(&order(), &options, &outcome);
+        let lines: Vec<_> =
+            said.lines().filter(|line| line.contains("rcode") || line.contains("TC")).collect();
+        assert_eq!(lines.len(), 3, "{said}");
+        assert!(
+            lines[0].ends_with("900   NXDOMAIN (90.0 %)") && lines[1].ends_with("100   NOERROR (10.0 %)"),
+            "{said}"
+        );
+        assert!(lines[2].contains("7   valid replies with TC") && !said.contains("remedy"), "{said}");
+    }
+
+    #[test]
+    fn a_summary_says_what_was_sent_what_was_wrong_and_the_verdict() {
         let mut outcome = Outcome { sent: 3_000_000, valid: 2_999_998, seconds: 60.0, ..Outcome::default() };
         outcome.invalid.insert("prefix".into(), 2);
         outcome.reason = "2 of 3,000,000 queries".into();
-        let text = text(&order, &outcome);
+        let text = text(&outcome);
         for part in ["50,000 queries/s", "3,000,000", "50,000 a second", "prefix", "FAIL: 2 of 3,000,000"] {
             assert!(text.contains(part), "{part}: {text}");
         }
