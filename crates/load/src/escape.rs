@@ -23,6 +23,21 @@ pub fn text(octets: &[u8]) -> String {
     text
 }
 
+/// A name in wire form as text, each label escaped, with dots between.
+pub fn name(octets: &[u8]) -> String {
+    let (mut text, mut rest) = (String::new(), octets);
+    while let [length, labels @ ..] = rest
+        && *length > 0
+    {
+        let (label, after) = labels.split_at(labels.len().min(usize::from(*length)));
+        let plain = self::text(label).replace('.', "\\.");
+        text.push_str(if text.is_empty() { "" } else { "." });
+        text.push_str(&plain);
+        rest = after;
+    }
+    if text.is_empty() { ".".to_owned() } else { text }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -31,5 +46,7 @@ mod tests {
     fn nothing_that_controls_a_terminal_is_left_and_the_length_is_bounded() {
         assert_eq!(text(b"a b~\"\\\x1b[31m\xff\n"), "a b~\\\"\\\\\\027[31m\\255\\010");
         assert_eq!(text(&[b'a'; 121]), format!("{}...", "a".repeat(120)));
+        assert_eq!(name(b"\x03a.b\x02\x1bc\0"), "a\\.b.\\027c");
+        assert_eq!((name(b"\0"), name(b"\x05ab")), (".".to_owned(), "ab".to_owned()));
     }
 }

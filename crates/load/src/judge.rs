@@ -11,6 +11,7 @@ use crate::random::threshold;
 use crate::reader::{Name, Record};
 use crate::reason::Reason;
 use measure::order::Expectation;
+use std::net::Ipv6Addr;
 
 /// TYPE and CLASS values (RFC 1035 section 3.2, RFC 3596).
 const CNAME: u16 = 5;
@@ -70,6 +71,17 @@ impl Judge {
         hash = (hash ^ hash >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         hash = (hash ^ hash >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
         hash >> 32 < self.aaaa_below
+    }
+
+    /// The addresses of a valid reply.
+    pub fn expected(&self, address: [u8; 4]) -> impl Iterator<Item = Ipv6Addr> {
+        let embeddings: &[Embedding] = if self.has_aaaa(address) { &self.real } else { &self.prefixes };
+        let first = u32::from_be_bytes(address);
+        let embed = move |embedding: &Embedding, step: u16| {
+            embedding.embed(first.wrapping_add(u32::from(step)).to_be_bytes()).into()
+        };
+        let addresses = self.addresses;
+        embeddings.iter().flat_map(move |embedding| (0..addresses).map(move |step| embed(embedding, step)))
     }
 
     /// Checks a reply to the question for an address. The question ends at `end`.

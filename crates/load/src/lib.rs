@@ -21,6 +21,7 @@ mod companion;
 mod embed;
 mod error;
 mod escape;
+mod first_invalid;
 mod interface;
 mod judge;
 mod lane;

@@ -58,6 +58,15 @@ pub const LIST_ERRORS: usize = 20;
 /// Octets of the longest listed query: header 12, name 255, type and class 4.
 pub const LIST_QUERY: usize = 12 + 255 + 4;
 
+// The first invalid reply of each reason.
+
+/// Octets of a reply that are kept: as many as a reply over UDP may have ([`UDP_SIZE`]). 27 reasons take 108 KiB a thread at
+/// most.
+pub const SAMPLE: usize = 4096;
+
+/// Records of such a reply that are printed.
+pub const SAMPLE_RECORDS: usize = 4;
+
 // Memory.
 
 /// Fewest slots of a thread: queries that are due together at one moment, at any rate.

@@ -53,10 +53,12 @@ reasons! {
 pub struct Reasons([u64; Reason::ALL.len()]);
 
 impl Reasons {
-    /// Counts one reply.
+    /// Counts one reply. Returns true if it is the first of this reason.
     #[inline]
-    pub fn count(&mut self, reason: Reason) {
-        self.0[reason as usize] += 1;
+    pub fn count(&mut self, reason: Reason) -> bool {
+        let count = &mut self.0[reason as usize];
+        *count += 1;
+        *count == 1
     }
 
     /// Adds the counts of another thread.
@@ -95,7 +97,7 @@ mod tests {
         for (index, reason) in Reason::ALL.iter().enumerate() {
             assert_eq!(*reason as usize, index);
             assert!(reason.name().bytes().all(|octet| octet.is_ascii_lowercase() || octet == b'-'));
-            reasons.count(*reason);
+            assert!(reasons.count(*reason));
         }
         let mut names: Vec<_> = reasons.named().map(|(name, count)| (count == 1).then_some(name)).collect();
         names.sort();

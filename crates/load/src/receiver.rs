@@ -184,7 +184,7 @@ impl Received<'_> {
             }
             Err(reason) => {
                 stats.wrong += 1;
-                stats.invalid.count(reason);
+                stats.count_invalid(reason, self.now, slot.address, message);
                 stats.second(second).invalid += 1;
             }
         }
@@ -193,21 +193,21 @@ impl Received<'_> {
     /// Handles a message that completes no query. `waiting` is an outstanding query with its ID.
     #[cold]
     fn unmatched(&self, message: &[u8], waiting: Option<u64>, stats: &mut ThreadStats) {
+        let Some(k) = waiting.or_else(|| self.outstanding_query(message)) else {
+            stats.unsolicited += 1;
+            return;
+        };
+        if k < self.lane.first_measured.get() {
+            return;
+        }
         let reason = match waiting {
-            Some(k) if k < self.lane.first_measured.get() => return,
             Some(_) if message.len() < HEADER => Reason::Header,
             Some(_) if message[4..6] != [0, 1] => Reason::QuestionCount,
             Some(_) => Reason::Question,
-            None => match self.outstanding_query(message) {
-                Some(k) if k < self.lane.first_measured.get() => return,
-                Some(_) => Reason::StaleId,
-                None => {
-                    stats.unsolicited += 1;
-                    return;
-                }
-            },
+            None => Reason::StaleId,
         };
-        stats.invalid.count(reason);
+        let name = self.lane.outstanding.get(k).map_or([0; 4], |slot| slot.address);
+        stats.count_invalid(reason, self.now, name, message);
     }
 
     /// The outstanding query at this port that has the question of a message. Unavailable if names are queried again or come

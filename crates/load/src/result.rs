@@ -24,6 +24,7 @@ pub fn outcome(plan: &Plan, lanes: &[Lane], reports: &[ThreadReport], interface_
         received: ended_in_time + received.late,
         valid: received.valid,
         invalid: received.invalid.named().map(|(name, count)| (name.to_owned(), count)).collect(),
+        first_invalid: received.first_invalid.described(plan),
         rcodes: received.rcodes(),
         truncated: received.truncated,
         late: received.late,

@@ -1,8 +1,9 @@
 //! Counters and latencies of one receiving thread.
 
+use crate::first_invalid::FirstInvalid;
 use crate::limits;
 use crate::plan::Plan;
-use crate::reason::{Reasons, rcode_name};
+use crate::reason::{Reason, Reasons, rcode_name};
 use hdrhistogram::Histogram;
 
 use measure::outcome::{Latencies, Latency, Second};
@@ -15,6 +16,8 @@ pub struct ThreadStats {
     pub valid: u64,
     /// Reasons of the invalid replies in time, and of messages that completed no query.
     pub invalid: Reasons,
+    /// The first of these of each reason.
+    pub first_invalid: FirstInvalid,
     /// Invalid replies in time that completed their query.
     pub wrong: u64,
     /// Replies in time to queries of the measured time, by RCODE.
@@ -45,6 +48,7 @@ impl ThreadStats {
         ThreadStats {
             valid: 0,
             invalid: Reasons::default(),
+            first_invalid: FirstInvalid::default(),
             wrong: 0,
             rcodes: [0; 16],
             truncated: 0,
@@ -65,6 +69,14 @@ impl ThreadStats {
         &mut self.seconds[second.min(last)]
     }
 
+    /// Counts an invalid reply that came at `now` to the query for a name.
+    #[inline]
+    pub fn count_invalid(&mut self, reason: Reason, now: u64, name: [u8; 4], message: &[u8]) {
+        if self.invalid.count(reason) {
+            self.first_invalid.keep(reason, now, name, message);
+        }
+    }
+
     /// Records the latencies of a valid reply, in nanoseconds.
     #[inline]
     pub fn latency(&mut self, intended: u64, actual: u64) {
@@ -76,6 +88,7 @@ impl ThreadStats {
     pub fn add(&mut self, other: &ThreadStats) {
         self.valid += other.valid;
         self.invalid.add(&other.invalid);
+        self.first_invalid.add(&other.first_invalid);
         self.wrong += other.wrong;
         self.rcodes.iter_mut().zip(other.rcodes).for_each(|(own, other)| *own += other);
         self.truncated += other.truncated;

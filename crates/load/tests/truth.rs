@@ -34,11 +34,15 @@ fn counts(outcome: &Outcome) -> ([u64; 6], Vec<(&str, u64)>) {
     ([o.valid, o.late, o.lost, o.duplicates, o.unsolicited, o.wrong_source], reasons)
 }
 
-/// A fault that completes its query with a reason.
-fn assert_named(reason: &str, fault: impl Fn(&Query<'_>) -> Vec<u8> + Send + 'static) {
+/// A fault that completes its query with a reason. The first one is shown as `got`.
+fn assert_named(reason: &str, got: &str, fault: impl Fn(&Query<'_>) -> Vec<u8> + Send + 'static) {
     let outcome = with_fault(move |query| Reply::now(fault(query)));
     assert_eq!(counts(&outcome), ([990, 0, 0, 0, 0, 0], vec![(reason, 10)]));
-    assert_eq!(outcome.received, 1000);
+    assert_eq!((outcome.received, outcome.rcodes.values().sum::<u64>()), (1000, 1000));
+    let first = &outcome.first_invalid[reason];
+    assert_eq!((outcome.first_invalid.len(), first.name.as_str()), (1, "010-000-000-050.dns64perf.test"));
+    assert_eq!(first.expected.split(' ').next(), Some("64:ff9b::a00:32"));
+    assert_eq!(first.got, got);
     let text = format!("10 of 1,000 queries got no valid reply in time: 10 invalid ({reason})");
     assert_verdict(&outcome, Verdict::Fail, &text);
 }
@@ -68,17 +72,19 @@ fn one_lost_query_in_ten_thousand_is_found() {
 
 #[test]
 fn a_wrong_prefix_is_named() {
-    assert_named("prefix", |query| query.with_record(&[0x20; 12], query.address(), 60));
+    assert_named("prefix", "2020:2020:2020:2020:2020:2020:a00:32", |query| {
+        query.with_record(&[0x20; 12], query.address(), 60)
+    });
 }
 
 #[test]
 fn a_wrong_address_is_named() {
-    assert_named("address", |query| query.patched(&[(75, query.message[27] ^ 0x80)]));
+    assert_named("address", "64:ff9b::a00:b0", |query| query.patched(&[(75, query.message[27] ^ 0x80)]));
 }
 
 #[test]
 fn an_extra_record_is_named() {
-    assert_named("extra-record", |query| {
+    assert_named("extra-record", "64:ff9b::a00:32, 2020:2020:2020:2020:2020:2020:2020:2020", |query| {
         let mut message = query.patched(&[(7, 2)]);
         message.extend([0xc0, 12, 0, 28, 0, 1, 0, 0, 0, 60, 0, 16]);
         message.extend([0x20; 16]);
@@ -88,24 +94,26 @@ fn an_extra_record_is_named() {
 
 #[test]
 fn a_truncated_reply_is_named() {
-    assert_named("truncated", |query| query.patched(&[(2, 0x83)]));
+    assert_named("truncated", "a truncated reply (TC) with 64:ff9b::a00:32", |query| {
+        query.patched(&[(2, 0x83)])
+    });
 }
 
 #[test]
 fn servfail_is_named() {
-    assert_named("servfail", |query| query.patched(&[(3, 0x82)]));
+    assert_named("servfail", "SERVFAIL", |query| query.patched(&[(3, 0x82)]));
 }
 
 #[test]
 fn a_wrong_ttl_is_named() {
-    assert_named("ttl", |query| {
+    assert_named("ttl", "64:ff9b::a00:32 with a TTL of 3601", |query| {
         query.with_record(&[0, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0], query.address(), 3601)
     });
 }
 
 #[test]
 fn an_empty_answer_is_named() {
-    assert_named("no-records", |query| {
+    assert_named("no-records", "no answer records", |query| {
         let mut message = query.message.to_vec();
         message[2] = 0x81;
         message
@@ -119,6 +127,7 @@ fn a_stale_id_is_named_and_does_not_answer() {
         Reply::now(query.patched(&[(0, high), (1, low)]))
     });
     assert_eq!(counts(&outcome), ([990, 0, 10, 0, 0, 0], vec![("stale-id", 10)]));
+    assert_eq!(outcome.first_invalid["stale-id"].name, "010-000-000-050.dns64perf.test");
     assert_verdict(&outcome, Verdict::Fail, "10 lost, 10 invalid (stale-id)");
 }
 
@@ -133,6 +142,9 @@ fn a_wrong_question_is_named_and_does_not_answer() {
         replies
     });
     assert_eq!(counts(&outcome), ([995, 0, 5, 0, 0, 0], vec![("question", 10)]));
+    let first = &outcome.first_invalid["question"];
+    assert_eq!(first.name, "010-000-000-050.dns64perf.test");
+    assert_eq!(first.got, "210-000-000-050.dns64perf.test AAAA");
     assert_verdict(&outcome, Verdict::Fail, "5 lost, 10 invalid (question)");
 }
 
@@ -230,6 +242,8 @@ fn queries_of_a_file_are_asked_in_its_order_and_judged_by_what_can_be_known() {
     assert_eq!(counts(&outcome), ([940, 0, 20, 0, 0, 0], reasons));
     let rcodes: Vec<_> = outcome.rcodes.iter().map(|(name, count)| (name.as_str(), *count)).collect();
     assert_eq!(rcodes, [("NOERROR", 950), ("NXDOMAIN", 10), ("REFUSED", 10), ("SERVFAIL", 10)]);
+    let first = &outcome.first_invalid["refused"];
+    assert_eq!((first.name.as_str(), first.got.as_str()), ("010-000-000-070.x.Test AAAA", "REFUSED"));
     assert_eq!((outcome.truncated, outcome.names_used, outcome.asked_again), (10, 100, 900));
     assert_verdict(
         &outcome,

@@ -16,6 +16,9 @@ pub struct Outcome {
     /// Invalid replies in time, by reason. Also messages with another ID or question (`header`, `question`,
     /// `question-count`, `stale-id`), whose queries kept waiting.
     pub invalid: BTreeMap<String, u64>,
+    /// The first invalid reply of each reason. Text from the network is escaped.
+    #[serde(default)]
+    pub first_invalid: BTreeMap<String, InvalidReply>,
     /// Replies in time by the mnemonic of their RCODE, valid or not.
     #[serde(default)]
     pub rcodes: BTreeMap<String, u64>,
@@ -75,6 +78,17 @@ impl Outcome {
     pub fn goodput_qps(&self) -> f64 {
         if self.seconds > 0.0 { self.valid as f64 / self.seconds } else { 0.0 }
     }
+}
+
+/// An invalid reply, as text.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InvalidReply {
+    /// The queried name, of queries from a file with its type.
+    pub name: String,
+    /// The contents of a valid reply, as far as the reason concerns them.
+    pub expected: String,
+    /// The contents of this reply.
+    pub got: String,
 }
 
 /// Result of a load. It is strict, as RFC 8219 section 9.2 demands: as many valid replies in time as queries.

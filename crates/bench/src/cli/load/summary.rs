@@ -50,6 +50,13 @@ fn write_counts(out: &mut String, order: &Load, outcome: &Outcome) -> std::fmt::
     }
     for (name, count) in &outcome.invalid {
         writeln!(out, "  invalid     {:>14}   {name}", grouped(*count))?;
+        if let Some(first) = outcome.first_invalid.get(name) {
+            writeln!(
+                out,
+                "    the first: expected {}, got {} for {}",
+                first.expected, first.got, first.name
+            )?;
+        }
     }
     for (name, count, why) in [
         ("late", outcome.late, "after the timeout"),
@@ -166,6 +173,7 @@ fn format_rate(value: f64) -> String {
 mod tests {
     use super::*;
     use measure::order::{Expectation, Lanes};
+    use measure::outcome::InvalidReply;
 
     fn order() -> Load {
         Load {
@@ -236,8 +244,17 @@ mod tests {
     fn a_summary_says_what_was_sent_what_was_wrong_and_the_verdict() {
         let mut outcome = Outcome { sent: 3_000_000, valid: 2_999_998, seconds: 60.0, ..Outcome::default() };
         outcome.invalid.insert("prefix".into(), 2);
+        let first = InvalidReply {
+            name: "010-002-000-001.dns64perf.test".into(),
+            expected: "2001:db8::a02:1".into(),
+            got: "64:ff9b::a02:1".into(),
+        };
+        outcome.first_invalid.insert("prefix".into(), first);
         outcome.reason = "2 of 3,000,000 queries".into();
         let text = text(&outcome);
+        assert!(text.contains(
+            "the first: expected 2001:db8::a02:1, got 64:ff9b::a02:1 for 010-002-000-001.dns64perf.test"
+        ));
         for part in ["50,000 queries/s", "3,000,000", "50,000 a second", "prefix", "FAIL: 2 of 3,000,000"] {
             assert!(text.contains(part), "{part}: {text}");
         }
