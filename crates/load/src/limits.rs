@@ -120,6 +120,13 @@ pub const SEND_TRIES: usize = 100;
 /// Receives from one port in one poll: 8 x 32 datagrams.
 pub const RECEIVES_PER_POLL: usize = 8;
 
+/// ICMP errors that are read from one port in one poll. The kernel bounds their queue by the port's receive buffer.
+pub const ERRORS_PER_POLL: usize = 256;
+
+/// Octets of a datagram in an ICMP error that are read. A router quotes as much as fits 576 octets, or 1,280 in IPv6 (RFC
+/// 1812 section 4.3.2.3, RFC 4443 section 3.1).
+pub const QUOTED: usize = 1280;
+
 /// Shortest sleep. If the next query is due sooner than this, the thread sleeps this long and sends all queries that
 /// became due. A tenth of a 10 ms interval is 1 ms, so 50 us are invisible in the pacing error, and they save one
 /// wake-up per query. A reply is seen, and its latency taken, at most that much later; to measure shorter latencies,

@@ -70,6 +70,23 @@ impl<'a> Receiver<'a> {
         }
         count
     }
+
+    /// Reads the ICMP errors of a port of a lane. The queries of a refused datagram are over.
+    #[cold]
+    pub fn receive_errors(&mut self, lane: &Lane, port: usize) {
+        let Some(socket) = lane.ports.get(port) else { return };
+        let mut quoted = [0; limits::QUOTED];
+        for _ in 0..limits::ERRORS_PER_POLL {
+            let Some(error) = socket.next_error(&mut quoted) else { return };
+            if error.is_refused {
+                let received =
+                    Received { plan: self.plan, lane, port, now: self.plan.now(), sent: lane.sent.get() };
+                let (refused, measured) = received.refused(&quoted[..error.octets]);
+                lane.refused.add(refused);
+                self.stats.refused += measured;
+            }
+        }
+    }
 }
 
 /// Times since which ports were not seen empty. A thread that is too slow leaves replies waiting in socket buffers,
@@ -188,6 +205,25 @@ impl Received<'_> {
                 stats.second(second).invalid += 1;
             }
         }
+    }
+
+    /// Completes the queries of a datagram that the server's host refused, and returns their number, and how many of them were
+    /// measured. The datagram begins with one query. More may have left in the same send: the kernel of the server's host
+    /// then saw one large datagram, and reports it once.
+    fn refused(&self, datagram: &[u8]) -> (u64, u64) {
+        let Some(id) = datagram.first_chunk::<2>() else { return (0, 0) };
+        let slots = &self.lane.outstanding;
+        let asks = |k: &u64| slots.get(*k).is_some_and(|slot| self.plan.asks(datagram, slot.address));
+        let candidates = self.lane.query_ids.candidates(self.port, u16::from_be_bytes(*id), self.sent);
+        let mut candidates = candidates.take_while(|k| self.sent - k <= slots.capacity());
+        let Some(first) = candidates.find(asks) else { return (0, 0) };
+        let Some(stamp) = slots.get(first).map(|slot| slot.sent) else { return (0, 0) };
+        let (_, _, group) = self.lane.query_ids.locate(first);
+        let is_of_it = |k: &u64| slots.get(*k).is_some_and(|slot| slot.sent == stamp);
+        let completed = (first..self.sent.min(first + group)).take_while(is_of_it);
+        let completed = completed.filter(|k| slots.complete(*k, stamp, true));
+        let is_measured = |k: u64| u64::from(k >= self.lane.first_measured.get());
+        completed.fold((0, 0), |(all, measured), k| (all + 1, measured + is_measured(k)))
     }
 
     /// Handles a message that completes no query. `waiting` is an outstanding query with its ID.

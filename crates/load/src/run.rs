@@ -38,6 +38,8 @@ pub struct Progress {
     pub late: u64,
     /// Number of queries, including those of the warm-up, whose timeout passed without a reply.
     pub lost: u64,
+    /// Number of queries, including those of the warm-up, that the server's host refused.
+    pub refused: u64,
 }
 
 /// Runs a load. Calls `progress` once a second; if it breaks, sending stops, and the outcome says so.
@@ -221,7 +223,7 @@ impl<'a> ProgressReporter<'a> {
             self.over = sent;
             self.history.pop_front();
         }
-        let ended = sum(|lane| lane.in_time.get() + lane.late.get());
+        let ended = sum(Lane::completed);
         Progress {
             elapsed: Duration::from_nanos((now - plan.start.min(now)).min(plan.end - plan.start)),
             whole: Duration::from_nanos(plan.end - plan.start),
@@ -231,6 +233,7 @@ impl<'a> ProgressReporter<'a> {
             invalid: sum(|lane| lane.invalid.get()),
             late: sum(|lane| lane.late.get()),
             lost: self.over.saturating_sub(ended),
+            refused: sum(|lane| lane.refused.get()),
         }
     }
 }

@@ -250,6 +250,7 @@ impl<'a> Sender<'a> {
             match &failed {
                 // The queue to the interface is full; it will have room a moment later.
                 Some(error) if QuerySender::is_send_buffer_full(error) => std::thread::yield_now(),
+                Some(error) if QuerySender::is_icmp_error(error) => {}
                 _ => break,
             }
         }

@@ -26,6 +26,8 @@ pub struct ThreadStats {
     pub truncated: u64,
     /// Late replies.
     pub late: u64,
+    /// Queries that the server's host refused.
+    pub refused: u64,
     /// Duplicate replies.
     pub duplicates: u64,
     /// Messages without a query.
@@ -53,6 +55,7 @@ impl ThreadStats {
             rcodes: [0; 16],
             truncated: 0,
             late: 0,
+            refused: 0,
             duplicates: 0,
             unsolicited: 0,
             wrong_source: 0,
@@ -93,6 +96,7 @@ impl ThreadStats {
         self.rcodes.iter_mut().zip(other.rcodes).for_each(|(own, other)| *own += other);
         self.truncated += other.truncated;
         self.late += other.late;
+        self.refused += other.refused;
         self.duplicates += other.duplicates;
         self.unsolicited += other.unsolicited;
         self.wrong_source += other.wrong_source;

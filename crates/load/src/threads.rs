@@ -70,6 +70,9 @@ pub fn send_and_receive(
         for index in 0..ready {
             if let Ready::Port(port) = waiter.ready(index) {
                 count += receiver.receive(lane, port, port);
+                if waiter.has_error(index) {
+                    receiver.receive_errors(lane, port);
+                }
             }
         }
         idle.record_arrivals(count);
@@ -130,6 +133,9 @@ pub fn receive(plan: &Plan, lanes: &[&Lane]) -> io::Result<ThreadReport> {
                 && let Some((lane, port)) = places.get(place)
             {
                 count += receiver.receive(lane, *port, place);
+                if waiter.has_error(index) {
+                    receiver.receive_errors(lane, *port);
+                }
             }
         }
         idle.record_arrivals(count);

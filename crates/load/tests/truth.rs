@@ -4,6 +4,7 @@
 mod device;
 
 use device::{Device, Query, Reply, assert_verdict, order};
+use measure::order::Pace;
 use measure::outcome::{Outcome, Verdict};
 use sixfold_load::{Companion, LoadOptions, NoCompanion, QueryList, run, run_with};
 use std::ops::ControlFlow;
@@ -195,6 +196,40 @@ fn a_late_reply_is_late_and_not_lost() {
     assert_eq!((outcome.received, outcome.per_second[0].late), (5000, 10));
     assert!(outcome.latency_us.actual.max >= 3e6);
     assert_verdict(&outcome, Verdict::Fail, "10 late");
+}
+
+#[test]
+fn a_port_where_no_process_listens_is_told_apart_from_loss() {
+    // Outside the range from which the kernel chooses ports, so no other test can have it.
+    for (address, group, receivers) in [("127.0.0.9:1", 1, 0), ("[::1]:1", 16, 0), ("127.0.0.9:1", 16, 1)] {
+        let mut order = order(address.parse().unwrap(), 1000.0, 500);
+        (order.lanes.group, order.lanes.receivers) = (group, receivers);
+        // Ten queries leave together: for the kernel of this host they are one datagram.
+        order.pace = Pace::Open { rate_qps: 1000.0, burst: 10 };
+        let outcome = run(&order, None::<&mut NoCompanion>, |_| ControlFlow::Continue(())).unwrap();
+        assert_eq!(counts(&outcome), ([0; 6], vec![]));
+        assert_eq!((outcome.sent, outcome.connection_refused, outcome.tester.send_errors), (500, 500, 0));
+        let text = "500 of 500 queries got no valid reply in time: 500 connection refused";
+        assert_verdict(&outcome, Verdict::Fail, text);
+    }
+}
+
+#[test]
+fn a_server_that_comes_back_is_refused_before_and_answers_afterwards() {
+    // Outside the range from which the kernel chooses ports.
+    let address = "127.0.0.9:20853";
+    let mut device = None;
+    let outcome = run(&order(address.parse().unwrap(), 1000.0, 3000), None::<&mut NoCompanion>, |progress| {
+        assert!(
+            device.is_some() || (progress.refused > 0 && progress.valid + progress.late + progress.lost == 0)
+        );
+        device.get_or_insert_with(|| Device::start(address, |query| Reply::now(query.right())));
+        ControlFlow::Continue(())
+    });
+    let outcome = outcome.unwrap();
+    assert!(outcome.connection_refused >= 500 && outcome.valid >= 500, "{outcome:?}");
+    assert_eq!(outcome.connection_refused + outcome.valid + outcome.lost + outcome.late, outcome.sent);
+    assert_eq!((outcome.duplicates, outcome.tester.send_errors), (0, 0));
 }
 
 /// Planted replies to the numbered names of a query file: one in ten is something else than a plain answer.

@@ -27,8 +27,11 @@ pub struct Outcome {
     pub truncated: u64,
     /// Replies after the timeout, valid or not.
     pub late: u64,
-    /// Queries without a reply until one timeout after the last query.
+    /// Queries without a reply until one timeout after the last query, other than refused ones.
     pub lost: u64,
+    /// Queries that the server's host refused, because no process listens at the server's port (ICMP port unreachable).
+    #[serde(default)]
+    pub connection_refused: u64,
     /// Duplicate replies: replies to queries that already had one.
     pub duplicates: u64,
     /// Messages without a query of this load (an ID that is not outstanding, a question that was not sent from this

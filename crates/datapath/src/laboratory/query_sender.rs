@@ -6,7 +6,7 @@
 
 use crate::limits::{GSO_OCTETS, GSO_SEGMENTS, TESTER_BUFFER};
 use crate::socket::address::ControlMessages;
-use crate::socket::syscalls::{check, receive_drops, set_receive_buffer};
+use crate::socket::syscalls::{check, receive_drops, set_option, set_receive_buffer};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::mem::zeroed;
@@ -78,13 +78,44 @@ impl Port {
         let _ = socket.set_send_buffer_size(TESTER_BUFFER as usize);
         socket.bind(&address.into())?;
         // A kernel without UDP GRO (before 5.0) hands over datagrams one by one.
-        let _ = crate::socket::syscalls::set_option(socket.as_raw_fd(), libc::SOL_UDP, libc::UDP_GRO, 1);
+        let _ = set_option(socket.as_raw_fd(), libc::SOL_UDP, libc::UDP_GRO, 1);
         Ok(Port(socket))
     }
 
     /// The address that replies go to.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.0.local_addr()?.as_socket().ok_or_else(|| io::Error::other("no Internet address"))
+    }
+
+    /// From now on the kernel reports ICMP errors of this port: a send or a receive may then fail once
+    /// ([`QuerySender::is_icmp_error`]), and [`Port::next_error`] must empty the queue of errors.
+    pub fn report_errors(&self) -> io::Result<()> {
+        let (level, name) = match self.address()? {
+            SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_RECVERR),
+            SocketAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_RECVERR),
+        };
+        set_option(self.descriptor(), level, name, 1)
+    }
+
+    /// The next ICMP error of this port. Copies the beginning of the datagram that caused it, as far as the ICMP message has
+    /// it, to `quoted`.
+    pub fn next_error(&self, quoted: &mut [u8]) -> Option<PortError> {
+        let mut iovec = libc::iovec { iov_base: quoted.as_mut_ptr().cast(), iov_len: quoted.len() };
+        let mut controls = ControlMessages::empty();
+        // SAFETY: msghdr consists of integers and raw pointers; all zeros (null, nothing) is a valid value.
+        let mut header: libc::msghdr = unsafe { zeroed() };
+        header.msg_iov = &mut iovec;
+        header.msg_iovlen = 1;
+        header.msg_control = (&raw mut controls).cast();
+        header.msg_controllen = ControlMessages::SIZE as _;
+        // SAFETY: the header points at `iovec`, which points at `quoted`, and at `controls`, whose words come first
+        // (repr(C)); all of them live through the call, which writes at most the lengths given.
+        let received = check(unsafe {
+            libc::recvmsg(self.descriptor(), &mut header, libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT)
+        } as libc::c_int);
+        let octets = received.ok()?.min(quoted.len());
+        let is_refused = controls.error_number() == Some(libc::ECONNREFUSED);
+        Some(PortError { is_refused, octets })
     }
 
     /// Replies that were dropped because the port's queue was full (wraps around).
@@ -101,6 +132,15 @@ impl AsFd for Port {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
+}
+
+/// An ICMP error about a datagram of a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortError {
+    /// True for "port unreachable": no process listens at the server's address and port.
+    pub is_refused: bool,
+    /// Octets of the datagram that were copied.
+    pub octets: usize,
 }
 
 /// A sender of messages of equal length to one server.
@@ -173,6 +213,22 @@ impl QuerySender {
     /// True if an error means that the way out is full for the moment.
     pub fn is_send_buffer_full(error: &io::Error) -> bool {
         error.kind() == io::ErrorKind::WouldBlock || error.raw_os_error() == Some(libc::ENOBUFS)
+    }
+
+    /// True if an error may be the ICMP error of an earlier datagram, which the kernel reports once: the send can be repeated.
+    pub fn is_icmp_error(error: &io::Error) -> bool {
+        let numbers = [
+            libc::ECONNREFUSED,
+            libc::EHOSTUNREACH,
+            libc::ENETUNREACH,
+            libc::EHOSTDOWN,
+            libc::ENONET,
+            libc::EACCES,
+            libc::EPROTO,
+            libc::ENOPROTOOPT,
+            libc::EOPNOTSUPP,
+        ];
+        error.raw_os_error().is_some_and(|number| numbers.contains(&number))
     }
 
     /// Sends once. The kernel cuts the octets into messages of `segment_octets` octets (0: does not cut).
@@ -284,6 +340,24 @@ mod tests {
                 assert_eq!(buffer[..*length], octets[at..at + length]);
                 at += length;
             }
+        }
+    }
+
+    #[test]
+    fn a_port_where_nobody_listens_is_reported_with_the_datagram_that_went_there() {
+        for address in ["127.0.0.1:0", "[::1]:0"] {
+            let closed = UdpSocket::bind(address).unwrap().local_addr().unwrap();
+            let port = Port::bind(closed.ip()).unwrap();
+            port.report_errors().unwrap();
+            let mut quoted = [0; 512];
+            assert_eq!(port.next_error(&mut quoted), None);
+            let mut sender = QuerySender::new(closed);
+            sender.send(&port, &[7; 48], 48).1.unwrap();
+            let (_, outcome) = sender.send(&port, &[8; 48], 48);
+            assert!(QuerySender::is_icmp_error(&outcome.unwrap_err()));
+            assert_eq!(port.next_error(&mut quoted), Some(PortError { is_refused: true, octets: 48 }));
+            assert_eq!(quoted[..48], [7; 48]);
+            assert_eq!(port.next_error(&mut quoted), None);
         }
     }
 

@@ -62,7 +62,12 @@ fn progress_line(progress: &Progress) -> String {
     } else {
         let _ = write!(text, "{} sent, {} valid", grouped(progress.sent), grouped(progress.valid));
     }
-    for (count, name) in [(progress.invalid, "invalid"), (progress.late, "late"), (progress.lost, "lost")] {
+    for (count, name) in [
+        (progress.invalid, "invalid"),
+        (progress.late, "late"),
+        (progress.lost, "lost"),
+        (progress.refused, "connection refused"),
+    ] {
         if count > 0 {
             let _ = write!(text, ", {} {name}", grouped(count));
         }
@@ -87,6 +92,9 @@ mod tests {
         assert_eq!(progress_line(&progress), "3 of 60 s: 150,000 sent, 149,990 valid");
         progress.lost = 10;
         assert_eq!(progress_line(&progress), "3 of 60 s: 150,000 sent, 149,990 valid, 10 lost");
+        progress.refused = 3;
+        assert!(progress_line(&progress).ends_with("10 lost, 3 connection refused"));
+        progress.refused = 0;
         progress.warm_up = true;
         assert_eq!(progress_line(&progress), "3 of 60 s: warming up, 10 lost");
     }

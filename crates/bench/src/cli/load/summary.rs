@@ -58,9 +58,11 @@ fn write_counts(out: &mut String, order: &Load, outcome: &Outcome) -> std::fmt::
             )?;
         }
     }
+    let refused = format!("connection refused by {}: no process listens there", order.server);
     for (name, count, why) in [
         ("late", outcome.late, "after the timeout"),
         ("lost", outcome.lost, "no reply"),
+        ("refused", outcome.connection_refused, refused.as_str()),
         ("duplicates", outcome.duplicates, "further replies"),
         ("unsolicited", outcome.unsolicited, "replies to no outstanding query"),
         ("source", outcome.wrong_source, "replies from another address"),

@@ -159,11 +159,12 @@ impl Testbed<'_> {
                 let invalid: Vec<String> =
                     outcome.invalid.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
                 return Err(format!(
-                    "the device gave no valid answers within {} s ({} valid, {} lost{}{}); its upstream must be the authority{}, \
+                    "the device gave no valid answers within {} s ({} valid, {} lost, {} connection refused{}{}); its upstream must be the authority{}, \
                      and its prefix {}; {}",
                     began.elapsed().as_secs(),
                     outcome.valid,
                     outcome.lost,
+                    outcome.connection_refused,
                     if invalid.is_empty() { "" } else { ", " },
                     invalid.join(", "),
                     self.serving.map(|(_, address)| format!(" at {address}")).unwrap_or_default(),
