@@ -38,6 +38,8 @@ impl SharedCounter {
 pub struct Lane {
     /// Index of the thread, from 0.
     pub index: u64,
+    /// Index of the lane among those whose replies one receiver takes.
+    pub place: usize,
     /// Its source ports.
     pub ports: Vec<Port>,
     /// The thread's last queries.
@@ -89,6 +91,7 @@ impl Lane {
         };
         let lane = Lane {
             index,
+            place: index.checked_div(u64::from(order.lanes.receivers)).unwrap_or(0) as usize,
             query_ids: QueryIds::new(ports.len(), order.lanes.group, order.seed.wrapping_add(index << 32)),
             ports,
             outstanding: OutstandingQueries::new(plan.slots()?),

@@ -9,7 +9,7 @@
 //!
 //! Memory does not grow with the number of queries: a slot is kept for three timeouts, a name to query again is one
 //! word in a ring, a query file is read once, and everything else is counters, some of them per interval of 10 ms or per
-//! second.
+//! second. Only the times of every query (`query_times`, on request) grow with it, up to a limit.
 //!
 //! Not here: transports other than UDP.
 //!
@@ -18,6 +18,7 @@
 
 mod cached_names;
 mod companion;
+mod distribution;
 mod embed;
 mod error;
 mod escape;
@@ -34,6 +35,7 @@ mod plan;
 mod query_id;
 mod query_list;
 mod query_text;
+mod query_times;
 mod random;
 mod reader;
 mod reason;
@@ -51,6 +53,7 @@ pub use companion::{Companion, NoCompanion};
 pub use error::LoadError;
 pub use options::LoadOptions;
 pub use query_list::{QueryList, QueryListError};
+pub use query_times::{QueryTime, QueryTimes};
 pub use reason::Reason;
 pub use run::{Progress, run, run_with};
 pub use verdict::grouped;

@@ -9,4 +9,6 @@ pub struct LoadOptions {
     /// Queries to ask in place of computed names. Their replies are checked as far as they can be: question, flags, form and
     /// RCODE.
     pub queries: Option<Arc<QueryList>>,
+    /// Records the times of every query ([`QueryTimes`](crate::QueryTimes)).
+    pub query_times: bool,
 }

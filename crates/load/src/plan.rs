@@ -31,6 +31,8 @@ pub struct Plan {
     pub timing: Timing,
     /// The queries of a file, asked in place of computed names.
     pub list: Option<Arc<QueryList>>,
+    /// True if the times of every query are recorded.
+    pub query_times: bool,
     /// Template of the queries for computed names.
     pub template: Template,
     /// Expected contents of the replies to these.
@@ -82,6 +84,7 @@ impl Plan {
         let plan = Plan {
             timing,
             list: options.queries.clone(),
+            query_times: options.query_times,
             template,
             judge,
             threads: u64::from(lanes.senders),
@@ -99,6 +102,17 @@ impl Plan {
             min_sleep: if companion { limits::MIN_SLEEP_COMPANION_NS } else { limits::MIN_SLEEP_NS },
             order: order.clone(),
         };
+        if let Timing::Open { warm, total, .. } = plan.timing
+            && plan.query_times
+            && total - warm > limits::QUERY_TIMES
+        {
+            return refuse(format!(
+                "the load has {} queries, and the times of at most {} can be recorded (--rtt); use a lower rate (--rate) or a shorter \
+                 duration (--duration)",
+                total - warm,
+                limits::QUERY_TIMES
+            ));
+        }
         let needed = plan.names_needed();
         if needed > plan.names_left {
             return Err(LoadError::Names(needed, plan.names_left));

@@ -10,6 +10,7 @@ use crate::limits;
 use crate::names::HEADER;
 use crate::outstanding::{Slot, State};
 use crate::plan::Plan;
+use crate::query_times::{Ending, Words};
 use crate::reason::Reason;
 use crate::thread_stats::ThreadStats;
 use datapath::laboratory::{Arrival, ReplyReceiver};
@@ -35,6 +36,14 @@ impl<'a> Receiver<'a> {
     pub fn new(plan: &'a Plan, ports: usize) -> Receiver<'a> {
         let reply_receiver = ReplyReceiver::new(plan.order.server);
         Receiver { plan, reply_receiver, backlog: Backlog::new(ports), stats: ThreadStats::new(plan) }
+    }
+
+    /// Records the times of the queries of these lanes, if the load asks for them.
+    pub fn with_times(mut self, lanes: &[&Lane]) -> Receiver<'a> {
+        if self.plan.query_times {
+            self.stats.times = lanes.iter().map(|lane| Words::new(self.plan, lane.index)).collect();
+        }
+        self
     }
 
     /// Longest time, in nanoseconds, that messages waited at a port before the port was seen empty. Messages of that
@@ -81,9 +90,7 @@ impl<'a> Receiver<'a> {
             if error.is_refused {
                 let received =
                     Received { plan: self.plan, lane, port, now: self.plan.now(), sent: lane.sent.get() };
-                let (refused, measured) = received.refused(&quoted[..error.octets]);
-                lane.refused.add(refused);
-                self.stats.refused += measured;
+                lane.refused.add(received.refused(&quoted[..error.octets], &mut self.stats));
             }
         }
     }
@@ -154,7 +161,8 @@ impl Received<'_> {
     /// Handles a message with the ID and the question of query `k`.
     #[inline]
     fn reply(&self, k: u64, slot: Slot, message: &[u8], stats: &mut ThreadStats, completed: &mut Completed) {
-        let measured = k >= self.lane.first_measured.get();
+        let first = self.lane.first_measured.get();
+        let measured = k >= first;
         if slot.state != State::Outstanding {
             stats.duplicates += u64::from(measured);
             return;
@@ -190,6 +198,12 @@ impl Received<'_> {
             stats.rcodes[usize::from(message[3] & 0x0f)] += 1;
             stats.truncated += u64::from(verdict.is_ok() && message[2] & TC != 0);
         }
+        let ending = match verdict {
+            _ if is_late => Ending::Late,
+            Ok(()) => Ending::Valid,
+            Err(reason) => Ending::Invalid(reason),
+        };
+        stats.ended(self.lane.place, k - first, self.now, ending);
         match verdict {
             _ if is_late => {
                 stats.late += 1;
@@ -207,23 +221,29 @@ impl Received<'_> {
         }
     }
 
-    /// Completes the queries of a datagram that the server's host refused, and returns their number, and how many of them were
-    /// measured. The datagram begins with one query. More may have left in the same send: the kernel of the server's host
-    /// then saw one large datagram, and reports it once.
-    fn refused(&self, datagram: &[u8]) -> (u64, u64) {
-        let Some(id) = datagram.first_chunk::<2>() else { return (0, 0) };
+    /// Completes the queries of a datagram that the server's host refused, and returns their number. The datagram begins with
+    /// one query. More may have left in the same send: the kernel of the server's host then saw one large datagram, and
+    /// reports it once.
+    fn refused(&self, datagram: &[u8], stats: &mut ThreadStats) -> u64 {
+        let Some(id) = datagram.first_chunk::<2>() else { return 0 };
         let slots = &self.lane.outstanding;
         let asks = |k: &u64| slots.get(*k).is_some_and(|slot| self.plan.asks(datagram, slot.address));
         let candidates = self.lane.query_ids.candidates(self.port, u16::from_be_bytes(*id), self.sent);
         let mut candidates = candidates.take_while(|k| self.sent - k <= slots.capacity());
-        let Some(first) = candidates.find(asks) else { return (0, 0) };
-        let Some(stamp) = slots.get(first).map(|slot| slot.sent) else { return (0, 0) };
+        let Some(first) = candidates.find(asks) else { return 0 };
+        let Some(stamp) = slots.get(first).map(|slot| slot.sent) else { return 0 };
         let (_, _, group) = self.lane.query_ids.locate(first);
         let is_of_it = |k: &u64| slots.get(*k).is_some_and(|slot| slot.sent == stamp);
         let completed = (first..self.sent.min(first + group)).take_while(is_of_it);
-        let completed = completed.filter(|k| slots.complete(*k, stamp, true));
-        let is_measured = |k: u64| u64::from(k >= self.lane.first_measured.get());
-        completed.fold((0, 0), |(all, measured), k| (all + 1, measured + is_measured(k)))
+        let mut count = 0;
+        for k in completed.filter(|k| slots.complete(*k, stamp, true)) {
+            count += 1;
+            if let Some(query) = k.checked_sub(self.lane.first_measured.get()) {
+                stats.refused += 1;
+                stats.ended(self.lane.place, query, self.now, Ending::Refused);
+            }
+        }
+        count
     }
 
     /// Handles a message that completes no query. `waiting` is an outstanding query with its ID.

@@ -7,7 +7,8 @@ use crate::lane::Lane;
 use crate::limits;
 use crate::options::LoadOptions;
 use crate::plan::Plan;
-use crate::result::outcome;
+use crate::query_times::QueryTimes;
+use crate::result::{outcome, query_times};
 use crate::threads::{self, ThreadReport};
 use datapath::laboratory::Pinned;
 use measure::order::Load;
@@ -51,16 +52,16 @@ pub fn run(
     companion: Option<&mut impl Companion>,
     progress: impl FnMut(&Progress) -> ControlFlow<()>,
 ) -> Result<Outcome, LoadError> {
-    run_with(order, &LoadOptions::default(), companion, progress)
+    run_with(order, &LoadOptions::default(), companion, progress).map(|(outcome, _)| outcome)
 }
 
-/// Runs a load with options, as [`run`] does without.
+/// Runs a load with options, as [`run`] does without. The times are empty unless the options ask for them.
 pub fn run_with(
     order: &Load,
     options: &LoadOptions,
     companion: Option<&mut impl Companion>,
     mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
-) -> Result<Outcome, LoadError> {
+) -> Result<(Outcome, QueryTimes), LoadError> {
     let mut plan = Plan::with(order, options, companion.is_some())?;
     let lanes = (0..plan.threads).map(|index| Lane::new(&plan, index)).collect::<Result<Vec<_>, _>>()?;
     let path = Path::to(order.server);
@@ -69,7 +70,7 @@ pub fn run_with(
     plan.origin = datapath::now().0;
     let stop = AtomicBool::new(false);
     let mut progress_reporter = ProgressReporter::new(&plan, &lanes);
-    let reports = match companion {
+    let mut reports = match companion {
         Some(companion) => {
             let _pinned = pin(order, 0)?;
             let tick = |now| progress_reporter.tick(now, &stop, &mut progress);
@@ -81,7 +82,8 @@ pub fn run_with(
         None => run_threads(&plan, &lanes, &stop, |now| progress_reporter.tick(now, &stop, &mut progress))?,
     };
     let drops = path.drops().saturating_sub(drops);
-    Ok(outcome(&plan, &lanes, &reports, drops))
+    let times = query_times(&plan, &lanes, &mut reports);
+    Ok((outcome(&plan, &lanes, &reports, drops), times))
 }
 
 type Handle<'scope> = ScopedJoinHandle<'scope, Result<ThreadReport, LoadError>>;

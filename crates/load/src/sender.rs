@@ -9,6 +9,7 @@ use crate::names::Template;
 use crate::outstanding::State;
 use crate::plan::{Plan, Timing};
 use crate::query_list::QueryList;
+use crate::query_times::Words;
 use crate::random::mix;
 use crate::timeline::Timeline;
 use datapath::laboratory::{Port, QuerySender};
@@ -68,7 +69,7 @@ impl<'a> Sender<'a> {
             seed: mix(plan.order.seed ^ 0xa5a5_5a5a),
             over_before: 0,
             expired: 0,
-            timeline: Timeline::new(plan),
+            timeline: Timeline::new(plan).with_times(Words::new(plan, lane.index)),
         }
     }
 
@@ -273,7 +274,9 @@ impl<'a> Sender<'a> {
         let (plan, lane) = (self.plan, self.lane.index);
         self.timeline.lag(stamp.saturating_sub(plan.intended(lane, self.k, stamp)));
         self.timeline.left(stamp - plan.measured.min(stamp), sent, count);
+        let first = self.lane.first_measured.get();
         for (k, (_, again)) in (self.k..).zip(&self.asked[..sent]) {
+            self.timeline.times.sent(k - first, stamp);
             self.timeline.query(plan.second(plan.intended(lane, k, stamp)), *again);
         }
     }

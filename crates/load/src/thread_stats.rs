@@ -1,12 +1,12 @@
 //! Counters and latencies of one receiving thread.
 
+use crate::distribution::Distribution;
 use crate::first_invalid::FirstInvalid;
-use crate::limits;
 use crate::plan::Plan;
+use crate::query_times::{Ending, Words};
 use crate::reason::{Reason, Reasons, rcode_name};
-use hdrhistogram::Histogram;
 
-use measure::outcome::{Latencies, Latency, Second};
+use measure::outcome::{Latencies, Second};
 use std::collections::BTreeMap;
 
 /// Counts of queries of the measured time, and of messages without a query.
@@ -36,17 +36,16 @@ pub struct ThreadStats {
     pub wrong_source: u64,
     /// Replies by the second of their query's intended time; `sent` is not counted here.
     pub seconds: Vec<Second>,
-    /// Latencies of valid replies, including late ones, in nanoseconds.
-    intended: Histogram<u64>,
-    actual: Histogram<u64>,
+    /// Times and outcomes of the measured queries on request, for each lane whose replies the thread takes.
+    pub times: Vec<Words>,
+    /// Latencies of valid replies, including late ones.
+    intended: Distribution,
+    actual: Distribution,
 }
 
 impl ThreadStats {
     /// Empty statistics.
     pub fn new(plan: &Plan) -> ThreadStats {
-        // The bounds are constants that the library allows.
-        let histogram = Histogram::new_with_bounds(1, limits::LATENCY_NS, limits::LATENCY_DIGITS);
-        let histogram = histogram.unwrap_or_else(|_| unreachable!("bounds of the histogram"));
         ThreadStats {
             valid: 0,
             invalid: Reasons::default(),
@@ -60,8 +59,9 @@ impl ThreadStats {
             unsolicited: 0,
             wrong_source: 0,
             seconds: vec![Second::default(); plan.seconds()],
-            intended: histogram.clone(),
-            actual: histogram,
+            times: Vec::new(),
+            intended: Distribution::new(),
+            actual: Distribution::new(),
         }
     }
 
@@ -80,11 +80,19 @@ impl ThreadStats {
         }
     }
 
+    /// Records the end of a measured query, counted from the first measured one of its lane.
+    #[inline]
+    pub fn ended(&mut self, place: usize, query: u64, now: u64, ending: Ending) {
+        if let Some(words) = self.times.get_mut(place) {
+            words.ended(query, now, ending);
+        }
+    }
+
     /// Records the latencies of a valid reply, in nanoseconds.
     #[inline]
     pub fn latency(&mut self, intended: u64, actual: u64) {
-        self.intended.saturating_record(intended.max(1));
-        self.actual.saturating_record(actual.max(1));
+        self.intended.record(intended);
+        self.actual.record(actual);
     }
 
     /// Adds the counts of another thread.
@@ -105,9 +113,8 @@ impl ThreadStats {
             own.invalid += other.invalid;
             own.late += other.late;
         }
-        // Histograms of equal bounds can always be added.
-        let _ = self.intended.add(&other.intended);
-        let _ = self.actual.add(&other.actual);
+        self.intended.add(&other.intended);
+        self.actual.add(&other.actual);
     }
 
     /// Mnemonics and counts of the RCODEs that occurred.
@@ -118,29 +125,7 @@ impl ThreadStats {
 
     /// The latency distributions.
     pub fn latencies(&self) -> Latencies {
-        Latencies { intended: latency(&self.intended), actual: latency(&self.actual) }
-    }
-}
-
-fn latency(histogram: &Histogram<u64>) -> Latency {
-    if histogram.is_empty() {
-        return Latency::default();
-    }
-    let us = |nanoseconds: u64| nanoseconds as f64 / 1e3;
-    let quantile = |quantile| us(histogram.value_at_quantile(quantile));
-    Latency {
-        count: histogram.len(),
-        min: us(histogram.min()),
-        mean: histogram.mean() / 1e3,
-        p50: quantile(0.5),
-        p90: quantile(0.9),
-        p99: quantile(0.99),
-        p999: quantile(0.999),
-        max: us(histogram.max()),
-        histogram: histogram
-            .iter_recorded()
-            .map(|bucket| (bucket.value_iterated_to(), bucket.count_since_last_iteration()))
-            .collect(),
+        Latencies { intended: self.intended.latency(), actual: self.actual.latency() }
     }
 }
 

@@ -1,17 +1,15 @@
 //! Truth of the instrument: each fault of a device is detected, counted exactly, and named. So is each fault of the
-//! tester.
+//! tester. Loads with options are in `truth_of_options.rs`.
 
 mod device;
 
 use device::{Device, Query, Reply, assert_verdict, order};
 use measure::order::Pace;
 use measure::outcome::{Outcome, Verdict};
-use sixfold_load::{Companion, LoadOptions, NoCompanion, QueryList, run, run_with};
+use sixfold_load::{Companion, NoCompanion, run};
 use std::ops::ControlFlow;
 use std::os::fd::BorrowedFd;
-use std::path::Path;
 use std::process::Command;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// A load of 1,000 queries in a second against a device that answers every 100th wrongly, beginning with number 50.
@@ -230,71 +228,6 @@ fn a_server_that_comes_back_is_refused_before_and_answers_afterwards() {
     assert!(outcome.connection_refused >= 500 && outcome.valid >= 500, "{outcome:?}");
     assert_eq!(outcome.connection_refused + outcome.valid + outcome.lost + outcome.late, outcome.sent);
     assert_eq!((outcome.duplicates, outcome.tester.send_errors), (0, 0));
-}
-
-/// Planted replies to the numbered names of a query file: one in ten is something else than a plain answer.
-fn reply_to_listed(query: &Query<'_>) -> Vec<Reply> {
-    Reply::now(match query.number {
-        10 => query.patched(&[(3, 0x83)]),
-        20 => query.patched(&[(3, 0x82)]),
-        // Another question under this ID: it does not answer.
-        30 => query.patched(&[(13, b'9')]),
-        40 => [query.right(), vec![0]].concat(),
-        50 => query.patched(&[(2, 0x83)]),
-        // The address cannot be known, nor the TTL.
-        60 => query.with_record(&[0x20; 12], [1, 2, 3, 4], 1 << 30),
-        70 => query.patched(&[(3, 0x85)]),
-        80 => query.patched(&[(2, 0x01)]),
-        90 => return Vec::new(),
-        _ => query.right(),
-    })
-}
-
-#[test]
-fn queries_of_a_file_are_asked_in_its_order_and_judged_by_what_can_be_known() {
-    let mut text = String::new();
-    for number in 0..100 {
-        // Names of three lengths and two types.
-        let kind = ["AAAA", "type65"][number % 2];
-        text += &format!("010-000-000-{number:03}.{}Test {kind}\n", "x.".repeat(number % 3));
-    }
-    let list = QueryList::read(text.as_bytes(), Path::new("names")).unwrap();
-    let options = LoadOptions { queries: Some(Arc::new(list)), ..LoadOptions::default() };
-    let mut asked = 0;
-    let device = Device::start("127.0.0.1:0", move |query| {
-        let kind = query.message[query.message.len() - 3];
-        assert_eq!((query.number, kind), (asked % 100, if asked % 2 == 0 { 28 } else { 65 }));
-        assert!(query.message.windows(6).any(|name| name == b"\x04Test\0"));
-        asked += 1;
-        reply_to_listed(query)
-    });
-    let outcome = run_with(&order(device.address, 1000.0, 1000), &options, None::<&mut NoCompanion>, |_| {
-        ControlFlow::Continue(())
-    });
-    let outcome = outcome.unwrap();
-    let reasons =
-        vec![("malformed", 10), ("not-a-response", 10), ("question", 10), ("refused", 10), ("servfail", 10)];
-    assert_eq!(counts(&outcome), ([940, 0, 20, 0, 0, 0], reasons));
-    let rcodes: Vec<_> = outcome.rcodes.iter().map(|(name, count)| (name.as_str(), *count)).collect();
-    assert_eq!(rcodes, [("NOERROR", 950), ("NXDOMAIN", 10), ("REFUSED", 10), ("SERVFAIL", 10)]);
-    let first = &outcome.first_invalid["refused"];
-    assert_eq!((first.name.as_str(), first.got.as_str()), ("010-000-000-070.x.Test AAAA", "REFUSED"));
-    assert_eq!((outcome.truncated, outcome.names_used, outcome.asked_again), (10, 100, 900));
-    assert_verdict(
-        &outcome,
-        Verdict::Fail,
-        "60 of 1,000 queries got no valid reply in time: 20 lost, 50 invalid",
-    );
-}
-
-#[test]
-fn a_query_file_has_no_share_of_cached_names() {
-    let list = QueryList::read(&b"a A\n"[..], Path::new("names")).unwrap();
-    let options = LoadOptions { queries: Some(Arc::new(list)), ..LoadOptions::default() };
-    let mut order = order("127.0.0.1:9".parse().unwrap(), 10.0, 10);
-    order.cached_share = 0.5;
-    let refused = run_with(&order, &options, None::<&mut NoCompanion>, |_| ControlFlow::Continue(()));
-    assert!(refused.unwrap_err().to_string().contains("leave out --cached-share"));
 }
 
 /// Stalls once, for a given time.

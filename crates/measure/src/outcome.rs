@@ -149,6 +149,9 @@ pub struct Latency {
     pub min: f64,
     /// The mean latency.
     pub mean: f64,
+    /// The standard deviation of the sample (divisor n - 1).
+    #[serde(default)]
+    pub standard_deviation: f64,
     /// The median.
     pub p50: f64,
     /// 90 of 100 latencies are at most this.

@@ -1,6 +1,7 @@
 //! `sixfold-bench load`: runs one load on one server, from the options to the summary.
 
 mod display;
+mod rtt;
 mod summary;
 
 use crate::signals;
@@ -133,6 +134,10 @@ pub struct LoadArguments {
     /// Write one line for each second as CSV to this file (-: standard output) [default: not written]
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
+    /// Write due, sending and receiving time, round-trip time and outcome of every query as CSV to this file, after the load;
+    /// for up to 67108864 queries [default: not written]
+    #[arg(long, value_name = "FILE")]
+    rtt: Option<PathBuf>,
     /// Print no progress and no summary
     #[arg(long)]
     quiet: bool,
@@ -147,7 +152,7 @@ pub fn run(arguments: &LoadArguments) -> Result<ExitCode, String> {
         );
         return Ok(ExitCode::from(2));
     }
-    for file in [&arguments.json, &arguments.csv].into_iter().flatten() {
+    for file in [&arguments.json, &arguments.csv, &arguments.rtt].into_iter().flatten() {
         check_writable("load", file)?;
     }
     let order = order(arguments);
@@ -167,8 +172,8 @@ pub fn run(arguments: &LoadArguments) -> Result<ExitCode, String> {
         if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     display.end();
-    let outcome = match outcome {
-        Ok(outcome) => outcome,
+    let (outcome, times) = match outcome {
+        Ok(done) => done,
         Err(error @ (LoadError::Bind(..) | LoadError::Pin(..) | LoadError::Kernel(..))) => {
             return Err(format!("load: {error}"));
         }
@@ -177,15 +182,7 @@ pub fn run(arguments: &LoadArguments) -> Result<ExitCode, String> {
             return Ok(ExitCode::from(2));
         }
     };
-    let is_output = |file: &Option<PathBuf>| file.as_deref() == Some(Path::new("-"));
-    if !arguments.quiet {
-        let text = summary::text(&order, &options, &outcome);
-        if is_output(&arguments.json) || is_output(&arguments.csv) {
-            eprint!("{text}")
-        } else {
-            print!("{text}")
-        }
-    }
+    print_summary(arguments, &summary::text(&order, &options, &outcome));
     if let Some(file) = &arguments.json {
         let text = serde_json::to_string(&outcome).map_err(|error| format!("load: JSON: {error}"))?;
         write_result("load", file, &format!("{text}\n"))?;
@@ -193,13 +190,34 @@ pub fn run(arguments: &LoadArguments) -> Result<ExitCode, String> {
     if let Some(file) = &arguments.csv {
         write_result("load", file, &csv_text(&outcome))?;
     }
+    if let Some(file) = &arguments.rtt {
+        rtt::write(file, &times).map_err(|error| write_error("load", file, &error))?;
+        if times.omitted() > 0 {
+            eprintln!(
+                "sixfold-bench: load: {}: {} queries beyond the limit are not in this file; use a shorter --duration",
+                file.display(),
+                times.omitted()
+            );
+        }
+    }
     Ok(if outcome.verdict == Verdict::Pass { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Prints the summary on standard output, or on standard error if a result is written there.
+fn print_summary(arguments: &LoadArguments, text: &str) {
+    let files = [&arguments.json, &arguments.csv, &arguments.rtt];
+    match files.into_iter().any(|file| file.as_deref() == Some(Path::new("-"))) {
+        _ if arguments.quiet => {}
+        true => eprint!("{text}"),
+        false => print!("{text}"),
+    }
 }
 
 /// Reads the files of the options. An error has a line for each fault.
 fn options(arguments: &LoadArguments) -> Result<LoadOptions, String> {
     let list = arguments.queries.as_deref().map(QueryList::load).transpose();
-    Ok(LoadOptions { queries: list.map_err(|error| error.to_string())?.map(Arc::new) })
+    let queries = list.map_err(|error| error.to_string())?.map(Arc::new);
+    Ok(LoadOptions { queries, query_times: arguments.rtt.is_some() })
 }
 
 /// Builds the load from the options.

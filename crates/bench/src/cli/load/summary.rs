@@ -116,8 +116,8 @@ fn write_timing(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     if outcome.latency_us.actual.count > 0 {
         writeln!(
             out,
-            "  latency, us {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}",
-            "min", "median", "90 %", "99 %", "99.9 %", "max"
+            "  latency, us {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}",
+            "mean", "deviation", "min", "median", "90 %", "99 %", "99.9 %", "max"
         )?;
         latency_row(out, "from due", &outcome.latency_us.intended)?;
         latency_row(out, "from sent", &outcome.latency_us.actual)?;
@@ -160,7 +160,9 @@ fn write_tester(out: &mut String, tester: &Tester) -> std::fmt::Result {
 
 fn latency_row(out: &mut String, name: &str, latency: &Latency) -> std::fmt::Result {
     write!(out, "    {name:<10}")?;
-    for value in [latency.min, latency.p50, latency.p90, latency.p99, latency.p999, latency.max] {
+    let spread = [latency.mean, latency.standard_deviation, latency.min];
+    for value in spread.into_iter().chain([latency.p50, latency.p90, latency.p99, latency.p999, latency.max])
+    {
         let decimals = if value < 100.0 { 1 } else { 0 };
         write!(out, " {value:>10.decimals$}")?;
     }
@@ -175,7 +177,7 @@ fn format_rate(value: f64) -> String {
 mod tests {
     use super::*;
     use measure::order::{Expectation, Lanes};
-    use measure::outcome::InvalidReply;
+    use measure::outcome::{InvalidReply, Latencies};
 
     fn order() -> Load {
         Load {
@@ -228,7 +230,7 @@ mod tests {
     #[test]
     fn queries_of_a_file_have_their_rcodes_in_the_summary() {
         let list = load::QueryList::read(&b"a A\n"[..], "names".as_ref()).unwrap();
-        let options = LoadOptions { queries: Some(list.into()) };
+        let options = LoadOptions { queries: Some(list.into()), ..LoadOptions::default() };
         let mut outcome = Outcome { sent: 1000, truncated: 7, ..Outcome::default() };
         outcome.rcodes = [("NOERROR".into(), 100), ("NXDOMAIN".into(), 900)].into();
         let said = super::text(&order(), &options, &outcome);
@@ -240,6 +242,15 @@ mod tests {
             "{said}"
         );
         assert!(lines[2].contains("7   valid replies with TC") && !said.contains("remedy"), "{said}");
+    }
+
+    #[test]
+    fn latencies_have_their_mean_and_deviation() {
+        let actual = Latency { count: 2, mean: 120.25, standard_deviation: 31.5, ..Latency::default() };
+        let latency_us = Latencies { intended: actual.clone(), actual };
+        let said = text(&Outcome { latency_us, ..Outcome::default() });
+        assert!(said.contains("      mean  deviation        min     median"), "{said}");
+        assert!(said.contains("    from due          120       31.5        0.0"), "{said}");
     }
 
     #[test]
