@@ -46,7 +46,7 @@ fn start_order(plan: &Plan, cores: &Cores, upstream: SocketAddr, sweep: &str) ->
         _ => plan.device.workers,
     };
     let recipe = if plan.device.template.is_empty() {
-        Recipe::Custom { command: plan.device.command.clone(), files: BTreeMap::new() }
+        Recipe::Custom { command: plan.device.command.clone(), files: plan.device.files.clone() }
     } else {
         let program = Some(plan.device.program.clone()).filter(|program| !program.is_empty());
         Recipe::Template { name: plan.device.template.clone(), program }
