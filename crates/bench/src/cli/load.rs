@@ -36,7 +36,7 @@ Exit status: 0 every query got a valid reply in time, 1 some did not, or the tes
 
 Example: send 50,000 queries a second for a minute to a DNS64 server with the well-known prefix
   sixfold-bench authority --listen '[::1]:5300' &   # the server forwards dns64perf.test to this
-  sixfold-bench load --server '[::1]:5364' --rate 50000 --prefix 64:ff9b::/96 --json result.json
+  sixfold-bench load --server '[::1]:5364' --rate 50000 --names 1.0.0.0/8 --prefix 64:ff9b::/96 --json result.json
 
 Example: ask any resolver the names of a file, keeping 100 queries outstanding
   sixfold-bench load --server 192.0.2.53 --outstanding 100 --queries names.txt";

@@ -5,9 +5,13 @@ use measure::order::{Load, Pace};
 use measure::outcome::{Latency, Outcome, Tester, Verdict};
 use std::cmp::Reverse;
 use std::fmt::Write as _;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// Share of the replies with REFUSED, NXDOMAIN or SERVFAIL from which on the server does not seem to know the zone.
-const UNKNOWN_ZONE_SHARE: f64 = 0.9;
+/// Share of the replies from which on one cause is behind all of them.
+const MOST: f64 = 0.9;
+
+/// 64:ff9b::/96 (RFC 6052 section 2.1).
+const WELL_KNOWN_PREFIX: Ipv6Addr = Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0);
 
 /// The summary at the end of a load.
 pub fn text(order: &Load, options: &LoadOptions, outcome: &Outcome) -> String {
@@ -90,12 +94,30 @@ fn write_rcodes(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     Ok(())
 }
 
-/// The remedy for a load on computed names if nearly all replies say that the server does not know the zone.
+/// True for the private addresses (RFC 1918) and the shared ones (RFC 6598), which measurements use most.
+fn is_private(address: Ipv4Addr) -> bool {
+    let [first, second, ..] = address.octets();
+    address.is_private() || (first == 100 && second & 0xc0 == 64)
+}
+
+/// The remedy for a load on computed names if nearly all replies say that the server does not know the zone, or that it does
+/// not embed the addresses.
 fn remedy(order: &Load, outcome: &Outcome) -> Option<String> {
     let count = |name| outcome.rcodes.get(name).copied().unwrap_or(0);
     let unknown = ["REFUSED", "NXDOMAIN", "SERVFAIL"].map(count).iter().sum::<u64>();
     let all: u64 = outcome.rcodes.values().sum();
-    if all == 0 || (unknown as f64) < UNKNOWN_ZONE_SHARE * all as f64 {
+    let is_most = |count: u64| all > 0 && count as f64 >= MOST * all as f64;
+    let empty = outcome.invalid.get("no-records").copied().unwrap_or(0);
+    let first = Ipv4Addr::from(order.names.address(order.first_name));
+    if is_most(empty) && order.expect.prefixes.contains(&(WELL_KNOWN_PREFIX, 96)) && is_private(first) {
+        return Some(format!(
+            "{} of {} replies have no records: {first} is not a global address, and servers leave such addresses out with the \
+             well-known prefix (RFC 6052 section 3.1); use other names (--names 1.0.0.0/8)",
+            grouped(empty),
+            grouped(all)
+        ));
+    }
+    if !is_most(unknown) {
         return None;
     }
     let zone = &order.expect.zone;
@@ -222,6 +244,16 @@ mod tests {
             text(&outcome)
                 .contains("the server must be \"sixfold-bench authority --zone-name dns64perf.test\"")
         );
+        let mut empty = Outcome { rcodes: [("NOERROR".into(), 1000)].into(), ..Outcome::default() };
+        empty.invalid.insert("no-records".into(), 950);
+        let said = super::text(&order, &LoadOptions::default(), &empty);
+        let text_of = "950 of 1,000 replies have no records: 10.0.0.0 is not a global address";
+        assert!(said.contains(text_of) && said.contains("--names 1.0.0.0/8"), "{said}");
+        order.first_name = 1 << 24;
+        order.names = "9.0.0.0-11.255.255.255".parse().unwrap();
+        assert!(super::text(&order, &LoadOptions::default(), &empty).contains("10.0.0.0 is not"));
+        order.first_name = 0;
+        assert!(!super::text(&order, &LoadOptions::default(), &empty).contains("remedy"));
         outcome.rcodes.insert("NOERROR".into(), 101);
         assert!(!text(&outcome).contains("remedy"));
         assert!(!text(&Outcome::default()).contains("remedy"));
