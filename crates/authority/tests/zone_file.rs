@@ -422,6 +422,30 @@ fn the_number_of_faults_is_bounded() {
 }
 
 #[test]
+fn changed_octets_of_a_zone_give_faults_with_lines_and_no_harm() {
+    let good = "$ORIGIN t.\n$TTL 60\n@ IN SOA ns root 1 2 3 4 ( 5 ) ; end\n NS ns\nns A 192.0.2.1\n AAAA ::1\n* TXT \"a;b\" c\\032d\n\
+                $GENERATE 1-9 h$ A 192.0.2.$\nsub NS ns.sub\nns.sub 9 IN A 192.0.2.2\nx CNAME ns\n";
+    let (mut state, mut refused) = (1u64, 0);
+    let mut draw = |below: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % below
+    };
+    for _ in 0..2_000 {
+        let mut text = good.as_bytes().to_vec();
+        for _ in 0..=draw(6) {
+            let at = draw(text.len());
+            text[at] = b"\n\"();$ \\.@1ax\xff\t"[draw(15)];
+        }
+        if let Err(error) = Records::parse(&text[..]) {
+            refused += 1;
+            let said = error.to_string();
+            assert!(said.lines().count() <= 21 && said.starts_with("text"), "{said}");
+        }
+    }
+    assert!(refused > 1_000, "{refused}");
+}
+
+#[test]
 fn a_class_that_is_not_in_is_an_error() {
     let error = Records::parse(&b"t. 5 CH SOA a.t. b.t. 1 2 3 4 5\n"[..]).unwrap_err().to_string();
     assert!(error.starts_with("text:1: "), "{error}");

@@ -78,6 +78,11 @@ impl QueryList {
         self.ends.len() as u64
     }
 
+    /// The questions, in order: name, type and class in wire form.
+    pub fn questions(&self) -> impl Iterator<Item = &[u8]> {
+        (0..self.ends.len() as u32).map(|index| self.question(index.to_be_bytes()))
+    }
+
     /// The query of a number that counts on after the last query: its index in the list, and true if it was asked before.
     #[inline]
     pub(crate) fn at(&self, number: u64) -> ([u8; 4], bool) {

@@ -158,8 +158,11 @@ impl Testbed<'_> {
             if ended || wrong || began.elapsed() > READY_TIMEOUT {
                 let invalid: Vec<String> =
                     outcome.invalid.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
+                let first = outcome.first_invalid.values().next().map(|reply| {
+                    format!(" (the first: expected {}, got {} for {})", reply.expected, reply.got, reply.name)
+                });
                 return Err(format!(
-                    "the device gave no valid answers within {} s ({} valid, {} lost, {} connection refused{}{}); its upstream must be the authority{}, \
+                    "the device gave no valid answers within {} s ({} valid, {} lost, {} connection refused{}{}{}); its upstream must be the authority{}, \
                      and its prefix {}; {}",
                     began.elapsed().as_secs(),
                     outcome.valid,
@@ -167,6 +170,7 @@ impl Testbed<'_> {
                     outcome.connection_refused,
                     if invalid.is_empty() { "" } else { ", " },
                     invalid.join(", "),
+                    first.unwrap_or_default(),
                     self.serving.map(|(_, address)| format!(" at {address}")).unwrap_or_default(),
                     self.plan.names.prefix,
                     self.last_output()
