@@ -62,7 +62,12 @@ fn write_counts(out: &mut String, order: &Load, outcome: &Outcome) -> std::fmt::
             )?;
         }
     }
-    let refused = format!("connection refused by {}: no process listens there", order.server);
+    let limited = if outcome.lost > 0 {
+        "; hosts limit these messages, so lost queries may be refused ones"
+    } else {
+        ""
+    };
+    let refused = format!("connection refused by {}: no process listens there{limited}", order.server);
     for (name, count, why) in [
         ("late", outcome.late, "after the timeout"),
         ("lost", outcome.lost, "no reply"),
@@ -274,6 +279,20 @@ mod tests {
             "{said}"
         );
         assert!(lines[2].contains("7   valid replies with TC") && !said.contains("remedy"), "{said}");
+    }
+
+    #[test]
+    fn a_refused_connection_names_the_server_and_what_it_means_for_lost_queries() {
+        let mut outcome = Outcome { sent: 10, connection_refused: 10, ..Outcome::default() };
+        assert!(
+            text(&outcome).contains("10   connection refused by 192.0.2.1:53: no process listens there\n")
+        );
+        (outcome.connection_refused, outcome.lost) = (6, 4);
+        assert!(
+            text(&outcome)
+                .contains("listens there; hosts limit these messages, so lost queries may be refused ones\n")
+        );
+        assert!(!text(&Outcome::default()).contains("refused"));
     }
 
     #[test]
