@@ -24,6 +24,7 @@ pub mod mutate;
 pub mod name;
 pub mod policy;
 pub mod proxy;
+pub mod queries;
 pub mod seeds;
 pub mod zone;
 
@@ -55,10 +56,10 @@ pub struct Target {
 }
 
 /// The sum of all shares.
-pub const SHARES: u64 = 60;
+pub const SHARES: u64 = 61;
 
 /// All targets. The sum of `kept` is at most 200.
-pub const TARGETS: [Target; 12] = [
+pub const TARGETS: [Target; 13] = [
     Target {
         name: "message",
         run: message::run,
@@ -145,6 +146,15 @@ pub const TARGETS: [Target; 12] = [
         run: hosts::run,
         seeds: seeds::hosts,
         words: &[],
+        longest_octets: 512,
+        share: 1,
+        kept: 6,
+    },
+    Target {
+        name: "queries",
+        run: queries::run,
+        seeds: seeds::queries,
+        words: seeds::QUERY_WORDS,
         longest_octets: 512,
         share: 1,
         kept: 6,

@@ -289,6 +289,19 @@ pub fn hosts() -> Vec<Vec<u8>> {
     .into()
 }
 
+/// Words of query files.
+pub const QUERY_WORDS: &[&str] = &[" AAAA\n", " HTTPS\n", " TYPE65535\n", "; ", "# ", "\\.", "\\255", "xn--"];
+
+/// Query files of the load generator.
+pub fn queries() -> Vec<Vec<u8>> {
+    [
+        "; comment\nwww.Example.com AAAA\n\n.\tns # root\na\\.b\\032c.test. type65\r\n",
+        "www.example.com\na..b A\na\\256 A\nx QQ\nx A 1\n\u{fc} A\n",
+    ]
+    .map(|text| text.as_bytes().to_vec())
+    .into()
+}
+
 /// Sequences of puts and lookups.
 pub fn caches() -> Vec<Vec<u8>> {
     let mut flood = vec![3, 0];

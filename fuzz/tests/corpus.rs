@@ -87,6 +87,7 @@ targets! {
     master_files_are_taken_or_explained: "zone",
     policy_zones_are_taken_or_explained: "policy",
     hosts_files_give_records_that_can_be_served: "hosts",
+    query_files_are_questions_or_explained: "queries",
     the_cache_finds_what_was_put_last: "cache",
     the_engine_keeps_its_promises_whatever_it_is_told: "engine",
 }

@@ -61,5 +61,8 @@ pub const DELAYED_QUERY: usize = 320;
 /// Octets of a master file that are read at a time, and so the longest entry.
 pub const ENTRY: usize = 1 << 20;
 
+/// Faults of a master file that are reported.
+pub const ZONE_ERRORS: usize = 20;
+
 /// CNAME records that an answer from a master file follows: more than servers usually follow. A CNAME loop ends here.
 pub const CHAIN: usize = 16;

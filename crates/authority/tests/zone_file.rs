@@ -370,6 +370,81 @@ fn errors_name_the_file_the_line_and_the_remedy() {
     assert!(missing.starts_with("/nowhere/zone: cannot be read"), "{missing}");
 }
 
+/// The lines of the errors in a zone file.
+fn faults(text: &str) -> Vec<String> {
+    let error = Records::parse(text.as_bytes()).unwrap_err().to_string();
+    error.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn all_faults_of_a_zone_are_told_and_what_follows_from_one_is_not() {
+    let said = faults(
+        "$ORIGIN t.\n@ 5 IN SOA a b 1 2 3 4 5\nx A 192.0.2\n AAAA ::1\ny A 1.2.3.4\n A 1.2.3\n TXT b\nz.other. A 1.2.3.4\n\
+         $TTL 1h\n$ORIGIN u.t.\nw AAAA 1\n$GENERATE 1-300 a$ A 1.2.3.$\n$INCLUDE other\n$TTL 9\nv A 1.2.3.4\nv CNAME y\n\
+         u DNAME y\nt ( TXT x\n",
+    );
+    let lines: Vec<_> = said.iter().map(|line| line.split(": ").next().unwrap()).collect();
+    let expected = [3, 6, 8, 9, 11, 12, 13, 16, 17, 18].map(|line| format!("text:{line}"));
+    assert_eq!(lines, expected, "{said:#?}");
+    assert!(said[2].contains("z.other is not in the zone") && said[6].contains("$INCLUDE"), "{said:#?}");
+}
+
+#[test]
+fn after_a_fault_origin_and_ttls_are_as_before() {
+    for head in ["$TTL 60\n", ""] {
+        let said = faults(&format!(
+            "{head}t. 5 SOA a. b. 1 2 3 4 5\n$ORIGIN u.t.\nx A 1\ny A 1.2.3.4\ny CNAME x.t.\n"
+        ));
+        assert_eq!(said.len(), 2, "{said:#?}");
+        assert!(said[1].contains("y.u.t has a CNAME record and another one"), "{said:#?}");
+    }
+}
+
+#[test]
+fn a_zone_without_origin_is_told_to_have_one() {
+    let said = faults("@ 3600 IN SOA ns root 1 2 3 4 5\nx A 1.2.3.4\n");
+    assert_eq!(said.len(), 1, "{said:#?}");
+    assert!(
+        said[0].starts_with("text:1: ")
+            && said[0].contains("add \"$ORIGIN zone.\", with the name of the zone, as first line")
+    );
+    assert!(said[0].contains("absolute names"));
+    // A relative name in the data has the same remedy.
+    assert!(faults("t. 5 SOA ns.t. root 1 2 3 4 5\n")[0].contains("$ORIGIN zone."));
+}
+
+#[test]
+fn the_number_of_faults_is_bounded() {
+    let said = faults(&format!("t. 5 SOA a. b. 1 2 3 4 5\n{}", "x.t. A 1\n".repeat(100_000)));
+    assert_eq!(said.len(), 21);
+    assert_eq!(said[20], "text: these are the first 20 faults; there may be more");
+    assert!(said[19].starts_with("text:21: "));
+}
+
+#[test]
+fn changed_octets_of_a_zone_give_faults_with_lines_and_no_harm() {
+    let good = "$ORIGIN t.\n$TTL 60\n@ IN SOA ns root 1 2 3 4 ( 5 ) ; end\n NS ns\nns A 192.0.2.1\n AAAA ::1\n* TXT \"a;b\" c\\032d\n\
+                $GENERATE 1-9 h$ A 192.0.2.$\nsub NS ns.sub\nns.sub 9 IN A 192.0.2.2\nx CNAME ns\n";
+    let (mut state, mut refused) = (1u64, 0);
+    let mut draw = |below: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % below
+    };
+    for _ in 0..2_000 {
+        let mut text = good.as_bytes().to_vec();
+        for _ in 0..=draw(6) {
+            let at = draw(text.len());
+            text[at] = b"\n\"();$ \\.@1ax\xff\t"[draw(15)];
+        }
+        if let Err(error) = Records::parse(&text[..]) {
+            refused += 1;
+            let said = error.to_string();
+            assert!(said.lines().count() <= 21 && said.starts_with("text"), "{said}");
+        }
+    }
+    assert!(refused > 1_000, "{refused}");
+}
+
 #[test]
 fn a_class_that_is_not_in_is_an_error() {
     let error = Records::parse(&b"t. 5 CH SOA a.t. b.t. 1 2 3 4 5\n"[..]).unwrap_err().to_string();

@@ -8,6 +8,7 @@ use measure::run::{Purpose, Run};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -330,6 +331,41 @@ fn a_sweep_of_any_parameter_measures_each_value_and_keeps_its_configuration() {
         assert!(file.contains(&format!("limits.pending-per-client = {value}\n")), "{file}");
         assert!(folder.out().join("configs").join(format!("{value}_sixfold.toml")).is_file());
     }
+}
+
+#[test]
+fn a_device_by_command_gets_its_files_and_the_bundle_has_them() {
+    if !fixtures::has_sixfold() {
+        return;
+    }
+    let folder = Folder::new("files");
+    let program = Path::new(env!("CARGO_BIN_EXE_sixfold-bench")).with_file_name("sixfold");
+    // The device needs both files: one says where it listens, the other how it is started.
+    let own = "[server]\nlisten = [\"{listen}\"]\n[upstream]\nforwarders = [\"{upstream}\"]\n\
+               [control]\nsocket = \"{dir}/socket\"\n[metrics]\nlisten = \"\"\n";
+    let start = format!("exec {} serve --config {{dir}}/own.toml --prefix \"$1\"", program.display());
+    let device = format!(
+        "[device]\ncommand = [\"sh\", \"{{dir}}/start\", \"{{prefix}}\"]\n[device.files]\n\"own.toml\" = '''\n{own}'''\nstart = '{start}'\n"
+    );
+    let plan = folder.plan(&format!("{PLAN}{device}").replace("repetitions = 2", "repetitions = 1"));
+    let out = folder.out().display().to_string();
+    let more = folder.0.join("note");
+    fs::write(&more, "workers {workers}").unwrap();
+    let output = finish(&["--plan", &plan, "--out", &out, "--device-file", &more.display().to_string()]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let run = folder.run();
+    check(&run);
+    assert_eq!(run.device.files.keys().collect::<Vec<_>>(), ["note", "own.toml", "start"]);
+    let listen = format!("listen = [\"{}\"]", run.device.address);
+    assert!(run.device.files["own.toml"].contains(&listen), "{:?}", run.device.files);
+    let kept = |name: &str| fs::read_to_string(folder.out().join("configs").join(name)).unwrap();
+    assert_eq!(
+        (kept("own.toml"), kept("note").as_str()),
+        (run.device.files["own.toml"].clone(), "workers 1")
+    );
+    // The plan of the record has the text as it was written, so --resume has it, too.
+    let plan = fs::read_to_string(folder.out().join("plan.json")).unwrap();
+    assert!(plan.contains("{upstream}") && plan.contains("workers {workers}"), "{plan}");
 }
 
 #[test]

@@ -11,11 +11,16 @@ use crate::random::threshold;
 use crate::reader::{Name, Record};
 use crate::reason::Reason;
 use measure::order::Expectation;
+use std::net::Ipv6Addr;
 
 /// TYPE and CLASS values (RFC 1035 section 3.2, RFC 3596).
 const CNAME: u16 = 5;
 const AAAA: u16 = 28;
 const IN: u16 = 1;
+
+/// The TC bit in the first octet of the flags, and RCODE 3 (RFC 1035 section 4.1.1).
+pub const TC: u8 = 0x02;
+const NXDOMAIN: u8 = 3;
 
 /// Octets of an AAAA record with a compressed owner: owner 2, type 2, class 2, TTL 4, length 2, address 16.
 const AAAA_RECORD: usize = 28;
@@ -66,6 +71,17 @@ impl Judge {
         hash = (hash ^ hash >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         hash = (hash ^ hash >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
         hash >> 32 < self.aaaa_below
+    }
+
+    /// The addresses of a valid reply.
+    pub fn expected(&self, address: [u8; 4]) -> impl Iterator<Item = Ipv6Addr> {
+        let embeddings: &[Embedding] = if self.has_aaaa(address) { &self.real } else { &self.prefixes };
+        let first = u32::from_be_bytes(address);
+        let embed = move |embedding: &Embedding, step: u16| {
+            embedding.embed(first.wrapping_add(u32::from(step)).to_be_bytes()).into()
+        };
+        let addresses = self.addresses;
+        embeddings.iter().flat_map(move |embedding| (0..addresses).map(move |step| embed(embedding, step)))
     }
 
     /// Checks a reply to the question for an address. The question ends at `end`.
@@ -166,6 +182,24 @@ impl Judge {
         }
         Err(reason)
     }
+}
+
+/// Checks a reply whose records cannot be predicted: its flags, its RCODE, and that it can be parsed to its end. The question
+/// ends at `end`. NOERROR and NXDOMAIN are answers. A truncated reply is one, too: it is the right reply where a record set
+/// is larger than the requestor allows over UDP (RFC 2181 section 9).
+#[inline]
+pub fn answered(message: &[u8], end: usize) -> Result<(), Reason> {
+    if message.len() < end || end < HEADER {
+        return Err(Reason::Header);
+    }
+    let rcode = if message[3] & 0x0f == NXDOMAIN { 0 } else { message[3] & 0x0f };
+    flags(message[2] & !TC, message[3] & 0xf0 | rcode)?;
+    let counts = [6, 8, 10].map(|at| u32::from(u16::from_be_bytes([message[at], message[at + 1]])));
+    let mut at = end;
+    for _ in 0..counts.iter().sum::<u32>() {
+        at = Record::read(message, at).ok_or(Reason::Malformed)?.end;
+    }
+    if at == message.len() { Ok(()) } else { Err(Reason::Malformed) }
 }
 
 /// Checks QR, opcode, TC, RD, Z and RCODE (RFC 1035 section 4.1.1). Our queries have RD set. AA, RA, AD and CD

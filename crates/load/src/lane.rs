@@ -38,6 +38,8 @@ impl SharedCounter {
 pub struct Lane {
     /// Index of the thread, from 0.
     pub index: u64,
+    /// Index of the lane among those whose replies one receiver takes.
+    pub place: usize,
     /// Its source ports.
     pub ports: Vec<Port>,
     /// The thread's last queries.
@@ -58,6 +60,8 @@ pub struct Lane {
     pub in_time: SharedCounter,
     /// Number of queries whose reply came late.
     pub late: SharedCounter,
+    /// Number of queries that an ICMP message reported as refused.
+    pub refused: SharedCounter,
     /// Number of measured queries with a valid reply in time, for progress.
     pub valid: SharedCounter,
     /// Number of measured queries with an invalid reply in time, for progress.
@@ -77,7 +81,8 @@ impl Lane {
         let mut ports = Vec::new();
         for _ in 0..order.lanes.ports {
             for source in sources {
-                ports.push(Port::bind(*source).map_err(|error| LoadError::Bind(*source, error))?);
+                let port = Port::bind(*source).and_then(|port| port.report_errors().map(|()| port));
+                ports.push(port.map_err(|error| LoadError::Bind(*source, error))?);
             }
         }
         let first_measured = match plan.timing {
@@ -86,6 +91,7 @@ impl Lane {
         };
         let lane = Lane {
             index,
+            place: index.checked_div(u64::from(order.lanes.receivers)).unwrap_or(0) as usize,
             query_ids: QueryIds::new(ports.len(), order.lanes.group, order.seed.wrapping_add(index << 32)),
             ports,
             outstanding: OutstandingQueries::new(plan.slots()?),
@@ -97,6 +103,7 @@ impl Lane {
             ended: SharedCounter::default(),
             in_time: SharedCounter::default(),
             late: SharedCounter::default(),
+            refused: SharedCounter::default(),
             valid: SharedCounter::default(),
             invalid: SharedCounter::default(),
         };
@@ -105,9 +112,13 @@ impl Lane {
         Ok(lane)
     }
 
-    /// True if the last query was sent and every reply has come.
+    /// Number of queries that a reply or an ICMP message has completed.
+    pub fn completed(&self) -> u64 {
+        self.in_time.get() + self.late.get() + self.refused.get()
+    }
+
+    /// True if the last query was sent and every one is completed.
     pub fn is_complete(&self) -> bool {
-        self.ended.get() != u64::MAX
-            && self.in_time.get() + self.late.get() + self.unsent.get() >= self.sent.get()
+        self.ended.get() != u64::MAX && self.completed() + self.unsent.get() >= self.sent.get()
     }
 }

@@ -2,13 +2,14 @@
 //! loop), matches every reply to its query by socket, ID and question, checks the whole reply, and times every query.
 //!
 //! [`run()`] takes a [`measure::order::Load`] and returns a [`measure::outcome::Outcome`]. Parts without I/O:
-//! `schedule` (send times), `names` (query names), `query_id` (ports and IDs), `outstanding` (queries without a
+//! `schedule` (send times), `names` (query names), `query_list` (queries from a file), `query_id` (ports and IDs), `outstanding` (queries without a
 //! reply), `cached_names` (names to query again), `judge` with `reader` and `embed` (validity of a reply), `timeline`
 //! and `thread_stats` (counts and latencies), `verdict` (conclusion). The sockets are in [`datapath::laboratory`];
 //! `sender`, `receiver` and `threads` drive them. The limits are in [`limits`].
 //!
 //! Memory does not grow with the number of queries: a slot is kept for three timeouts, a name to query again is one
-//! word in a ring, and everything else is counters, some of them per interval of 10 ms or per second.
+//! word in a ring, a query file is read once, and everything else is counters, some of them per interval of 10 ms or per
+//! second. Only the times of every query (`query_times`, on request) grow with it, up to a limit.
 //!
 //! Not here: transports other than UDP.
 //!
@@ -17,17 +18,24 @@
 
 mod cached_names;
 mod companion;
+mod distribution;
 mod embed;
 mod error;
+mod escape;
+mod first_invalid;
 mod interface;
 mod judge;
 mod lane;
 pub mod limits;
 mod names;
 mod netlink;
+mod options;
 mod outstanding;
 mod plan;
 mod query_id;
+mod query_list;
+mod query_text;
+mod query_times;
 mod random;
 mod reader;
 mod reason;
@@ -43,6 +51,9 @@ mod verdict;
 
 pub use companion::{Companion, NoCompanion};
 pub use error::LoadError;
+pub use options::LoadOptions;
+pub use query_list::{QueryList, QueryListError};
+pub use query_times::{QueryTime, QueryTimes};
 pub use reason::Reason;
-pub use run::{Progress, run};
+pub use run::{Progress, run, run_with};
 pub use verdict::grouped;

@@ -39,6 +39,38 @@ pub const CNAMES: u16 = 64;
 /// length octet, 16, and less the longest label of a CNAME chain, 3.
 pub const ZONE_NAME: usize = 236;
 
+// A query file.
+
+/// Queries of a file: 2^24, 16.7 million. Each takes its question and 4 octets.
+pub const LIST_QUERIES: usize = 1 << 24;
+
+/// Octets of the questions of a file, in wire form: 2^30 are 64 for each of [`LIST_QUERIES`], and ends fit 32 bits. With
+/// the ends (64 MiB) a list takes at most 1.1 GiB.
+pub const LIST_OCTETS: usize = 1 << 30;
+
+/// Octets of a line. A name of 255 octets, each written as `\DDD`, has 1,020 characters, a type 10; the rest is for
+/// comments.
+pub const LIST_LINE: usize = 4096;
+
+/// Faults of a file that are reported.
+pub const LIST_ERRORS: usize = 20;
+
+/// Octets of the longest listed query: header 12, name 255, type and class 4.
+pub const LIST_QUERY: usize = 12 + 255 + 4;
+
+/// Queries whose times are recorded: 2^26, a minute at 1.1 million queries per second. Two words of 8 octets each are 1 GiB,
+/// touched as time goes on: a page of 4 KiB has 512 words, so one page fault of some 0.5 us comes in 512 queries.
+pub const QUERY_TIMES: u64 = 1 << 26;
+
+// The first invalid reply of each reason.
+
+/// Octets of a reply that are kept: as many as a reply over UDP may have ([`UDP_SIZE`]). 27 reasons take 108 KiB a thread at
+/// most.
+pub const SAMPLE: usize = 4096;
+
+/// Records of such a reply that are printed.
+pub const SAMPLE_RECORDS: usize = 4;
+
 // Memory.
 
 /// Fewest slots of a thread: queries that are due together at one moment, at any rate.
@@ -91,6 +123,13 @@ pub const SEND_TRIES: usize = 100;
 
 /// Receives from one port in one poll: 8 x 32 datagrams.
 pub const RECEIVES_PER_POLL: usize = 8;
+
+/// ICMP errors that are read from one port in one poll. The kernel bounds their queue by the port's receive buffer.
+pub const ERRORS_PER_POLL: usize = 256;
+
+/// Octets of a datagram in an ICMP error that are read. A router quotes as much as fits 576 octets, or 1,280 in IPv6 (RFC
+/// 1812 section 4.3.2.3, RFC 4443 section 3.1).
+pub const QUOTED: usize = 1280;
 
 /// Shortest sleep. If the next query is due sooner than this, the thread sleeps this long and sends all queries that
 /// became due. A tenth of a 10 ms interval is 1 ms, so 50 us are invisible in the pacing error, and they save one

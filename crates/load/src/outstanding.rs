@@ -25,7 +25,7 @@ pub struct Slot {
     pub state: State,
     /// Sending time, in nanoseconds.
     pub sent: u64,
-    /// The address in the query name.
+    /// The address in the query name; of listed queries, the index in the list.
     pub address: [u8; 4],
     /// True if the name was queried before.
     pub again: bool,

@@ -1,12 +1,16 @@
 //! A checked order with all derived values that are constant while the load runs. All threads share it.
 
 use crate::error::{LoadError, rates, refuse};
-use crate::judge::Judge;
+use crate::judge::{self, Judge};
 use crate::limits;
-use crate::names::Template;
+use crate::names::{HEADER, Template};
+use crate::options::LoadOptions;
+use crate::query_list::QueryList;
 use crate::random::threshold;
+use crate::reason::Reason;
 use crate::schedule::Schedule;
 use measure::order::{Load, Pace};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Sending times.
@@ -25,9 +29,13 @@ pub struct Plan {
     pub order: Load,
     /// Sending times.
     pub timing: Timing,
-    /// Template of the queries.
+    /// The queries of a file, asked in place of computed names.
+    pub list: Option<Arc<QueryList>>,
+    /// True if the times of every query are recorded.
+    pub query_times: bool,
+    /// Template of the queries for computed names.
     pub template: Template,
-    /// Expected contents of the replies.
+    /// Expected contents of the replies to these.
     pub judge: Judge,
     /// Sending threads.
     pub threads: u64,
@@ -50,9 +58,21 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Checks an order and derives the plan. Instants count from now.
+    /// Checks an order and derives the plan, for computed names. Instants count from now.
+    #[cfg(test)]
     pub fn new(order: &Load, companion: bool) -> Result<Plan, LoadError> {
+        Plan::with(order, &LoadOptions::default(), companion)
+    }
+
+    /// Checks an order with options and derives the plan. Instants count from now.
+    pub fn with(order: &Load, options: &LoadOptions, companion: bool) -> Result<Plan, LoadError> {
         check(order)?;
+        if options.queries.is_some() && order.cached_share > 0.0 {
+            return refuse(
+                "a query file is asked in its order, so no share of cached names can be chosen; leave out --cached-share, and \
+                 repeat lines of the file instead",
+            );
+        }
         let lanes = &order.lanes;
         if companion && (lanes.senders != 1 || lanes.receivers != 0) {
             return Err(LoadError::Companion);
@@ -63,10 +83,16 @@ impl Plan {
         let (timing, measured) = timing(order, start);
         let plan = Plan {
             timing,
+            list: options.queries.clone(),
+            query_times: options.query_times,
             template,
             judge,
             threads: u64::from(lanes.senders),
-            names_left: order.names.names().saturating_sub(order.first_name),
+            // A list begins again after its last query.
+            names_left: match options.queries {
+                Some(_) => u64::MAX,
+                None => order.names.names().saturating_sub(order.first_name),
+            },
             timeout: order.timeout_ms * 1_000_000,
             cached_below: threshold(order.cached_share),
             origin: datapath::now().0,
@@ -76,6 +102,17 @@ impl Plan {
             min_sleep: if companion { limits::MIN_SLEEP_COMPANION_NS } else { limits::MIN_SLEEP_NS },
             order: order.clone(),
         };
+        if let Timing::Open { warm, total, .. } = plan.timing
+            && plan.query_times
+            && total - warm > limits::QUERY_TIMES
+        {
+            return refuse(format!(
+                "the load has {} queries, and the times of at most {} can be recorded (--rtt); use a lower rate (--rate) or a shorter \
+                 duration (--duration)",
+                total - warm,
+                limits::QUERY_TIMES
+            ));
+        }
         let needed = plan.names_needed();
         if needed > plan.names_left {
             return Err(LoadError::Names(needed, plan.names_left));
@@ -98,6 +135,25 @@ impl Plan {
     /// The share of a thread in the first `count` queries of all threads.
     pub fn share_of(&self, lane: u64, count: u64) -> u64 {
         count.saturating_sub(lane).div_ceil(self.threads)
+    }
+
+    /// True if a message has exactly one question, equal octet for octet to that of a query. `name` is the address in its
+    /// computed name, or its index in the list.
+    #[inline]
+    pub fn asks(&self, message: &[u8], name: [u8; 4]) -> bool {
+        match &self.list {
+            None => self.template.asks(message, name),
+            Some(list) => list.asks(message, name),
+        }
+    }
+
+    /// Checks a reply that has the question of a query.
+    #[inline]
+    pub fn judge(&self, message: &[u8], name: [u8; 4]) -> Result<(), Reason> {
+        match &self.list {
+            None => self.judge.judge(message, self.template.end(), name),
+            Some(list) => judge::answered(message, HEADER + list.question(name).len()),
+        }
     }
 
     /// Intended sending time of a thread's query; in the closed loop its actual sending time.

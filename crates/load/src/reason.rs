@@ -53,10 +53,12 @@ reasons! {
 pub struct Reasons([u64; Reason::ALL.len()]);
 
 impl Reasons {
-    /// Counts one reply.
+    /// Counts one reply. Returns true if it is the first of this reason.
     #[inline]
-    pub fn count(&mut self, reason: Reason) {
-        self.0[reason as usize] += 1;
+    pub fn count(&mut self, reason: Reason) -> bool {
+        let count = &mut self.0[reason as usize];
+        *count += 1;
+        *count == 1
     }
 
     /// Adds the counts of another thread.
@@ -76,6 +78,15 @@ impl Reasons {
     }
 }
 
+/// The mnemonic of an RCODE in a header (RFC 1035 section 4.1.1, RFC 2136 section 2.2); `RCODE11` for one without.
+pub fn rcode_name(rcode: u8) -> String {
+    const NAMES: [&str; 11] = [
+        "NOERROR", "FORMERR", "SERVFAIL", "NXDOMAIN", "NOTIMP", "REFUSED", "YXDOMAIN", "YXRRSET", "NXRRSET",
+        "NOTAUTH", "NOTZONE",
+    ];
+    NAMES.get(usize::from(rcode)).map_or_else(|| format!("RCODE{rcode}"), |name| (*name).to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -86,7 +97,7 @@ mod tests {
         for (index, reason) in Reason::ALL.iter().enumerate() {
             assert_eq!(*reason as usize, index);
             assert!(reason.name().bytes().all(|octet| octet.is_ascii_lowercase() || octet == b'-'));
-            reasons.count(*reason);
+            assert!(reasons.count(*reason));
         }
         let mut names: Vec<_> = reasons.named().map(|(name, count)| (count == 1).then_some(name)).collect();
         names.sort();

@@ -4,11 +4,13 @@
 //! Three kinds of messages do not complete a query: a message from another address, a message with an ID that is not
 //! outstanding, and a message with another question. The query keeps waiting, as it would in a resolver.
 
+use crate::judge::TC;
 use crate::lane::Lane;
 use crate::limits;
 use crate::names::HEADER;
 use crate::outstanding::{Slot, State};
 use crate::plan::Plan;
+use crate::query_times::{Ending, Words};
 use crate::reason::Reason;
 use crate::thread_stats::ThreadStats;
 use datapath::laboratory::{Arrival, ReplyReceiver};
@@ -34,6 +36,14 @@ impl<'a> Receiver<'a> {
     pub fn new(plan: &'a Plan, ports: usize) -> Receiver<'a> {
         let reply_receiver = ReplyReceiver::new(plan.order.server);
         Receiver { plan, reply_receiver, backlog: Backlog::new(ports), stats: ThreadStats::new(plan) }
+    }
+
+    /// Records the times of the queries of these lanes, if the load asks for them.
+    pub fn with_times(mut self, lanes: &[&Lane]) -> Receiver<'a> {
+        if self.plan.query_times {
+            self.stats.times = lanes.iter().map(|lane| Words::new(self.plan, lane.index)).collect();
+        }
+        self
     }
 
     /// Longest time, in nanoseconds, that messages waited at a port before the port was seen empty. Messages of that
@@ -68,6 +78,21 @@ impl<'a> Receiver<'a> {
             }
         }
         count
+    }
+
+    /// Reads the ICMP errors of a port of a lane. The queries of a refused datagram are over.
+    #[cold]
+    pub fn receive_errors(&mut self, lane: &Lane, port: usize) {
+        let Some(socket) = lane.ports.get(port) else { return };
+        let mut quoted = [0; limits::QUOTED];
+        for _ in 0..limits::ERRORS_PER_POLL {
+            let Some(error) = socket.next_error(&mut quoted) else { return };
+            if error.is_refused {
+                let received =
+                    Received { plan: self.plan, lane, port, now: self.plan.now(), sent: lane.sent.get() };
+                lane.refused.add(received.refused(&quoted[..error.octets], &mut self.stats));
+            }
+        }
     }
 }
 
@@ -123,7 +148,7 @@ impl Received<'_> {
             if slot.state == State::Unsent {
                 continue;
             }
-            if self.plan.template.asks(message, slot.address) {
+            if self.plan.asks(message, slot.address) {
                 return self.reply(k, slot, message, stats, completed);
             }
             if waiting.is_none() && slot.state == State::Outstanding {
@@ -136,7 +161,8 @@ impl Received<'_> {
     /// Handles a message with the ID and the question of query `k`.
     #[inline]
     fn reply(&self, k: u64, slot: Slot, message: &[u8], stats: &mut ThreadStats, completed: &mut Completed) {
-        let measured = k >= self.lane.first_measured.get();
+        let first = self.lane.first_measured.get();
+        let measured = k >= first;
         if slot.state != State::Outstanding {
             stats.duplicates += u64::from(measured);
             return;
@@ -147,7 +173,7 @@ impl Received<'_> {
             stats.unsolicited += 1;
             return;
         }
-        let verdict = self.plan.judge.judge(message, self.plan.template.end(), slot.address);
+        let verdict = self.plan.judge(message, slot.address);
         if is_late {
             completed.late += 1;
         } else {
@@ -167,6 +193,17 @@ impl Received<'_> {
             stats.latency(self.now.saturating_sub(intended), actual);
         }
         let second = self.plan.second(intended);
+        if !is_late {
+            // The header is complete: the question behind it was compared.
+            stats.rcodes[usize::from(message[3] & 0x0f)] += 1;
+            stats.truncated += u64::from(verdict.is_ok() && message[2] & TC != 0);
+        }
+        let ending = match verdict {
+            _ if is_late => Ending::Late,
+            Ok(()) => Ending::Valid,
+            Err(reason) => Ending::Invalid(reason),
+        };
+        stats.ended(self.lane.place, k - first, self.now, ending);
         match verdict {
             _ if is_late => {
                 stats.late += 1;
@@ -178,36 +215,64 @@ impl Received<'_> {
             }
             Err(reason) => {
                 stats.wrong += 1;
-                stats.invalid.count(reason);
+                stats.count_invalid(reason, self.now, slot.address, message);
                 stats.second(second).invalid += 1;
             }
         }
     }
 
+    /// Completes the queries of a datagram that the server's host refused, and returns their number. The datagram begins with
+    /// one query. More may have left in the same send: the kernel of the server's host then saw one large datagram, and
+    /// reports it once.
+    fn refused(&self, datagram: &[u8], stats: &mut ThreadStats) -> u64 {
+        let Some(id) = datagram.first_chunk::<2>() else { return 0 };
+        let slots = &self.lane.outstanding;
+        let asks = |k: &u64| slots.get(*k).is_some_and(|slot| self.plan.asks(datagram, slot.address));
+        let candidates = self.lane.query_ids.candidates(self.port, u16::from_be_bytes(*id), self.sent);
+        let mut candidates = candidates.take_while(|k| self.sent - k <= slots.capacity());
+        let Some(first) = candidates.find(asks) else { return 0 };
+        let Some(stamp) = slots.get(first).map(|slot| slot.sent) else { return 0 };
+        let (_, _, group) = self.lane.query_ids.locate(first);
+        let is_of_it = |k: &u64| slots.get(*k).is_some_and(|slot| slot.sent == stamp);
+        let completed = (first..self.sent.min(first + group)).take_while(is_of_it);
+        let mut count = 0;
+        for k in completed.filter(|k| slots.complete(*k, stamp, true)) {
+            count += 1;
+            if let Some(query) = k.checked_sub(self.lane.first_measured.get()) {
+                stats.refused += 1;
+                stats.ended(self.lane.place, query, self.now, Ending::Refused);
+            }
+        }
+        count
+    }
+
     /// Handles a message that completes no query. `waiting` is an outstanding query with its ID.
     #[cold]
     fn unmatched(&self, message: &[u8], waiting: Option<u64>, stats: &mut ThreadStats) {
+        let Some(k) = waiting.or_else(|| self.outstanding_query(message)) else {
+            stats.unsolicited += 1;
+            return;
+        };
+        if k < self.lane.first_measured.get() {
+            return;
+        }
         let reason = match waiting {
-            Some(k) if k < self.lane.first_measured.get() => return,
             Some(_) if message.len() < HEADER => Reason::Header,
             Some(_) if message[4..6] != [0, 1] => Reason::QuestionCount,
             Some(_) => Reason::Question,
-            None => match self.outstanding_query(message) {
-                Some(k) if k < self.lane.first_measured.get() => return,
-                Some(_) => Reason::StaleId,
-                None => {
-                    stats.unsolicited += 1;
-                    return;
-                }
-            },
+            None => Reason::StaleId,
         };
-        stats.invalid.count(reason);
+        let name = self.lane.outstanding.get(k).map_or([0; 4], |slot| slot.address);
+        stats.count_invalid(reason, self.now, name, message);
     }
 
-    /// The outstanding query at this port that has the question of a message. Unavailable if names are queried again,
-    /// because the name then does not identify the query.
+    /// The outstanding query at this port that has the question of a message. Unavailable if names are queried again or come
+    /// from a list, because the name then does not identify the query.
     fn outstanding_query(&self, message: &[u8]) -> Option<u64> {
         let (plan, lane) = (self.plan, self.lane);
+        if plan.list.is_some() {
+            return None;
+        }
         let address = plan.template.asked(message).filter(|_| lane.cached_names.is_none())?;
         let number = plan.order.names.number(address)?.checked_sub(plan.order.first_name)?;
         let k = number / plan.threads;
@@ -220,168 +285,5 @@ impl Received<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::names::Template;
-    use crate::plan::tests::order;
-
-    const SENT_AT: u64 = 1_000;
-
-    /// A lane with one port and outstanding queries 0 to 9.
-    fn out() -> (Plan, Lane) {
-        let mut order = order(1000.0, 1000);
-        order.lanes.ports = 1;
-        let plan = Plan::new(&order, false).unwrap();
-        let lane = Lane::new(&plan, 0).unwrap();
-        (0..10).for_each(|k| lane.outstanding.insert(k, SENT_AT, [10, 0, 0, k as u8], false));
-        lane.sent.set(10);
-        (plan, lane)
-    }
-
-    /// The right reply to a query, with the ID of another query.
-    fn reply(plan: &Plan, lane: &Lane, k: u8, id_of: u64) -> Vec<u8> {
-        let mut message = vec![0; plan.template.length()];
-        plan.template.prepare(&mut message);
-        Template::patch(&mut message, lane.query_ids.id(0, id_of), [10, 0, 0, k]);
-        (message[2], message[7]) = (0x81, 1);
-        message.extend([0xc0, 12, 0, 28, 0, 1, 0, 0, 0, 60, 0, 16]);
-        message.extend([0, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0, 10, 0, 0, k]);
-        message
-    }
-
-    fn enter(plan: &Plan, lane: &Lane, now: u64, messages: &[(&[u8], bool)]) -> (ThreadStats, Completed) {
-        let (mut stats, mut completed) = (ThreadStats::new(plan), Completed::default());
-        for (message, from_server) in messages {
-            let arrival = Arrival { message, from_server: *from_server };
-            Received { plan, lane, port: 0, now, sent: lane.sent.get() }.enter(
-                arrival,
-                &mut stats,
-                &mut completed,
-            );
-        }
-        (stats, completed)
-    }
-
-    fn named(stats: &ThreadStats) -> Vec<(&'static str, u64)> {
-        stats.invalid.named().collect()
-    }
-
-    #[test]
-    fn a_right_reply_counts_once_and_then_as_duplicate() {
-        let (plan, lane) = out();
-        let right = reply(&plan, &lane, 3, 3);
-        let (stats, completed) =
-            enter(&plan, &lane, 2_000, &[(&right, true), (&right, true), (&right, true)]);
-        assert_eq!((stats.valid, stats.duplicates, completed.in_time), (1, 2, 1));
-        assert_eq!((stats.seconds[0].valid, named(&stats)), (1, vec![]));
-        assert_eq!(stats.latencies().actual.max, 1.0);
-    }
-
-    #[test]
-    fn a_reply_after_the_timeout_is_late_and_a_late_one_is_no_loss_of_order() {
-        let (plan, lane) = out();
-        let right = reply(&plan, &lane, 3, 3);
-        let (stats, completed) = enter(&plan, &lane, SENT_AT + plan.timeout + 1, &[(&right, true)]);
-        assert_eq!((stats.late, stats.valid, completed.late, stats.latencies().actual.count), (1, 0, 1, 1));
-        let other = reply(&plan, &lane, 4, 4);
-        let (stats, _) = enter(&plan, &lane, SENT_AT + plan.timeout, &[(&other, true), (&right, true)]);
-        assert_eq!((stats.valid, stats.duplicates), (1, 1));
-    }
-
-    #[test]
-    fn a_message_from_elsewhere_ends_nothing() {
-        let (plan, lane) = out();
-        let right = reply(&plan, &lane, 3, 3);
-        let (stats, _) = enter(&plan, &lane, 2_000, &[(&right, false), (&right, true)]);
-        assert_eq!((stats.wrong_source, stats.valid), (1, 1));
-    }
-
-    #[test]
-    fn another_question_under_an_outstanding_id_is_named_and_ends_nothing() {
-        let (plan, lane) = out();
-        let (mixed, right) = (reply(&plan, &lane, 4, 3), reply(&plan, &lane, 3, 3));
-        let mut two_questions = right.clone();
-        two_questions[5] = 2;
-        let messages: [(&[u8], bool); 4] =
-            [(&mixed, true), (&two_questions, true), (&right[..5], true), (&right, true)];
-        let (stats, completed) = enter(&plan, &lane, 2_000, &messages);
-        assert_eq!(named(&stats), [("header", 1), ("question-count", 1), ("question", 1)]);
-        assert_eq!((stats.valid, stats.wrong, completed.in_time), (1, 0, 1));
-    }
-
-    #[test]
-    fn an_outstanding_question_under_an_old_id_is_a_stale_id() {
-        let (plan, lane) = out();
-        let (right, stale) = (reply(&plan, &lane, 3, 3), reply(&plan, &lane, 4, 3));
-        let (stats, _) = enter(&plan, &lane, 2_000, &[(&right, true), (&stale, true)]);
-        assert_eq!((named(&stats), stats.unsolicited, stats.valid), (vec![("stale-id", 1)], 0, 1));
-    }
-
-    #[test]
-    fn a_reply_without_a_query_is_unsolicited() {
-        let (plan, lane) = out();
-        let future = reply(&plan, &lane, 11, 11);
-        let (stats, completed) = enter(&plan, &lane, 2_000, &[(&future, true), (b"x", true), (b"", true)]);
-        assert_eq!((stats.unsolicited, completed.in_time, named(&stats)), (3, 0, vec![]));
-    }
-
-    #[test]
-    fn a_wrong_reply_ends_its_query_under_its_reason() {
-        let (plan, lane) = out();
-        let mut wrong = reply(&plan, &lane, 3, 3);
-        *wrong.last_mut().unwrap() = 9;
-        let (stats, completed) = enter(&plan, &lane, 2_000, &[(&wrong, true)]);
-        assert_eq!((named(&stats), stats.wrong, completed.in_time), (vec![("address", 1)], 1, 1));
-        assert_eq!(stats.seconds[0].invalid, 1);
-    }
-
-    #[test]
-    fn a_port_that_is_never_seen_empty_shows_a_thread_that_does_not_keep_up() {
-        let mut backlog = Backlog::new(2);
-        for (place, empty, now, longest) in [
-            (0, true, 100, 0),
-            (0, false, 200, 0),
-            (1, false, 250, 0),
-            (0, false, 300, 100),
-            (0, true, 350, 150),
-            (0, false, 900, 150),
-            (1, true, 950, 700),
-            (0, true, 901, 700),
-            (7, false, 999, 700),
-        ] {
-            backlog.seen(place, empty, now);
-            assert_eq!(backlog.longest, longest, "{now}");
-        }
-    }
-
-    #[test]
-    fn a_port_is_read_until_it_is_empty_and_no_longer_than_a_turn() {
-        let mut order = order(1000.0, 1000);
-        let server = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-        (order.server, order.lanes.ports) = (server.local_addr().unwrap(), 1);
-        let plan = Plan::new(&order, false).unwrap();
-        let lane = Lane::new(&plan, 0).unwrap();
-        let mut to = lane.ports[0].address().unwrap();
-        to.set_ip([127, 0, 0, 1].into());
-        // One poll makes 8 receives of 32 datagrams.
-        (0..300).for_each(|_| assert!(server.send_to(b"x", to).is_ok()));
-        let mut receiver = Receiver::new(&plan, 1);
-        assert_eq!((receiver.receive(&lane, 0, 0), receiver.backlog.since[0] == u64::MAX), (256, false));
-        assert_eq!((receiver.receive(&lane, 0, 0), receiver.backlog.since[0] == u64::MAX), (44, true));
-        assert!(receiver.longest_backlog() > 0);
-        assert_eq!(receiver.stats.unsolicited, 300);
-    }
-
-    #[test]
-    fn queries_of_the_warm_up_are_ended_and_not_counted() {
-        let (plan, lane) = out();
-        lane.first_measured.set(4);
-        let (warm, measured) = (reply(&plan, &lane, 3, 3), reply(&plan, &lane, 4, 4));
-        let (question, stale) = (reply(&plan, &lane, 4, 2), reply(&plan, &lane, 2, 3));
-        let messages: [(&[u8], bool); 5] =
-            [(&warm, true), (&warm, true), (&measured, true), (&question, true), (&stale, true)];
-        let (stats, completed) = enter(&plan, &lane, 2_000, &messages);
-        assert_eq!((stats.valid, stats.duplicates, completed.in_time), (1, 0, 2));
-        assert_eq!((named(&stats), stats.unsolicited), (vec![], 0));
-    }
-}
+#[path = "receiver_tests.rs"]
+mod tests;

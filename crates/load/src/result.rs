@@ -2,6 +2,7 @@
 
 use crate::lane::Lane;
 use crate::plan::{Plan, Timing};
+use crate::query_times::{LaneTimes, QueryTimes};
 use crate::thread_stats::ThreadStats;
 use crate::threads::ThreadReport;
 use crate::timeline::Timeline;
@@ -24,8 +25,12 @@ pub fn outcome(plan: &Plan, lanes: &[Lane], reports: &[ThreadReport], interface_
         received: ended_in_time + received.late,
         valid: received.valid,
         invalid: received.invalid.named().map(|(name, count)| (name.to_owned(), count)).collect(),
+        first_invalid: received.first_invalid.described(plan),
+        rcodes: received.rcodes(),
+        truncated: received.truncated,
         late: received.late,
-        lost: sent.sent.saturating_sub(ended_in_time + received.late),
+        lost: sent.sent.saturating_sub(ended_in_time + received.late + received.refused),
+        connection_refused: received.refused,
         duplicates: received.duplicates,
         unsolicited: received.unsolicited,
         wrong_source: received.wrong_source,
@@ -60,6 +65,30 @@ pub fn outcome(plan: &Plan, lanes: &[Lane], reports: &[ThreadReport], interface_
     outcome
 }
 
+/// The times of every query, taken out of the threads' reports.
+pub fn query_times(plan: &Plan, lanes: &[Lane], reports: &mut [ThreadReport]) -> QueryTimes {
+    let mut times: Vec<LaneTimes> = lanes.iter().map(|_| LaneTimes::default()).collect();
+    // Senders come first, in the order of their lanes; a receiver has every R-th lane, a sending thread its own.
+    let receivers = usize::from(plan.order.lanes.receivers);
+    for (index, report) in reports.iter_mut().enumerate() {
+        if let (Some(timeline), Some(lane)) = (&mut report.sent, times.get_mut(index)) {
+            lane.sent = std::mem::take(&mut timeline.times);
+        }
+        let words = report.received.iter_mut().flat_map(|stats| std::mem::take(&mut stats.times));
+        let (first, step) =
+            if receivers == 0 { (index, 1) } else { (index.saturating_sub(lanes.len()), receivers) };
+        for (lane, words) in times.iter_mut().skip(first).step_by(step).zip(words) {
+            lane.ended = words;
+        }
+    }
+    for (times, lane) in times.iter_mut().zip(lanes) {
+        // A closed loop that was stopped during its warm-up has no measured query.
+        times.first = lane.first_measured.get().min(lane.sent.get());
+        times.queries = lane.sent.get() - times.first;
+    }
+    QueryTimes::new(plan, times)
+}
+
 /// The sum of all threads' reports.
 struct Merged {
     sent: Timeline,
@@ -91,6 +120,9 @@ impl Merged {
             usage = usage.plus(part.usage);
             stall = stall.max(part.stall);
             backlog = backlog.max(part.backlog);
+        }
+        if let Some(list) = &plan.list {
+            names = names.min(list.queries());
         }
         Merged { sent, received, usage, stall, backlog, names }
     }

@@ -5,8 +5,10 @@ use crate::error::LoadError;
 use crate::interface::Path;
 use crate::lane::Lane;
 use crate::limits;
+use crate::options::LoadOptions;
 use crate::plan::Plan;
-use crate::result::outcome;
+use crate::query_times::QueryTimes;
+use crate::result::{outcome, query_times};
 use crate::threads::{self, ThreadReport};
 use datapath::laboratory::Pinned;
 use measure::order::Load;
@@ -37,6 +39,8 @@ pub struct Progress {
     pub late: u64,
     /// Number of queries, including those of the warm-up, whose timeout passed without a reply.
     pub lost: u64,
+    /// Number of queries, including those of the warm-up, that the server's host refused.
+    pub refused: u64,
 }
 
 /// Runs a load. Calls `progress` once a second; if it breaks, sending stops, and the outcome says so.
@@ -46,9 +50,19 @@ pub struct Progress {
 pub fn run(
     order: &Load,
     companion: Option<&mut impl Companion>,
-    mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    progress: impl FnMut(&Progress) -> ControlFlow<()>,
 ) -> Result<Outcome, LoadError> {
-    let mut plan = Plan::new(order, companion.is_some())?;
+    run_with(order, &LoadOptions::default(), companion, progress).map(|(outcome, _)| outcome)
+}
+
+/// Runs a load with options, as [`run`] does without. The times are empty unless the options ask for them.
+pub fn run_with(
+    order: &Load,
+    options: &LoadOptions,
+    companion: Option<&mut impl Companion>,
+    mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
+) -> Result<(Outcome, QueryTimes), LoadError> {
+    let mut plan = Plan::with(order, options, companion.is_some())?;
     let lanes = (0..plan.threads).map(|index| Lane::new(&plan, index)).collect::<Result<Vec<_>, _>>()?;
     let path = Path::to(order.server);
     let drops = path.drops();
@@ -56,7 +70,7 @@ pub fn run(
     plan.origin = datapath::now().0;
     let stop = AtomicBool::new(false);
     let mut progress_reporter = ProgressReporter::new(&plan, &lanes);
-    let reports = match companion {
+    let mut reports = match companion {
         Some(companion) => {
             let _pinned = pin(order, 0)?;
             let tick = |now| progress_reporter.tick(now, &stop, &mut progress);
@@ -68,7 +82,8 @@ pub fn run(
         None => run_threads(&plan, &lanes, &stop, |now| progress_reporter.tick(now, &stop, &mut progress))?,
     };
     let drops = path.drops().saturating_sub(drops);
-    Ok(outcome(&plan, &lanes, &reports, drops))
+    let times = query_times(&plan, &lanes, &mut reports);
+    Ok((outcome(&plan, &lanes, &reports, drops), times))
 }
 
 type Handle<'scope> = ScopedJoinHandle<'scope, Result<ThreadReport, LoadError>>;
@@ -210,7 +225,7 @@ impl<'a> ProgressReporter<'a> {
             self.over = sent;
             self.history.pop_front();
         }
-        let ended = sum(|lane| lane.in_time.get() + lane.late.get());
+        let ended = sum(Lane::completed);
         Progress {
             elapsed: Duration::from_nanos((now - plan.start.min(now)).min(plan.end - plan.start)),
             whole: Duration::from_nanos(plan.end - plan.start),
@@ -220,6 +235,7 @@ impl<'a> ProgressReporter<'a> {
             invalid: sum(|lane| lane.invalid.get()),
             late: sum(|lane| lane.late.get()),
             lost: self.over.saturating_sub(ended),
+            refused: sum(|lane| lane.refused.get()),
         }
     }
 }

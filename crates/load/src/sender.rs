@@ -8,9 +8,11 @@ use crate::limits;
 use crate::names::Template;
 use crate::outstanding::State;
 use crate::plan::{Plan, Timing};
+use crate::query_list::QueryList;
+use crate::query_times::Words;
 use crate::random::mix;
 use crate::timeline::Timeline;
-use datapath::laboratory::QuerySender;
+use datapath::laboratory::{Port, QuerySender};
 
 /// Result of a poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,9 +30,10 @@ pub struct Sender<'a> {
     plan: &'a Plan,
     lane: &'a Lane,
     query_sender: QuerySender,
-    /// Buffers for the queries of one send, and their names.
+    /// Buffers for the queries of one send, their names, and the lengths of listed queries (computed ones have one length).
     queries: Vec<u8>,
     asked: Vec<([u8; 4], bool)>,
+    lengths: Vec<usize>,
     /// Number of the next query.
     k: u64,
     /// Number of the next name that was not queried before, counted within the thread.
@@ -47,23 +50,26 @@ pub struct Sender<'a> {
 impl<'a> Sender<'a> {
     /// The sender of a lane.
     pub fn new(plan: &'a Plan, lane: &'a Lane) -> Sender<'a> {
-        let size = plan.template.length();
+        let size = if plan.list.is_some() { limits::LIST_QUERY } else { plan.template.length() };
         let most = QuerySender::max_messages(size).min(usize::from(plan.order.lanes.group));
         let mut queries = vec![0; size * most];
-        queries.chunks_exact_mut(size).for_each(|query| plan.template.prepare(query));
+        if plan.list.is_none() {
+            queries.chunks_exact_mut(size).for_each(|query| plan.template.prepare(query));
+        }
         Sender {
             plan,
             lane,
             query_sender: QuerySender::new(plan.order.server),
             queries,
             asked: Vec::with_capacity(most),
+            lengths: Vec::with_capacity(most),
             k: 0,
             fresh: 0,
             cursor: Cursor::default(),
             seed: mix(plan.order.seed ^ 0xa5a5_5a5a),
             over_before: 0,
             expired: 0,
-            timeline: Timeline::new(plan),
+            timeline: Timeline::new(plan).with_times(Words::new(plan, lane.index)),
         }
     }
 
@@ -166,6 +172,9 @@ impl<'a> Sender<'a> {
     fn write(&mut self, count: usize, now: u64) -> usize {
         self.asked.clear();
         let (port, j, _) = self.lane.query_ids.locate(self.k);
+        if let Some(list) = &self.plan.list {
+            return self.write_listed(list, count, port, j);
+        }
         let size = self.plan.template.length();
         for (step, query) in self.queries.chunks_exact_mut(size).take(count).enumerate() {
             let k = self.k + step as u64;
@@ -195,12 +204,39 @@ impl<'a> Sender<'a> {
         self.asked.len()
     }
 
+    /// Writes the next queries of a list and returns their number. The buffers were reserved for the longest ones.
+    #[inline]
+    fn write_listed(&mut self, list: &QueryList, count: usize, port: usize, j: u64) -> usize {
+        self.queries.clear();
+        self.lengths.clear();
+        for step in 0..count as u64 {
+            let (name, again) = list.at(self.plan.number(self.lane.index, self.fresh));
+            self.fresh += 1;
+            let id = self.lane.query_ids.id(port, j + step);
+            self.lengths.push(list.write(name, id, &mut self.queries));
+            self.asked.push((name, again));
+        }
+        count
+    }
+
+    /// Hands the written queries from `from` to `count` to the kernel. Returns the number that it took, and the error that
+    /// stopped it.
+    #[inline]
+    fn transmit(&mut self, port: &Port, from: usize, count: usize) -> (usize, std::io::Result<()>) {
+        if self.plan.list.is_none() {
+            let size = self.plan.template.length();
+            return self.query_sender.send(port, &self.queries[from * size..count * size], size);
+        }
+        let start = self.lengths[..from].iter().sum::<usize>();
+        self.query_sender.send_of_lengths(port, &self.queries[start..], &self.lengths[from..count])
+    }
+
     /// Sends the written queries.
     #[inline]
     fn send(&mut self, count: usize) {
-        let (port, ..) = self.lane.query_ids.locate(self.k);
-        let port = &self.lane.ports[port];
-        let size = self.plan.template.length();
+        let lane = self.lane;
+        let (port, ..) = lane.query_ids.locate(self.k);
+        let port = &lane.ports[port];
         let stamp = self.plan.now();
         for (k, (address, again)) in (self.k..).zip(&self.asked) {
             self.lane.outstanding.insert(k, stamp, *address, *again);
@@ -209,13 +245,13 @@ impl<'a> Sender<'a> {
         self.lane.sent.set(self.k + count as u64);
         let (mut sent, mut failed) = (0, None);
         for _ in 0..limits::SEND_TRIES {
-            let (taken, outcome) =
-                self.query_sender.send(port, &self.queries[sent * size..count * size], size);
+            let (taken, outcome) = self.transmit(port, sent, count);
             sent += taken;
             failed = outcome.err();
             match &failed {
                 // The queue to the interface is full; it will have room a moment later.
                 Some(error) if QuerySender::is_send_buffer_full(error) => std::thread::yield_now(),
+                Some(error) if QuerySender::is_icmp_error(error) => {}
                 _ => break,
             }
         }
@@ -238,7 +274,9 @@ impl<'a> Sender<'a> {
         let (plan, lane) = (self.plan, self.lane.index);
         self.timeline.lag(stamp.saturating_sub(plan.intended(lane, self.k, stamp)));
         self.timeline.left(stamp - plan.measured.min(stamp), sent, count);
+        let first = self.lane.first_measured.get();
         for (k, (_, again)) in (self.k..).zip(&self.asked[..sent]) {
+            self.timeline.times.sent(k - first, stamp);
             self.timeline.query(plan.second(plan.intended(lane, k, stamp)), *again);
         }
     }

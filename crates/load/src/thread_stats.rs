@@ -1,10 +1,13 @@
 //! Counters and latencies of one receiving thread.
 
-use crate::limits;
+use crate::distribution::Distribution;
+use crate::first_invalid::FirstInvalid;
 use crate::plan::Plan;
-use crate::reason::Reasons;
-use hdrhistogram::Histogram;
-use measure::outcome::{Latencies, Latency, Second};
+use crate::query_times::{Ending, Words};
+use crate::reason::{Reason, Reasons, rcode_name};
+
+use measure::outcome::{Latencies, Second};
+use std::collections::BTreeMap;
 
 /// Counts of queries of the measured time, and of messages without a query.
 #[derive(Clone, Debug)]
@@ -13,10 +16,18 @@ pub struct ThreadStats {
     pub valid: u64,
     /// Reasons of the invalid replies in time, and of messages that completed no query.
     pub invalid: Reasons,
+    /// The first of these of each reason.
+    pub first_invalid: FirstInvalid,
     /// Invalid replies in time that completed their query.
     pub wrong: u64,
+    /// Replies in time to queries of the measured time, by RCODE.
+    pub rcodes: [u64; 16],
+    /// Valid replies with the TC bit.
+    pub truncated: u64,
     /// Late replies.
     pub late: u64,
+    /// Queries that the server's host refused.
+    pub refused: u64,
     /// Duplicate replies.
     pub duplicates: u64,
     /// Messages without a query.
@@ -25,28 +36,32 @@ pub struct ThreadStats {
     pub wrong_source: u64,
     /// Replies by the second of their query's intended time; `sent` is not counted here.
     pub seconds: Vec<Second>,
-    /// Latencies of valid replies, including late ones, in nanoseconds.
-    intended: Histogram<u64>,
-    actual: Histogram<u64>,
+    /// Times and outcomes of the measured queries on request, for each lane whose replies the thread takes.
+    pub times: Vec<Words>,
+    /// Latencies of valid replies, including late ones.
+    intended: Distribution,
+    actual: Distribution,
 }
 
 impl ThreadStats {
     /// Empty statistics.
     pub fn new(plan: &Plan) -> ThreadStats {
-        // The bounds are constants that the library allows.
-        let histogram = Histogram::new_with_bounds(1, limits::LATENCY_NS, limits::LATENCY_DIGITS);
-        let histogram = histogram.unwrap_or_else(|_| unreachable!("bounds of the histogram"));
         ThreadStats {
             valid: 0,
             invalid: Reasons::default(),
+            first_invalid: FirstInvalid::default(),
             wrong: 0,
+            rcodes: [0; 16],
+            truncated: 0,
             late: 0,
+            refused: 0,
             duplicates: 0,
             unsolicited: 0,
             wrong_source: 0,
             seconds: vec![Second::default(); plan.seconds()],
-            intended: histogram.clone(),
-            actual: histogram,
+            times: Vec::new(),
+            intended: Distribution::new(),
+            actual: Distribution::new(),
         }
     }
 
@@ -57,19 +72,39 @@ impl ThreadStats {
         &mut self.seconds[second.min(last)]
     }
 
+    /// Counts an invalid reply that came at `now` to the query for a name.
+    #[inline]
+    pub fn count_invalid(&mut self, reason: Reason, now: u64, name: [u8; 4], message: &[u8]) {
+        if self.invalid.count(reason) {
+            self.first_invalid.keep(reason, now, name, message);
+        }
+    }
+
+    /// Records the end of a measured query, counted from the first measured one of its lane.
+    #[inline]
+    pub fn ended(&mut self, place: usize, query: u64, now: u64, ending: Ending) {
+        if let Some(words) = self.times.get_mut(place) {
+            words.ended(query, now, ending);
+        }
+    }
+
     /// Records the latencies of a valid reply, in nanoseconds.
     #[inline]
     pub fn latency(&mut self, intended: u64, actual: u64) {
-        self.intended.saturating_record(intended.max(1));
-        self.actual.saturating_record(actual.max(1));
+        self.intended.record(intended);
+        self.actual.record(actual);
     }
 
     /// Adds the counts of another thread.
     pub fn add(&mut self, other: &ThreadStats) {
         self.valid += other.valid;
         self.invalid.add(&other.invalid);
+        self.first_invalid.add(&other.first_invalid);
         self.wrong += other.wrong;
+        self.rcodes.iter_mut().zip(other.rcodes).for_each(|(own, other)| *own += other);
+        self.truncated += other.truncated;
         self.late += other.late;
+        self.refused += other.refused;
         self.duplicates += other.duplicates;
         self.unsolicited += other.unsolicited;
         self.wrong_source += other.wrong_source;
@@ -78,36 +113,19 @@ impl ThreadStats {
             own.invalid += other.invalid;
             own.late += other.late;
         }
-        // Histograms of equal bounds can always be added.
-        let _ = self.intended.add(&other.intended);
-        let _ = self.actual.add(&other.actual);
+        self.intended.add(&other.intended);
+        self.actual.add(&other.actual);
+    }
+
+    /// Mnemonics and counts of the RCODEs that occurred.
+    pub fn rcodes(&self) -> BTreeMap<String, u64> {
+        let codes = (0..16).zip(self.rcodes).filter(|(_, count)| *count > 0);
+        codes.map(|(rcode, count)| (rcode_name(rcode), count)).collect()
     }
 
     /// The latency distributions.
     pub fn latencies(&self) -> Latencies {
-        Latencies { intended: latency(&self.intended), actual: latency(&self.actual) }
-    }
-}
-
-fn latency(histogram: &Histogram<u64>) -> Latency {
-    if histogram.is_empty() {
-        return Latency::default();
-    }
-    let us = |nanoseconds: u64| nanoseconds as f64 / 1e3;
-    let quantile = |quantile| us(histogram.value_at_quantile(quantile));
-    Latency {
-        count: histogram.len(),
-        min: us(histogram.min()),
-        mean: histogram.mean() / 1e3,
-        p50: quantile(0.5),
-        p90: quantile(0.9),
-        p99: quantile(0.99),
-        p999: quantile(0.999),
-        max: us(histogram.max()),
-        histogram: histogram
-            .iter_recorded()
-            .map(|bucket| (bucket.value_iterated_to(), bucket.count_since_last_iteration()))
-            .collect(),
+        Latencies { intended: self.intended.latency(), actual: self.actual.latency() }
     }
 }
 

@@ -40,7 +40,7 @@ pub fn send_and_receive(
     let _timers = PreciseTimers::new();
     let before = Usage::now();
     let mut sender = Sender::new(plan, lane);
-    let mut receiver = Receiver::new(plan, lane.ports.len());
+    let mut receiver = Receiver::new(plan, lane.ports.len()).with_times(&[lane]);
     let descriptors = companion.as_ref().map(|companion| companion.descriptors()).unwrap_or_default();
     let mut waiter = Waiter::new(&lane.ports, &descriptors)?;
     drop(descriptors);
@@ -70,6 +70,9 @@ pub fn send_and_receive(
         for index in 0..ready {
             if let Ready::Port(port) = waiter.ready(index) {
                 count += receiver.receive(lane, port, port);
+                if waiter.has_error(index) {
+                    receiver.receive_errors(lane, port);
+                }
             }
         }
         idle.record_arrivals(count);
@@ -113,7 +116,7 @@ pub fn receive(plan: &Plan, lanes: &[&Lane]) -> io::Result<ThreadReport> {
     let before = Usage::now();
     let places: Vec<(&Lane, usize)> =
         lanes.iter().flat_map(|lane| (0..lane.ports.len()).map(|port| (*lane, port))).collect();
-    let mut receiver = Receiver::new(plan, places.len());
+    let mut receiver = Receiver::new(plan, places.len()).with_times(lanes);
     let mut waiter = Waiter::new(places.iter().map(|(lane, port)| &lane.ports[*port]), &[])?;
     let part = lanes.len() as u64;
     let (mut idle, mut stalls, mut wait) = (IdleStrategy::new(plan, part), StallDetector::new(plan), 0);
@@ -130,6 +133,9 @@ pub fn receive(plan: &Plan, lanes: &[&Lane]) -> io::Result<ThreadReport> {
                 && let Some((lane, port)) = places.get(place)
             {
                 count += receiver.receive(lane, *port, place);
+                if waiter.has_error(index) {
+                    receiver.receive_errors(lane, *port);
+                }
             }
         }
         idle.record_arrivals(count);

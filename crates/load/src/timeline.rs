@@ -2,6 +2,7 @@
 //! afterwards.
 
 use crate::plan::{Plan, Timing};
+use crate::query_times::Words;
 use measure::outcome::{Deviation, PacingError};
 
 /// The shortest interval, in nanoseconds.
@@ -28,6 +29,8 @@ pub struct Timeline {
     pub last: u64,
     /// Names that the thread queried for the first time, including before the measured time.
     pub fresh: u64,
+    /// Sending times of the measured queries, on request.
+    pub times: Words,
     /// True if the thread ended because no names were left.
     pub names_used_up: bool,
 }
@@ -38,6 +41,11 @@ impl Timeline {
         // A schedule ends with its duration; queries that are late by more than two seconds share the last interval.
         let bins = (plan.order.duration_ms / 10) as usize + 200;
         Timeline { bins: vec![0; bins], seconds: vec![0; plan.seconds()], ..Timeline::default() }
+    }
+
+    /// Records the sending times of the queries in these words.
+    pub fn with_times(self, times: Words) -> Timeline {
+        Timeline { times, ..self }
     }
 
     /// Records the lag of the first query of a send.

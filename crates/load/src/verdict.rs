@@ -110,6 +110,9 @@ fn missing(outcome: &Outcome) -> Option<String> {
     if outcome.lost > 0 {
         parts.push(format!("{} lost", grouped(outcome.lost)));
     }
+    if outcome.connection_refused > 0 {
+        parts.push(format!("{} connection refused", grouped(outcome.connection_refused)));
+    }
     if outcome.late > 0 {
         parts.push(format!("{} late", grouped(outcome.late)));
     }

@@ -1,9 +1,10 @@
 //! Truth of the instrument: each fault of a device is detected, counted exactly, and named. So is each fault of the
-//! tester.
+//! tester. Loads with options are in `truth_of_options.rs`.
 
 mod device;
 
 use device::{Device, Query, Reply, assert_verdict, order};
+use measure::order::Pace;
 use measure::outcome::{Outcome, Verdict};
 use sixfold_load::{Companion, NoCompanion, run};
 use std::ops::ControlFlow;
@@ -32,11 +33,15 @@ fn counts(outcome: &Outcome) -> ([u64; 6], Vec<(&str, u64)>) {
     ([o.valid, o.late, o.lost, o.duplicates, o.unsolicited, o.wrong_source], reasons)
 }
 
-/// A fault that completes its query with a reason.
-fn assert_named(reason: &str, fault: impl Fn(&Query<'_>) -> Vec<u8> + Send + 'static) {
+/// A fault that completes its query with a reason. The first one is shown as `got`.
+fn assert_named(reason: &str, got: &str, fault: impl Fn(&Query<'_>) -> Vec<u8> + Send + 'static) {
     let outcome = with_fault(move |query| Reply::now(fault(query)));
     assert_eq!(counts(&outcome), ([990, 0, 0, 0, 0, 0], vec![(reason, 10)]));
-    assert_eq!(outcome.received, 1000);
+    assert_eq!((outcome.received, outcome.rcodes.values().sum::<u64>()), (1000, 1000));
+    let first = &outcome.first_invalid[reason];
+    assert_eq!((outcome.first_invalid.len(), first.name.as_str()), (1, "010-000-000-050.dns64perf.test"));
+    assert_eq!(first.expected.split(' ').next(), Some("64:ff9b::a00:32"));
+    assert_eq!(first.got, got);
     let text = format!("10 of 1,000 queries got no valid reply in time: 10 invalid ({reason})");
     assert_verdict(&outcome, Verdict::Fail, &text);
 }
@@ -66,17 +71,19 @@ fn one_lost_query_in_ten_thousand_is_found() {
 
 #[test]
 fn a_wrong_prefix_is_named() {
-    assert_named("prefix", |query| query.with_record(&[0x20; 12], query.address(), 60));
+    assert_named("prefix", "2020:2020:2020:2020:2020:2020:a00:32", |query| {
+        query.with_record(&[0x20; 12], query.address(), 60)
+    });
 }
 
 #[test]
 fn a_wrong_address_is_named() {
-    assert_named("address", |query| query.patched(&[(75, query.message[27] ^ 0x80)]));
+    assert_named("address", "64:ff9b::a00:b0", |query| query.patched(&[(75, query.message[27] ^ 0x80)]));
 }
 
 #[test]
 fn an_extra_record_is_named() {
-    assert_named("extra-record", |query| {
+    assert_named("extra-record", "64:ff9b::a00:32, 2020:2020:2020:2020:2020:2020:2020:2020", |query| {
         let mut message = query.patched(&[(7, 2)]);
         message.extend([0xc0, 12, 0, 28, 0, 1, 0, 0, 0, 60, 0, 16]);
         message.extend([0x20; 16]);
@@ -86,24 +93,26 @@ fn an_extra_record_is_named() {
 
 #[test]
 fn a_truncated_reply_is_named() {
-    assert_named("truncated", |query| query.patched(&[(2, 0x83)]));
+    assert_named("truncated", "a truncated reply (TC) with 64:ff9b::a00:32", |query| {
+        query.patched(&[(2, 0x83)])
+    });
 }
 
 #[test]
 fn servfail_is_named() {
-    assert_named("servfail", |query| query.patched(&[(3, 0x82)]));
+    assert_named("servfail", "SERVFAIL", |query| query.patched(&[(3, 0x82)]));
 }
 
 #[test]
 fn a_wrong_ttl_is_named() {
-    assert_named("ttl", |query| {
+    assert_named("ttl", "64:ff9b::a00:32 with a TTL of 3601", |query| {
         query.with_record(&[0, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0], query.address(), 3601)
     });
 }
 
 #[test]
 fn an_empty_answer_is_named() {
-    assert_named("no-records", |query| {
+    assert_named("no-records", "no answer records", |query| {
         let mut message = query.message.to_vec();
         message[2] = 0x81;
         message
@@ -117,6 +126,7 @@ fn a_stale_id_is_named_and_does_not_answer() {
         Reply::now(query.patched(&[(0, high), (1, low)]))
     });
     assert_eq!(counts(&outcome), ([990, 0, 10, 0, 0, 0], vec![("stale-id", 10)]));
+    assert_eq!(outcome.first_invalid["stale-id"].name, "010-000-000-050.dns64perf.test");
     assert_verdict(&outcome, Verdict::Fail, "10 lost, 10 invalid (stale-id)");
 }
 
@@ -131,6 +141,9 @@ fn a_wrong_question_is_named_and_does_not_answer() {
         replies
     });
     assert_eq!(counts(&outcome), ([995, 0, 5, 0, 0, 0], vec![("question", 10)]));
+    let first = &outcome.first_invalid["question"];
+    assert_eq!(first.name, "010-000-000-050.dns64perf.test");
+    assert_eq!(first.got, "210-000-000-050.dns64perf.test AAAA");
     assert_verdict(&outcome, Verdict::Fail, "5 lost, 10 invalid (question)");
 }
 
@@ -181,6 +194,40 @@ fn a_late_reply_is_late_and_not_lost() {
     assert_eq!((outcome.received, outcome.per_second[0].late), (5000, 10));
     assert!(outcome.latency_us.actual.max >= 3e6);
     assert_verdict(&outcome, Verdict::Fail, "10 late");
+}
+
+#[test]
+fn a_port_where_no_process_listens_is_told_apart_from_loss() {
+    // Outside the range from which the kernel chooses ports, so no other test can have it.
+    for (address, group, receivers) in [("127.0.0.9:1", 1, 0), ("[::1]:1", 16, 0), ("127.0.0.9:1", 16, 1)] {
+        let mut order = order(address.parse().unwrap(), 1000.0, 500);
+        (order.lanes.group, order.lanes.receivers) = (group, receivers);
+        // Ten queries leave together: for the kernel of this host they are one datagram.
+        order.pace = Pace::Open { rate_qps: 1000.0, burst: 10 };
+        let outcome = run(&order, None::<&mut NoCompanion>, |_| ControlFlow::Continue(())).unwrap();
+        assert_eq!(counts(&outcome), ([0; 6], vec![]));
+        assert_eq!((outcome.sent, outcome.connection_refused, outcome.tester.send_errors), (500, 500, 0));
+        let text = "500 of 500 queries got no valid reply in time: 500 connection refused";
+        assert_verdict(&outcome, Verdict::Fail, text);
+    }
+}
+
+#[test]
+fn a_server_that_comes_back_is_refused_before_and_answers_afterwards() {
+    // Outside the range from which the kernel chooses ports.
+    let address = "127.0.0.9:20853";
+    let mut device = None;
+    let outcome = run(&order(address.parse().unwrap(), 1000.0, 3000), None::<&mut NoCompanion>, |progress| {
+        assert!(
+            device.is_some() || (progress.refused > 0 && progress.valid + progress.late + progress.lost == 0)
+        );
+        device.get_or_insert_with(|| Device::start(address, |query| Reply::now(query.right())));
+        ControlFlow::Continue(())
+    });
+    let outcome = outcome.unwrap();
+    assert!(outcome.connection_refused >= 500 && outcome.valid >= 500, "{outcome:?}");
+    assert_eq!(outcome.connection_refused + outcome.valid + outcome.lost + outcome.late, outcome.sent);
+    assert_eq!((outcome.duplicates, outcome.tester.send_errors), (0, 0));
 }
 
 /// Stalls once, for a given time.

@@ -16,10 +16,22 @@ pub struct Outcome {
     /// Invalid replies in time, by reason. Also messages with another ID or question (`header`, `question`,
     /// `question-count`, `stale-id`), whose queries kept waiting.
     pub invalid: BTreeMap<String, u64>,
+    /// The first invalid reply of each reason. Text from the network is escaped.
+    #[serde(default)]
+    pub first_invalid: BTreeMap<String, InvalidReply>,
+    /// Replies in time by the mnemonic of their RCODE, valid or not.
+    #[serde(default)]
+    pub rcodes: BTreeMap<String, u64>,
+    /// Valid replies with the TC bit. Only a query from a file can have one.
+    #[serde(default)]
+    pub truncated: u64,
     /// Replies after the timeout, valid or not.
     pub late: u64,
-    /// Queries without a reply until one timeout after the last query.
+    /// Queries without a reply until one timeout after the last query, other than refused ones.
     pub lost: u64,
+    /// Queries that the server's host refused, because no process listens at the server's port (ICMP port unreachable).
+    #[serde(default)]
+    pub connection_refused: u64,
     /// Duplicate replies: replies to queries that already had one.
     pub duplicates: u64,
     /// Messages without a query of this load (an ID that is not outstanding, a question that was not sent from this
@@ -69,6 +81,17 @@ impl Outcome {
     pub fn goodput_qps(&self) -> f64 {
         if self.seconds > 0.0 { self.valid as f64 / self.seconds } else { 0.0 }
     }
+}
+
+/// An invalid reply, as text.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InvalidReply {
+    /// The queried name, of queries from a file with its type.
+    pub name: String,
+    /// The contents of a valid reply, as far as the reason concerns them.
+    pub expected: String,
+    /// The contents of this reply.
+    pub got: String,
 }
 
 /// Result of a load. It is strict, as RFC 8219 section 9.2 demands: as many valid replies in time as queries.
@@ -126,6 +149,9 @@ pub struct Latency {
     pub min: f64,
     /// The mean latency.
     pub mean: f64,
+    /// The standard deviation of the sample (divisor n - 1).
+    #[serde(default)]
+    pub standard_deviation: f64,
     /// The median.
     pub p50: f64,
     /// 90 of 100 latencies are at most this.

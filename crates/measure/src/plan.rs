@@ -7,6 +7,7 @@ use crate::amount;
 use crate::name_range::NameRange;
 use crate::run::Cell;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
@@ -245,6 +246,9 @@ pub struct Device {
     pub workers: u16,
     /// Lines appended to its configuration.
     pub options: Vec<String>,
+    /// Files for the folder of a device that a command line starts: name and text, with placeholders.
+    #[serde(default)]
+    pub files: BTreeMap<String, String>,
     /// Times at which it is restarted.
     pub restart: Restart,
     /// Command that reaches its host, before `sixfold-bench agent`; empty: this host.

@@ -364,6 +364,7 @@ impl Maker<'_> {
             p999: at(0.999),
             max: at(1.0),
             histogram,
+            ..Latency::default()
         }
     }
 

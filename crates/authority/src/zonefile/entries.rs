@@ -131,6 +131,24 @@ pub(crate) fn line_of_record(piece: &[u8], line: u64, count: u64) -> u64 {
     line
 }
 
+/// The entries of a piece after the record that comes after `count` other records, and their line. Entries that begin with
+/// white space belong to the owner of that record and are skipped.
+pub(crate) fn after_record(piece: &[u8], line: u64, count: u64) -> (&[u8], u64) {
+    let (mut rest, mut line, mut seen) = (piece, line, 0);
+    while let Some((octets, lines)) = entry(rest) {
+        let has_owner = !rest[0].is_ascii_whitespace();
+        if is_record(&rest[..octets]) {
+            if seen > count && has_owner {
+                break;
+            }
+            seen += 1;
+        }
+        rest = &rest[octets..];
+        line += lines;
+    }
+    (rest, line)
+}
+
 /// True if an entry has more than white space and a comment.
 fn is_record(entry: &[u8]) -> bool {
     entry.iter().find(|octet| !octet.is_ascii_whitespace()).is_some_and(|octet| *octet != b';')
@@ -204,6 +222,16 @@ mod tests {
             read.push_str(std::str::from_utf8(piece.text).unwrap());
         }
         assert!(read == text);
+    }
+
+    #[test]
+    fn the_entries_after_a_record_are_those_with_an_owner_of_their_own() {
+        let piece = b"\n; comment\na A 1.2.3.4\n b (\n c )\n\t \n; d\nd\n e\nf\n";
+        let after = |count| after_record(piece, 10, count);
+        assert_eq!(after(0), (&b"d\n e\nf\n"[..], 17));
+        assert_eq!((after(1), after(2)), (after(0), (&b"f\n"[..], 19)));
+        assert_eq!(after(3), after(2));
+        assert_eq!((after(4), after(99)), ((&b""[..], 20), (&b""[..], 20)));
     }
 
     #[test]

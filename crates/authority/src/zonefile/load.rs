@@ -1,7 +1,8 @@
-//! Loads a master file: `domain` parses the entries, `$GENERATE` is expanded first, and each error names its line.
+//! Loads a master file: `domain` parses the entries, `$GENERATE` is expanded first, and each fault has its line.
 
-use super::entries::{Entries, EntriesError, Piece, line_of_record};
-use super::generate::{Generate, GenerateError};
+use super::entries::{Entries, EntriesError, Piece, after_record, line_of_record};
+use super::error::{Cause, Faults, LoadError};
+use super::generate::Generate;
 use super::name::without_first_label;
 use super::records::Records;
 use super::store::{MAX_NAME, Node, RrSet, Store, StoreError};
@@ -10,122 +11,46 @@ use domain::base::iana::Class;
 use domain::base::name::ToLabelIter;
 use domain::base::rdata::ComposeRecordData;
 use domain::zonefile::inplace::{Entry, ScannedRecord, Zonefile};
-use std::fmt;
 use std::fs::File;
-use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::io::Read;
+use std::path::Path;
 use wire::Type;
-
-/// Reason why a master file cannot be served. Its text names the file, the line and the remedy.
-#[derive(Debug)]
-pub struct LoadError {
-    file: PathBuf,
-    line: Option<u64>,
-    cause: Cause,
-}
-
-#[derive(Debug)]
-enum Cause {
-    Read(io::Error),
-    Unterminated,
-    Syntax(String),
-    Generate(GenerateError),
-    GenerateSyntax(String),
-    Include,
-    Class,
-    Ttl(u32),
-    NoSoa,
-    FirstIsNotSoa,
-    SecondSoa,
-    Outside(String),
-    Alias(String),
-    Dname,
-    Store(StoreError),
-}
-
-impl fmt::Display for LoadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.file.display())?;
-        if let Some(line) = self.line {
-            write!(f, ":{line}")?;
-        }
-        f.write_str(": ")?;
-        match &self.cause {
-            Cause::Read(error) => write!(f, "cannot be read: {error}"),
-            Cause::Unterminated => write!(
-                f,
-                "the entry that begins here does not end within {} octets; close its parenthesis or quote",
-                limits::ENTRY
-            ),
-            Cause::Syntax(text) => write!(
-                f,
-                "{text}; write the entry as in RFC 1035 section 5.1: [NAME] [TTL] [CLASS] TYPE DATA, times in seconds"
-            ),
-            Cause::Generate(error) => error.fmt(f),
-            Cause::GenerateSyntax(text) => {
-                write!(f, "{text} in a line that this $GENERATE expands to; correct its name, type or data")
-            }
-            Cause::Include => {
-                f.write_str("$INCLUDE is not supported; replace it with the text of the included file")
-            }
-            Cause::Class => f.write_str("only class IN can be served; leave this record out"),
-            Cause::Ttl(seconds) => write!(
-                f,
-                "a TTL of {seconds} s is above the maximum (RFC 2181 section 8); write at most {}",
-                limits::TTL_SECS
-            ),
-            Cause::NoSoa => f.write_str("has no records; begin with the SOA record of the zone"),
-            Cause::FirstIsNotSoa => {
-                f.write_str("the first record must be the SOA record of the zone; put it there")
-            }
-            Cause::SecondSoa => f.write_str("a zone has one SOA record; leave this one out"),
-            Cause::Outside(name) => {
-                write!(f, "{name} is not in the zone; leave the record out or correct $ORIGIN")
-            }
-            Cause::Alias(name) => write!(
-                f,
-                "{name} has a CNAME record and another one (RFC 2181 section 10.1); leave one of them out"
-            ),
-            Cause::Dname => f.write_str("DNAME is not supported; write CNAME records for the names below"),
-            Cause::Store(StoreError::Full) => {
-                f.write_str("the zone is larger than 16 GiB of names and records; split it")
-            }
-            Cause::Store(StoreError::SetTooLarge) => {
-                f.write_str("more records of this name and type than a message can carry; leave some out")
-            }
-            Cause::Store(StoreError::NameTooLong) => f.write_str("the name is too long; shorten it"),
-        }
-    }
-}
-
-impl std::error::Error for LoadError {}
 
 impl Records {
     /// Loads a master file.
     pub fn load(file: &Path) -> Result<Records, LoadError> {
-        let failed = |line, cause| LoadError { file: file.to_owned(), line, cause };
-        let source = File::open(file).map_err(|error| failed(None, Cause::Read(error)))?;
-        Records::read(source).map_err(|(line, cause)| failed(line, cause))
+        let read = File::open(file).map_err(Cause::Read).map_err(|cause| {
+            let mut faults = Faults::default();
+            faults.push(None, cause);
+            faults
+        });
+        read.and_then(Records::read).map_err(|faults| LoadError { file: file.to_owned(), faults })
     }
 
     /// Loads a master file from any source; errors name it `text`.
     pub fn parse(text: impl Read) -> Result<Records, LoadError> {
-        Records::read(text).map_err(|(line, cause)| LoadError { file: "text".into(), line, cause })
+        Records::read(text).map_err(|faults| LoadError { file: "text".into(), faults })
     }
 
-    fn read(source: impl Read) -> Result<Records, (Option<u64>, Cause)> {
+    /// Reads to the end in spite of faults, so that all of them are reported.
+    fn read(source: impl Read) -> Result<Records, Faults> {
         let mut entries = Entries::new(source);
         let mut loader = Loader::new();
-        loop {
-            let piece = match entries.next() {
-                Ok(Some(piece)) => piece,
+        while !loader.faults.is_final() {
+            match entries.next() {
+                Ok(Some(piece)) => loader.take(&piece),
                 Ok(None) => break,
-                Err(EntriesError::Read(error)) => return Err((None, Cause::Read(error))),
-                Err(EntriesError::Unterminated(line)) => return Err((Some(line), Cause::Unterminated)),
-            };
-            loader.take(&piece).map_err(|(line, cause)| (Some(line), cause))?;
+                Err(EntriesError::Read(error)) => {
+                    loader.faults.push(None, Cause::Read(error));
+                    break;
+                }
+                Err(EntriesError::Unterminated(line)) => {
+                    loader.faults.push(line, Cause::Unterminated);
+                    break;
+                }
+            }
         }
-        loader.finish().map_err(|cause| (None, cause))
+        loader.finish()
     }
 }
 
@@ -139,39 +64,86 @@ struct Loader {
     rdata: Vec<u8>,
     has_cuts: bool,
     has_wildcards: bool,
+    /// Text of the last `$TTL` without a fault, and the TTL of the last record.
+    ttl_directive: Vec<u8>,
+    last_ttl_secs: Option<u32>,
+    faults: Faults,
+}
+
+fn new_reader() -> Zonefile {
+    let mut reader = Zonefile::new();
+    reader.set_default_class(Class::IN);
+    reader
 }
 
 impl Loader {
     fn new() -> Loader {
-        let mut reader = Zonefile::new();
-        reader.set_default_class(Class::IN);
-        let (apex, rdata) = (None, Vec::new());
-        Loader { reader, store: Store::new(), apex, rdata, has_cuts: false, has_wildcards: false }
+        Loader {
+            reader: new_reader(),
+            store: Store::new(),
+            apex: None,
+            rdata: Vec::new(),
+            has_cuts: false,
+            has_wildcards: false,
+            ttl_directive: Vec::new(),
+            last_ttl_secs: None,
+            faults: Faults::default(),
+        }
     }
 
-    /// Adds a piece of the file. An error comes with its line.
-    fn take(&mut self, piece: &Piece<'_>) -> Result<(), (u64, Cause)> {
-        let is_generate = piece.text.get(..9).is_some_and(|word| word.eq_ignore_ascii_case(b"$GENERATE"));
-        if !is_generate {
-            return self.take_text(piece.text).map_err(|(count, cause)| {
-                let line = if piece.is_directive {
-                    piece.line
-                } else {
-                    line_of_record(piece.text, piece.line, count)
-                };
-                (line, cause)
-            });
+    /// Adds a piece of the file, without its entries that have faults.
+    fn take(&mut self, piece: &Piece<'_>) {
+        let begins =
+            |word: &[u8]| piece.text.get(..word.len()).is_some_and(|text| text.eq_ignore_ascii_case(word));
+        if begins(b"$GENERATE") {
+            return self.take_generate(piece);
         }
-        let generate = Generate::read(piece.text).map_err(|error| (piece.line, Cause::Generate(error)))?;
+        let (mut text, mut line) = (piece.text, piece.line);
+        while let Err((count, cause)) = self.take_text(text) {
+            let at = if piece.is_directive { line } else { line_of_record(text, line, count) };
+            self.faults.push(at, cause);
+            self.start_anew();
+            if piece.is_directive || self.faults.is_final() {
+                return;
+            }
+            (text, line) = after_record(text, line, count);
+        }
+        if begins(b"$TTL") {
+            self.ttl_directive = piece.text.to_vec();
+        }
+    }
+
+    fn take_generate(&mut self, piece: &Piece<'_>) {
+        let generate = match Generate::read(piece.text) {
+            Ok(generate) => generate,
+            Err(error) => return self.faults.push(piece.line, Cause::Generate(error)),
+        };
         let done = generate.expand(limits::ENTRY, |lines| {
             let done = self.take_text(lines.as_bytes());
             lines.clear();
             done
         });
-        done.map_err(|(_, cause)| match cause {
-            Cause::Syntax(text) => (piece.line, Cause::GenerateSyntax(text)),
-            cause => (piece.line, cause),
-        })
+        if let Err((_, cause)) = done {
+            let cause = if let Cause::Syntax(text) = cause { Cause::GenerateSyntax(text) } else { cause };
+            self.faults.push(piece.line, cause);
+            self.start_anew();
+        }
+    }
+
+    /// Replaces the reader, which is in the middle of an entry after a fault. The new one has the origin and the TTLs; it has
+    /// no last owner, so [`after_record`] skips the entries that need one.
+    fn start_anew(&mut self) {
+        let origin = self.reader.origin().ok();
+        self.reader = new_reader();
+        if let Some(origin) = origin {
+            self.reader.set_origin(origin);
+        }
+        let last_ttl =
+            self.last_ttl_secs.map(|ttl_secs| format!(". {ttl_secs} IN TXT \"\"\n")).unwrap_or_default();
+        self.reader.extend_from_slice(&self.ttl_directive);
+        self.reader.extend_from_slice(last_ttl.as_bytes());
+        // The record that carries the last TTL is read and forgotten.
+        while let Ok(Some(_)) = self.reader.next_entry() {}
     }
 
     /// Adds whole entries. An error comes with the number of records before it.
@@ -187,7 +159,8 @@ impl Loader {
                     // The error text begins with line and column in `text`, not in the file: remove them.
                     let text = error.to_string();
                     let text = text.splitn(3, ':').nth(2).unwrap_or(&text).trim().to_owned();
-                    return Err((count, Cause::Syntax(text)));
+                    let is_relative = text.contains("missing origin");
+                    return Err((count, if is_relative { Cause::Origin } else { Cause::Syntax(text) }));
                 }
             }
             count += 1;
@@ -202,6 +175,7 @@ impl Loader {
         if ttl_secs > limits::TTL_SECS {
             return Err(Cause::Ttl(ttl_secs));
         }
+        self.last_ttl_secs = Some(ttl_secs);
         let rtype = Type(record.rtype().to_int());
         let (mut octets, mut length) = ([0; 255], 0);
         for label in record.owner().iter_labels() {
@@ -218,7 +192,8 @@ impl Loader {
 
         let Some(apex) = &self.apex else {
             if rtype != Type::SOA {
-                return Err(Cause::FirstIsNotSoa);
+                // After a fault the SOA record may be the one that could not be read.
+                return if self.faults.is_empty() { Err(Cause::FirstIsNotSoa) } else { Ok(()) };
             }
             self.apex = Some(name.to_vec());
             let apex = self.store.insert(&[]).map_err(Cause::Store)?;
@@ -270,9 +245,15 @@ impl Loader {
         self.store.insert(below)
     }
 
-    fn finish(self) -> Result<Records, Cause> {
-        let Loader { store, apex, has_cuts, has_wildcards, .. } = self;
-        let apex = apex.ok_or(Cause::NoSoa)?;
-        Ok(Records { apex, store, has_cuts, has_wildcards })
+    fn finish(self) -> Result<Records, Faults> {
+        let Loader { store, apex, has_cuts, has_wildcards, mut faults, .. } = self;
+        match apex {
+            Some(apex) if faults.is_empty() => Ok(Records { apex, store, has_cuts, has_wildcards }),
+            None if faults.is_empty() => {
+                faults.push(None, Cause::NoSoa);
+                Err(faults)
+            }
+            _ => Err(faults),
+        }
     }
 }

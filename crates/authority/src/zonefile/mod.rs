@@ -4,11 +4,12 @@
 //! queries from them (RFC 1034 section 4.3.2). This folder knows no sockets and no faults. Read first: `records.rs`.
 
 mod entries;
+mod error;
 mod generate;
 mod load;
 mod name;
 mod records;
 mod store;
 
-pub use load::LoadError;
+pub use error::LoadError;
 pub use records::Records;

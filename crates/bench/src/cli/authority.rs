@@ -34,7 +34,7 @@ ns, us, ms, s, m or h.
 Exit status: 0 ended by a signal, 1 failure, 2 wrong usage.
 
 Example: half of the names have AAAA records, one query in 10,000 is lost, answers are delayed by 20 to 25 ms
-  sixfold-bench authority --listen [::1]:5300 --aaaa-share 0.5 --loss 0.0001 --delay 20ms --jitter 5ms";
+  sixfold-bench authority --listen '[::1]:5300' --aaaa-share 0.5 --loss 0.0001 --delay 20ms --jitter 5ms";
 
 /// `sixfold-bench authority`.
 #[derive(Debug, Args)]
@@ -83,7 +83,7 @@ pub struct AuthorityArguments {
     /// Seed of all random choices: names with AAAA records, loss, jitter, failures
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
-    /// Serve this master file (RFC 1035 section 5, with $GENERATE) instead of computed names [default: computed]
+    /// Serve this master file (RFC 1035 section 5, with $GENERATE; "$ORIGIN zone." as first line, or absolute names) instead of computed names [default: computed]
     #[arg(long, value_name = "FILE", conflicts_with_all = ["zone_name", "aaaa_share", "addresses", "cname_depth", "ttl"])]
     zone: Option<PathBuf>,
 }
@@ -159,7 +159,10 @@ fn build_faults(arguments: &AuthorityArguments) -> Result<Faults, String> {
 fn load_zone_file(file: &Path) -> Result<Records, String> {
     let before = memory_mib();
     let begin = Instant::now();
-    let records = Records::load(file).map_err(|error| format!("authority: {error}"))?;
+    let records = Records::load(file).map_err(|error| {
+        let lines: Vec<String> = error.to_string().lines().map(|line| format!("authority: {line}")).collect();
+        lines.join("\nsixfold-bench: ")
+    })?;
     let seconds = begin.elapsed().as_secs_f64();
     let taken = (memory_mib() - before).max(0.0);
     eprintln!(
@@ -194,7 +197,7 @@ pub(super) fn parse_endpoint(text: &str) -> Result<SocketAddr, String> {
     let bare = text.trim_start_matches('[').trim_end_matches(']');
     text.parse()
         .or_else(|_| bare.parse::<IpAddr>().map(|address| SocketAddr::new(address, 53)))
-        .map_err(|_| "write it like 192.0.2.1:5300, [2001:db8::1]:5300 or ::1".to_owned())
+        .map_err(|_| "write it like 192.0.2.1:5300, '[2001:db8::1]:5300' or ::1".to_owned())
 }
 
 fn parse_share(text: &str) -> Result<f64, String> {

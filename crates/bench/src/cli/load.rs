@@ -1,11 +1,13 @@
 //! `sixfold-bench load`: runs one load on one server, from the options to the summary.
 
+mod display;
+mod rtt;
 mod summary;
 
 use crate::signals;
-use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
-use load::{LoadError, NoCompanion, Progress, grouped};
+use clap::{ArgGroup, Args};
+use display::LoadDisplay;
+use load::{LoadError, LoadOptions, NoCompanion, QueryList};
 use measure::amount;
 use measure::name_range::NameRange;
 use measure::order::{Expectation, Lanes, Load, Pace};
@@ -13,32 +15,41 @@ use measure::outcome::{Outcome, Verdict};
 use measure::plan::Prefix;
 use std::fmt::Write as _;
 use std::fs;
-use std::io::{self, IsTerminal};
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 const HELP: &str = "\
+Without --queries an authority must stand behind the server: it asks for AAA-BBB-CCC-DDD.dns64perf.test, and a reply is valid if it \
+has the address in that name. So the server must forward dns64perf.test (or --zone-name) to \"sixfold-bench authority\". With \
+--queries FILE any server can be asked any names.
+
 Queries leave on an absolute schedule that does not depend on the replies, and every reply is checked in full. With \
 --outstanding instead of --rate, a query leaves whenever fewer than that number are outstanding. TIME is a number with a unit: ns, us, ms, s, m or h.
 
 Exit status: 0 every query got a valid reply in time, 1 some did not, or the tester was the limit, 2 wrong usage.
 
 Example: send 50,000 queries a second for a minute to a DNS64 server with the well-known prefix
-  sixfold-bench load --server [::1]:5364 --rate 50000 --prefix 64:ff9b::/96 --json result.json";
+  sixfold-bench authority --listen '[::1]:5300' &   # the server forwards dns64perf.test to this
+  sixfold-bench load --server '[::1]:5364' --rate 50000 --names 1.0.0.0/8 --prefix 64:ff9b::/96 --json result.json
+
+Example: ask any resolver the names of a file, keeping 100 queries outstanding
+  sixfold-bench load --server 192.0.2.53 --outstanding 100 --queries names.txt";
 
 /// `sixfold-bench load`.
 #[derive(Debug, Args)]
-#[command(after_help = HELP)]
+#[command(after_help = HELP, group = ArgGroup::new("pace").args(["rate", "outstanding"]).required(true))]
 pub struct LoadArguments {
     /// Address of the server; the default port is 53
     #[arg(long, value_name = "ADDR", value_parser = parse_server)]
     server: SocketAddr,
     /// Queries a second, 0.1 to 1000000000, over all threads; this or --outstanding is required
-    #[arg(long, value_name = "QPS", required_unless_present = "outstanding")]
+    #[arg(long, value_name = "QPS")]
     rate: Option<f64>,
     /// Closed loop: send a query whenever fewer than N, 1 to 1048576, are outstanding, over all threads
     #[arg(long, value_name = "N", conflicts_with = "rate")]
@@ -52,6 +63,10 @@ pub struct LoadArguments {
     /// Timeout of a query, 1ms to 60s; a later reply counts as late
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = amount::duration)]
     timeout: Duration,
+    /// Ask the queries of this file, NAME TYPE a line, in its order and again from the start, in place of computed names
+    /// [default: computed]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["names", "first", "zone_name", "prefix", "no_prefix", "addresses", "cname_depth", "aaaa_share", "ttl", "cached_share"])]
+    queries: Option<PathBuf>,
     /// Names to ask for, each at most once: a network, or the first and the last address, as 1.0.0.0-9.255.255.255
     #[arg(long, value_name = "RANGE", default_value = "10.0.0.0/8")]
     names: NameRange,
@@ -119,6 +134,10 @@ pub struct LoadArguments {
     /// Write one line for each second as CSV to this file (-: standard output) [default: not written]
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
+    /// Write due, sending and receiving time, round-trip time and outcome of every query as CSV to this file, after the load;
+    /// for up to 67108864 queries [default: not written]
+    #[arg(long, value_name = "FILE")]
+    rtt: Option<PathBuf>,
     /// Print no progress and no summary
     #[arg(long)]
     quiet: bool,
@@ -133,19 +152,28 @@ pub fn run(arguments: &LoadArguments) -> Result<ExitCode, String> {
         );
         return Ok(ExitCode::from(2));
     }
-    for file in [&arguments.json, &arguments.csv].into_iter().flatten() {
+    for file in [&arguments.json, &arguments.csv, &arguments.rtt].into_iter().flatten() {
         check_writable("load", file)?;
     }
     let order = order(arguments);
+    let options = match options(arguments) {
+        Ok(options) => options,
+        Err(error) => {
+            for line in error.lines() {
+                eprintln!("sixfold-bench: load: {line}");
+            }
+            return Ok(ExitCode::from(2));
+        }
+    };
     let stop = signals::stop_flag().map_err(|error| format!("load: signals: {error}"))?;
     let display = LoadDisplay::new(arguments.quiet);
-    let outcome = load::run(&order, None::<&mut NoCompanion>, |progress| {
+    let outcome = load::run_with(&order, &options, None::<&mut NoCompanion>, |progress| {
         display.show(progress);
         if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     display.end();
-    let outcome = match outcome {
-        Ok(outcome) => outcome,
+    let (outcome, times) = match outcome {
+        Ok(done) => done,
         Err(error @ (LoadError::Bind(..) | LoadError::Pin(..) | LoadError::Kernel(..))) => {
             return Err(format!("load: {error}"));
         }
@@ -154,15 +182,7 @@ pub fn run(arguments: &LoadArguments) -> Result<ExitCode, String> {
             return Ok(ExitCode::from(2));
         }
     };
-    let is_output = |file: &Option<PathBuf>| file.as_deref() == Some(Path::new("-"));
-    if !arguments.quiet {
-        let text = summary::text(&order, &outcome);
-        if is_output(&arguments.json) || is_output(&arguments.csv) {
-            eprint!("{text}")
-        } else {
-            print!("{text}")
-        }
-    }
+    print_summary(arguments, &summary::text(&order, &options, &outcome));
     if let Some(file) = &arguments.json {
         let text = serde_json::to_string(&outcome).map_err(|error| format!("load: JSON: {error}"))?;
         write_result("load", file, &format!("{text}\n"))?;
@@ -170,7 +190,34 @@ pub fn run(arguments: &LoadArguments) -> Result<ExitCode, String> {
     if let Some(file) = &arguments.csv {
         write_result("load", file, &csv_text(&outcome))?;
     }
+    if let Some(file) = &arguments.rtt {
+        rtt::write(file, &times).map_err(|error| write_error("load", file, &error))?;
+        if times.omitted() > 0 {
+            eprintln!(
+                "sixfold-bench: load: {}: {} queries beyond the limit are not in this file; use a shorter --duration",
+                file.display(),
+                times.omitted()
+            );
+        }
+    }
     Ok(if outcome.verdict == Verdict::Pass { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Prints the summary on standard output, or on standard error if a result is written there.
+fn print_summary(arguments: &LoadArguments, text: &str) {
+    let files = [&arguments.json, &arguments.csv, &arguments.rtt];
+    match files.into_iter().any(|file| file.as_deref() == Some(Path::new("-"))) {
+        _ if arguments.quiet => {}
+        true => eprint!("{text}"),
+        false => print!("{text}"),
+    }
+}
+
+/// Reads the files of the options. An error has a line for each fault.
+fn options(arguments: &LoadArguments) -> Result<LoadOptions, String> {
+    let list = arguments.queries.as_deref().map(QueryList::load).transpose();
+    let queries = list.map_err(|error| error.to_string())?.map(Arc::new);
+    Ok(LoadOptions { queries, query_times: arguments.rtt.is_some() })
 }
 
 /// Builds the load from the options.
@@ -210,65 +257,6 @@ fn order(arguments: &LoadArguments) -> Load {
         },
         seed: arguments.seed,
     }
-}
-
-/// Progress display: a bar on a terminal, else a line for each second.
-enum LoadDisplay {
-    None,
-    Lines,
-    Bar(ProgressBar),
-}
-
-impl LoadDisplay {
-    fn new(quiet: bool) -> LoadDisplay {
-        if quiet {
-            return LoadDisplay::None;
-        }
-        if !std::io::stderr().is_terminal() {
-            return LoadDisplay::Lines;
-        }
-        let bar = ProgressBar::new(0);
-        if let Ok(style) = ProgressStyle::with_template("{bar:30} {msg}") {
-            bar.set_style(style);
-        }
-        LoadDisplay::Bar(bar)
-    }
-
-    fn show(&self, progress: &Progress) {
-        let text = progress_line(progress);
-        match self {
-            LoadDisplay::None => {}
-            LoadDisplay::Lines => eprintln!("{text}"),
-            LoadDisplay::Bar(bar) => {
-                bar.set_length(progress.whole.as_millis() as u64);
-                bar.set_position(progress.elapsed.as_millis() as u64);
-                bar.set_message(text);
-            }
-        }
-    }
-
-    fn end(&self) {
-        if let LoadDisplay::Bar(bar) = self {
-            bar.finish_and_clear();
-        }
-    }
-}
-
-/// Progress of a load as a line.
-fn progress_line(progress: &Progress) -> String {
-    let (elapsed, whole) = (progress.elapsed.as_secs_f64(), progress.whole.as_secs_f64());
-    let mut text = format!("{elapsed:.0} of {whole:.0} s: ");
-    if progress.warm_up {
-        text.push_str("warming up");
-    } else {
-        let _ = write!(text, "{} sent, {} valid", grouped(progress.sent), grouped(progress.valid));
-    }
-    for (count, name) in [(progress.invalid, "invalid"), (progress.late, "late"), (progress.lost, "lost")] {
-        if count > 0 {
-            let _ = write!(text, ", {} {name}", grouped(count));
-        }
-    }
-    text
 }
 
 /// The outcome as CSV, one line for each second.
@@ -384,7 +372,8 @@ mod tests {
 
     #[test]
     fn a_load_has_a_rate_or_a_number_outstanding() {
-        assert!(parse("--server ::1").unwrap_err().contains("--rate"));
+        let neither = parse("--server ::1").unwrap_err();
+        assert!(neither.contains("--rate <QPS>") && neither.contains("--outstanding <N>"), "{neither}");
         assert!(parse("--server ::1 --rate 1 --outstanding 5").is_err());
         let closed = order(&parse("--server ::1 --outstanding 5").unwrap());
         assert_eq!(closed.pace, Pace::Closed { outstanding: 5 });
@@ -405,19 +394,20 @@ mod tests {
     }
 
     #[test]
-    fn progress_names_only_what_happened() {
-        let mut progress = Progress {
-            elapsed: Duration::from_secs(3),
-            whole: Duration::from_secs(60),
-            sent: 150_000,
-            valid: 149_990,
-            ..Progress::default()
-        };
-        assert_eq!(progress_line(&progress), "3 of 60 s: 150,000 sent, 149,990 valid");
-        progress.lost = 10;
-        assert_eq!(progress_line(&progress), "3 of 60 s: 150,000 sent, 149,990 valid, 10 lost");
-        progress.warm_up = true;
-        assert_eq!(progress_line(&progress), "3 of 60 s: warming up, 10 lost");
+    fn a_query_file_with_faults_is_told_line_by_line_and_leaves_no_expectations() {
+        let file = std::env::temp_dir().join(format!("sixfold-bench-queries-{}", std::process::id()));
+        fs::write(&file, "a.example AAAA\nb.example\n\nc.example QQ\n").unwrap();
+        let line = format!("--server ::1 --rate 1 --queries {}", file.display());
+        let error = options(&parse(&line).unwrap()).unwrap_err();
+        let lines: Vec<_> = error.lines().collect();
+        assert_eq!(lines.len(), 2, "{error}");
+        assert!(lines[0].contains(":2: ") && lines[1].contains(":4: "), "{error}");
+        assert_eq!(run(&parse(&line).unwrap()), Ok(ExitCode::from(2)));
+        fs::write(&file, "a.example AAAA\n").unwrap();
+        assert_eq!(options(&parse(&line).unwrap()).unwrap().queries.unwrap().queries(), 1);
+        fs::remove_file(&file).unwrap();
+        assert!(parse(&format!("{line} --prefix 64:ff9b::/96")).unwrap_err().contains("--queries"));
+        assert!(parse(&format!("{line} --cached-share 0.5")).unwrap_err().contains("--queries"));
     }
 
     #[test]

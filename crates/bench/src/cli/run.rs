@@ -18,9 +18,9 @@ interrupted at any point, and is resumed with --resume. The quick profile takes 
 TIME is a number with a unit: ns, us, ms, s, m or h. Options override the plan, and the plan overrides the profile; \
 sixfold-bench(1) describes every key of a plan.
 
-Placeholders in --command and --device-option: {listen} or {listen_address} and {listen_port}, {upstream} or \
-{upstream_address} and {upstream_port}, {prefix}, {prefix_address}, {zone}, {workers}, {value} (of the sweep), {dir} (a folder \
-for files).
+Placeholders in --command, --device-option and --device-file: {listen} or {listen_address} and {listen_port}, {upstream} or \
+{upstream_address} and {upstream_port}, {prefix}, {prefix_address}, {zone}, {workers}, {value} (of the sweep), {dir} (the folder of \
+the files).
 
 Exit status: 0 success, 1 failed or interrupted, 2 wrong usage or an invalid plan.
 
@@ -42,7 +42,7 @@ pub struct RunArguments {
     out: Option<PathBuf>,
     /// Resume the run in --out, with its own plan; only --quiet can be combined with these two
     #[arg(long, conflicts_with_all = [
-        "plan", "profile", "device", "device_program", "command", "device_address", "device_pid", "device_option", "workers", "sweep", "grid",
+        "plan", "profile", "device", "device_program", "command", "device_address", "device_pid", "device_option", "device_file", "workers", "sweep", "grid",
         "repetitions", "trial", "timeout", "start", "max", "prefix", "conformance", "estimate",
     ])]
     resume: bool,
@@ -65,6 +65,10 @@ pub struct RunArguments {
     /// Line for the device's configuration, in its own syntax; may be repeated
     #[arg(long, value_name = "LINE")]
     device_option: Vec<String>,
+    /// File for the folder of a --command device, with placeholders in its text; its name there is FILE without folders; may
+    /// be repeated [default: none]
+    #[arg(long, value_name = "FILE", conflicts_with = "device")]
+    device_file: Vec<PathBuf>,
     /// Threads of the device, or processes if it has no threads, 1 to 1024 [default: 1]
     #[arg(long, value_name = "N")]
     workers: Option<u16>,
@@ -194,6 +198,9 @@ impl RunArguments {
             (file.device.template, file.device.program, file.device.command) = (None, None, None);
             file.device.pid = None;
         }
+        if self.device.is_some() {
+            file.device.files = None;
+        }
         line.device.template = self.device.clone();
         line.device.program = self.device_program.clone();
         let words = |command: &String| command.split_whitespace().map(str::to_owned).collect();
@@ -202,6 +209,14 @@ impl RunArguments {
         line.device.pid = self.device_pid;
         line.device.workers = self.workers;
         line.device.options = (!self.device_option.is_empty()).then(|| self.device_option.clone());
+        if !self.device_file.is_empty() {
+            let mut files = file.device.files.take().unwrap_or_default();
+            for path in &self.device_file {
+                let (name, text) = read_device_file(path)?;
+                files.insert(name, text);
+            }
+            line.device.files = Some(files);
+        }
         let plan = line.over(file).finish().map_err(|error| error.to_string())?;
         if !plan.device.template.is_empty() && !device::NAMES.contains(&plan.device.template.as_str()) {
             return Err(format!(
@@ -212,6 +227,16 @@ impl RunArguments {
         }
         Ok(plan)
     }
+}
+
+/// Name and text of a file for the device's folder.
+fn read_device_file(path: &Path) -> Result<(String, String), String> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| format!("--device-file {}: {error}; name a readable text file", path.display()))?;
+    let name = path.file_name().and_then(|name| name.to_str());
+    let name = name
+        .ok_or_else(|| format!("--device-file {}: its name is not UTF-8: rename the file", path.display()))?;
+    Ok((name.to_owned(), text))
 }
 
 /// Makes a path absolute for the plan: --resume may be run in another folder.

@@ -136,8 +136,11 @@ pub fn plan(recipe: &Recipe, settings: &Settings, folder: &Path) -> Result<Launc
         Recipe::Custom { command, files } => {
             let fill = |text: &String| placeholder::fill(text, &settings, folder);
             let command = command.iter().map(fill).collect::<Result<_, PlaceholderError>>()?;
-            let file = |(name, text): (&String, &String)| Ok((name.clone(), fill(text)?));
-            let files = files.iter().map(file).collect::<Result<_, PlaceholderError>>()?;
+            let file = |(name, text): (&String, &String)| match fill(text) {
+                Ok(text) => Ok((name.clone(), text)),
+                Err(error) => Err(DeviceError::File(name.clone(), error)),
+            };
+            let files = files.iter().map(file).collect::<Result<_, DeviceError>>()?;
             let plan = LaunchPlan { command, files, ..LaunchPlan::default() };
             if plan.command.is_empty() { Err(DeviceError::NoCommand) } else { Ok(plan) }
         }
@@ -155,6 +158,8 @@ pub enum DeviceError {
     Program(ProgramError),
     /// A word in braces is no placeholder.
     Placeholder(PlaceholderError),
+    /// A word in braces in the text of a file is no placeholder.
+    File(String, PlaceholderError),
 }
 
 impl fmt::Display for DeviceError {
@@ -168,6 +173,7 @@ impl fmt::Display for DeviceError {
             DeviceError::NoCommand => write!(f, "the device's command line is empty"),
             DeviceError::Program(error) => error.fmt(f),
             DeviceError::Placeholder(error) => error.fmt(f),
+            DeviceError::File(name, error) => write!(f, "device.files, \"{name}\": {error}"),
         }
     }
 }
@@ -236,5 +242,13 @@ mod tests {
         let plan = plan(&recipe, &Settings::example(), Path::new("/tmp/d")).unwrap();
         assert_eq!(plan.command, ["x", "/tmp/d/conf", "--threads=1"]);
         assert_eq!(plan.files["conf"], "listen [::1]:5301");
+    }
+
+    #[test]
+    fn a_misspelt_placeholder_in_a_file_is_told_with_the_file() {
+        let files = [("x.conf".into(), "forward {upstraem}".into())].into();
+        let recipe = Recipe::Custom { command: vec!["x".into()], files };
+        let error = plan(&recipe, &Settings::example(), Path::new("/tmp/d")).unwrap_err().to_string();
+        assert!(error.starts_with("device.files, \"x.conf\": {upstraem} is not a placeholder"), "{error}");
     }
 }

@@ -252,7 +252,11 @@ impl<'a> Testbed<'a> {
         let load = Load { duration_ms, warm_up_ms: 0, ..self.load(&task)? };
         let Some(outcome) = self.run_load(&load, &mut |_| {})? else { return Ok(None) };
         let mut invalid = outcome.invalid.clone();
-        for (reason, count) in [("lost", outcome.lost), ("late", outcome.late)] {
+        for (reason, count) in [
+            ("lost", outcome.lost),
+            ("connection refused", outcome.connection_refused),
+            ("late", outcome.late),
+        ] {
             if count > 0 {
                 invalid.insert(reason.to_owned(), count);
             }

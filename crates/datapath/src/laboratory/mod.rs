@@ -10,7 +10,7 @@ mod reply_receiver;
 mod responder;
 mod tester_thread;
 
-pub use query_sender::{Port, QuerySender};
+pub use query_sender::{Port, PortError, QuerySender};
 pub use reflector::{Reflector, ReflectorOptions};
 pub use reply_receiver::{Arrival, ReplyReceiver};
 pub use responder::Responder;

@@ -6,7 +6,7 @@
 
 use crate::limits::{GSO_OCTETS, GSO_SEGMENTS, TESTER_BUFFER};
 use crate::socket::address::ControlMessages;
-use crate::socket::syscalls::{check, receive_drops, set_receive_buffer};
+use crate::socket::syscalls::{check, receive_drops, set_option, set_receive_buffer};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::mem::zeroed;
@@ -78,13 +78,44 @@ impl Port {
         let _ = socket.set_send_buffer_size(TESTER_BUFFER as usize);
         socket.bind(&address.into())?;
         // A kernel without UDP GRO (before 5.0) hands over datagrams one by one.
-        let _ = crate::socket::syscalls::set_option(socket.as_raw_fd(), libc::SOL_UDP, libc::UDP_GRO, 1);
+        let _ = set_option(socket.as_raw_fd(), libc::SOL_UDP, libc::UDP_GRO, 1);
         Ok(Port(socket))
     }
 
     /// The address that replies go to.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.0.local_addr()?.as_socket().ok_or_else(|| io::Error::other("no Internet address"))
+    }
+
+    /// From now on the kernel reports ICMP errors of this port: a send or a receive may then fail once
+    /// ([`QuerySender::is_icmp_error`]), and [`Port::next_error`] must empty the queue of errors.
+    pub fn report_errors(&self) -> io::Result<()> {
+        let (level, name) = match self.address()? {
+            SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_RECVERR),
+            SocketAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_RECVERR),
+        };
+        set_option(self.descriptor(), level, name, 1)
+    }
+
+    /// The next ICMP error of this port. Copies the beginning of the datagram that caused it, as far as the ICMP message has
+    /// it, to `quoted`.
+    pub fn next_error(&self, quoted: &mut [u8]) -> Option<PortError> {
+        let mut iovec = libc::iovec { iov_base: quoted.as_mut_ptr().cast(), iov_len: quoted.len() };
+        let mut controls = ControlMessages::empty();
+        // SAFETY: msghdr consists of integers and raw pointers; all zeros (null, nothing) is a valid value.
+        let mut header: libc::msghdr = unsafe { zeroed() };
+        header.msg_iov = &mut iovec;
+        header.msg_iovlen = 1;
+        header.msg_control = (&raw mut controls).cast();
+        header.msg_controllen = ControlMessages::SIZE as _;
+        // SAFETY: the header points at `iovec`, which points at `quoted`, and at `controls`, whose words come first
+        // (repr(C)); all of them live through the call, which writes at most the lengths given.
+        let received = check(unsafe {
+            libc::recvmsg(self.descriptor(), &mut header, libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT)
+        } as libc::c_int);
+        let octets = received.ok()?.min(quoted.len());
+        let is_refused = controls.error_number() == Some(libc::ECONNREFUSED);
+        Some(PortError { is_refused, octets })
     }
 
     /// Replies that were dropped because the port's queue was full (wraps around).
@@ -101,6 +132,15 @@ impl AsFd for Port {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
+}
+
+/// An ICMP error about a datagram of a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortError {
+    /// True for "port unreachable": no process listens at the server's address and port.
+    pub is_refused: bool,
+    /// Octets of the datagram that were copied.
+    pub octets: usize,
 }
 
 /// A sender of messages of equal length to one server.
@@ -135,22 +175,60 @@ impl QuerySender {
             return (0, Ok(()));
         }
         if count > 1 && !self.gso {
-            return self.send_each(port, octets, size);
+            return self.send_each(port, octets.chunks_exact(size));
         }
         match self.send_one(port, octets, if count > 1 { size } else { 0 }) {
             Ok(()) => (count, Ok(())),
             // EIO: the interface does not support GSO. EINVAL: the kernel does not, or a message is beyond the path's MTU.
             Err(error) if count > 1 && matches!(error.raw_os_error(), Some(libc::EIO | libc::EINVAL)) => {
                 self.gso = false;
-                self.send_each(port, octets, size)
+                self.send_each(port, octets.chunks_exact(size))
             }
             Err(error) => (0, Err(error)),
         }
     }
 
+    /// Sends messages of any lengths, which stand one after the other in `octets`, in one system call. At most
+    /// [`QuerySender::max_messages`] of the longest one. Returns the number that the kernel took, and the error that stopped
+    /// it. Messages of equal length leave as [`QuerySender::send`] sends them.
+    pub fn send_of_lengths(
+        &mut self,
+        port: &Port,
+        octets: &[u8],
+        lengths: &[usize],
+    ) -> (usize, io::Result<()>) {
+        let Some(first) = lengths.first().copied() else { return (0, Ok(())) };
+        if lengths.iter().all(|length| *length == first) {
+            return self.send(port, &octets[..first * lengths.len()], first);
+        }
+        let mut rest = octets;
+        let messages = lengths.iter().map(|length| {
+            let (message, after) = rest.split_at(*length);
+            rest = after;
+            message
+        });
+        self.send_each(port, messages)
+    }
+
     /// True if an error means that the way out is full for the moment.
     pub fn is_send_buffer_full(error: &io::Error) -> bool {
         error.kind() == io::ErrorKind::WouldBlock || error.raw_os_error() == Some(libc::ENOBUFS)
+    }
+
+    /// True if an error may be the ICMP error of an earlier datagram, which the kernel reports once: the send can be repeated.
+    pub fn is_icmp_error(error: &io::Error) -> bool {
+        let numbers = [
+            libc::ECONNREFUSED,
+            libc::EHOSTUNREACH,
+            libc::ENETUNREACH,
+            libc::EHOSTDOWN,
+            libc::ENONET,
+            libc::EACCES,
+            libc::EPROTO,
+            libc::ENOPROTOOPT,
+            libc::EOPNOTSUPP,
+        ];
+        error.raw_os_error().is_some_and(|number| numbers.contains(&number))
     }
 
     /// Sends once. The kernel cuts the octets into messages of `segment_octets` octets (0: does not cut).
@@ -169,21 +247,26 @@ impl QuerySender {
             .map(|_| ())
     }
 
-    fn send_each(&self, port: &Port, octets: &[u8], size: usize) -> (usize, io::Result<()>) {
+    /// Sends up to [`GSO_SEGMENTS`] messages in one system call, each as a datagram of its own.
+    fn send_each<'a>(
+        &self,
+        port: &Port,
+        messages: impl Iterator<Item = &'a [u8]>,
+    ) -> (usize, io::Result<()>) {
         let empty = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
         let mut iovecs = [empty; GSO_SEGMENTS];
         // SAFETY: mmsghdr consists of integers and raw pointers; all zeros (null, nothing) is a valid value.
         let mut headers: [libc::mmsghdr; GSO_SEGMENTS] = unsafe { zeroed() };
         let mut count = 0;
-        for (message, (iovec, header)) in octets.chunks_exact(size).zip(iovecs.iter_mut().zip(&mut headers)) {
-            *iovec = libc::iovec { iov_base: message.as_ptr().cast_mut().cast(), iov_len: size };
+        for (message, (iovec, header)) in messages.zip(iovecs.iter_mut().zip(&mut headers)) {
+            *iovec = libc::iovec { iov_base: message.as_ptr().cast_mut().cast(), iov_len: message.len() };
             header.msg_hdr = self.header(iovec);
             count += 1;
         }
         let mut sent = 0;
         while sent < count {
             // SAFETY: the headers from `sent` to `count` point at the address in `self` and at `iovecs`, which point at
-            // `octets`; all of them live through the call, which writes only the headers' lengths.
+            // the messages; all of them live through the call, which writes only the headers' lengths.
             let result = check(unsafe {
                 libc::sendmmsg(
                     port.descriptor(),
@@ -238,6 +321,43 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    #[test]
+    fn messages_of_different_lengths_leave_together_and_arrive_as_they_are() {
+        let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let port = Port::bind("127.0.0.1".parse().unwrap()).unwrap();
+        let mut sender = QuerySender::new(server.local_addr().unwrap());
+        for lengths in [&[][..], &[5], &[7, 7, 7], &[3, 9, 1, 200], &[8; 64]] {
+            let octets: Vec<u8> = (0..lengths.iter().sum::<usize>()).map(|octet| octet as u8).collect();
+            let (sent, outcome) = sender.send_of_lengths(&port, &octets, lengths);
+            outcome.unwrap();
+            assert_eq!(sent, lengths.len());
+            let (mut buffer, mut at) = ([0; 512], 0);
+            for length in lengths {
+                assert_eq!(server.recv(&mut buffer).unwrap(), *length);
+                assert_eq!(buffer[..*length], octets[at..at + length]);
+                at += length;
+            }
+        }
+    }
+
+    #[test]
+    fn a_port_where_nobody_listens_is_reported_with_the_datagram_that_went_there() {
+        for address in ["127.0.0.1:0", "[::1]:0"] {
+            let closed = UdpSocket::bind(address).unwrap().local_addr().unwrap();
+            let port = Port::bind(closed.ip()).unwrap();
+            port.report_errors().unwrap();
+            let mut quoted = [0; 512];
+            assert_eq!(port.next_error(&mut quoted), None);
+            let mut sender = QuerySender::new(closed);
+            sender.send(&port, &[7; 48], 48).1.unwrap();
+            let (_, outcome) = sender.send(&port, &[8; 48], 48);
+            assert!(QuerySender::is_icmp_error(&outcome.unwrap_err()));
+            assert_eq!(port.next_error(&mut quoted), Some(PortError { is_refused: true, octets: 48 }));
+            assert_eq!(quoted[..48], [7; 48]);
+            assert_eq!(port.next_error(&mut quoted), None);
         }
     }
 

@@ -1,7 +1,7 @@
 //! The receiver of the replies to a load: many datagrams in one call. It takes apart large datagrams that the kernel put
 //! together (UDP GRO), and says of each message if it came from the server.
 
-use crate::laboratory::query_sender::{Peer, Port};
+use crate::laboratory::query_sender::{Peer, Port, QuerySender};
 use crate::limits::{TESTER_BATCH, TESTER_STRIDE};
 use crate::socket::pinned_array::{PinnedArray, empty_header, empty_iovec};
 use crate::socket::syscalls::check;
@@ -88,8 +88,8 @@ impl ReplyReceiver {
         receiver
     }
 
-    /// Receives the datagrams that wait at a port, as many as one call returns. Returns true if they filled the arrays: there
-    /// may then be more.
+    /// Receives the datagrams that wait at a port, as many as one call returns. Returns true if there may be more: they filled
+    /// the arrays, or an ICMP error came first.
     pub fn receive(&mut self, port: &Port) -> bool {
         self.reset();
         // SAFETY: the headers were made by `ReplyReceiver::new`; what they point at lives as long as they and is touched by
@@ -104,9 +104,10 @@ impl ReplyReceiver {
                 std::ptr::null_mut(),
             )
         });
-        // An error (no datagram; an ICMP error of an earlier query) counts as no datagrams.
+        // The kernel reports an ICMP error of an earlier query once, before datagrams that wait: they come with the next call.
+        let is_icmp_error = result.as_ref().is_err_and(QuerySender::is_icmp_error);
         self.filled = result.unwrap_or(0);
-        self.filled == TESTER_BATCH
+        self.filled == TESTER_BATCH || is_icmp_error
     }
 
     /// Calls `take` with each message of the last receive, and returns their number.

@@ -50,6 +50,11 @@ impl Waiter {
         self.0.ready()
     }
 
+    /// True if the port of an event of the last wait has an error ([`Port::next_error`]).
+    pub fn has_error(&self, index: usize) -> bool {
+        self.0.event(index).1 & libc::EPOLLERR as u32 != 0
+    }
+
     /// An event of the last wait.
     pub fn ready(&self, index: usize) -> Ready {
         match self.0.event(index).0 {

@@ -146,6 +146,16 @@ impl ControlMessages {
         }
     }
 
+    /// The error number in a message of a socket's error queue (IP_RECVERR, IPV6_RECVERR).
+    pub(crate) fn error_number(&self) -> Option<i32> {
+        let v4 = self.read_at::<QueuedError<libc::sockaddr_in>>(0, libc::IPPROTO_IP, libc::IP_RECVERR);
+        let v6 =
+            || self.read_at::<QueuedError<libc::sockaddr_in6>>(0, libc::IPPROTO_IPV6, libc::IPV6_RECVERR);
+        let number =
+            v4.map(|queued| queued.error.ee_errno).or_else(|| v6().map(|queued| queued.error.ee_errno))?;
+        i32::try_from(number).ok()
+    }
+
     /// Sets the source address of a datagram to the address that the client sent its query to.
     pub(crate) fn set_source(&mut self, client: &Client, ipv6: bool) {
         if ipv6 {
@@ -223,6 +233,18 @@ unsafe impl ControlData for libc::c_int {}
 unsafe impl ControlData for libc::in_pktinfo {}
 // SAFETY: an address of 16 octets and an int: 20, without padding.
 unsafe impl ControlData for libc::in6_pktinfo {}
+// SAFETY: sixteen octets, then an address of 16 or 28 octets, all of them integers without padding.
+unsafe impl ControlData for QueuedError<libc::sockaddr_in> {}
+// SAFETY: as above.
+unsafe impl ControlData for QueuedError<libc::sockaddr_in6> {}
+
+/// A message of a socket's error queue: the error, and the address of the host that reported it.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct QueuedError<A> {
+    error: libc::sock_extended_err,
+    _host: A,
+}
 
 fn mapped(address: libc::in_addr) -> Ipv6Addr {
     std::net::Ipv4Addr::from(address.s_addr.to_ne_bytes()).to_ipv6_mapped()

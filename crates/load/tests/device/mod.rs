@@ -82,7 +82,8 @@ pub struct Device {
 
 impl Device {
     pub fn start(address: &str, mut script: impl FnMut(&Query<'_>) -> Vec<Reply> + Send + 'static) -> Device {
-        let (socket, elsewhere) = (UdpSocket::bind(address).unwrap(), UdpSocket::bind(address).unwrap());
+        let socket = UdpSocket::bind(address).unwrap();
+        let elsewhere = UdpSocket::bind((socket.local_addr().unwrap().ip(), 0)).unwrap();
         socket.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
         // A pause of the machine must not look like a loss.
         let _ = SockRef::from(&socket).set_recv_buffer_size(4 << 20);

@@ -1,10 +1,11 @@
 //! Validation of a plan before anything is started: each error text includes the remedy.
 
-use super::{Plan, PlanError, Restart, core_list};
+use super::{Device, Plan, PlanError, Restart, core_list};
 use crate::amount;
 use crate::run::Cell;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::time::Duration;
 
 /// Searches of a whole run: a million of the shortest ones take weeks, and their trials fill the memory of a large
@@ -16,6 +17,10 @@ const UDP_OCTETS: usize = 4096;
 
 /// Threads of a device.
 const MAX_WORKERS: u16 = 1024;
+
+/// Files of a device, and octets of all of them. A plan travels to the device's host as one line of at most 16 MiB.
+const MAX_FILES: usize = 64;
+const MAX_FILES_OCTETS: usize = 4 << 20;
 
 /// The longest pause and warm-up, in milliseconds: a day.
 const MAX_WAIT_MS: u64 = 86_400_000;
@@ -123,7 +128,41 @@ fn device(plan: &Plan) -> Result<DeviceOrigin, PlanError> {
     if origin == DeviceOrigin::AlreadyRunning && !device.options.is_empty() {
         return refuse("a device that is already running cannot get options: leave device.options out");
     }
+    files(plan)?;
     Ok(origin)
+}
+
+/// Files are for a command line, and are in the device's own folder.
+fn files(plan: &Plan) -> Result<(), PlanError> {
+    let Device { command, template, files, .. } = &plan.device;
+    if files.is_empty() {
+        return Ok(());
+    }
+    if !template.is_empty() {
+        return refuse(
+            "device.files are for device.command; a template writes its own: use device.options (--device-option) for further lines",
+        );
+    }
+    if command.is_empty() {
+        return refuse(
+            "device.files are for device.command; a device that is already running gets none: leave them out",
+        );
+    }
+    if files.len() > MAX_FILES || files.values().map(String::len).sum::<usize>() > MAX_FILES_OCTETS {
+        return refuse(format!(
+            "device.files are at most {MAX_FILES} files with {} MiB in all; name large files by their path in device.command",
+            MAX_FILES_OCTETS >> 20
+        ));
+    }
+    let is_plain =
+        |name: &str| Path::new(name).file_name().is_some_and(|plain| plain == name) && name.len() <= 200;
+    match files.keys().find(|name| !is_plain(name)) {
+        Some(name) => refuse(format!(
+            "device.files: \"{name}\" is not a plain file name of up to 200 octets; files are in the device's own folder, {{dir}}: leave \
+             folders out"
+        )),
+        None => Ok(()),
+    }
 }
 
 fn sweep(plan: &Plan, origin: DeviceOrigin) -> Result<(), PlanError> {
@@ -151,11 +190,12 @@ fn sweep(plan: &Plan, origin: DeviceOrigin) -> Result<(), PlanError> {
         };
     }
     // Without a placeholder, every value would give the same device.
-    let mut told = plan.device.command.iter().chain(&plan.device.options);
+    let device = &plan.device;
+    let mut told = device.command.iter().chain(&device.options).chain(device.files.values());
     if !told.any(|text| text.contains("{value}")) {
         return refuse(format!(
-            "sweep: {{value}}, the placeholder for the value of {}, is neither in device.command nor in device.options (--command, \
-             --device-option); only \"workers\" needs no placeholder",
+            "sweep: {{value}}, the placeholder for the value of {}, is neither in device.command nor in device.options nor in \
+             device.files (--command, --device-option, --device-file); only \"workers\" needs no placeholder",
             sweep.parameter
         ));
     }

@@ -6,6 +6,7 @@ use super::{
 use crate::name_range::NameRange;
 use crate::run::Cell;
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
@@ -114,6 +115,8 @@ drafts! {
         workers: u16,
         /// Lines appended to its configuration.
         options: Vec<String>,
+        /// Files for its folder: name and text, with placeholders.
+        files: BTreeMap<String, String>,
         /// Times at which it is restarted.
         restart: Restart,
         /// Command that reaches its host.
@@ -349,6 +352,7 @@ impl DeviceDraft {
             cores: self.cores.unwrap_or_default(),
             workers: self.workers.unwrap_or(1),
             options: self.options.unwrap_or_default(),
+            files: self.files.unwrap_or_default(),
             restart: self.restart.unwrap_or_default(),
             host: self.host.unwrap_or_default(),
         }
@@ -477,6 +481,14 @@ mod tests {
             ("", "--device"),
             ("profile = \"fast\"", "quick"),
             ("[device]\ntemplate = \"a\"\ncommand = [\"b\"]", "exactly one"),
+            ("[device]\ntemplate = \"a\"\n[device.files]\n\"a.conf\" = \"\"", "device.options"),
+            ("[device]\naddress = \"[::1]:53\"\n[device.files]\n\"a.conf\" = \"\"", "device.command"),
+            (
+                "[device]\ncommand = [\"b\"]\n[device.files]\n\"../a.conf\" = \"\"",
+                "\"../a.conf\" is not a plain file name",
+            ),
+            ("[device]\ncommand = [\"b\"]\n[device.files]\n\"..\" = \"\"", "plain file name"),
+            ("[device]\ncommand = [\"b\"]\n[device.files]\n\"\" = \"\"", "plain file name"),
             ("[device]\ntemplate = \"a\"\n[search]\nstart = 0", "search.start"),
             ("[device]\ntemplate = \"a\"\n[search]\ndelta = 0.05", "0.1"),
             ("[device]\ntemplate = \"a\"\n[grid]\naaaa = [2]", "0 to 1"),

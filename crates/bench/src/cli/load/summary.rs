@@ -1,20 +1,33 @@
 //! Summary of a load as text.
 
-use load::grouped;
+use load::{LoadOptions, grouped};
 use measure::order::{Load, Pace};
 use measure::outcome::{Latency, Outcome, Tester, Verdict};
+use std::cmp::Reverse;
 use std::fmt::Write as _;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+/// Share of the replies from which on one cause is behind all of them.
+const MOST: f64 = 0.9;
+
+/// 64:ff9b::/96 (RFC 6052 section 2.1).
+const WELL_KNOWN_PREFIX: Ipv6Addr = Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0);
 
 /// The summary at the end of a load.
-pub fn text(order: &Load, outcome: &Outcome) -> String {
+pub fn text(order: &Load, options: &LoadOptions, outcome: &Outcome) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
-    let _ = write(&mut text, order, outcome);
+    let _ = write(&mut text, order, options, outcome);
     text
 }
 
-fn write(out: &mut String, order: &Load, outcome: &Outcome) -> std::fmt::Result {
+fn write(out: &mut String, order: &Load, options: &LoadOptions, outcome: &Outcome) -> std::fmt::Result {
     write_counts(out, order, outcome)?;
+    if options.queries.is_some() {
+        write_rcodes(out, outcome)?;
+    } else if let Some(remedy) = remedy(order, outcome) {
+        writeln!(out, "  remedy      {remedy}")?;
+    }
     write_timing(out, outcome)?;
     write_tester(out, &outcome.tester)?;
     match outcome.verdict {
@@ -41,10 +54,24 @@ fn write_counts(out: &mut String, order: &Load, outcome: &Outcome) -> std::fmt::
     }
     for (name, count) in &outcome.invalid {
         writeln!(out, "  invalid     {:>14}   {name}", grouped(*count))?;
+        if let Some(first) = outcome.first_invalid.get(name) {
+            writeln!(
+                out,
+                "    the first: expected {}, got {} for {}",
+                first.expected, first.got, first.name
+            )?;
+        }
     }
+    let limited = if outcome.lost > 0 {
+        "; hosts limit these messages, so lost queries may be refused ones"
+    } else {
+        ""
+    };
+    let refused = format!("connection refused by {}: no process listens there{limited}", order.server);
     for (name, count, why) in [
         ("late", outcome.late, "after the timeout"),
         ("lost", outcome.lost, "no reply"),
+        ("refused", outcome.connection_refused, refused.as_str()),
         ("duplicates", outcome.duplicates, "further replies"),
         ("unsolicited", outcome.unsolicited, "replies to no outstanding query"),
         ("source", outcome.wrong_source, "replies from another address"),
@@ -57,13 +84,67 @@ fn write_counts(out: &mut String, order: &Load, outcome: &Outcome) -> std::fmt::
     Ok(())
 }
 
+/// Writes the replies in time by RCODE, the most frequent one first.
+fn write_rcodes(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
+    let mut rcodes: Vec<_> = outcome.rcodes.iter().collect();
+    rcodes.sort_by_key(|(name, count)| (Reverse(**count), *name));
+    let all: u64 = outcome.rcodes.values().sum();
+    for (name, count) in rcodes {
+        let share = *count as f64 * 100.0 / all as f64;
+        writeln!(out, "  rcode       {:>14}   {name} ({share:.1} %)", grouped(*count))?;
+    }
+    if outcome.truncated > 0 {
+        writeln!(out, "  truncated   {:>14}   valid replies with TC", grouped(outcome.truncated))?;
+    }
+    Ok(())
+}
+
+/// True for the private addresses (RFC 1918) and the shared ones (RFC 6598), which measurements use most.
+fn is_private(address: Ipv4Addr) -> bool {
+    let [first, second, ..] = address.octets();
+    address.is_private() || (first == 100 && second & 0xc0 == 64)
+}
+
+/// The remedy for a load on computed names if nearly all replies say that the server does not know the zone, or that it does
+/// not embed the addresses.
+fn remedy(order: &Load, outcome: &Outcome) -> Option<String> {
+    let count = |name| outcome.rcodes.get(name).copied().unwrap_or(0);
+    let unknown = ["REFUSED", "NXDOMAIN", "SERVFAIL"].map(count).iter().sum::<u64>();
+    let all: u64 = outcome.rcodes.values().sum();
+    let is_most = |count: u64| all > 0 && count as f64 >= MOST * all as f64;
+    let empty = outcome.invalid.get("no-records").copied().unwrap_or(0);
+    let first = Ipv4Addr::from(order.names.address(order.first_name));
+    if is_most(empty) && order.expect.prefixes.contains(&(WELL_KNOWN_PREFIX, 96)) && is_private(first) {
+        return Some(format!(
+            "{} of {} replies have no records: {first} is not a global address, and servers leave such addresses out with the \
+             well-known prefix (RFC 6052 section 3.1); use other names (--names 1.0.0.0/8)",
+            grouped(empty),
+            grouped(all)
+        ));
+    }
+    if !is_most(unknown) {
+        return None;
+    }
+    let zone = &order.expect.zone;
+    let wanted = if order.expect.prefixes.is_empty() {
+        format!("without a prefix the server must be \"sixfold-bench authority --zone-name {zone}\"")
+    } else {
+        format!("the server must forward {zone} to \"sixfold-bench authority\"")
+    };
+    Some(format!(
+        "{} of {} replies are REFUSED, NXDOMAIN or SERVFAIL: {wanted}, or ask names that it knows (--queries FILE)",
+        grouped(unknown),
+        grouped(all)
+    ))
+}
+
 /// Writes the latencies and the pacing error, where the load has them.
 fn write_timing(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     if outcome.latency_us.actual.count > 0 {
         writeln!(
             out,
-            "  latency, us {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}",
-            "min", "median", "90 %", "99 %", "99.9 %", "max"
+            "  latency, us {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}",
+            "mean", "deviation", "min", "median", "90 %", "99 %", "99.9 %", "max"
         )?;
         latency_row(out, "from due", &outcome.latency_us.intended)?;
         latency_row(out, "from sent", &outcome.latency_us.actual)?;
@@ -106,7 +187,9 @@ fn write_tester(out: &mut String, tester: &Tester) -> std::fmt::Result {
 
 fn latency_row(out: &mut String, name: &str, latency: &Latency) -> std::fmt::Result {
     write!(out, "    {name:<10}")?;
-    for value in [latency.min, latency.p50, latency.p90, latency.p99, latency.p999, latency.max] {
+    let spread = [latency.mean, latency.standard_deviation, latency.min];
+    for value in spread.into_iter().chain([latency.p50, latency.p90, latency.p99, latency.p999, latency.max])
+    {
         let decimals = if value < 100.0 { 1 } else { 0 };
         write!(out, " {value:>10.decimals$}")?;
     }
@@ -121,10 +204,10 @@ fn format_rate(value: f64) -> String {
 mod tests {
     use super::*;
     use measure::order::{Expectation, Lanes};
+    use measure::outcome::{InvalidReply, Latencies};
 
-    #[test]
-    fn a_summary_says_what_was_sent_what_was_wrong_and_the_verdict() {
-        let order = Load {
+    fn order() -> Load {
+        Load {
             server: "192.0.2.1:53".parse().unwrap(),
             pace: Pace::Open { rate_qps: 50_000.0, burst: 1 },
             duration_ms: 60_000,
@@ -144,11 +227,98 @@ mod tests {
             cached_share: 0.0,
             lanes: Lanes::default(),
             seed: 0,
-        };
+        }
+    }
+
+    fn text(outcome: &Outcome) -> String {
+        super::text(&order(), &LoadOptions::default(), outcome)
+    }
+
+    #[test]
+    fn a_load_on_a_server_that_does_not_know_the_zone_has_a_remedy() {
+        let mut outcome = Outcome { sent: 1000, ..Outcome::default() };
+        outcome.rcodes = [("REFUSED".into(), 500), ("SERVFAIL".into(), 401), ("NOERROR".into(), 99)].into();
+        let mut order = order();
+        order.expect.prefixes.push(("64:ff9b::".parse().unwrap(), 96));
+        let said = super::text(&order, &LoadOptions::default(), &outcome);
+        assert!(said.contains(
+            "901 of 1,000 replies are REFUSED, NXDOMAIN or SERVFAIL: the server must forward dns64perf.test"
+        ));
+        assert!(said.contains("\"sixfold-bench authority\"") && said.contains("--queries FILE"), "{said}");
+        assert!(
+            text(&outcome)
+                .contains("the server must be \"sixfold-bench authority --zone-name dns64perf.test\"")
+        );
+        let mut empty = Outcome { rcodes: [("NOERROR".into(), 1000)].into(), ..Outcome::default() };
+        empty.invalid.insert("no-records".into(), 950);
+        let said = super::text(&order, &LoadOptions::default(), &empty);
+        let text_of = "950 of 1,000 replies have no records: 10.0.0.0 is not a global address";
+        assert!(said.contains(text_of) && said.contains("--names 1.0.0.0/8"), "{said}");
+        order.first_name = 1 << 24;
+        order.names = "9.0.0.0-11.255.255.255".parse().unwrap();
+        assert!(super::text(&order, &LoadOptions::default(), &empty).contains("10.0.0.0 is not"));
+        order.first_name = 0;
+        assert!(!super::text(&order, &LoadOptions::default(), &empty).contains("remedy"));
+        outcome.rcodes.insert("NOERROR".into(), 101);
+        assert!(!text(&outcome).contains("remedy"));
+        assert!(!text(&Outcome::default()).contains("remedy"));
+    }
+
+    #[test]
+    fn queries_of_a_file_have_their_rcodes_in_the_summary() {
+        let list = load::QueryList::read(&b"a A\n"[..], "names".as_ref()).unwrap();
+        let options = LoadOptions { queries: Some(list.into()), ..LoadOptions::default() };
+        let mut outcome = Outcome { sent: 1000, truncated: 7, ..Outcome::default() };
+        outcome.rcodes = [("NOERROR".into(), 100), ("NXDOMAIN".into(), 900)].into();
+        let said = super::text(&order(), &options, &outcome);
+        let lines: Vec<_> =
+            said.lines().filter(|line| line.contains("rcode") || line.contains("TC")).collect();
+        assert_eq!(lines.len(), 3, "{said}");
+        assert!(
+            lines[0].ends_with("900   NXDOMAIN (90.0 %)") && lines[1].ends_with("100   NOERROR (10.0 %)"),
+            "{said}"
+        );
+        assert!(lines[2].contains("7   valid replies with TC") && !said.contains("remedy"), "{said}");
+    }
+
+    #[test]
+    fn a_refused_connection_names_the_server_and_what_it_means_for_lost_queries() {
+        let mut outcome = Outcome { sent: 10, connection_refused: 10, ..Outcome::default() };
+        assert!(
+            text(&outcome).contains("10   connection refused by 192.0.2.1:53: no process listens there\n")
+        );
+        (outcome.connection_refused, outcome.lost) = (6, 4);
+        assert!(
+            text(&outcome)
+                .contains("listens there; hosts limit these messages, so lost queries may be refused ones\n")
+        );
+        assert!(!text(&Outcome::default()).contains("refused"));
+    }
+
+    #[test]
+    fn latencies_have_their_mean_and_deviation() {
+        let actual = Latency { count: 2, mean: 120.25, standard_deviation: 31.5, ..Latency::default() };
+        let latency_us = Latencies { intended: actual.clone(), actual };
+        let said = text(&Outcome { latency_us, ..Outcome::default() });
+        assert!(said.contains("      mean  deviation        min     median"), "{said}");
+        assert!(said.contains("    from due          120       31.5        0.0"), "{said}");
+    }
+
+    #[test]
+    fn a_summary_says_what_was_sent_what_was_wrong_and_the_verdict() {
         let mut outcome = Outcome { sent: 3_000_000, valid: 2_999_998, seconds: 60.0, ..Outcome::default() };
         outcome.invalid.insert("prefix".into(), 2);
+        let first = InvalidReply {
+            name: "010-002-000-001.dns64perf.test".into(),
+            expected: "2001:db8::a02:1".into(),
+            got: "64:ff9b::a02:1".into(),
+        };
+        outcome.first_invalid.insert("prefix".into(), first);
         outcome.reason = "2 of 3,000,000 queries".into();
-        let text = text(&order, &outcome);
+        let text = text(&outcome);
+        assert!(text.contains(
+            "the first: expected 2001:db8::a02:1, got 64:ff9b::a02:1 for 010-002-000-001.dns64perf.test"
+        ));
         for part in ["50,000 queries/s", "3,000,000", "50,000 a second", "prefix", "FAIL: 2 of 3,000,000"] {
             assert!(text.contains(part), "{part}: {text}");
         }

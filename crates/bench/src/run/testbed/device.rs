@@ -46,7 +46,7 @@ fn start_order(plan: &Plan, cores: &Cores, upstream: SocketAddr, sweep: &str) ->
         _ => plan.device.workers,
     };
     let recipe = if plan.device.template.is_empty() {
-        Recipe::Custom { command: plan.device.command.clone(), files: BTreeMap::new() }
+        Recipe::Custom { command: plan.device.command.clone(), files: plan.device.files.clone() }
     } else {
         let program = Some(plan.device.program.clone()).filter(|program| !program.is_empty());
         Recipe::Template { name: plan.device.template.clone(), program }
@@ -158,14 +158,19 @@ impl Testbed<'_> {
             if ended || wrong || began.elapsed() > READY_TIMEOUT {
                 let invalid: Vec<String> =
                     outcome.invalid.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
+                let first = outcome.first_invalid.values().next().map(|reply| {
+                    format!(" (the first: expected {}, got {} for {})", reply.expected, reply.got, reply.name)
+                });
                 return Err(format!(
-                    "the device gave no valid answers within {} s ({} valid, {} lost{}{}); its upstream must be the authority{}, \
+                    "the device gave no valid answers within {} s ({} valid, {} lost, {} connection refused{}{}{}); its upstream must be the authority{}, \
                      and its prefix {}; {}",
                     began.elapsed().as_secs(),
                     outcome.valid,
                     outcome.lost,
+                    outcome.connection_refused,
                     if invalid.is_empty() { "" } else { ", " },
                     invalid.join(", "),
+                    first.unwrap_or_default(),
                     self.serving.map(|(_, address)| format!(" at {address}")).unwrap_or_default(),
                     self.plan.names.prefix,
                     self.last_output()

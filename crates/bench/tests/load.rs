@@ -1,0 +1,125 @@
+//! `sixfold-bench load` as a process.
+
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("sixfold-bench-load-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    fn file(&self, name: &str) -> String {
+        self.0.join(name).display().to_string()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A running authority; killed when the test ends.
+struct Authority(Child, String);
+
+impl Drop for Authority {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn bench(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sixfold-bench"));
+    command.args(arguments).stdin(Stdio::null());
+    command
+}
+
+fn authority() -> Authority {
+    let mut child = bench(&["authority", "--listen", "127.0.0.1:0", "--aaaa-share", "1"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    let address = line.trim().rsplit(' ').next().unwrap().to_owned();
+    Authority(child, address)
+}
+
+/// Runs a load of 100 queries.
+fn load(server: &str, arguments: &[&str]) -> (Output, String) {
+    let load = ["load", "--server", server, "--rate", "500", "--duration", "200ms", "--timeout", "5s"];
+    let output = bench(&[&load, arguments].concat()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    (output, said)
+}
+
+#[test]
+fn every_query_is_a_line_of_the_file_of_round_trip_times() {
+    let (authority, folder) = (authority(), Folder::new("rtt"));
+    let file = folder.file("times.csv");
+    let (output, said) = load(&authority.1, &["--self-test", "--aaaa-share", "1", "--rtt", &file]);
+    assert!(said.contains("      mean  deviation        min     median"), "{said}{output:?}");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
+    assert_eq!(
+        (lines.len(), &lines[0][..]),
+        (101, &["due_us", "sent_us", "received_us", "rtt_us", "outcome"][..])
+    );
+    for (number, line) in lines[1..].iter().enumerate() {
+        let number_of = |field: usize| line[field].parse::<f64>().unwrap();
+        assert_eq!((number_of(0), line[4]), (number as f64 * 2_000.0, "valid"));
+        assert!(
+            number_of(1) >= number_of(0) && (number_of(2) - number_of(1) - number_of(3)).abs() < 0.01,
+            "{line:?}"
+        );
+    }
+}
+
+#[test]
+fn a_server_that_does_not_know_the_zone_gets_a_remedy_and_its_own_names_work() {
+    let (authority, folder) = (authority(), Folder::new("names"));
+    let (output, said) = load(&authority.1, &["--zone-name", "other.test"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said.contains("expected 64:ff9b::a00:0, got REFUSED for 010-000-000-000.other.test"), "{said}");
+    assert!(said.contains("must forward other.test to \"sixfold-bench authority\""), "{said}");
+
+    let (file, json) = (folder.file("names.txt"), folder.file("out.json"));
+    std::fs::write(&file, "1-2-3-4.dns64perf.test A\n1-2-3-4.dns64perf.test aaaa\nx.dns64perf.test MX\n")
+        .unwrap();
+    let (_, said) = load(&authority.1, &["--queries", &file, "--json", &json]);
+    assert!(said.contains("67   NOERROR (67.0 %)") && said.contains("33   NXDOMAIN (33.0 %)"), "{said}");
+    let outcome: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
+    assert_eq!((outcome["valid"].as_u64(), outcome["rcodes"]["NXDOMAIN"].as_u64()), (Some(100), Some(33)));
+}
+
+#[test]
+fn a_refused_connection_is_told_with_its_address() {
+    // Outside the range from which the kernel chooses ports, so nobody listens there.
+    let (output, said) = load("127.0.0.9:1", &[]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said.contains("connection refused by 127.0.0.9:1: no process listens there"), "{said}");
+    assert!(said.contains("lost                     0"), "{said}");
+}
+
+#[test]
+fn faults_of_a_query_file_are_wrong_usage_and_each_has_a_line() {
+    let folder = Folder::new("faults");
+    let file = folder.file("names.txt");
+    std::fs::write(&file, "a A\nb\n\x1b[2J A\n").unwrap();
+    let (output, _) = load("127.0.0.9:1", &["--queries", &file]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2));
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines.len(), 2, "{said}");
+    assert!(
+        lines[0].starts_with(&format!("sixfold-bench: load: {file}:2: no type stands after \"b\"")),
+        "{said}"
+    );
+    assert!(lines[1].starts_with(&format!("sixfold-bench: load: {file}:3: \"\\027[2J\" is not")), "{said}");
+}
