@@ -7,8 +7,8 @@ use measure::procedure::{Event, Procedure};
 use measure::run::{Purpose, Run};
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::PathBuf;
 use std::path::Path;
+use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 

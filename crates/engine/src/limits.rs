@@ -96,6 +96,12 @@ pub const REFUSED_NETWORKS: usize = 64;
 /// 340 records with data.
 pub const REPLY_RECORDS: usize = 512;
 
+/// Answers that are kept while several clients are served together: queries with and without EDNS, and with a cookie, wait for one
+/// reply, and those for A records wait with those for AAAA records. Each takes up to 64 KiB, and its reply as much: 512 KiB per
+/// worker, touched as far as messages are long. 1,000 clients that wait for an answer composed in 50 us would take 50 ms, copies of
+/// 1,232 octets take 0.2 ms.
+pub const KEPT_ANSWERS: usize = 4;
+
 /// Octets of the shortest record: an owner of 1, and type, class, TTL and length.
 pub const SHORTEST_RECORD: usize = 11;
 

@@ -9,12 +9,8 @@ use crate::answer::builder::{Written, append_opt};
 use crate::answer::requestor::Requestor;
 use crate::dns64::embed::EmbeddingCounts;
 use crate::dns64::rules::RuleSet;
-use crate::limits::MESSAGE;
+use crate::limits::{KEPT_ANSWERS, MESSAGE};
 use wire::header;
-
-/// Answers that are kept: queries with and without EDNS, and with a cookie, wait for one reply, and those for A records wait with
-/// those for AAAA records.
-const KEPT: usize = 4;
 
 /// All that an answer to a reply depends on, beside the reply, the requestor and the settings.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -53,11 +49,11 @@ struct AnswerKey {
 pub(crate) struct LastAnswers {
     /// True while several clients are served together.
     active: bool,
-    kept: [Option<KeptAnswer>; KEPT],
+    kept: [Option<KeptAnswer>; KEPT_ANSWERS],
     /// The octets of the kept answers up to the OPT record.
-    frames: [Box<[u8]>; KEPT],
+    frames: [Box<[u8]>; KEPT_ANSWERS],
     /// The replies that they were composed from.
-    replies: [Box<[u8]>; KEPT],
+    replies: [Box<[u8]>; KEPT_ANSWERS],
     /// Place of the next answer to keep, where the oldest one is.
     next: usize,
     /// Number of copies that were not yet counted.
@@ -81,7 +77,7 @@ impl LastAnswers {
         let frames = || core::array::from_fn(|_| vec![0; MESSAGE].into());
         LastAnswers {
             active: false,
-            kept: [None; KEPT],
+            kept: [None; KEPT_ANSWERS],
             frames: frames(),
             replies: frames(),
             next: 0,
@@ -91,7 +87,7 @@ impl LastAnswers {
 
     /// Begins to keep answers, as several clients are served together.
     pub fn begin(&mut self) {
-        (self.active, self.kept) = (true, [None; KEPT]);
+        (self.active, self.kept) = (true, [None; KEPT_ANSWERS]);
     }
 
     /// Keeps nothing from now on. Returns the number of answers that were copied.
@@ -135,7 +131,7 @@ impl LastAnswers {
         self.frames[self.next][..answer.len].copy_from_slice(&frame[..answer.len]);
         self.replies[self.next][..reply.len()].copy_from_slice(reply);
         self.kept[self.next] = Some(answer);
-        self.next = (self.next + 1) % KEPT;
+        self.next = (self.next + 1) % KEPT_ANSWERS;
     }
 
     #[cold]

@@ -198,9 +198,7 @@ impl Waiter {
         *useful_until = deadline;
         *quota = quota_entry;
         *older = newest;
-        *newer = NONE;
-        *a_flight = NONE;
-        *chase = NONE;
+        (*newer, *a_flight, *chase) = (NONE, NONE, NONE);
         *cause = Cause::NoData;
         *rpz_rule = NO_RULE_YET;
         *aaaa_secure = false;
