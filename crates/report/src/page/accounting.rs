@@ -87,6 +87,10 @@ impl Counts {
             let outcome = &trial.outcome;
             sent += outcome.sent;
             *counts.entry("lost: no reply at all".to_owned()).or_default() += outcome.lost;
+            if outcome.connection_refused > 0 {
+                let reason = "connection refused: no process listens at the port".to_owned();
+                *counts.entry(reason).or_default() += outcome.connection_refused;
+            }
             *counts.entry("late: a reply after the timeout".to_owned()).or_default() += outcome.late;
             for (reason, many) in &outcome.invalid {
                 *counts.entry(format!("invalid: {reason}")).or_default() += many;

@@ -213,7 +213,7 @@ fn rates_table(group: &Group, trials: &[&Trial]) -> Table {
     let mut table = Table::new(
         format!("Loss by rate: {}", group.name),
         1,
-        &["Purpose", "Rate (queries/s)", "Sent", "Valid", "Invalid", "Late", "Lost", "Loss"],
+        &["Purpose", "Rate (queries/s)", "Sent", "Valid", "Invalid", "Late", "Lost or refused", "Loss"],
     );
     for trial in sorted {
         let outcome = &trial.outcome;
@@ -224,7 +224,7 @@ fn rates_table(group: &Group, trials: &[&Trial]) -> Table {
             number::count(outcome.valid),
             number::count(outcome.invalid_total()),
             number::count(outcome.late),
-            number::count(outcome.lost),
+            number::count(outcome.lost + outcome.connection_refused),
             number::measured_percent(outcome.loss()),
         ]);
     }
