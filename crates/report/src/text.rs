@@ -46,7 +46,7 @@ pub fn trials_csv(run: &Run) -> String {
 }
 
 /// The fixed columns, in the order of [`fields`].
-const COLUMNS: [&str; 40] = [
+const COLUMNS: [&str; 41] = [
     "number",
     "purpose",
     "sweep",
