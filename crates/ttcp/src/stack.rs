@@ -1,0 +1,614 @@
+//! One host: its connections, its listeners and the cache by host.
+
+use crate::block::timers::Expiry;
+use crate::block::{Block, State, Verdict};
+use crate::connection_count::CountGenerator;
+use crate::host_cache::HostCache;
+use crate::limits::{EVENTS_WAITING, PACKETS_WAITING};
+use crate::segment::{ConnectionCount, MalformedPacket, Segment};
+use crate::serial::Serial;
+use core::fmt;
+use core::time::Duration;
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
+
+/// Settings of a stack.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// T/TCP is on: FreeBSD's `net.inet.tcp.rfc1644`.
+    pub transactions: bool,
+    /// Connection count before the first one; a host draws it at random when it starts.
+    pub last_count: u32,
+    /// Retransmission timer before the first measurement: 1 s (RFC 6298), 3 s (RFC 1122, FreeBSD 4).
+    pub first_rto: Duration,
+    /// Shortest retransmission timer: 1 s (RFC 6298, FreeBSD 4), 200 ms (Linux).
+    pub shortest_rto: Duration,
+    /// Maximum segment lifetime: 30 s in FreeBSD, 2 minutes in RFC 9293.
+    pub msl: Duration,
+    /// Largest packet of the link, octets, at least 576 (IPv4) or 1280 (IPv6).
+    pub mtu: u16,
+    /// Connection blocks; FreeBSD 4 had about 8000 in the paper's experiment.
+    pub blocks: usize,
+    /// Hosts in the cache of connection counts.
+    pub hosts: usize,
+    /// Ports for outgoing connections: 1024 to 5000 in FreeBSD 4.
+    pub ports: RangeInclusive<u16>,
+    /// A SYN,ACK without CC.ECHO makes the client send its data again at once. FreeBSD waits for the retransmission timer.
+    pub resend_at_once: bool,
+    /// A SYN that is repeated carries neither data nor FIN. FreeBSD repeats it as it was.
+    pub plain_syn_again: bool,
+}
+
+impl Default for Settings {
+    /// T/TCP as FreeBSD 4 had it, with the timer of RFC 6298.
+    fn default() -> Settings {
+        Settings {
+            transactions: true,
+            last_count: 0,
+            first_rto: Duration::from_secs(1),
+            shortest_rto: Duration::from_secs(1),
+            msl: Duration::from_secs(30),
+            mtu: 1500,
+            blocks: 8000,
+            hosts: 10_000,
+            ports: 1024..=65_535,
+            resend_at_once: true,
+            plain_syn_again: false,
+        }
+    }
+}
+
+/// Options of a listener.
+#[derive(Clone, Copy, Debug)]
+pub struct Listen {
+    /// `TCP_NOPUSH`: connections are half-synchronized where the TAO test passes.
+    pub no_push: bool,
+    /// Data with a SYN that has not passed the TAO test is kept until the handshake is complete. False: it is dropped, as by a SYN
+    /// cache.
+    pub keep_syn_data: bool,
+}
+
+impl Default for Listen {
+    fn default() -> Listen {
+        Listen { no_push: true, keep_syn_data: true }
+    }
+}
+
+/// A connection of a stack. It is never used again for another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Connection(u64);
+
+/// News of a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A listener has a connection whose data may be given to the user.
+    Accepted {
+        /// The connection.
+        connection: Connection,
+        /// Local address and port.
+        local: SocketAddr,
+        /// Address and port of the peer.
+        remote: SocketAddr,
+        /// The TAO test passed: there was no three-way handshake.
+        by_transaction: bool,
+    },
+    /// The peer has answered the SYN of a connection of ours.
+    Connected(Connection),
+    /// Octets have come, in order.
+    Received(Connection, Vec<u8>),
+    /// The peer has finished: all its octets have come.
+    Finished(Connection),
+    /// The connection is over; nothing is left of it but its state in TIME-WAIT.
+    Closed(Connection),
+    /// The connection has failed.
+    Failed(Connection, Failure),
+}
+
+/// Failure of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// Nobody listens there.
+    Refused,
+    /// The peer has reset it.
+    Reset,
+    /// No acknowledgment through all retransmissions.
+    TimedOut,
+    /// [`Stack::abort`].
+    Aborted,
+}
+
+/// A call that the stack refuses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// An address outside 198.18.0.0/15 and 2001:2::/48. T/TCP is not safe on other networks; use the addresses for benchmarks.
+    Address(IpAddr),
+    /// The stack has no address of the peer's family; give it one.
+    NoLocalAddress(IpAddr),
+    /// All connection blocks are in use, those in TIME-WAIT included. Wait, or raise [`Settings::blocks`].
+    NoBlock,
+    /// All ports to this peer are in use. Wait, or widen [`Settings::ports`].
+    NoPort,
+    /// The port has a listener already.
+    PortInUse(u16),
+    /// The connection is over, or its sending side is.
+    Over,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::Address(address) => {
+                write!(
+                    f,
+                    "{address} is no address for benchmarks; T/TCP runs only in 198.18.0.0/15 and 2001:2::/48"
+                )
+            }
+            Refusal::NoLocalAddress(peer) => write!(f, "this host has no address of the family of {peer}"),
+            Refusal::NoBlock => f.write_str("all connection blocks are in use"),
+            Refusal::NoPort => f.write_str("all ports to this host are in use"),
+            Refusal::PortInUse(port) => write!(f, "port {port} has a listener already"),
+            Refusal::Over => f.write_str("the connection is over"),
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+/// Counts of a stack.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Packets taken, and packets sent.
+    pub received: u64,
+    /// Packets sent.
+    pub sent: u64,
+    /// Packets that are no whole TCP segment or are damaged.
+    pub malformed: u64,
+    /// Packets from or to an address outside the networks for benchmarks, or to another host.
+    pub foreign: u64,
+    /// SYNs for which there was no connection block.
+    pub no_block: u64,
+    /// Packets lost because nobody fetched them.
+    pub unfetched: u64,
+    /// SYNs that passed the TAO test.
+    pub transactions: u64,
+    /// SYNs that a listener took and that did not pass it.
+    pub handshakes: u64,
+}
+
+/// True for an address of the networks for benchmarks: 198.18.0.0/15 (RFC 2544), 2001:2::/48 (RFC 5180).
+pub fn is_laboratory(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => matches!(address.octets(), [198, 18 | 19, ..]),
+        IpAddr::V6(address) => address.segments()[..3] == [0x2001, 2, 0],
+    }
+}
+
+type Pair = (SocketAddr, SocketAddr);
+
+/// One host with TCP and T/TCP, without I/O. Times are counted from any one start and do not go back.
+#[derive(Debug)]
+pub struct Stack {
+    settings: Settings,
+    addresses: Vec<IpAddr>,
+    listeners: BTreeMap<u16, Listen>,
+    blocks: HashMap<Connection, Block>,
+    by_pair: HashMap<Pair, Connection>,
+    deadlines: BTreeSet<(Duration, Connection)>,
+    hosts: HostCache,
+    counts_of_connections: CountGenerator,
+    last_connection: u64,
+    last_port: u16,
+    random: ChaCha8Rng,
+    packets: VecDeque<Vec<u8>>,
+    events: VecDeque<Event>,
+    counts: Counts,
+    payload: Vec<u8>,
+}
+
+impl Stack {
+    /// A host with these addresses, all of the networks for benchmarks. The seed decides sequence numbers and ports.
+    pub fn new(addresses: &[IpAddr], settings: Settings, seed: u64) -> Result<Stack, Refusal> {
+        if let Some(&foreign) = addresses.iter().find(|&&address| !is_laboratory(address)) {
+            return Err(Refusal::Address(foreign));
+        }
+        Ok(Stack {
+            addresses: addresses.to_vec(),
+            listeners: BTreeMap::new(),
+            blocks: HashMap::new(),
+            by_pair: HashMap::new(),
+            deadlines: BTreeSet::new(),
+            hosts: HostCache::new(settings.hosts),
+            counts_of_connections: CountGenerator::new(settings.last_count),
+            last_connection: 0,
+            last_port: *settings.ports.end(),
+            random: ChaCha8Rng::seed_from_u64(seed),
+            packets: VecDeque::new(),
+            events: VecDeque::new(),
+            counts: Counts::default(),
+            payload: Vec::new(),
+            settings,
+        })
+    }
+
+    /// Accepts connections on a port.
+    pub fn listen(&mut self, port: u16, options: Listen) -> Result<(), Refusal> {
+        if self.listeners.contains_key(&port) {
+            return Err(Refusal::PortInUse(port));
+        }
+        self.listeners.insert(port, options);
+        Ok(())
+    }
+
+    /// Opens a connection with a three-way handshake.
+    pub fn connect(&mut self, now: Duration, remote: SocketAddr) -> Result<Connection, Refusal> {
+        let connection = self.open(now, remote)?;
+        self.flush(now, connection);
+        Ok(connection)
+    }
+
+    /// Opens a connection, sends octets and finishes, in one call: with T/TCP in one segment, if they fit (FreeBSD's
+    /// `sendto` with `MSG_EOF`).
+    pub fn transact(
+        &mut self,
+        now: Duration,
+        remote: SocketAddr,
+        octets: &[u8],
+    ) -> Result<Connection, Refusal> {
+        let connection = self.open(now, remote)?;
+        if let Some(block) = self.blocks.get_mut(&connection) {
+            block.send(octets);
+            block.close();
+        }
+        self.flush(now, connection);
+        Ok(connection)
+    }
+
+    /// Queues octets for sending; returns how many found room.
+    pub fn send(&mut self, now: Duration, connection: Connection, octets: &[u8]) -> Result<usize, Refusal> {
+        let block = self.blocks.get_mut(&connection).ok_or(Refusal::Over)?;
+        if block.finish || block.state == State::TimeWait {
+            return Err(Refusal::Over);
+        }
+        let taken = block.send(octets);
+        self.flush(now, connection);
+        Ok(taken)
+    }
+
+    /// Finishes sending: a FIN follows the last octet.
+    pub fn finish(&mut self, now: Duration, connection: Connection) -> Result<(), Refusal> {
+        self.blocks.get_mut(&connection).ok_or(Refusal::Over)?.close();
+        self.flush(now, connection);
+        Ok(())
+    }
+
+    /// Sends octets and finishes: both leave in one segment, if they fit.
+    pub fn send_and_finish(
+        &mut self,
+        now: Duration,
+        connection: Connection,
+        octets: &[u8],
+    ) -> Result<usize, Refusal> {
+        let block = self.blocks.get_mut(&connection).ok_or(Refusal::Over)?;
+        let taken = block.send(octets);
+        block.close();
+        self.flush(now, connection);
+        Ok(taken)
+    }
+
+    /// Ends a connection at once, with RST.
+    pub fn abort(&mut self, connection: Connection) -> Result<(), Refusal> {
+        let block = self.blocks.get(&connection).ok_or(Refusal::Over)?;
+        let packet = block.reset_segment().write();
+        self.put_packet(packet);
+        self.fail(connection, Failure::Aborted);
+        Ok(())
+    }
+
+    /// Takes a packet from the link.
+    pub fn on_packet(&mut self, now: Duration, packet: &[u8]) {
+        self.counts.received += 1;
+        let segment = match Segment::parse(packet) {
+            Ok(segment) => segment,
+            Err(MalformedPacket::OtherProtocol) => return self.counts.foreign += 1,
+            Err(_) => return self.counts.malformed += 1,
+        };
+        if !is_laboratory(segment.source.ip()) || !self.addresses.contains(&segment.destination.ip()) {
+            self.counts.foreign += 1;
+            return;
+        }
+        let pair = (segment.destination, segment.source);
+        if let Some(&connection) = self.by_pair.get(&pair) {
+            if self.on_segment(now, connection, &segment) != Verdict::Reopen {
+                return;
+            }
+        }
+        self.on_segment_without_connection(now, &segment);
+    }
+
+    /// Does what is due at `now`.
+    pub fn on_time(&mut self, now: Duration) {
+        while let Some(&(due, connection)) = self.deadlines.first().filter(|(due, _)| *due <= now) {
+            self.deadlines.remove(&(due, connection));
+            let Some(block) = self.blocks.get_mut(&connection) else { continue };
+            block.filed_deadline = None;
+            match block.on_time(now) {
+                Expiry::GoesOn => self.flush(now, connection),
+                Expiry::Over => self.remove(connection),
+                Expiry::TimedOut => self.fail(connection, Failure::TimedOut),
+            }
+        }
+    }
+
+    /// The time at which [`Stack::on_time`] has something to do.
+    pub fn next_deadline(&self) -> Option<Duration> {
+        self.deadlines.first().map(|(due, _)| *due)
+    }
+
+    /// The next packet for the link.
+    pub fn next_packet(&mut self) -> Option<Vec<u8>> {
+        self.packets.pop_front()
+    }
+
+    /// The next event.
+    pub fn next_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// State of a connection; none if nothing is left of it.
+    pub fn state(&self, connection: Connection) -> Option<State> {
+        self.blocks.get(&connection).map(|block| block.state)
+    }
+
+    /// True if the connection is in a half-synchronized ("starred") state of RFC 1379.
+    pub fn is_half_synchronized(&self, connection: Connection) -> bool {
+        self.blocks.get(&connection).is_some_and(|block| {
+            block.send_syn || block.finish && matches!(block.state, State::SynSent | State::SynReceived)
+        })
+    }
+
+    /// Connection blocks in use, by state.
+    pub fn blocks(&self) -> BTreeMap<State, usize> {
+        let mut blocks = BTreeMap::new();
+        for block in self.blocks.values() {
+            *blocks.entry(block.state).or_default() += 1;
+        }
+        blocks
+    }
+
+    /// Number of connection blocks in use.
+    pub fn blocks_in_use(&self) -> usize {
+        self.blocks.len()
+    }
+
+    /// Counts so far.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// The cache by host.
+    pub fn hosts(&self) -> &HostCache {
+        &self.hosts
+    }
+
+    /// Forgets connections and cache, as a crash of the machine does. Listeners stay, and the connection counts begin anew
+    /// after `last_count`.
+    pub fn reboot(&mut self, last_count: u32) {
+        self.blocks.clear();
+        self.by_pair.clear();
+        self.deadlines.clear();
+        self.packets.clear();
+        self.events.clear();
+        self.hosts.clear();
+        self.counts_of_connections = CountGenerator::new(last_count);
+    }
+}
+
+impl Stack {
+    /// Makes the block of an outgoing connection (RFC 1644 section 3.3: CC, or CC.NEW where the cache has no count).
+    fn open(&mut self, now: Duration, remote: SocketAddr) -> Result<Connection, Refusal> {
+        if !is_laboratory(remote.ip()) {
+            return Err(Refusal::Address(remote.ip()));
+        }
+        let local = self.addresses.iter().find(|address| address.is_ipv4() == remote.is_ipv4());
+        let local = *local.ok_or(Refusal::NoLocalAddress(remote.ip()))?;
+        if self.blocks.len() >= self.settings.blocks {
+            return Err(Refusal::NoBlock);
+        }
+        let local = self.free_port(local, remote)?;
+        let count = self.counts_of_connections.next();
+        let known = self.hosts.get(remote.ip());
+        let is_later = known.sent.is_some_and(|sent| count.is_after(sent));
+        if self.settings.transactions {
+            self.hosts.update(remote.ip(), |host| host.sent = is_later.then_some(count));
+        }
+        let count = if is_later { ConnectionCount::Cc(count) } else { ConnectionCount::New(count) };
+        let mut block = Block::new((local, remote), self.initial_number(now), count, &self.settings, now);
+        if known.mss.is_some() {
+            block.set_mss(known.mss);
+        }
+        Ok(self.insert(block))
+    }
+
+    /// A local port that has no connection to this peer, in turn.
+    fn free_port(&mut self, local: IpAddr, remote: SocketAddr) -> Result<SocketAddr, Refusal> {
+        let (first, last) = (*self.settings.ports.start(), *self.settings.ports.end());
+        for _ in first..=last {
+            self.last_port = if self.last_port >= last { first } else { self.last_port + 1 };
+            let local = SocketAddr::new(local, self.last_port);
+            if !self.by_pair.contains_key(&(local, remote)) {
+                return Ok(local);
+            }
+        }
+        Err(Refusal::NoPort)
+    }
+
+    /// Initial sequence number: a clock of 4 us (RFC 9293 section 3.4.1) and a random part, so that a connection that follows
+    /// another one begins beyond it.
+    fn initial_number(&mut self, now: Duration) -> Serial {
+        let clock = (now.as_micros() / 4) as u32;
+        Serial(clock.wrapping_add(self.random.next_u32() >> 16))
+    }
+
+    fn insert(&mut self, block: Block) -> Connection {
+        self.last_connection += 1;
+        let connection = Connection(self.last_connection);
+        self.by_pair.insert((block.local, block.remote), connection);
+        self.blocks.insert(connection, block);
+        connection
+    }
+
+    /// A segment for a connection.
+    fn on_segment(&mut self, now: Duration, connection: Connection, segment: &Segment<'_>) -> Verdict {
+        let Some(block) = self.blocks.get_mut(&connection) else { return Verdict::GoesOn };
+        let before = block.state;
+        let had_finished = block.peer_has_finished();
+        let verdict = block.on_segment(now, segment, &mut self.hosts, self.settings.msl);
+        match verdict {
+            Verdict::GoesOn => {}
+            Verdict::Reset => self.reset(segment),
+            Verdict::Refused => self.fail(connection, Failure::Refused),
+            Verdict::ResetByPeer if before == State::TimeWait => self.remove(connection),
+            Verdict::ResetByPeer => self.fail(connection, Failure::Reset),
+            Verdict::Over => {
+                self.put_event(Event::Closed(connection));
+                self.remove(connection);
+            }
+            Verdict::Reopen => {
+                if before != State::TimeWait {
+                    self.put_event(Event::Closed(connection));
+                }
+                self.remove(connection);
+            }
+        }
+        if matches!(verdict, Verdict::GoesOn) {
+            self.report(connection, before, had_finished);
+            self.flush(now, connection);
+        }
+        verdict
+    }
+
+    /// A segment that belongs to no connection: a SYN for a listener, or a stray one.
+    fn on_segment_without_connection(&mut self, now: Duration, segment: &Segment<'_>) {
+        if segment.rst {
+            return;
+        }
+        let listener = self.listeners.get(&segment.destination.port()).copied();
+        let Some(listener) = listener.filter(|_| segment.syn && segment.ack.is_none()) else {
+            return self.reset(segment);
+        };
+        if self.blocks.len() >= self.settings.blocks {
+            self.counts.no_block += 1;
+            return;
+        }
+        let count = ConnectionCount::Cc(self.counts_of_connections.next());
+        let pair = (segment.destination, segment.source);
+        let mut block = Block::new(pair, self.initial_number(now), count, &self.settings, now);
+        block.accept(now, segment, &mut self.hosts, listener.no_push, listener.keep_syn_data);
+        let before = if block.is_open() { State::SynReceived } else { block.state };
+        *(if block.is_open() { &mut self.counts.transactions } else { &mut self.counts.handshakes }) += 1;
+        let connection = self.insert(block);
+        self.report(connection, before, false);
+        self.flush(now, connection);
+    }
+
+    /// Reports the changes of a connection that a segment has made.
+    fn report(&mut self, connection: Connection, before: State, had_finished: bool) {
+        let Some(block) = self.blocks.get_mut(&connection) else { return };
+        if !block.is_open() {
+            return;
+        }
+        let (local, remote, by_transaction) = (block.local, block.remote, block.send_syn);
+        let (after, finished) = (block.state, block.peer_has_finished() && !had_finished);
+        let octets = block.read();
+        match before {
+            State::SynReceived => {
+                self.put_event(Event::Accepted { connection, local, remote, by_transaction });
+            }
+            State::SynSent => self.put_event(Event::Connected(connection)),
+            _ => {}
+        }
+        if !octets.is_empty() {
+            self.put_event(Event::Received(connection, octets));
+        }
+        if finished {
+            self.put_event(Event::Finished(connection));
+        }
+        if after == State::TimeWait && before != State::TimeWait {
+            self.put_event(Event::Closed(connection));
+        }
+    }
+
+    /// Sends what a connection has to send, and files its deadline.
+    fn flush(&mut self, now: Duration, connection: Connection) {
+        let mut payload = core::mem::take(&mut self.payload);
+        while let Some(packet) = self
+            .blocks
+            .get_mut(&connection)
+            .and_then(|block| block.next_segment(now, &mut payload))
+            .map(|segment| segment.write())
+        {
+            self.put_packet(packet);
+        }
+        self.payload = payload;
+        if let Some(block) = self.blocks.get_mut(&connection) {
+            let deadline = block.next_deadline();
+            if let Some(filed) = block.filed_deadline.take() {
+                self.deadlines.remove(&(filed, connection));
+            }
+            block.filed_deadline = deadline;
+            self.deadlines.extend(deadline.map(|deadline| (deadline, connection)));
+        }
+    }
+
+    /// Answers a segment with RST (RFC 9293 section 3.10.7.1).
+    fn reset(&mut self, to: &Segment<'_>) {
+        if to.rst {
+            return;
+        }
+        let reset = Segment {
+            source: to.destination,
+            destination: to.source,
+            seq: to.ack.unwrap_or_default(),
+            ack: to.ack.is_none().then(|| to.seq.plus(to.length())),
+            syn: false,
+            fin: false,
+            rst: true,
+            psh: false,
+            window: 0,
+            options: crate::Options::default(),
+            payload: &[],
+        };
+        self.put_packet(reset.write());
+    }
+
+    fn fail(&mut self, connection: Connection, failure: Failure) {
+        self.put_event(Event::Failed(connection, failure));
+        self.remove(connection);
+    }
+
+    fn remove(&mut self, connection: Connection) {
+        let Some(block) = self.blocks.remove(&connection) else { return };
+        self.by_pair.remove(&(block.local, block.remote));
+        if let Some(filed) = block.filed_deadline {
+            self.deadlines.remove(&(filed, connection));
+        }
+    }
+
+    fn put_packet(&mut self, packet: Vec<u8>) {
+        if self.packets.len() >= PACKETS_WAITING {
+            self.counts.unfetched += 1;
+            return;
+        }
+        self.counts.sent += 1;
+        self.packets.push_back(packet);
+    }
+
+    fn put_event(&mut self, event: Event) {
+        if self.events.len() < EVENTS_WAITING {
+            self.events.push_back(event);
+        }
+    }
+}
