@@ -31,8 +31,9 @@ pub const RETRANSMISSIONS: u32 = 12;
 /// Longest retransmission timer (RFC 6298 section 2.4: at least 60 s).
 pub const LONGEST_RTO: Duration = Duration::from_secs(64);
 
-/// Time in FIN-WAIT-2 without a segment, after which a connection is dropped, as FreeBSD and Linux do.
-pub const FIN_WAIT_2: Duration = Duration::from_secs(60);
+/// Time without a segment after which a connection is given up, so that a peer that died leaves no block behind: 15 minutes,
+/// longer than all retransmissions of a peer that lives, about 9 minutes.
+pub const IDLE: Duration = Duration::from_secs(900);
 
 /// Packets that wait to be fetched from a stack: beyond, they are lost, as on an interface with a full queue.
 pub const PACKETS_WAITING: usize = 65_536;

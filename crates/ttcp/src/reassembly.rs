@@ -73,6 +73,11 @@ impl Reassembly {
         moved
     }
 
+    /// Octets in the buffer, in order or not.
+    pub fn octets(&self) -> usize {
+        self.ready.len() + self.pieces.iter().map(|(_, piece)| piece.len()).sum::<usize>()
+    }
+
     /// Takes all octets in order.
     pub fn read(&mut self) -> Vec<u8> {
         self.ready.drain(..).collect()

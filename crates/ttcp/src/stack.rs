@@ -300,10 +300,10 @@ impl Stack {
 
     /// Ends a connection at once, with RST.
     pub fn abort(&mut self, connection: Connection) -> Result<(), Refusal> {
-        let block = self.blocks.get(&connection).ok_or(Refusal::Over)?;
-        let packet = block.reset_segment().write();
-        self.put_packet(packet);
-        self.fail(connection, Failure::Aborted);
+        if !self.blocks.contains_key(&connection) {
+            return Err(Refusal::Over);
+        }
+        self.reset_and_fail(connection, Failure::Aborted);
         Ok(())
     }
 
@@ -320,10 +320,10 @@ impl Stack {
             return;
         }
         let pair = (segment.destination, segment.source);
-        if let Some(&connection) = self.by_pair.get(&pair) {
-            if self.on_segment(now, connection, &segment) != Verdict::Reopen {
-                return;
-            }
+        if let Some(&connection) = self.by_pair.get(&pair)
+            && self.on_segment(now, connection, &segment) != Verdict::Reopen
+        {
+            return;
         }
         self.on_segment_without_connection(now, &segment);
     }
@@ -337,7 +337,7 @@ impl Stack {
             match block.on_time(now) {
                 Expiry::GoesOn => self.flush(now, connection),
                 Expiry::Over => self.remove(connection),
-                Expiry::TimedOut => self.fail(connection, Failure::TimedOut),
+                Expiry::TimedOut => self.reset_and_fail(connection, Failure::TimedOut),
             }
         }
     }
@@ -381,6 +381,11 @@ impl Stack {
     /// Number of connection blocks in use.
     pub fn blocks_in_use(&self) -> usize {
         self.blocks.len()
+    }
+
+    /// Octets of the peers' data that connection blocks hold.
+    pub fn octets_held(&self) -> usize {
+        self.blocks.values().map(Block::octets_held).sum()
     }
 
     /// Counts so far.
@@ -582,6 +587,15 @@ impl Stack {
             payload: &[],
         };
         self.put_packet(reset.write());
+    }
+
+    /// Ends a connection and says so to the peer, which may still have it.
+    fn reset_and_fail(&mut self, connection: Connection, failure: Failure) {
+        if let Some(block) = self.blocks.get(&connection) {
+            let packet = block.reset_segment().write();
+            self.put_packet(packet);
+        }
+        self.fail(connection, failure);
     }
 
     fn fail(&mut self, connection: Connection, failure: Failure) {

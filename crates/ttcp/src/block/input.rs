@@ -54,6 +54,7 @@ impl Block {
         self.send_syn = passes;
         self.state = if passes { State::Established } else { State::SynReceived };
         self.ack_now = !passes;
+        self.heard(now);
         if passes || keep_data {
             self.take_payload(now, syn, Duration::ZERO);
         }
@@ -74,6 +75,8 @@ impl Block {
         };
         if matches!(verdict, Verdict::Over | Verdict::Refused | Verdict::ResetByPeer | Verdict::Reopen) {
             self.state = State::Closed;
+        } else {
+            self.heard(now);
         }
         verdict
     }
@@ -319,7 +322,7 @@ impl Block {
             return None;
         }
         match self.state {
-            State::FinWait1 => self.enter_fin_wait_2(now),
+            State::FinWait1 => self.state = State::FinWait2,
             State::Closing => self.enter_time_wait(now, msl),
             State::LastAck => return Some(Verdict::Over),
             _ => {}

@@ -106,7 +106,7 @@ pub(crate) struct Block {
     retransmit_due: Option<Duration>,
     /// Sequence number and time of the segment whose round trip is measured.
     measured: Option<(Serial, Duration)>,
-    /// End of TIME-WAIT, or of FIN-WAIT-2.
+    /// End of TIME-WAIT, or of a connection whose peer is silent.
     end_due: Option<Duration>,
     /// An octet is to be sent although the peer's window is closed.
     probe_window: bool,
@@ -193,6 +193,11 @@ impl Block {
     /// Takes the received octets that are in order.
     pub fn read(&mut self) -> Vec<u8> {
         self.receive.read()
+    }
+
+    /// Octets of the peer that the user has not got.
+    pub fn octets_held(&self) -> usize {
+        self.receive.octets()
     }
 
     /// True if data may be given to the user: the connection is synchronized, or half-synchronized by the TAO test.

@@ -17,7 +17,7 @@ impl Block {
         let fin = self.may_send_fin(syn) && start.plus(octets as u32) == self.fin_seq();
         // In a half-synchronized state the SYN waits for the answer, so that both leave in one segment.
         let syn_is_due = syn && (!self.send_syn || self.ack_now || octets > 0 || fin);
-        if !syn_is_due && octets == 0 && !(fin && !syn) && !self.ack_now {
+        if !syn_is_due && octets == 0 && !fin && !self.ack_now {
             self.watch_closed_window(now);
             return None;
         }

@@ -1,7 +1,7 @@
-//! Deadlines of a block: retransmission, delayed acknowledgment, the end of TIME-WAIT and FIN-WAIT-2.
+//! Deadlines of a block: retransmission, delayed acknowledgment, the end of TIME-WAIT and of a silent connection.
 
 use super::{Block, State, TimeWait};
-use crate::limits::{FIN_WAIT_2, RETRANSMISSIONS};
+use crate::limits::{IDLE, RETRANSMISSIONS};
 use core::time::Duration;
 
 /// The end of a block at a deadline.
@@ -9,9 +9,9 @@ use core::time::Duration;
 pub(crate) enum Expiry {
     /// The block goes on.
     GoesOn,
-    /// TIME-WAIT or FIN-WAIT-2 is over.
+    /// TIME-WAIT is over.
     Over,
-    /// The peer has not acknowledged anything through all retransmissions.
+    /// The peer has not acknowledged anything through all retransmissions, or has been silent for too long.
     TimedOut,
 }
 
@@ -25,8 +25,9 @@ impl Block {
     pub fn on_time(&mut self, now: Duration) -> Expiry {
         let is_due = |due: Option<Duration>| due.is_some_and(|due| due <= now);
         if is_due(self.end_due) {
+            let is_silent = self.state != State::TimeWait;
             self.state = State::Closed;
-            return Expiry::Over;
+            return if is_silent { Expiry::TimedOut } else { Expiry::Over };
         }
         if is_due(self.ack_due) {
             self.ack_due = None;
@@ -69,10 +70,11 @@ impl Block {
         self.end_due = Some(now + wait);
     }
 
-    /// Enters FIN-WAIT-2, which is left after a time without a segment.
-    pub(super) fn enter_fin_wait_2(&mut self, now: Duration) {
-        self.state = State::FinWait2;
-        self.end_due = Some(now + FIN_WAIT_2);
+    /// Begins the time anew after which a silent connection is given up.
+    pub(super) fn heard(&mut self, now: Duration) {
+        if self.state != State::TimeWait {
+            self.end_due = Some(now + IDLE);
+        }
     }
 
     /// The rule for the length of TIME-WAIT (RFC 1644 section 3.4): a connection count tells old duplicates of a short
