@@ -3,7 +3,8 @@
 //!
 //! `cli` has one file for each subcommand. `run` carries out a measurement: its `testbed` controls tester, authority
 //! and device through an `agent_client` for each host; an `agent` starts devices by the templates of `device`, as a
-//! `process` tree with a supervisor. `conformance` plays cases to any server that has a template. `bundle` is the
+//! `process` tree with a supervisor. `conformance` plays cases to any server that has a template. `link` joins
+//! two network namespaces. `bundle` is the
 //! result on disk.
 //!
 //! The plan, the procedure and the checklist are in `measure`, queries and verdicts in `load`, pages in `report`. First
@@ -18,6 +19,7 @@ pub mod clock;
 pub mod conformance;
 pub mod device;
 pub mod environment;
+pub mod link;
 pub mod process;
 pub mod run;
 pub mod signals;

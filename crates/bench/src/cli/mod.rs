@@ -5,6 +5,7 @@ mod agent;
 mod authority;
 mod compare;
 mod conform;
+mod link;
 mod load;
 mod report;
 mod run;
@@ -48,6 +49,8 @@ pub enum Command {
     Load(Box<load::LoadArguments>),
     /// Serves the zone for devices under test, with faults on request.
     Authority(Box<authority::AuthorityArguments>),
+    /// Links two network namespaces, with delay, loss and other faults on request.
+    Link(Box<link::LinkArguments>),
     /// Carries out the orders of a run.
     #[command(hide = true)]
     Agent,
@@ -66,6 +69,7 @@ pub fn run(command: Command) -> Result<ExitCode, String> {
         Command::Conform(arguments) => conform::conform(&arguments),
         Command::Load(arguments) => load::run(&arguments),
         Command::Authority(arguments) => authority::run(&arguments),
+        Command::Link(arguments) => link::run(&arguments),
         Command::Agent => Ok(agent::agent()),
         Command::Keep => Ok(agent::supervise()),
     }

@@ -1,0 +1,13 @@
+//! The link between two network namespaces: `sixfold-bench link`.
+//!
+//! Each namespace gets a TUN interface (`interface.rs`). One thread moves packets between the two (`pump.rs`) through the
+//! state machine of the crate `link`, which decides about delay and loss. `summary.rs` compares what was asked with what was
+//! achieved. Neither netem nor a kernel module takes part. The interfaces are not persistent: when the process ends, however it
+//! ends, the kernel removes them.
+
+pub mod interface;
+pub mod limits;
+pub mod namespace;
+pub mod options;
+pub mod pump;
+pub mod summary;
