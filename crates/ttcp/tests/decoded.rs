@@ -44,7 +44,7 @@ fn decode(name: &str, packets: &[(Duration, bool, Vec<u8>)]) -> Option<Vec<Strin
             Some(String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect())
         }
         Err(error) => {
-            println!("skipped: {name}: tshark: {error}");
+            test_skip::missing(&format!("tshark ({error})"), "apt-get install tshark");
             None
         }
     }
