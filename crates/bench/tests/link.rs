@@ -252,7 +252,7 @@ fn wrong_use_is_told_with_its_remedy() {
         (&["--loss", "0.1", "--burst-loss", "0.1,0.5"], "cannot be used with"),
         (&["--net4", "198.18.0.0/31"], "two addresses"),
         (&["--mtu", "600"], "1280"),
-        (&["--to-left", "speed=1"], "the keys are"),
+        (&["--to-left", "speed=1"], "burst-loss, rate"),
     ] {
         let (code, text) = told(ends.output(options));
         assert!(code == Some(2) && text.contains(remedy), "{options:?}: {text}");

@@ -18,6 +18,8 @@ const HELP: &str = "\
 Both namespaces must exist. In each a TUN interface sixfold0 gets the first (left) or second (right) address of --net4 and \
 --net6. The options hold for both directions; --to-left and --to-right change them for one, with the same names.
 
+Exit status: 0 the link has ended as asked, 1 it could not be made or has failed, 2 wrong usage.
+
 Example: 65 ms of round trip and 1 % of loss in one direction:
   ip netns add left; ip netns add right
   sixfold-bench link --left left --right right --delay 32.5ms --to-right loss=0.01 --duration 10s &
