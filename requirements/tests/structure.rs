@@ -44,7 +44,7 @@ fn packages() -> BTreeMap<String, String> {
 /// Crates of the workspace that a package depends on, tests aside.
 fn dependencies(folder: &str, packages: &BTreeMap<String, String>) -> BTreeSet<String> {
     let manifest: toml::Table = document(&format!("{folder}/Cargo.toml")).parse().expect("a manifest");
-    let table = manifest["dependencies"].as_table().cloned().unwrap_or_default();
+    let table = manifest.get("dependencies").and_then(toml::Value::as_table).cloned().unwrap_or_default();
     // The package of `crates/server` has the name of its program.
     let name = |key: &String| if key == "sixfold" { "server".to_owned() } else { key.clone() };
     table.keys().map(name).filter(|name| packages.contains_key(name)).collect()

@@ -4,7 +4,7 @@
 use crate::config::{Config, DEFAULT_CONTROL};
 use std::fs::DirBuilder;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::fs::{DirBuilderExt, lchown};
 use std::path::{Path, PathBuf};
 
@@ -73,7 +73,8 @@ pub fn warn_unless(demo: bool, warning: &str) {
 
 /// The commands to try, one a line.
 pub fn hints(listen: Option<&SocketAddr>, control: Option<&Path>) -> Vec<String> {
-    let dig = listen.map(|address| format!("dig -p {} @{} AAAA {NAME}", address.port(), address.ip()));
+    let dig =
+        listen.map(|address| format!("dig -p {} @{} AAAA {NAME}", address.port(), reachable(address.ip())));
     let explain = control.map(|path| {
         // The program as it was called: it need not be in the PATH.
         let program =
@@ -81,6 +82,15 @@ pub fn hints(listen: Option<&SocketAddr>, control: Option<&Path>) -> Vec<String>
         format!("{program} ctl --socket {} explain {NAME}", quoted(&path.to_string_lossy()))
     });
     dig.into_iter().chain(explain).collect()
+}
+
+/// An address at which a listener is reached from this machine: one on all addresses also has the loopback address.
+fn reachable(listen: IpAddr) -> IpAddr {
+    match listen {
+        IpAddr::V4(address) if address.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(address) if address.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        address => address,
+    }
 }
 
 /// A word as a shell reads it.
@@ -141,6 +151,15 @@ impl Drop for PrivateDirectory {
 mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn the_hint_names_an_address_that_dig_can_ask() {
+        for (listen, asked) in [("[::]:53", "@::1 "), ("0.0.0.0:53", "@127.0.0.1 "), ("[::1]:5364", "@::1 ")]
+        {
+            let hints = hints(Some(&listen.parse().unwrap()), None);
+            assert!(hints[0].contains(asked), "{hints:?}");
+        }
+    }
 
     #[test]
     fn words_are_quoted_for_a_shell_only_where_they_must() {

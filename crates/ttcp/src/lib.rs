@@ -23,10 +23,12 @@ mod reassembly;
 mod retransmission;
 mod segment;
 mod serial;
+mod settings;
 mod stack;
 
 pub use block::{State, TimeWait};
 pub use host_cache::{Host, HostCache};
 pub use segment::{ConnectionCount, MalformedPacket, Options, Segment};
 pub use serial::Serial;
-pub use stack::{Connection, Counts, Event, Failure, Listen, Refusal, Settings, Stack, is_laboratory};
+pub use settings::Settings;
+pub use stack::{Connection, Counts, Event, Failure, Listen, Refusal, Stack, is_laboratory};

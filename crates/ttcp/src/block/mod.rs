@@ -15,7 +15,7 @@ use crate::reassembly::Reassembly;
 use crate::retransmission::Rto;
 use crate::segment::{ConnectionCount, Options, Segment};
 use crate::serial::Serial;
-use crate::stack::Settings;
+use crate::settings::Settings;
 use core::time::Duration;
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
