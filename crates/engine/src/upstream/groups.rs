@@ -159,6 +159,10 @@ impl ServerGroups {
     /// Returns the group that a name (wire form, any letter case) belongs to.
     #[inline]
     fn group_of(&self, name: &[u8]) -> &Group {
+        // Most servers have no forward zones: then the name need not be looked at.
+        if let [only] = &self.groups[..] {
+            return only;
+        }
         &self.groups[self.zones.longest(name).map_or(0, |zone| zone + 1)]
     }
 

@@ -30,7 +30,7 @@ impl ZoneNames {
     }
 
     /// Number of the longest zone that a name (wire form, any letter case) is in.
-    #[inline]
+    #[inline(never)]
     pub fn longest(&self, name: &[u8]) -> Option<usize> {
         if let Some((_, number)) = self.few.iter().find(|(zone, _)| wire::is_at_or_below(name, zone)) {
             return Some(*number);
