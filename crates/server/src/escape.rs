@@ -1,5 +1,5 @@
 //! Escapes for text that an operator sees. DNS data are octets that strangers choose: a record may hold escape sequences that
-//! control a terminal, or a line feed that forges a line (CWE-150, CWE-117). Every line with DNS data passes through [`line`],
+//! control a terminal, or a line feed that forges a line (CWE-150, CWE-117). Every line with DNS data passes through [`line()`],
 //! and every answer of the control socket through [`text`].
 
 /// Escapes one line: control characters (also U+0080 to U+009F, which some terminals obey) as `\DDD`, as master files write
@@ -20,7 +20,7 @@ pub fn line(text: &str) -> String {
     escaped
 }
 
-/// Escapes a text of several lines, for what did not pass through [`line`]. Line feeds stay.
+/// Escapes a text of several lines, for what did not pass through [`line()`]. Line feeds stay.
 pub fn text(text: &str) -> String {
     text.split('\n').map(line).collect::<Vec<_>>().join("\n")
 }

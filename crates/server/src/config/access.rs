@@ -98,7 +98,7 @@ fn near() -> impl Iterator<Item = Network> {
     NEAR.iter().filter_map(|&(address, length)| Some(Network { address: address.parse().ok()?, length }))
 }
 
-/// The networks of this machine's interfaces, as far as [`NEAR`] does not have them: each once, none in another, in order.
+/// The networks of this machine's interfaces that lie in no near network: each once, none in another, in order.
 ///
 /// # Errors
 ///
