@@ -1,7 +1,9 @@
 //! Counts of one direction: every packet that was offered is delivered, or lost for a reason that has a count.
 
+use serde::Serialize;
+
 /// Packets of one direction of a link. `offered + duplicated = delivered + dropped() + under way`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
     /// Packets that were offered.
     pub offered: u64,

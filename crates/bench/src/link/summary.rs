@@ -2,7 +2,7 @@
 
 use super::pump::{Achieved, Both};
 use core::fmt;
-use link::{Impairments, Loss};
+use link::{Counts, Impairments, Loss};
 use serde::Serialize;
 use std::time::Duration;
 
@@ -22,28 +22,9 @@ pub struct Summary {
 /// One direction.
 #[derive(Debug, Serialize)]
 pub struct DirectionSummary {
-    /// Packets that entered the link, and their octets.
-    pub offered: u64,
-    /// Octets of these.
-    pub offered_octets: u64,
-    /// Packets that came out.
-    pub delivered: u64,
-    /// Octets of these.
-    pub delivered_octets: u64,
-    /// Packets that the line lost, as asked.
-    pub lost: u64,
-    /// Packets that found the queue full.
-    pub queue_full: u64,
-    /// Packets longer than the MTU.
-    pub too_big: u64,
-    /// Packets beyond what may be under way.
-    pub overflow: u64,
-    /// Second copies.
-    pub duplicated: u64,
-    /// Packets that were overtaken on purpose.
-    pub reordered: u64,
-    /// Packets with a flipped bit.
-    pub corrupted: u64,
+    /// Counts of the line.
+    #[serde(flatten)]
+    pub counts: Counts,
     /// Packets that the interface did not take.
     pub refused: u64,
     /// Packets that were under way at the end.
@@ -93,17 +74,7 @@ impl DirectionSummary {
         let independent = matches!(asked.loss, Loss::Independent(_));
         let span = achieved.span.as_secs_f64();
         DirectionSummary {
-            offered: counts.offered,
-            offered_octets: counts.offered_octets,
-            delivered: counts.delivered,
-            delivered_octets: counts.delivered_octets,
-            lost: counts.lost,
-            queue_full: counts.queue_full,
-            too_big: counts.too_big,
-            overflow: counts.overflow,
-            duplicated: counts.duplicated,
-            reordered: counts.reordered,
-            corrupted: counts.corrupted,
+            counts,
             refused: achieved.refused,
             under_way: achieved.under_way,
             delay_asked_ms: asked.delay.median().as_secs_f64() * 1e3,
@@ -130,15 +101,19 @@ impl fmt::Display for Summary {
 
 impl fmt::Display for DirectionSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "  packets   {} in, {} out, {} under way", self.offered, self.delivered, self.under_way)?;
+        writeln!(
+            f,
+            "  packets   {} in, {} out, {} under way",
+            self.counts.offered, self.counts.delivered, self.under_way
+        )?;
         let events = [
-            ("lost", self.lost),
-            ("queue full", self.queue_full),
-            ("too big", self.too_big),
-            ("overflow", self.overflow),
-            ("duplicated", self.duplicated),
-            ("reordered", self.reordered),
-            ("corrupted", self.corrupted),
+            ("lost", self.counts.lost),
+            ("queue full", self.counts.queue_full),
+            ("too big", self.counts.too_big),
+            ("overflow", self.counts.overflow),
+            ("duplicated", self.counts.duplicated),
+            ("reordered", self.counts.reordered),
+            ("corrupted", self.counts.corrupted),
             ("refused by the interface", self.refused),
         ];
         let events: Vec<String> = events

@@ -240,15 +240,7 @@ impl fmt::Display for Decision {
             Decision::UnfinishedAlias => {
                 write!(f, "the reply ends in an alias that is not followed: the chain is too long or a loop")
             }
-            Decision::Synthesizes(0) => write!(f, "none of the A records may be embedded"),
-            Decision::RuleWithoutPrefixes(rule) => {
-                write!(
-                    f,
-                    "rule {rule} applies to this client and name, and has no prefixes: nothing is synthesized"
-                )
-            }
-            Decision::Synthesizes(1) => write!(f, "1 address is synthesized"),
-            Decision::Synthesizes(count) => write!(f, "{count} addresses are synthesized"),
+            Decision::RuleWithoutPrefixes(_) | Decision::Synthesizes(_) => write_synthesis(f, self),
             Decision::ChecksBogus => {
                 write!(
                     f,
@@ -265,6 +257,21 @@ impl fmt::Display for Decision {
                 write!(f, "the AAAA leg is queried again: its SOA record sets the negative TTL")
             }
         }
+    }
+}
+
+/// The number of addresses that are synthesized, or the reason why there are none.
+fn write_synthesis(f: &mut fmt::Formatter<'_>, decision: &Decision) -> fmt::Result {
+    match decision {
+        Decision::RuleWithoutPrefixes(rule) => {
+            write!(
+                f,
+                "rule {rule} applies to this client and name, and has no prefixes: nothing is synthesized"
+            )
+        }
+        Decision::Synthesizes(1) => write!(f, "1 address is synthesized"),
+        Decision::Synthesizes(count) if *count > 0 => write!(f, "{count} addresses are synthesized"),
+        _ => write!(f, "none of the A records may be embedded"),
     }
 }
 
