@@ -1,7 +1,9 @@
 //! `sixfold-bench link` between two network namespaces, with what the kernel sends through it.
 
+mod namespaces;
+
+use namespaces::Ends;
 use serde_json::Value;
-use sixfold_bench::link::namespace::Namespace;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::path::PathBuf;
@@ -11,90 +13,25 @@ use std::time::{Duration, Instant};
 /// A generous time limit: the machine may be slow.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 
-/// Two namespaces, removed at the end.
-struct Ends {
-    left: String,
-    right: String,
+/// Starts a link between the namespaces and waits until it is ready.
+fn start(ends: &Ends, options: &[&str]) -> Link {
+    let mut command = command(ends, options);
+    let mut child = command.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the program");
+    let mut lines = BufReader::new(child.stderr.take().expect("standard error"));
+    let mut line = String::new();
+    lines.read_line(&mut line).expect("a line");
+    assert_eq!(line, "sixfold-bench: link ready\n");
+    Link(child)
 }
 
-impl Ends {
-    /// Makes the namespaces; none where this machine cannot.
-    fn make(name: &str) -> Option<Ends> {
-        let end = |side: &str| format!("sixfold-{name}-{side}-{}", std::process::id());
-        let ends = Ends { left: end("l"), right: end("r") };
-        for namespace in [&ends.left, &ends.right] {
-            match Command::new("ip").args(["netns", "add", namespace]).output() {
-                Err(_) => {
-                    test_skip::missing("ip", "apt-get install iproute2");
-                    return None;
-                }
-                Ok(output) if !output.status.success() => {
-                    test_skip::skip("network namespaces need root");
-                    return None;
-                }
-                Ok(_) => {}
-            }
-        }
-        if !std::path::Path::new("/dev/net/tun").exists() {
-            test_skip::skip("the kernel has no TUN interfaces");
-            return None;
-        }
-        Some(ends)
-    }
-
-    /// Starts a link and waits until it is ready.
-    fn link(&self, options: &[&str]) -> Link {
-        let mut command = self.command(options);
-        let mut child = command.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the program");
-        let mut lines = BufReader::new(child.stderr.take().expect("standard error"));
-        let mut line = String::new();
-        lines.read_line(&mut line).expect("a line");
-        assert_eq!(line, "sixfold-bench: link ready\n");
-        Link(child)
-    }
-
-    fn command(&self, options: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_sixfold-bench"));
-        command.args(["link", "--left", &self.left, "--right", &self.right]).args(options);
-        command
-    }
-
-    fn output(&self, options: &[&str]) -> Output {
-        self.command(options).output().expect("the program")
-    }
-
-    fn left<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
-        within(&self.left, work)
-    }
-
-    fn right<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
-        within(&self.right, work)
-    }
-
-    /// Names of the interfaces in both namespaces, without loopback.
-    fn interfaces(&self) -> String {
-        let show = |namespace: &str| {
-            let output = Command::new("ip").args(["-n", namespace, "-brief", "link"]).output().expect("ip");
-            String::from_utf8_lossy(&output.stdout)
-                .lines()
-                .filter(|line| !line.starts_with("lo "))
-                .collect::<String>()
-        };
-        show(&self.left) + &show(&self.right)
-    }
+fn command(ends: &Ends, options: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sixfold-bench"));
+    command.args(["link", "--left", &ends.left, "--right", &ends.right]).args(options);
+    command
 }
 
-impl Drop for Ends {
-    fn drop(&mut self) {
-        for namespace in [&self.left, &self.right] {
-            let _ = Command::new("ip").args(["netns", "delete", namespace]).output();
-        }
-    }
-}
-
-/// Runs `work` in a namespace; sockets that it opens stay there.
-fn within<T: Send>(namespace: &str, work: impl FnOnce() -> T + Send) -> T {
-    namespace.parse::<Namespace>().and_then(|namespace| namespace.run(|| Ok(work()))).expect("a namespace")
+fn output(ends: &Ends, options: &[&str]) -> Output {
+    command(ends, options).output().expect("the program")
 }
 
 /// A running link, ended by SIGKILL if a test fails.
@@ -141,7 +78,7 @@ fn datagrams_of_both_families_take_the_delay_of_each_direction() {
     let Some(ends) = Ends::make("delay") else { return };
     let file = scratch("delay");
     let link =
-        ends.link(&["--delay", "20ms", "--to-left", "delay=50ms", "--json", &file.display().to_string()]);
+        start(&ends, &["--delay", "20ms", "--to-left", "delay=50ms", "--json", &file.display().to_string()]);
     for (left, right) in [("198.18.0.1:0", "198.18.0.2:0"), ("[2001:2::1]:0", "[2001:2::2]:0")] {
         let (near, far) = (ends.left(|| socket(left)), ends.right(|| socket(right)));
         let started = Instant::now();
@@ -170,18 +107,10 @@ fn datagrams_of_both_families_take_the_delay_of_each_direction() {
 #[test]
 fn tcp_fragments_and_icmp_pass_a_bad_link() {
     let Some(ends) = Ends::make("bad") else { return };
-    let _link = ends.link(&[
-        "--delay",
-        "1ms",
-        "--loss",
-        "0.02",
-        "--duplicate",
-        "0.05",
-        "--reorder",
-        "0.05",
-        "--seed",
-        "1",
-    ]);
+    let _link = start(
+        &ends,
+        &["--delay", "1ms", "--loss", "0.02", "--duplicate", "0.05", "--reorder", "0.05", "--seed", "1"],
+    );
     // A stream of 400 KB, there and back, although packets are lost.
     let listener = ends.right(|| TcpListener::bind("198.18.0.2:0").expect("an address of the link"));
     let address = listener.local_addr().unwrap();
@@ -225,26 +154,26 @@ fn tcp_fragments_and_icmp_pass_a_bad_link() {
 #[test]
 fn nothing_is_left_after_a_signal_and_no_interface_after_sigkill() {
     let Some(ends) = Ends::make("end") else { return };
-    let link = ends.link(&[]);
+    let link = start(&ends, &[]);
     assert_eq!(ends.interfaces().matches("sixfold0").count(), 2);
     link.end();
     assert_eq!(ends.interfaces(), "");
-    drop(ends.link(&[]));
+    drop(start(&ends, &[]));
     assert_eq!(ends.interfaces(), "");
     // The end of the duration is an end like that by a signal.
-    assert!(ends.output(&["--duration", "10ms"]).status.success());
+    assert!(output(&ends, &["--duration", "10ms"]).status.success());
     assert_eq!(ends.interfaces(), "");
 }
 
 #[test]
 fn wrong_use_is_told_with_its_remedy() {
     let Some(ends) = Ends::make("wrong") else { return };
-    let _link = ends.link(&[]);
+    let _link = start(&ends, &[]);
     let told = |output: Output| (output.status.code(), String::from_utf8(output.stderr).unwrap());
-    let (code, text) = told(ends.output(&[]));
+    let (code, text) = told(output(&ends, &[]));
     assert!(code == Some(1) && text.contains("another link ends there"), "{text}");
     let missing = Ends { left: "no-such-namespace".into(), right: ends.right.clone() };
-    let (code, text) = told(missing.output(&[]));
+    let (code, text) = told(output(&missing, &[]));
     assert!(code == Some(1) && text.contains("ip netns list"), "{text}");
     std::mem::forget(missing);
     for (options, remedy) in [
@@ -254,7 +183,7 @@ fn wrong_use_is_told_with_its_remedy() {
         (&["--mtu", "600"], "1280"),
         (&["--to-left", "speed=1"], "burst-loss, rate"),
     ] {
-        let (code, text) = told(ends.output(options));
+        let (code, text) = told(output(&ends, options));
         assert!(code == Some(2) && text.contains(remedy), "{options:?}: {text}");
     }
 }

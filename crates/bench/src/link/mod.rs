@@ -2,7 +2,7 @@
 //!
 //! Each namespace gets a TUN interface (`interface.rs`). One thread moves packets between the two (`pump.rs`) through the
 //! state machine of the crate `link`, which decides about delay and loss. `summary.rs` compares what was asked with what was
-//! achieved. Neither netem nor a kernel module takes part. The interfaces are not persistent: when the process ends, however it
+//! achieved. `ttcp_host.rs` puts the laboratory's own TCP behind such an interface. Neither netem nor a kernel module takes part. The interfaces are not persistent: when the process ends, however it
 //! ends, the kernel removes them.
 
 pub mod interface;
@@ -11,3 +11,4 @@ pub mod namespace;
 pub mod options;
 pub mod pump;
 pub mod summary;
+pub mod ttcp_host;
