@@ -17,10 +17,10 @@ pub struct Outcome {
     /// `question-count`, `stale-id`), whose queries kept waiting.
     pub invalid: BTreeMap<String, u64>,
     /// The first invalid reply of each reason. Text from the network is escaped.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default)]
     pub first_invalid: BTreeMap<String, InvalidReply>,
     /// Replies in time by the mnemonic of their RCODE, valid or not.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default)]
     pub rcodes: BTreeMap<String, u64>,
     /// Valid replies with the TC bit. Only a query from a file can have one.
     #[serde(default)]

@@ -97,7 +97,7 @@ fn the_embedded_run_is_the_run() {
 
 #[test]
 fn a_large_run_is_embedded_without_its_histograms() {
-    let run = sample::run(&Shape { repetitions: 5, seconds: 60, ..Shape::full() });
+    let run = sample::run(&Shape { repetitions: 4, seconds: 60, ..Shape::full() });
     let (json, left_out) = embedded(&run);
     assert!(json.len() <= limits::EMBEDDED_OCTETS, "{}", json.len());
     assert_eq!(left_out, "histograms and seconds of the trials");
