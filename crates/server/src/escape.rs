@@ -54,7 +54,7 @@ mod tests {
     #[test]
     fn the_lines_of_a_text_stay_lines() {
         assert_eq!(text("a\u{1b}\nb\n\tc\n"), "a\\027\nb\n\\009c\n");
-        // What was escaped is not escaped again.
+        // A second pass changes nothing that the first one escaped.
         assert_eq!(text(&line("\u{1b}\u{202e}")), "\\027\\u{202e}");
     }
 

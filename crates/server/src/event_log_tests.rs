@@ -160,7 +160,7 @@ fn a_flood_of_forged_networks_fills_neither_the_log_nor_the_memory() {
         assert!(events.refusals.networks.len() <= 2 * REFUSAL_LINES as usize);
     }
     assert!(lines <= 3 * (REFUSAL_LINES as usize + 1), "{lines}");
-    // What is left is told with the next line of the others.
+    // The rest is told with the next line of the others.
     assert_eq!(told + events.refusals.others.queries, 180 * 100);
 }
 
