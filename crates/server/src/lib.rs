@@ -21,6 +21,7 @@ pub mod http;
 mod local_networks;
 pub mod metrics;
 mod places;
+mod reload;
 pub mod serve;
 mod status;
 pub mod version;
