@@ -10,5 +10,6 @@ pub mod limits;
 pub mod namespace;
 pub mod options;
 pub mod pump;
+pub mod rate_meter;
 pub mod summary;
 pub mod ttcp_host;

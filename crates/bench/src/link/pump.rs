@@ -1,6 +1,7 @@
 //! The thread that moves packets between the two interfaces.
 
 use super::limits::{DELAY_DIGITS, DELAY_NS, PACKET, PACKETS_PER_TURN, SLEEP_MS};
+use super::rate_meter::RateMeter;
 use core::sync::atomic::{AtomicBool, Ordering};
 use hdrhistogram::Histogram;
 use link::{Counts, Direction, Impairments};
@@ -20,8 +21,8 @@ pub struct Achieved {
     pub refused: u64,
     /// Packets that were under way at the end.
     pub under_way: u64,
-    /// Time between the first and the last packet that came out.
-    pub span: Duration,
+    /// Rate of the packets that came out, bits/s; none for fewer than two packets.
+    pub bits_per_second: Option<f64>,
 }
 
 /// A direction with its measurements.
@@ -31,8 +32,7 @@ struct Lane<'a> {
     direction: Direction,
     delay_ns: Histogram<u64>,
     refused: u64,
-    first: Option<Duration>,
-    last: Duration,
+    rate: RateMeter,
 }
 
 /// Impairments of both directions.
@@ -94,8 +94,7 @@ impl<'a> Lane<'a> {
             direction: Direction::new(impairments, seed),
             delay_ns,
             refused: 0,
-            first: None,
-            last: Duration::ZERO,
+            rate: RateMeter::default(),
         }
     }
 
@@ -116,9 +115,9 @@ impl<'a> Lane<'a> {
     fn deliver(&mut self, start: Instant) -> io::Result<()> {
         loop {
             let now = start.elapsed();
-            let (to, mut result, mut came) = (self.to, Ok(0), now);
+            let (to, mut result, mut came, mut octets) = (self.to, Ok(0), now, 0);
             let delivered = self.direction.take_due(now, |packet, offered| {
-                came = offered;
+                (came, octets) = (offered, packet.len());
                 result = to.send(packet);
             });
             if !delivered {
@@ -133,8 +132,7 @@ impl<'a> Lane<'a> {
             }
             let written = start.elapsed();
             self.delay_ns.saturating_record((written.saturating_sub(came)).as_nanos() as u64);
-            self.first.get_or_insert(written);
-            self.last = written;
+            self.rate.count(written, octets);
         }
     }
 
@@ -144,7 +142,7 @@ impl<'a> Lane<'a> {
             under_way: self.direction.under_way() as u64,
             delay_ns: self.delay_ns,
             refused: self.refused,
-            span: self.last.saturating_sub(self.first.unwrap_or(self.last)),
+            bits_per_second: self.rate.bits_per_second(),
         }
     }
 }

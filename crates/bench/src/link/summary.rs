@@ -43,7 +43,7 @@ pub struct DirectionSummary {
     pub loss_tolerance: Option<f64>,
     /// Rate that was asked, bits/s.
     pub rate_asked: Option<u64>,
-    /// Rate at which packets came out between the first and the last one, bits/s.
+    /// Rate at which packets came out in the busiest second, bits/s.
     pub rate_achieved: Option<f64>,
 }
 
@@ -72,7 +72,6 @@ impl DirectionSummary {
         let reached = counts.reached_line();
         let share = asked.loss.share();
         let independent = matches!(asked.loss, Loss::Independent(_));
-        let span = achieved.span.as_secs_f64();
         DirectionSummary {
             counts,
             refused: achieved.refused,
@@ -86,7 +85,7 @@ impl DirectionSummary {
             loss_tolerance: (reached > 0 && independent)
                 .then(|| 2.576 * (share * (1.0 - share) / reached as f64).sqrt()),
             rate_asked: asked.rate,
-            rate_achieved: (span > 0.0).then(|| counts.delivered_octets as f64 * 8.0 / span),
+            rate_achieved: achieved.bits_per_second,
         }
     }
 }
@@ -144,7 +143,10 @@ impl fmt::Display for DirectionSummary {
             }
         }
         if let (Some(asked), Some(achieved)) = (self.rate_asked, self.rate_achieved) {
-            writeln!(f, "  rate      asked {asked} bit/s, achieved {achieved:.0} bit/s")?;
+            writeln!(
+                f,
+                "  rate      asked {asked} bit/s, achieved {achieved:.0} bit/s in the busiest second"
+            )?;
         }
         Ok(())
     }
