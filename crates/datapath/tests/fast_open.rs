@@ -7,18 +7,15 @@ use sixfold_datapath::{Counter, NoStreams, Options, Reflector, ReflectorOptions,
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsFd;
-use std::process::Command;
 use std::thread::JoinHandle;
 use std::time::Duration;
+use test_skip::namespace;
 
 const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Queries of a round. The reflector sends each twice, here over a connection of its own each time.
 const QUESTIONS: usize = 10;
 const CONNECTIONS: usize = 2 * QUESTIONS;
-
-/// Set for the program inside the namespace.
-const INSIDE: &str = "SIXFOLD_FAST_OPEN_NAMESPACE";
 
 /// Brings the loopback device up, allows Fast Open to clients and servers, and executes the program.
 const ENTER: &str = r#"set -e; ip link set lo up; echo 3 > /proc/sys/net/ipv4/tcp_fastopen; exec "$@""#;
@@ -94,26 +91,11 @@ fn links_work_whether_fast_open_is_used_or_not() {
 
 #[test]
 fn questions_travel_with_the_syn_only_where_both_sides_allow_it() {
-    if std::env::var_os(INSIDE).is_some() {
+    if namespace::is_inside() {
         return rounds_by_the_counters_of_the_kernel();
     }
-    let enter = |program: &std::ffi::OsStr, arguments: &[&str]| {
-        let mut command = Command::new("unshare");
-        command.args(["--net", "--fork", "--kill-child", "--", "sh", "-c", ENTER, "sh"]).arg(program);
-        command.args(arguments).env(INSIDE, "1").output()
-    };
-    match enter("true".as_ref(), &[]) {
-        Ok(output) if output.status.success() => {}
-        Ok(output) => return test_skip::skip(String::from_utf8_lossy(&output.stderr).trim()),
-        Err(error) => return test_skip::missing(&format!("unshare ({error})"), "apt-get install util-linux"),
-    }
     let name = "questions_travel_with_the_syn_only_where_both_sides_allow_it";
-    let program = std::env::current_exe().unwrap();
-    let output = enter(program.as_os_str(), &["--exact", name, "--nocapture"]).unwrap();
-    let said =
-        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
-    assert!(said.contains("1 passed"), "{said}");
+    namespace::run_inside(name, &namespace::network(ENTER));
 }
 
 fn rounds_by_the_counters_of_the_kernel() {

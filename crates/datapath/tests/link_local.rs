@@ -4,13 +4,10 @@
 use engine::{Client, Instant, Link, Machine, Outbox};
 use sixfold_datapath::{Counter, NoStreams, Options, Steer, build};
 use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
-use std::process::Command;
 use std::time::Duration;
+use test_skip::namespace;
 
 const TEST_TIMEOUT: Duration = Duration::from_secs(20);
-
-/// Set for the program inside the namespace.
-const INSIDE: &str = "SIXFOLD_LINK_LOCAL_NAMESPACE";
 
 /// Makes an interface with two addresses, and executes the program. The other end of the veth pair takes no IPv6, so that a
 /// datagram to a multicast group arrives once.
@@ -50,26 +47,11 @@ impl Machine for Echo {
 
 #[test]
 fn a_global_client_is_answered_from_the_link_local_address_that_it_asked() {
-    if std::env::var_os(INSIDE).is_some() {
+    if namespace::is_inside() {
         return clients_are_answered();
     }
-    let enter = |program: &std::ffi::OsStr, arguments: &[&str]| {
-        let mut command = Command::new("unshare");
-        command.args(["--net", "--fork", "--kill-child", "--", "sh", "-c", ENTER, "sh"]).arg(program);
-        command.args(arguments).env(INSIDE, "1").output()
-    };
-    match enter("true".as_ref(), &[]) {
-        Ok(output) if output.status.success() => {}
-        Ok(output) => return test_skip::skip(String::from_utf8_lossy(&output.stderr).trim()),
-        Err(error) => return test_skip::missing(&format!("unshare ({error})"), "apt-get install util-linux"),
-    }
     let name = "a_global_client_is_answered_from_the_link_local_address_that_it_asked";
-    let program = std::env::current_exe().unwrap();
-    let output = enter(program.as_os_str(), &["--exact", name, "--nocapture"]).unwrap();
-    let said =
-        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
-    assert!(said.contains("1 passed"), "{said}");
+    namespace::run_inside(name, &namespace::network(ENTER));
 }
 
 fn clients_are_answered() {

@@ -11,6 +11,7 @@ use std::ops::ControlFlow;
 use std::os::fd::BorrowedFd;
 use std::process::Command;
 use std::time::Duration;
+use test_skip::namespace;
 
 /// A load of 1,000 queries in a second against a device that answers every 100th wrongly, beginning with number 50.
 fn with_fault(fault: impl Fn(&Query<'_>) -> Vec<Reply> + Send + 'static) -> Outcome {
@@ -289,31 +290,6 @@ fn queries_that_the_kernel_refuses_are_the_testers_affair_and_the_reason_is_told
     assert!(outcome.reason.contains("refused 50 queries: Invalid argument"), "{}", outcome.reason);
 }
 
-/// Set in the process that has its own network namespace.
-const INSIDE: &str = "SIXFOLD_LOAD_TEST_INSIDE";
-
-/// Runs the test of this name once more, in a network namespace of its own; `None` if none is available.
-fn again_in_namespace(name: &str) -> Option<()> {
-    let output = Command::new("unshare")
-        .args(["--map-root-user", "--net", "--"])
-        .arg(std::env::current_exe().unwrap())
-        .args(["--exact", name, "--nocapture"])
-        .env(INSIDE, "1")
-        .output()
-        .ok()?;
-    let text = String::from_utf8_lossy(&output.stderr);
-    if text.starts_with("unshare:") {
-        return None;
-    }
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{said}{text}");
-    // Its own skips, if they do not go to a file.
-    for why in text.lines().filter_map(|line| line.strip_prefix(&format!("skipped: {name}: "))) {
-        test_skip::skip(why);
-    }
-    Some(())
-}
-
 fn succeeds(command: &str) -> bool {
     let mut words = command.split(' ');
     let output = Command::new(words.next().unwrap()).args(words).output();
@@ -323,10 +299,8 @@ fn succeeds(command: &str) -> bool {
 #[test]
 fn drops_of_the_testers_own_interface_queue_say_nothing_of_the_server() {
     let name = "drops_of_the_testers_own_interface_queue_say_nothing_of_the_server";
-    if std::env::var_os(INSIDE).is_none() {
-        if again_in_namespace(name).is_none() {
-            test_skip::skip("no network namespace can be made (unshare --map-root-user --net)");
-        }
+    if !namespace::is_inside() {
+        namespace::run_inside(name, &["--map-root-user", "--net", "--"]);
         return;
     }
     // Sends succeed even if the queueing discipline drops the packets.

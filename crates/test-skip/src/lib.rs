@@ -3,7 +3,11 @@
 //!
 //! A skip must not hide a test that could have run. So a missing program that `./test` installs is a failure where packages
 //! have been installed: `SIXFOLD_PACKAGES=installed`, which `./test` sets, or `CI`.
+//!
+//! [`namespace`] runs a test in a namespace of its own, or skips it.
 #![forbid(unsafe_code)]
+
+pub mod namespace;
 
 use std::io::Write;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! Reader of the whole TOML document, table by table. Settings that are not supported yet are read and checked like all
 //! others, and rejected only when they ask for something.
 
-use super::access::allowed;
+use super::access::{Allowed, allowed};
 use super::address::{Family, forwarder};
 use super::draft::{Draft, Source, ZoneDraft};
 use super::fields::{ADDRESS, address, bounded_list, networks, set, set_number, unsupported_path};
@@ -63,7 +63,7 @@ fn server(mut table: Table<'_>, draft: &mut Draft, problems: &Problems) {
             }
         }
     }
-    if let Some(allow) = bounded_list(&mut table, "allow", "a network", problems, allowed) {
+    if let Some(allow) = allow(&mut table, problems) {
         draft.config.server.allow.entries = allow;
     }
     set(
@@ -96,6 +96,14 @@ pub fn user(text: &str) -> Result<String, Fault> {
         return Err(Fault::new(format!("{} is not the name of a user", quoted(text)), help));
     }
     Ok(text.to_owned())
+}
+
+/// Reads the networks of clients: the word `"local"`, or a list that may have it.
+fn allow(table: &mut Table<'_>, problems: &Problems) -> Option<Vec<Allowed>> {
+    if table.get("allow")?.as_str() == Some("local") {
+        return Some(vec![Allowed::Local]);
+    }
+    bounded_list(table, "allow", "a network", problems, allowed)
 }
 
 /// Reads forwarders: the word `"system"`, or a list of addresses.

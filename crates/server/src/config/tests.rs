@@ -639,6 +639,8 @@ fn local_stands_for_near_networks_and_for_those_of_the_interfaces_and_is_shown_w
         "{line}"
     );
     assert!(line.ends_with(", 2001:db8:7::/64"), "{line}");
+    let alone = |text: &str| read(text).server.allow.entries;
+    assert_eq!(alone("server.allow = \"local\""), alone("server.allow = [\"local\"]"));
 }
 
 #[test]

@@ -5,10 +5,8 @@ use crate::client::{Udp, name_of};
 use crate::daemon::{Daemon, Setup, wait_until};
 use crate::upstream::{Behavior, Upstream};
 use std::process::Command;
+use test_skip::namespace;
 use wire::{Rcode, Type};
-
-/// Set for the program inside the namespace.
-const INSIDE: &str = "SIXFOLD_LOCAL_NETWORKS_NAMESPACE";
 
 /// Makes an interface with a global address, and routes that make all addresses of some networks local, so that clients can have
 /// addresses that no interface has. Then executes the program.
@@ -24,25 +22,11 @@ exec "$@""#;
 
 #[test]
 fn clients_of_the_networks_of_interfaces_are_served_while_these_have_an_address() {
-    let name = "local_networks::clients_of_the_networks_of_interfaces_are_served_while_these_have_an_address";
-    if std::env::var_os(INSIDE).is_some() {
+    if namespace::is_inside() {
         return networks_come_and_go();
     }
-    let enter = |program: &std::ffi::OsStr, arguments: &[&str]| {
-        let mut command = Command::new("unshare");
-        command.args(["--net", "--fork", "--kill-child", "--", "sh", "-c", ENTER, "sh"]).arg(program);
-        command.args(arguments).env(INSIDE, "1").output()
-    };
-    match enter("true".as_ref(), &[]) {
-        Ok(output) if output.status.success() => {}
-        Ok(output) => return test_skip::skip(String::from_utf8_lossy(&output.stderr).trim()),
-        Err(error) => return test_skip::skip(&format!("unshare: {error}")),
-    }
-    let program = std::env::current_exe().unwrap();
-    let output = enter(program.as_os_str(), &["--exact", name, "--nocapture"]).unwrap();
-    let said =
-        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+    let name = "local_networks::clients_of_the_networks_of_interfaces_are_served_while_these_have_an_address";
+    namespace::run_inside(name, &namespace::network(ENTER));
 }
 
 /// Result of a query from a client with this address.

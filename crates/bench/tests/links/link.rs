@@ -1,8 +1,6 @@
 //! `sixfold-bench link` between two network namespaces, with what the kernel sends through it.
 
-mod namespaces;
-
-use namespaces::Ends;
+use crate::namespaces::Ends;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};

@@ -1,10 +1,8 @@
 //! Golden sequences of segments: the ways of a transaction that RFC 1644 section 2 and the paper's figures draw.
 
-mod network;
-
+use crate::network::{Network, PORT, answer, server};
 use core::time::Duration;
 use link::{Delay, Impairments};
-use network::{Network, PORT, answer, server};
 use sixfold_ttcp::{Event, Listen, Settings};
 use std::collections::HashMap;
 
@@ -84,11 +82,11 @@ fn a_count_that_is_not_later_makes_a_three_way_handshake_and_leaves_the_cache() 
     transact(&mut network);
     transact(&mut network);
     // The client restarts with an earlier count, but knows the count that it sent (as after a wrap-around).
-    let known = network.server.hosts().get(network::CLIENT.into()).received;
+    let known = network.server.hosts().get(crate::network::CLIENT.into()).received;
     network.client.reboot(50);
     transact(&mut network);
     assert_eq!(network.lines()[0], "> SYN FIN 0 len 5 CC.NEW 51");
-    assert_ne!(network.server.hosts().get(network::CLIENT.into()).received, known);
+    assert_ne!(network.server.hosts().get(crate::network::CLIENT.into()).received, known);
     let (_, took) = transact(&mut network);
     assert_eq!(took, Some(20 * MS));
 }

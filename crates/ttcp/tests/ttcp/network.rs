@@ -1,5 +1,4 @@
 //! Two hosts and the link between them, in virtual time.
-#![allow(dead_code, reason = "each test program uses a part of it")]
 
 use core::time::Duration;
 use link::{Direction, Impairments};

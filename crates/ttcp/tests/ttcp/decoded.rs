@@ -1,9 +1,7 @@
 //! An independent decoder, tshark, reads the golden sequences: it finds the same flags, counts and lengths, and no fault.
 
-mod network;
-
+use crate::network::{Network, PORT, answer, server};
 use core::time::Duration;
-use network::{Network, PORT, answer, server};
 use sixfold_ttcp::{Listen, Settings, Stack};
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};

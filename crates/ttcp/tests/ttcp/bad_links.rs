@@ -1,10 +1,8 @@
 //! Transactions over links that lose, duplicate, reorder, delay and damage packets: the promises that must hold on each.
 
-mod network;
-
+use crate::network::{Network, PORT, server};
 use core::time::Duration;
 use link::{Delay, Distribution, Impairments, Loss};
-use network::{Network, PORT, server};
 use proptest::prelude::*;
 use sixfold_ttcp::{Connection, Event, Listen, Settings};
 use std::collections::HashMap;

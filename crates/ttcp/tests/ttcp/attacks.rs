@@ -1,11 +1,9 @@
 //! The attacks that ended T/TCP (RFC 6247, RFC 7413 section 8.1): they must work here, as they did there. A connection count is
 //! public order, not a secret.
 
-mod network;
-
+use crate::network::{CLIENT, Network, PORT, answer, server};
 use core::time::Duration;
 use link::Impairments;
-use network::{CLIENT, Network, PORT, answer, server};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use sixfold_ttcp::{ConnectionCount, Event, Listen, Options, Segment, Serial, Settings, State};

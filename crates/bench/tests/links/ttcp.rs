@@ -1,9 +1,8 @@
 //! The laboratory's TCP talks with the kernel's, in both directions and over bad links, with T/TCP on and off.
 
-mod namespaces;
-
-use link::{Delay, Direction, Impairments, Loss};
-use namespaces::Ends;
+use crate::namespaces::Ends;
+use ::link::{Delay, Direction, Impairments, Loss};
+use ::ttcp::{Connection, Event, Failure, Listen, Settings, Stack};
 use sixfold_bench::link::interface;
 use sixfold_bench::link::ttcp_host::TtcpHost;
 use std::collections::HashMap;
@@ -11,7 +10,6 @@ use std::io::{Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use ttcp::{Connection, Event, Failure, Listen, Settings, Stack};
 
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 const PORT: u16 = 5300;
@@ -91,7 +89,7 @@ fn the_kernel_as_client_gets_its_octets_back() {
             let namespace = ends.left.clone();
             let client = std::thread::spawn(move || {
                 let mut stream =
-                    namespaces::within(&namespace, || TcpStream::connect_timeout(&to, TIME_LIMIT))
+                    crate::namespaces::within(&namespace, || TcpStream::connect_timeout(&to, TIME_LIMIT))
                         .expect("a connection");
                 stream.set_read_timeout(Some(TIME_LIMIT)).unwrap();
                 let sent = pattern(150_000);
@@ -163,7 +161,7 @@ fn a_closed_port_of_either_side_refuses() {
     let namespace = ends.left.clone();
     let client = std::thread::spawn(move || {
         let to = SocketAddr::new(address("198.18.0.2"), 9);
-        namespaces::within(&namespace, || TcpStream::connect_timeout(&to, TIME_LIMIT)).map(drop)
+        crate::namespaces::within(&namespace, || TcpStream::connect_timeout(&to, TIME_LIMIT)).map(drop)
     });
     let refused = echo(&mut host, client).expect_err("nobody listens");
     assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionRefused);

@@ -1,5 +1,4 @@
 //! Two network namespaces for a test.
-#![allow(dead_code, reason = "each test program uses its part")]
 
 use sixfold_bench::link::namespace::Namespace;
 use std::process::Command;

@@ -1,0 +1,7 @@
+//! Tests of T/TCP: two hosts on a link in virtual time.
+
+mod attacks;
+mod bad_links;
+mod decoded;
+mod network;
+mod transactions;
