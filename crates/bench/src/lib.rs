@@ -4,7 +4,7 @@
 //! `cli` has one file for each subcommand. `run` carries out a measurement: its `testbed` controls tester, authority
 //! and device through an `agent_client` for each host; an `agent` starts devices by the templates of `device`, as a
 //! `process` tree with a supervisor. `conformance` plays cases to any server that has a template. `link` joins
-//! two network namespaces. `bundle` is the
+//! two network namespaces. `lab` repeats the experiments of published papers. `bundle` is the
 //! result on disk.
 //!
 //! The plan, the procedure and the checklist are in `measure`, queries and verdicts in `load`, pages in `report`. First
@@ -19,6 +19,7 @@ pub mod clock;
 pub mod conformance;
 pub mod device;
 pub mod environment;
+pub mod lab;
 pub mod link;
 pub mod process;
 pub mod run;

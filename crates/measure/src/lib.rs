@@ -12,6 +12,7 @@ pub mod amount;
 pub mod checklist;
 pub mod compare;
 mod device_title;
+pub mod experiment;
 #[cfg(test)]
 pub(crate) mod model_devices;
 pub mod name_range;

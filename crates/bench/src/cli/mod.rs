@@ -5,6 +5,7 @@ mod agent;
 mod authority;
 mod compare;
 mod conform;
+mod lab;
 mod link;
 mod load;
 mod report;
@@ -51,6 +52,8 @@ pub enum Command {
     Authority(Box<authority::AuthorityArguments>),
     /// Links two network namespaces, with delay, loss and other faults on request.
     Link(Box<link::LinkArguments>),
+    /// Repeats an experiment of a published paper and shows its figures beside the paper's.
+    Lab(Box<lab::LabArguments>),
     /// Carries out the orders of a run.
     #[command(hide = true)]
     Agent,
@@ -70,6 +73,7 @@ pub fn run(command: Command) -> Result<ExitCode, String> {
         Command::Load(arguments) => load::run(&arguments),
         Command::Authority(arguments) => authority::run(&arguments),
         Command::Link(arguments) => link::run(&arguments),
+        Command::Lab(arguments) => lab::run(&arguments),
         Command::Agent => Ok(agent::agent()),
         Command::Keep => Ok(agent::supervise()),
     }

@@ -4,6 +4,7 @@
 mod accounting;
 mod combined;
 mod environment;
+mod experiment;
 mod frame;
 mod latency;
 mod resources;
@@ -24,6 +25,7 @@ use frame::Frame;
 use measure::run::Run;
 
 pub use combined::html as combined_html;
+pub use experiment::html as experiment_html;
 
 /// The whole page.
 pub fn html(run: &Run) -> String {

@@ -1,0 +1,135 @@
+//! Context of an experiment: its options, its working folder, and the record that it fills.
+
+use super::catalog::Entry;
+use crate::{clock, environment, signals};
+use measure::experiment::{Chart, Claim, Experiment, Figure, Note, Origin, PaperReference, Program, SCHEMA};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Options of an experiment.
+#[derive(Clone, Debug, Default)]
+pub struct LabOptions {
+    /// Short version: fewer repetitions, at most 3 minutes.
+    pub quick: bool,
+    /// Seed of all random numbers.
+    pub seed: u64,
+    /// Length of experiments that run as long as the user wants.
+    pub duration: Option<std::time::Duration>,
+    /// Devices under test: template names, of `--device`; empty: those of the experiment that are installed.
+    pub devices: Vec<String>,
+    /// Programs by name, of `--program NAME=PATH`.
+    pub programs: Vec<(String, PathBuf)>,
+}
+
+/// Context of a running experiment.
+pub struct Context {
+    /// Options of the user.
+    pub options: LabOptions,
+    /// Folder of the results; an experiment may leave raw data there.
+    pub out: PathBuf,
+    /// Set when the user wants to stop.
+    pub stop: Arc<AtomicBool>,
+    record: Experiment,
+}
+
+impl Context {
+    /// Context of an experiment that begins now.
+    pub fn new(
+        entry: &Entry,
+        options: LabOptions,
+        out: &Path,
+        command: Vec<String>,
+    ) -> Result<Context, String> {
+        let record = Experiment {
+            schema: SCHEMA,
+            tool: format!("sixfold-bench {} (commit {})", env!("CARGO_PKG_VERSION"), env!("SIXFOLD_COMMIT")),
+            name: entry.name.to_owned(),
+            title: entry.title.to_owned(),
+            paper: PaperReference { citation: entry.paper.citation.to_owned(), part: entry.part.to_owned() },
+            quick: options.quick,
+            seed: options.seed,
+            command,
+            started: clock::now_utc(),
+            host: environment::read(&[]),
+            ..Experiment::default()
+        };
+        let stop = signals::stop_flag().map_err(|error| format!("cannot wait for signals: {error}"))?;
+        Ok(Context { options, out: out.to_owned(), stop, record })
+    }
+
+    /// One of two values: that of the short version, or that of the whole one.
+    pub fn choose<T>(&self, quick: T, whole: T) -> T {
+        if self.options.quick { quick } else { whole }
+    }
+
+    /// Seed of a part of the experiment, different for each number.
+    pub fn seed(&self, part: u64) -> u64 {
+        self.options.seed.wrapping_add(part.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    }
+
+    /// Prints a line of progress, and fails if the user wants to stop.
+    pub fn progress(&self, line: &str) -> Result<(), String> {
+        eprintln!("{}: {line}", self.record.name);
+        match self.stop.load(Ordering::Relaxed) {
+            true => Err("stopped by a signal; nothing was written".to_owned()),
+            false => Ok(()),
+        }
+    }
+
+    /// Adds a figure.
+    pub fn figure(&mut self, figure: Figure) {
+        self.record.figures.push(figure);
+    }
+
+    /// Adds a chart.
+    pub fn chart(&mut self, chart: Chart) {
+        self.record.charts.push(chart);
+    }
+
+    /// Adds a sentence that was tested, with the observed values.
+    pub fn claim(&mut self, sentence: impl Into<String>, observed: impl Into<String>, holds: bool) {
+        self.record.claims.push(Claim { sentence: sentence.into(), observed: observed.into(), holds });
+    }
+
+    /// Adds a difference from the paper, with its reason.
+    pub fn difference(&mut self, subject: impl Into<String>, text: impl Into<String>) {
+        self.record.differences.push(Note { subject: subject.into(), text: text.into() });
+    }
+
+    /// Adds a warning: a part that could not be measured here, or a doubtful number.
+    pub fn warning(&mut self, text: impl Into<String>) {
+        self.record.warnings.push(text.into());
+    }
+
+    /// Adds a program that takes part, once.
+    pub fn program(&mut self, program: Program) {
+        if !self.record.programs.contains(&program) {
+            self.record.programs.push(program);
+        }
+    }
+
+    /// The figures so far, for comparisons.
+    pub fn figures(&self) -> &[Figure] {
+        &self.record.figures
+    }
+
+    /// The record, complete.
+    pub fn finish(self) -> Experiment {
+        Experiment { ended: clock::now_utc(), ..self.record }
+    }
+}
+
+/// A figure of a table, without the paper's number.
+pub fn figure(table: &str, row: &str, column: &str, value: f64, unit: &str, origin: Origin) -> Figure {
+    Figure {
+        table: table.to_owned(),
+        row: row.to_owned(),
+        column: column.to_owned(),
+        value: Some(value),
+        unit: unit.to_owned(),
+        samples: 1,
+        origin,
+        ..Figure::default()
+    }
+}

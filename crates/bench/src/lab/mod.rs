@@ -1,0 +1,18 @@
+//! Experiments of the published papers: `sixfold-bench lab`.
+//!
+//! `catalog.rs` lists them. Each experiment is a file or a folder: it runs in virtual time (crate `experiments`), or with real
+//! programs and a real link, and enters figures, charts and claims into the record of its [`context::Context`].
+//! `output.rs` writes the record and the page.
+
+pub mod catalog;
+pub mod context;
+pub mod output;
+
+use context::Context;
+use measure::experiment::Experiment;
+
+/// Runs an experiment and returns its record. The error says which step failed, the cause, and the remedy.
+pub fn run(entry: &catalog::Entry, mut context: Context) -> Result<Experiment, String> {
+    (entry.run)(&mut context).map_err(|error| format!("{}: {error}", entry.name))?;
+    Ok(context.finish())
+}

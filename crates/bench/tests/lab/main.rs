@@ -1,0 +1,3 @@
+//! Experiments of the published papers, each in its short version, as the command runs them.
+
+mod command;
