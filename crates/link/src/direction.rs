@@ -54,6 +54,14 @@ impl Direction {
         }
     }
 
+    /// Changes the impairments, which have passed [`Impairments::check`]. Packets under way keep their times.
+    pub fn change(&mut self, impairments: Impairments) {
+        if self.impairments.loss != impairments.loss {
+            self.loss = LossState::new(impairments.loss);
+        }
+        self.impairments = impairments;
+    }
+
     /// Takes a packet that comes at `now`.
     pub fn offer(&mut self, now: Duration, packet: &[u8]) {
         self.counts.offered += 1;

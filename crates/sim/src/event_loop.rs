@@ -13,7 +13,7 @@ use crate::rate_check::submit;
 use crate::siege::rejected_replies;
 use crate::timeline::{Heard, Key};
 use crate::truth::{Bits, MILLI, SECOND, Said};
-use crate::upstream::{Arrival, Delivery, deliver, has_no_opt, question_key};
+use crate::upstream::{Arrival, Delivery, Path, deliver, has_no_opt, question_key};
 use crate::weather::{Mood, SERVERS};
 use crate::world::{Admission, Event, NO_TOKEN, Tally, Violation, World};
 use engine::{Link, Machine, Transport};
@@ -33,6 +33,7 @@ impl World {
             self.outbox.now = self.now;
             if self.now >= self.weather.until {
                 self.weather.change(self.now, &mut self.rng);
+                self.apply_weather();
                 self.draw_missing_routes();
                 self.trace(|world| format!("weather {:?}", world.weather));
             }
@@ -47,6 +48,7 @@ impl World {
             }
             if self.queries_left == 0 && self.weather.until != u64::MAX {
                 self.weather.calm();
+                self.apply_weather();
                 self.outbox.no_route.clear();
             }
             // A dead server is probed twice a second without end; at this point it has replied.
@@ -218,6 +220,7 @@ impl World {
         if self.rng.below(1_000_000) < share / 4 {
             let jump = *self.rng.choose(&[SECOND, 5 * SECOND, 3_600 * SECOND, 86_400 * SECOND]);
             self.trace(|_| format!("the clock jumps by {} s", jump / SECOND));
+            self.timeline.jumps.push((self.now, self.now + jump));
             self.now += jump;
             self.jumped += jump;
             self.outbox.now = self.now;
@@ -344,7 +347,10 @@ impl World {
         }
         let place =
             (0..SERVERS as u64).position(|number| server_address(number) == query.upstream).unwrap_or(0);
-        let delivery = deliver(&self.truth, &self.weather, place, query, self.now, &mut self.rng);
+        let ids = key.and_then(|key| self.timeline.get(key)).map_or(&[][..], |track| &track.ids);
+        let (weather, line) = (&self.weather, &mut self.lines[place]);
+        let mut path = Path { weather, line, server: place, ids };
+        let delivery = deliver(&self.truth, &mut path, query, self.now, &mut self.rng);
         self.trace(|_| {
             format!(
                 "asks {} {:?} {:?} {key:?}: {} {}",

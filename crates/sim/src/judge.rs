@@ -58,6 +58,11 @@ fn check_single_flight(world: &mut World, key: Key, query: &SentQuery) {
         }
         _ => false,
     };
+    let is_same_flight = track.asked.as_ref().is_some_and(|(before, _)| *before == letters);
+    if !is_same_flight {
+        track.ids.clear();
+    }
+    track.ids.push(u16::from_be_bytes([query.bytes[0], query.bytes[1]]));
     track.asked = Some((letters, now));
     if is_second_flight {
         world.report_violation("I8", format!("{key:?} is asked twice at a time"));

@@ -173,7 +173,8 @@ impl<'a> Case<'a> {
     fn was_found_bogus(&self, name: NameId) -> bool {
         let heard = self.timeline.get(self.unchecked(name)).map_or(&[][..], |track| &track.heard);
         heard.iter().any(|heard: &Heard| {
-            let end = heard.at.saturating_add(heard.life.unwrap_or(0)) + FAILURE_LIFE + 8 * SECOND;
+            let at = self.timeline.after_jumps(heard.at);
+            let end = at.saturating_add(heard.life.unwrap_or(0)) + FAILURE_LIFE + 8 * SECOND;
             is_data(&heard.said) && end >= self.query.at
         })
     }

@@ -41,6 +41,8 @@ pub struct Track {
     pub trouble: Option<u64>,
     /// The last query: its question section in its letter case, and its time.
     pub asked: Option<(Vec<u8>, u64)>,
+    /// Message IDs of the queries in that letter case.
+    pub ids: Vec<u16>,
     /// Time of the last arrival for this question.
     pub touched: u64,
 }
@@ -63,6 +65,8 @@ pub struct Timeline {
     pub noise: u64,
     /// Time of the last cache flush.
     pub flushed: u64,
+    /// Jumps of the clock: the times before and after, nanoseconds.
+    pub jumps: Vec<(u64, u64)>,
 }
 
 impl Timeline {
@@ -96,6 +100,14 @@ impl Timeline {
             Some(key) => self.track_mut(key).trouble = Some(now),
             None => self.trouble = Some(now),
         }
+    }
+
+    /// Time of the end of the work that was under way at `at`: the clock may have jumped within 8 s, while a client waited.
+    pub fn after_jumps(&self, at: u64) -> u64 {
+        let jumped = |at: u64, &(before, after): &(u64, u64)| {
+            if at <= before && before <= at + 8 * SECOND { at + (after - before) } else { at }
+        };
+        self.jumps.iter().fold(at, jumped)
     }
 
     /// True if a question may have failed for a client that has waited since `since`.

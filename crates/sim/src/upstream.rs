@@ -6,6 +6,8 @@ use crate::rng::Rng;
 use crate::timeline::Key;
 use crate::truth::{A, AAAA, Bits, MILLI, Said, TXT, Truth};
 use crate::weather::{LATE, Mood, Weather};
+use core::time::Duration;
+use link::Direction;
 use std::rc::Rc;
 
 /// A message or a failure that arrives at the engine's end of a link.
@@ -56,23 +58,45 @@ pub fn has_no_opt(query: &[u8]) -> bool {
     query[11] == 0
 }
 
-/// Draws everything that arrives in return for a query to the `server`-th upstream.
-pub fn deliver(
-    truth: &Truth,
-    weather: &Weather,
-    server: usize,
-    query: &SentQuery,
-    now: u64,
-    rng: &mut Rng,
-) -> Delivery {
+/// The network between an upstream and the engine, as far as it carries messages.
+pub struct Path<'a> {
+    /// State of the network, and moods of the upstreams.
+    pub weather: &'a Weather,
+    /// Line from the upstream, for messages over UDP. It carries one message at a time, so none is under way.
+    pub line: &'a mut Direction,
+    /// Number of the upstream.
+    pub server: usize,
+    /// Message IDs of the queries that repeat each other, octet for octet but for the ID.
+    pub ids: &'a [u16],
+}
+
+impl Path<'_> {
+    /// Times from a query to the arrivals of its reply, nanoseconds: none, one or two.
+    fn carry(&mut self, reply: &[u8], over_udp: bool, slow: u64, now: u64, rng: &mut Rng) -> Vec<u64> {
+        let late = slow + self.weather.late_by(rng);
+        if !over_udp {
+            return vec![late + self.weather.delay_over_tcp(rng)];
+        }
+        let mut arrivals = Vec::with_capacity(2);
+        self.line.offer(Duration::from_nanos(now), reply);
+        while let Some(due) = self.line.next_due() {
+            self.line.take_due(due, |_, _| arrivals.push(late + (due.as_nanos() as u64).saturating_sub(now)));
+        }
+        arrivals
+    }
+}
+
+/// Draws everything that arrives in return for a query to an upstream.
+pub fn deliver(truth: &Truth, path: &mut Path<'_>, query: &SentQuery, now: u64, rng: &mut Rng) -> Delivery {
     let mut delivery = Delivery::default();
-    let mood = draw_mood(weather.moods[server], rng);
-    let delay = weather.delay(rng) + if mood == Mood::Slow { rng.exponential(300 * MILLI) } else { 0 };
-    let is_lost = query.over_udp && rng.permille(weather.loss);
-    if weather.cut[server] || mood == Mood::Blackhole || is_lost {
-        return Delivery { is_trouble: true, mood: "lost", ..delivery };
+    let mood = draw_mood(path.weather.moods[path.server], rng);
+    let slow = if mood == Mood::Slow { rng.exponential(300 * MILLI) } else { 0 };
+    let lost = || Delivery { is_trouble: true, mood: "lost", ..Delivery::default() };
+    if path.weather.cut[path.server] || mood == Mood::Blackhole {
+        return lost();
     }
     if mood == Mood::Unreachable || mood == Mood::Closes && !query.over_udp {
+        let delay = slow + path.weather.delay_over_tcp(rng);
         delivery.arrivals.push((delay, Arrival::Failure));
         return Delivery { is_trouble: true, mood: "link fails", ..delivery };
     }
@@ -84,11 +108,20 @@ pub fn deliver(
         reply.is_fit = false;
         truncate_to_garbage(&mut bytes, query.over_udp, rng);
     }
-    if query.over_udp && rng.permille(weather.damage) {
-        reply.is_fit = false;
+    if query.over_udp && rng.permille(path.weather.damage) {
+        let (intact, was_fit) = (bytes.clone(), reply.is_fit);
         damage(&mut bytes, reply.section.len(), rng);
+        reply.is_fit = false;
+        // By chance a damaged ID is that of another try.
+        let is_id_of_try = |octets: &[u8]| path.ids.iter().any(|id| octets.starts_with(&id.to_be_bytes()));
+        if bytes.get(2..) == intact.get(2..) && is_id_of_try(&bytes) {
+            bytes = intact;
+            reply.is_fit = was_fit;
+        }
     }
-    let Reply { said, is_fit, .. } = reply;
+    let Reply { said, is_fit, has_opt, .. } = reply;
+    let delays = path.carry(&bytes, query.over_udp, slow, now, rng);
+    let Some(&delay) = delays.iter().min() else { return lost() };
     // A truncated reply over UDP is asked for again over TCP. A truncated reply over TCP is a failure.
     let is_truncated = said.cut && query.over_udp;
     let is_fine = mood == Mood::Good || mood == Mood::Liar || is_truncated;
@@ -96,14 +129,15 @@ pub fn deliver(
         !is_fit || delay > LATE || said.is_failure() || !is_fine || said.cut && !query.over_udp;
     delivery.mood = if is_truncated { "truncated" } else { "answered" };
     let to_query_without_opt = has_no_opt(&query.bytes);
-    let effective = said.effective(query.over_udp, query_flags(query) & 0x0100 != 0);
-    let said = key.filter(|_| is_fit && !is_truncated).map(|key| (key, Rc::new(effective)));
-    if rng.permille(weather.duplicates) && query.over_udp {
-        let later = delay + weather.delay(rng);
-        let duplicate = Arrival::Message { bytes: bytes.clone(), said: said.clone(), to_query_without_opt };
-        delivery.arrivals.push((later, duplicate));
+    let mut effective = said.effective(query.over_udp, query_flags(query) & 0x0100 != 0);
+    if !has_opt {
+        // Extended errors are options.
+        effective.ede = None;
     }
-    delivery.arrivals.push((delay, Arrival::Message { bytes, said, to_query_without_opt }));
+    let said = key.filter(|_| is_fit && !is_truncated).map(|key| (key, Rc::new(effective)));
+    let message =
+        |delay| (delay, Arrival::Message { bytes: bytes.clone(), said: said.clone(), to_query_without_opt });
+    delivery.arrivals.extend(delays.into_iter().map(message));
     delivery
 }
 

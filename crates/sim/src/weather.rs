@@ -2,6 +2,8 @@
 
 use crate::rng::Rng;
 use crate::truth::{MILLI, SECOND};
+use core::time::Duration;
+use link::{Delay, Distribution, Impairments, Loss};
 
 /// Number of upstreams in a world.
 pub const SERVERS: usize = 8;
@@ -69,11 +71,9 @@ const BAD: [Mood; 19] = [
 /// The weather of a world.
 #[derive(Debug)]
 pub struct Weather {
-    /// Messages that are lost, of a thousand.
-    pub loss: u64,
-    /// Messages that are duplicated, of a thousand.
-    pub duplicates: u64,
-    /// Messages that are damaged, of a thousand.
+    /// Loss, duplicates, delay and rate of the lines from the upstreams over UDP.
+    pub line: Impairments,
+    /// Messages that are damaged, of a thousand. Not an impairment of the line: a checksum finds what that would damage.
     pub damage: u64,
     /// Messages that are much delayed, of a thousand.
     pub tail: u64,
@@ -98,8 +98,7 @@ impl Weather {
     pub fn draw(rng: &mut Rng) -> Weather {
         let harshness = *rng.choose(&[0, 50, 200, 500, 900]);
         let mut weather = Weather {
-            loss: 0,
-            duplicates: 0,
+            line: Impairments::default(),
             damage: 0,
             tail: 0,
             delay: *rng.choose(&[1, 5, 15]) * MILLI,
@@ -119,8 +118,21 @@ impl Weather {
         self.until = now + SECOND + rng.exponential(8 * SECOND);
         let calm = self.harshness == 0;
         let of = |rng: &mut Rng, all: &[u64]| if calm { 0 } else { *rng.choose(all) };
-        self.loss = of(rng, &[0, 0, 10, 100, 300, 500]);
-        self.duplicates = *rng.choose(&[0, 50, 300]);
+        let loss = of(rng, &[0, 0, 10, 100, 300, 500]) as f64 / 1000.0;
+        self.line = Impairments {
+            // Bursts of five messages on average, with this share of lost messages.
+            loss: if rng.permille(200) && loss < 0.5 {
+                Loss::Bursts { begin: 0.2 * loss / (1.0 - loss), end: 0.2 }
+            } else {
+                Loss::Independent(loss)
+            },
+            duplicate: *rng.choose(&[0.0, 0.05, 0.3]),
+            reorder: *rng.choose(&[0.0, 0.0, 0.1]),
+            // 20 ms for a reply of 500 octets; the queue holds eight of them.
+            queue_octets: 4096,
+            rate: if calm { None } else { *rng.choose(&[None, None, None, Some(200_000)]) },
+            ..self.usual_line()
+        };
         self.damage = of(rng, &[0, 0, 20, 200]);
         self.tail = of(rng, &[0, 0, 20, 200]);
         for place in 0..SERVERS {
@@ -132,21 +144,34 @@ impl Weather {
 
     /// Ends all bad weather, to see whether everything recovers.
     pub fn calm(&mut self) {
-        (self.loss, self.duplicates, self.damage, self.tail, self.forger) = (0, 0, 0, 0, 0);
+        (self.damage, self.tail, self.forger) = (0, 0, 0);
+        self.line = self.usual_line();
         self.moods = [Mood::Good; SERVERS];
         self.cut = [false; SERVERS];
         self.until = u64::MAX;
     }
 
-    /// Draws the delay of a message, nanoseconds.
-    pub fn delay(&self, rng: &mut Rng) -> u64 {
-        let usual = MILLI / 2 + rng.below(self.delay * 2);
-        if rng.permille(self.tail) {
-            // A heavy tail: one in a thousand of these messages takes a thousand times as long.
-            (usual as f64 / (rng.unit_interval() + 0.001)) as u64
-        } else {
-            usual
-        }
+    /// A line that only delays: 0.5 ms, and up to twice the usual delay.
+    fn usual_line(&self) -> Impairments {
+        let usual = Duration::from_nanos(self.delay);
+        let delay = Delay {
+            mean: Duration::from_nanos(MILLI / 2) + usual,
+            jitter: usual,
+            distribution: Distribution::Constant,
+        };
+        // A message may be longer than a packet: fragments travel together.
+        Impairments { delay, mtu: link::limits::LARGEST_MTU, ..Impairments::default() }
+    }
+
+    /// Draws the delay of a message over TCP, nanoseconds.
+    pub fn delay_over_tcp(&self, rng: &mut Rng) -> u64 {
+        MILLI / 2 + rng.below(self.delay * 2)
+    }
+
+    /// Draws the additional delay of a message, nanoseconds. Most have none.
+    pub fn late_by(&self, rng: &mut Rng) -> u64 {
+        // A heavy tail: one in a thousand of the late messages takes a thousand times as long.
+        if rng.permille(self.tail) { (self.delay as f64 / (rng.unit_interval() + 0.001)) as u64 } else { 0 }
     }
 }
 

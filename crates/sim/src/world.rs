@@ -12,8 +12,9 @@ use crate::rng::Rng;
 use crate::timeline::Timeline;
 use crate::truth::{SECOND, Truth};
 use crate::upstream::Arrival;
-use crate::weather::Weather;
+use crate::weather::{SERVERS, Weather};
 use engine::{Capacity, Counter, Engine, Link, Span};
+use link::{Direction, Impairments};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
@@ -106,6 +107,8 @@ pub struct World {
     pub(crate) rng: Rng,
     pub(crate) truth: Truth,
     pub(crate) weather: Weather,
+    /// Lines from the upstreams.
+    pub(crate) lines: [Direction; SERVERS],
     pub(crate) clients: Clients,
     pub(crate) forger: Forger,
     /// All configurations so far; the last one is in force.
@@ -154,6 +157,7 @@ impl World {
             last_event: 0,
             truth,
             weather: Weather::draw(&mut rng),
+            lines: core::array::from_fn(|_| Direction::new(Impairments::default(), rng.next_u64())),
             clients: Clients::draw(&mut rng),
             forger: Forger::default(),
             configs: vec![config],
@@ -175,9 +179,15 @@ impl World {
             rng,
         };
         world.engine.set_unix_time(instant(0), Span::from_secs(u64::from(world.unix_start)));
+        world.apply_weather();
         world.trace(|world| format!("{:?}\n{:?}\n{:?}", world.configs[0], world.weather, world.clients));
         world.schedule(world.now, Event::Query);
         world
+    }
+
+    /// Makes the lines as the weather has them.
+    pub(crate) fn apply_weather(&mut self) {
+        self.lines.iter_mut().for_each(|line| line.change(self.weather.line));
     }
 
     /// Prints a line of the trace.
