@@ -1,6 +1,8 @@
 //! The purpose of DNS64: a client without IPv4 fetches a page by name from a server without IPv6.
 
-use sixfold_interop::{Authority, Configuration, Lab, Process, Program, Sixfold, address, wait_until, zones};
+use sixfold_interop::{
+    Authority, Configuration, Kdig, Lab, Process, Program, Sixfold, address, wait_until, zones,
+};
 use std::path::Path;
 
 /// Addresses that the translator gives to clients in the namespace `world`.
@@ -84,4 +86,35 @@ fn an_ipv6_only_client_reaches_an_ipv4_only_web_server_by_name() {
     assert!(line.starts_with("10.64.0."), "not from the translator: {line}");
 
     assert!(sixfold.stop().success());
+}
+
+#[test]
+fn a_server_without_ipv4_reaches_its_forwarder_through_the_nat64() {
+    let Some(lab) = Lab::new(&["nsd", "tayga", "kdig"]) else { return };
+    if !Path::new("/dev/net/tun").exists() {
+        return test_skip::skip("there is no /dev/net/tun, which TAYGA needs");
+    }
+    let place = lab.scratch.directory("nsd");
+    let zones = zones::plain(&place);
+    let _authority = Authority::start(Program::Nsd, &lab.world, &place, address::FIRST, &zones);
+    let _translator = start_translator(&lab);
+    let configuration = format!(
+        "[server]\nlisten = [\"[{}]:53\"]\nworkers = 1\nuser = \"nobody\"\nallow = [\"2001:db8:c::/64\"]\n\
+         [upstream]\nforwarders = [\"{}\"]\nvia-nat64 = \"{}\"\n[dns64]\nprefixes = [\"{}\"]\n\
+         [metrics]\nlisten = \"\"\n[control]\nsocket = \"\"\n",
+        address::CLIENT,
+        address::FIRST,
+        address::PREFIX,
+        address::PREFIX
+    );
+    let file = lab.scratch.write("via-nat64.toml", &configuration);
+    let log = lab.scratch.path().join("via-nat64.log");
+    let argv = [&sixfold_interop::program("sixfold"), "serve", "--config", &file.to_string_lossy()];
+    let mut process = lab.client.start(&argv, &log);
+    process.expect("Sixfold is ready", |log| log.contains("sixfold: ready"));
+
+    let kdig = Kdig::new(&lab.client, address::CLIENT);
+    assert_eq!(kdig.ask("v4only.lab.test", "AAAA").data("AAAA"), [Lab::embedded(address::WEB)]);
+    let over_tcp = kdig.with("+tcp").ask("v4only.lab.test", "A");
+    assert_eq!(over_tcp.data("A"), [address::WEB], "{}", over_tcp.text);
 }

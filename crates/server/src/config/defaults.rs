@@ -67,6 +67,7 @@ fn upstream() -> Upstream {
         tries: 3,
         transport: Transport::Udp,
         tcp_fast_open: true,
+        via_nat64: None,
     }
 }
 

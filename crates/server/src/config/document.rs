@@ -2,7 +2,7 @@
 //! others, and rejected only when they ask for something.
 
 use super::access::{Allowed, allowed};
-use super::address::{Family, forwarder};
+use super::address::{Family, forwarder, prefix};
 use super::draft::{Draft, Source, ZoneDraft};
 use super::fields::{ADDRESS, address, bounded_list, networks, set, set_number, unsupported_path};
 use super::model::{Format, Level, Steer};
@@ -152,6 +152,11 @@ fn upstream(mut table: Table<'_>, draft: &mut Draft, problems: &Problems) {
         None => {}
     }
     set(&mut upstream.tcp_fast_open, table.boolean("tcp-fast-open"));
+    let prefix = table.parse("via-nat64", "a prefix like \"64:ff9b::/96\"", |text| match text {
+        "" => Ok(None),
+        _ => prefix(text).map(Some),
+    });
+    set(&mut upstream.via_nat64, prefix);
     let zones = table.tables("zone");
     if let Some(zone) = zones.get(limits::ZONES) {
         let what = format!("more than {} zones", limits::ZONES);

@@ -157,6 +157,7 @@ impl Draft {
             let (system, items) = resolve(source, resolv_conf, &mut system_forwarders, problems);
             for item in &items {
                 self.check_loop(item, problems, warnings);
+                check_nat64(self.config.upstream.via_nat64, item, problems);
                 if different.insert(item.value) && different.len() == UPSTREAMS + 1 {
                     let what = format!("more than {UPSTREAMS} different forwarders in all zones together");
                     problems.add(&item.place, Fault::new(what, "name fewer forwarders"));
@@ -276,6 +277,17 @@ impl Draft {
                 ));
             }
         }
+    }
+}
+
+/// Reports a forwarder that a NAT64 with the well-known prefix does not reach (RFC 6052 section 3.1).
+fn check_nat64(prefix: Option<Pref64>, forwarder: &Item<SocketAddr>, problems: &Problems) {
+    let (Some(prefix), IpAddr::V4(v4)) = (prefix, forwarder.value.ip()) else { return };
+    if prefix.is_well_known() && !v4.is_loopback() && !pref64::is_global(v4.octets()) {
+        let what =
+            format!("the forwarder {v4} is not global, and `upstream.via-nat64` is the well-known prefix");
+        let help = "give the prefix of a NAT64 of your own network, or the forwarder's IPv6 address";
+        problems.add(&forwarder.place, Fault::new(what, help));
     }
 }
 

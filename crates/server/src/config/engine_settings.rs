@@ -1,6 +1,6 @@
 //! Conversion of the configuration into the settings of the engine.
 
-use super::{Clients, Config, Dns64, Network, Rule};
+use super::{Clients, Config, Dns64, Forwarders, Network, Rule};
 use datapath::proxy_protocol::TrustedProxies;
 use engine::dns64::rules::{self, Rules, RulesTooLarge};
 use engine::local::LocalData;
@@ -14,17 +14,20 @@ impl Config {
     /// The settings of the engine.
     pub fn settings(&self) -> Settings {
         let dns64 = &self.dns64;
+        let reached = |forwarders: &Forwarders| {
+            forwarders.addresses.iter().map(|&address| self.upstream.reached_at(address)).collect()
+        };
         Settings {
             allow: self.allowed_networks(),
             upstream: settings::UpstreamConfig {
-                forwarders: self.upstream.forwarders.addresses.clone(),
+                forwarders: reached(&self.upstream.forwarders),
                 zones: self
                     .upstream
                     .zones
                     .iter()
                     .map(|zone| settings::ForwardZone {
                         name: zone.zone.wire().into(),
-                        forwarders: zone.forwarders.addresses.clone(),
+                        forwarders: reached(&zone.forwarders),
                     })
                     .collect(),
                 select: self.upstream.select,

@@ -4,7 +4,7 @@ use super::{Allow, ConfiguredRecord, Name, Network};
 use engine::message::cookie::Cookies;
 use engine::settings::{ClientSubnet, Dnssec, FailurePolicy, Lookup, Reverse, Select, Transport};
 use pref64::Pref64;
-use std::net::{Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -105,6 +105,20 @@ pub struct Upstream {
     pub transport: Transport,
     /// TCP Fast Open (RFC 7413) towards forwarders.
     pub tcp_fast_open: bool,
+    /// `via-nat64`: the prefix of a NAT64 through which forwarders with IPv4 addresses are reached. None: over IPv4.
+    pub via_nat64: Option<Pref64>,
+}
+
+impl Upstream {
+    /// The address at which a forwarder is asked. A loopback address is on this host, so no NAT64 is in between.
+    pub fn reached_at(&self, forwarder: SocketAddr) -> SocketAddr {
+        match (self.via_nat64, forwarder.ip()) {
+            (Some(prefix), IpAddr::V4(v4)) if !v4.is_loopback() => {
+                SocketAddr::new(Ipv6Addr::from(prefix.embed(v4.octets())).into(), forwarder.port())
+            }
+            _ => forwarder,
+        }
+    }
 }
 
 /// `[dns64]`.

@@ -113,7 +113,9 @@ impl Config {
         writeln!(f, "select = {}", text(select))?;
         writeln!(f, "timeout = {}", text(amount::show_duration(upstream.timeout)))?;
         writeln!(f, "tries = {}\ntransport = {}", upstream.tries, text(transport))?;
-        writeln!(f, "tcp-fast-open = {}\n", upstream.tcp_fast_open)?;
+        writeln!(f, "tcp-fast-open = {}", upstream.tcp_fast_open)?;
+        let prefix = upstream.via_nat64.map(|prefix| prefix.to_string()).unwrap_or_default();
+        writeln!(f, "via-nat64 = {}\n", text(prefix))?;
         for zone in &upstream.zones {
             writeln!(f, "[[upstream.zone]]\nzone = {}", text(&zone.zone))?;
             write_forwarders(f, &zone.forwarders)?;

@@ -80,6 +80,8 @@ const WRONG: &[(&str, &str, usize, &[&str])] = &[
     ("[upstream]", "tries = 0x10", 9, &["out of range: 10"]),
     ("[upstream]", "transport = \"https\"", 13, &["`https`", "\"udp\" or \"tcp\" or \"tls\""]),
     ("[upstream]", "tcp-fast-open = \"yes\"", 17, &["is a string, but must be true or false"]),
+    ("[upstream]", "via-nat64 = \"64:ff9b::\"", 13, &["length is missing", "append /32"]),
+    ("[upstream]", "via-nat64 = true", 13, &["`upstream.via-nat64` is a boolean", "a prefix like"]),
     ("[upstream]", "zone = 1", 8, &["`upstream.zone` is an integer, but must be an array of tables", "[[upstream.zone]]"]),
     ("[upstream]", "zone = [1]", 9, &["must be a table"]),
     ("[upstream.zone]", "zone = \"a\"", 0, &["`upstream.zone` is a table, but must be an array of tables"]),
@@ -706,7 +708,7 @@ fn broken_syntax_is_named_with_its_line_and_the_rest_is_still_checked() {
 fn the_effective_configuration_reads_back_as_itself() {
     let rich = "[server]\nlisten = [\"[::]:53\", \"0.0.0.0:53\", \"fe80::1%lo\"]\nworkers = 3\nallow = [\"::ffff:0:0/96\", \"::/0\"]\n\
         steer = \"flow\"\nuser = \"nobody\"\nproxy-from = [\"192.0.2.1\", \"2001:db8:53::/64\"]\n[upstream]\nforwarders = [\"192.0.2.53\", \"[2001:db8::53]:5353\"]\n\
-        select = \"fastest\"\ntimeout = \"1.35s\"\ntries = 8\ntransport = \"tcp\"\ntcp-fast-open = false\n\
+        select = \"fastest\"\ntimeout = \"1.35s\"\ntries = 8\ntransport = \"tcp\"\ntcp-fast-open = false\nvia-nat64 = \"2001:db8:64::/96\"\n\
         [[upstream.zone]]\nzone = \"a\\\\\\\\b\\\\\\\"c.Example\"\nforwarders = [\"10.0.0.53\"]\n\
         [[upstream.zone]]\nzone = \".\"\nforwarders = \"system\"\n\
         [dns64]\nprefixes = [\"2001:db8:64::/56\", \"64:ff9b:1::/48\"]\nsuffix = \"::7\"\nclients = []\nexclude-aaaa = [\"::/0\"]\n\
@@ -721,6 +723,40 @@ fn the_effective_configuration_reads_back_as_itself() {
     }
     assert_eq!(read(rich).upstream.timeout, Duration::from_millis(1350));
     assert_eq!(read(rich).upstream.zones[0].zone.wire(), b"\x05a\\b\"c\x07example\x00");
+}
+
+#[test]
+fn forwarders_with_ipv4_addresses_are_reached_through_the_nat64() {
+    // RFC 6052 section 2.4 has 192.0.2.33 in these prefixes.
+    for (prefix, address) in [
+        ("2001:db8:122:344::/96", "[2001:db8:122:344::c000:221]:53"),
+        ("2001:db8:100::/40", "[2001:db8:1c0:2:21::]:53"),
+    ] {
+        let text = format!(
+            "[upstream]\nvia-nat64 = \"{prefix}\"\nforwarders = [\"192.0.2.33\", \"127.0.0.1:5300\", \"2001:db8::53\"]\n\
+             [[upstream.zone]]\nzone = \"corp.example\"\nforwarders = [\"192.0.2.33\"]\n"
+        );
+        let upstream = read(&text).settings().upstream;
+        let shown: Vec<String> = upstream.forwarders.iter().map(ToString::to_string).collect();
+        assert_eq!(shown, [address, "127.0.0.1:5300", "[2001:db8::53]:53"]);
+        assert_eq!(upstream.zones[0].forwarders[0].to_string(), address);
+    }
+    assert_eq!(
+        read("[upstream]\nforwarders = [\"192.0.2.33\"]\n").settings().upstream.forwarders[0].to_string(),
+        "192.0.2.33:53"
+    );
+}
+
+#[test]
+fn the_well_known_prefix_reaches_no_private_forwarder() {
+    let found = problems(
+        "[upstream]\nvia-nat64 = \"64:ff9b::/96\"\nforwarders = [\"8.8.8.8\", \"10.0.0.53\", \"127.0.0.1\"]\n",
+    );
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert!(
+        found[0].contains("10.0.0.53 is not global") && found[0].contains("a NAT64 of your own"),
+        "{found:#?}"
+    );
 }
 
 #[test]
