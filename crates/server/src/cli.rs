@@ -140,11 +140,15 @@ pub enum CtlCommand {
     /// Explains the answer to a question: rule, legs, addresses, TTL, each with the RFC section that demands it
     #[command(after_help = EXPLAIN_HELP)]
     Explain(Explain),
-    /// Shows the state of the forwarders (not supported yet)
-    Upstreams,
-    /// Reports not ready, so that traffic goes to other servers, and still answers queries (not supported yet)
+    /// Address, transport, state, round trip, questions and failures of every forwarder
+    Upstreams {
+        /// One JSON object a line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Reports not ready, so that traffic goes to other servers, and still answers queries
     Drain,
-    /// Reverses `drain` (not supported yet)
+    /// Reverses `drain`
     Undrain,
     /// Shows queries as they arrive (not supported yet)
     Trace {

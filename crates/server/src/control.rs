@@ -129,6 +129,10 @@ async fn execute(command: &str, server: &ServerHandle) -> Result<String, String>
             Ok(()) => Ok("serving\n".into()),
             Err(why) => Err(format!("not serving: {why}\n")),
         },
+        "upstreams" => Ok(status::upstreams(server).await),
+        "upstreams json" => Ok(status::upstreams_json(server).await),
+        "drain" => Ok(drain(server, true)),
+        "undrain" => Ok(drain(server, false)),
         "flush" => cache_commands::flush(server, None, false).await,
         _ if command.starts_with("explain ") => crate::explain::explain(server, &command[8..]).await,
         _ => match *command.split_whitespace().collect::<Vec<_>>() {
@@ -139,6 +143,19 @@ async fn execute(command: &str, server: &ServerHandle) -> Result<String, String>
             _ => Err(format!("unknown command: {command:?}\n")),
         },
     }
+}
+
+/// Takes the server out of service, or back into it. Both are idempotent.
+fn drain(server: &ServerHandle, drained: bool) -> String {
+    let (news, known) = match drained {
+        true => ("drained: not ready from now on, and still answering", "drained already"),
+        false => ("in service again", "was in service already"),
+    };
+    if !server.set_drained(drained) {
+        return format!("{known}\n");
+    }
+    tracing::info!("{news}");
+    format!("{news}\n")
 }
 
 /// Reloads the configuration, and logs the result.

@@ -15,10 +15,7 @@ const MARGIN: Duration = Duration::from_secs(2);
 /// Runs `sixfold ctl`.
 pub fn run(arguments: &Ctl) -> ExitCode {
     let Some(command) = command_line(&arguments.command) else {
-        eprintln!(
-            "sixfold: this command of `sixfold ctl` is not supported yet; the commands are status, stats, reload, \
-             health, flush, lookup and explain"
-        );
+        eprintln!("sixfold: `sixfold ctl trace` is not supported yet");
         return ExitCode::FAILURE;
     };
     let path = match socket_path(arguments) {
@@ -66,9 +63,11 @@ fn command_line(command: &CtlCommand) -> Option<String> {
             let qtype = record_type.as_ref().map(|qtype| format!(" {qtype}")).unwrap_or_default();
             format!("lookup {name}{qtype}")
         }
-        CtlCommand::Upstreams | CtlCommand::Drain | CtlCommand::Undrain | CtlCommand::Trace { .. } => {
-            return None;
-        }
+        CtlCommand::Upstreams { json: false } => "upstreams".into(),
+        CtlCommand::Upstreams { json: true } => "upstreams json".into(),
+        CtlCommand::Drain => "drain".into(),
+        CtlCommand::Undrain => "undrain".into(),
+        CtlCommand::Trace { .. } => return None,
     };
     Some(line)
 }

@@ -66,6 +66,8 @@ pub struct ServerHandle {
     pub started: Instant,
     /// True once the server stops: it takes no new queries.
     pub draining: AtomicBool,
+    /// True while the operator has taken the server out of service with `ctl drain`: it goes on answering.
+    pub drained: AtomicBool,
     /// Result of the last reload.
     pub last_reload: LastReload,
 }
@@ -109,10 +111,25 @@ impl ServerHandle {
 
     /// Checks that the server answers queries. The error is the reason why it does not.
     pub async fn health(&self) -> Result<(), String> {
-        if self.draining.load(Ordering::Relaxed) {
-            return Err("draining".into());
+        match self.out_of_service() {
+            Some(why) => Err(why.into()),
+            None => health(&self.worker_statuses().await),
         }
-        health(&self.worker_statuses().await)
+    }
+
+    /// The reason for which the server is to get no more queries; none: it is in service.
+    pub fn out_of_service(&self) -> Option<&'static str> {
+        if self.draining.load(Ordering::Relaxed) {
+            return Some("draining");
+        }
+        self.drained
+            .load(Ordering::Relaxed)
+            .then_some("drained by the operator; `sixfold ctl undrain` ends that")
+    }
+
+    /// Takes the server out of service or back into it. True if that changes anything.
+    pub fn set_drained(&self, drained: bool) -> bool {
+        self.drained.swap(drained, Ordering::Relaxed) != drained
     }
 
     /// Runs a function on the engine of every worker and collects the results. None for a worker that does not

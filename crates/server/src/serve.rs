@@ -99,6 +99,7 @@ fn start_and_serve(arguments: &Serve) -> Result<(), String> {
         file_limit,
         started: Instant::now(),
         draining: AtomicBool::new(false),
+        drained: AtomicBool::new(false),
         last_reload: LastReload::at_start(),
     });
     supervise(&server, threads, metrics, control.as_ref())

@@ -4,12 +4,13 @@
 use crate::handle::{ServerHandle, WorkerStatus, health};
 use crate::version;
 use engine::Span;
-use engine::upstream::{BreakerState, Server};
+use engine::settings::Transport;
+use engine::upstream::{BreakerState, QueryKind, Server};
+use std::fmt;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// The text of `sixfold ctl status`.
 pub async fn text(server: &ServerHandle) -> String {
@@ -24,7 +25,7 @@ pub async fn text(server: &ServerHandle) -> String {
     line("process", std::process::id().to_string());
     line("uptime", format!("{} s", server.started.elapsed().as_secs()));
     line("config", source(server.source.as_deref()));
-    line("state", state(server.draining.load(Ordering::Relaxed), &statuses));
+    line("state", state(server.out_of_service(), &statuses));
     let addresses: Vec<_> = server.workers.addresses().iter().map(ToString::to_string).collect();
     line("listen", addresses.join(" "));
     let prefixes: Vec<_> = config.dns64.prefixes.iter().map(ToString::to_string).collect();
@@ -45,12 +46,91 @@ fn source(file: Option<&Path>) -> String {
 }
 
 /// The state of the server in words. It says `serving` if and only if the server is healthy.
-fn state(draining: bool, statuses: &[Option<Arc<WorkerStatus>>]) -> String {
-    match health(statuses) {
-        _ if draining => "draining".into(),
-        Ok(()) => "serving".into(),
-        Err(why) => format!("not serving: {why}"),
+fn state(out_of_service: Option<&str>, statuses: &[Option<Arc<WorkerStatus>>]) -> String {
+    match (out_of_service, health(statuses)) {
+        (Some(why), _) => why.into(),
+        (None, Ok(())) => "serving".into(),
+        (None, Err(why)) => format!("not serving: {why}"),
     }
+}
+
+/// One upstream, over all workers.
+struct UpstreamStatus {
+    address: SocketAddr,
+    transport: &'static str,
+    up: bool,
+    /// Workers that do not ask it in its turn, and why.
+    details: Option<String>,
+    round_trip: Option<Span>,
+    /// Questions sent, without probes.
+    questions: u64,
+    failures: u64,
+}
+
+impl UpstreamStatus {
+    fn new(address: SocketAddr, servers: &[&Server], transport: Transport) -> UpstreamStatus {
+        let states: Vec<BreakerState> = servers.iter().map(|server| server.state()).collect();
+        let round_trips: Vec<Option<Span>> = servers.iter().map(|server| server.round_trip).collect();
+        let questions = servers
+            .iter()
+            .map(|server| server.asked.iter().sum::<u64>() - server.asked[QueryKind::Probe as usize]);
+        UpstreamStatus {
+            address,
+            transport: match transport {
+                Transport::Udp => "udp",
+                Transport::Tcp => "tcp",
+            },
+            up: is_up(&states),
+            details: details(&states),
+            round_trip: mean(&round_trips),
+            questions: questions.sum(),
+            failures: servers.iter().map(|server| server.failures).sum(),
+        }
+    }
+
+    fn to_json(&self) -> serde_json::Value {
+        serde_json::json!({
+            "address": self.address.to_string(),
+            "transport": self.transport,
+            "state": if self.up { "up" } else { "down" },
+            "details": self.details,
+            "round_trip_milliseconds": self.round_trip.map(|span| span.as_secs_f64() * 1e3),
+            "questions": self.questions,
+            "failures": self.failures,
+        })
+    }
+}
+
+impl fmt::Display for UpstreamStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = if self.up { "up" } else { "down" };
+        write!(f, "{} {} {state}", self.address, self.transport)?;
+        match self.round_trip {
+            Some(span) => write!(f, ", round trip {:.1} ms", span.as_secs_f64() * 1e3)?,
+            None => f.write_str(", round trip not measured")?,
+        }
+        write!(f, ", {} questions, {} failures", self.questions, self.failures)?;
+        self.details.as_ref().map_or(Ok(()), |details| write!(f, "; {details}"))
+    }
+}
+
+/// The upstreams that the configuration names or that are still in use, in its order.
+async fn upstream_statuses(server: &ServerHandle) -> Vec<UpstreamStatus> {
+    let statuses = server.worker_statuses().await;
+    let responding: Vec<_> = statuses.iter().flatten().collect();
+    let transport = server.config().upstream.transport;
+    let upstreams = by_address(&responding).into_iter();
+    upstreams.map(|(address, servers)| UpstreamStatus::new(address, &servers, transport)).collect()
+}
+
+/// The text of `sixfold ctl upstreams`: a line for each.
+pub async fn upstreams(server: &ServerHandle) -> String {
+    upstream_statuses(server).await.iter().map(|upstream| format!("{upstream}\n")).collect()
+}
+
+/// The text of `sixfold ctl upstreams --json`: an object a line for each.
+pub async fn upstreams_json(server: &ServerHandle) -> String {
+    upstream_statuses(server).await.iter().map(|upstream| format!("{}\n", upstream.to_json())).collect()
 }
 
 /// The upstreams in the order of the configuration, each as every worker knows it.

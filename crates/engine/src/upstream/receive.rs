@@ -250,7 +250,7 @@ impl Upstream {
                 let other = self.flights[index].attempts[place];
                 // A query that could not be sent is no failure of this kind.
                 if other.failed && other.server != server && other.link != Link::NOWHERE {
-                    self.servers.list[usize::from(other.server)].breaker.on_failure(now);
+                    self.servers.list[usize::from(other.server)].on_failure(now);
                 }
             }
         }
@@ -333,7 +333,7 @@ impl Upstream {
             counters.count(Counter::Unreachable);
             // A server that only answers over UDP is not dead.
             if transport == Transport::Udp || self.parameters.transport == Transport::Tcp {
-                self.servers.list[server as usize].breaker.on_refused(now);
+                self.servers.list[server as usize].on_refused(now);
             }
         }
         let end = match transport {

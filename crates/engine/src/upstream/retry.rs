@@ -84,7 +84,7 @@ impl Upstream {
             if flight.query_flags.has(QueryFlags::PROBE) {
                 server.breaker.on_probe_timeout(now);
             } else {
-                server.breaker.on_timeout(now);
+                server.on_timeout(now);
             }
             // The kernel gives up a connection only after minutes, so the next query opens another one.
             if self.links.is_hung(attempt.link, attempt.sent) {

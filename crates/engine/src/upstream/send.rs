@@ -210,7 +210,7 @@ impl Upstream {
         if !out.open(link, self.servers.list[server as usize].address, transport, port) {
             self.links.free(link);
             // No route, no descriptor, forbidden: as good as refused.
-            self.servers.list[server as usize].breaker.on_refused(now);
+            self.servers.list[server as usize].on_refused(now);
             return None;
         }
         self.set_client_cookie(link, server, now, out);

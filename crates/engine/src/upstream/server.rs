@@ -63,6 +63,9 @@ pub struct Server {
     pub(crate) edns: EdnsSupport,
     /// Number of queries sent, by [`QueryKind`].
     pub asked: [u64; 4],
+    /// Number of tries that failed: no reply in time, a reply with an error after which another server is asked, a link that
+    /// failed.
+    pub failures: u64,
     /// Histogram of round trips with the bounds of [`DURATION_BOUNDS_US`]; the last bucket has no bound.
     pub durations: [u64; DURATION_BOUNDS_US.len() + 1],
     /// Sum of all round trips, in nanoseconds.
@@ -82,6 +85,7 @@ impl Server {
             cookies: ServerCookieState::default(),
             edns: EdnsSupport::default(),
             asked: [0; 4],
+            failures: 0,
             durations: [0; DURATION_BOUNDS_US.len() + 1],
             duration_sum_ns: 0,
         }
@@ -102,6 +106,24 @@ impl Server {
         self.durations[bucket] += 1;
         self.duration_sum_ns += sample.0;
         self.breaker.on_reply()
+    }
+
+    /// Records a try without a reply in time.
+    pub(crate) fn on_timeout(&mut self, now: Instant) {
+        self.failures += 1;
+        self.breaker.on_timeout(now);
+    }
+
+    /// Records a link that failed: an ICMP error, a refused or reset connection.
+    pub(crate) fn on_refused(&mut self, now: Instant) {
+        self.failures += 1;
+        self.breaker.on_refused(now);
+    }
+
+    /// Records a reply with an error, after which another server answered.
+    pub(crate) fn on_failure(&mut self, now: Instant) {
+        self.failures += 1;
+        self.breaker.on_failure(now);
     }
 
     /// State of the circuit breaker.

@@ -2,6 +2,7 @@
 
 use crate::client::{Udp, name_of, query};
 use crate::daemon::{Daemon, Directory, PREFIX, Process, Setup, ctl};
+use crate::scrape::{Scrape, request};
 use crate::upstream::{Behavior, Upstream};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -103,12 +104,67 @@ fn health_and_reload_say_yes_with_exit_status_0() {
 #[test]
 fn commands_that_do_not_exist_yet_say_so() {
     let (_upstream, server) = start();
-    for arguments in [&["upstreams"][..], &["drain"], &["undrain"], &["trace"], &["trace", "on"]] {
+    for arguments in [&["trace"][..], &["trace", "on"]] {
         let output = server.ctl(arguments);
         assert_eq!(output.status.code(), Some(1), "{arguments:?}");
         let text = stderr(&output);
         assert!(text.starts_with("sixfold: ") && text.contains("not supported yet"), "{arguments:?}: {text}");
     }
+    server.process.stop();
+}
+
+#[test]
+fn upstreams_are_listed_with_their_questions_and_failures() {
+    let silent = Upstream::start(|_| Behavior::Ignore);
+    let alive = Upstream::start(|_| Behavior::Answer);
+    let server = Setup::new(silent.address)
+        .line(&format!("upstream.forwarders = [\"{}\", \"{}\"]", silent.address, alive.address))
+        .line("upstream.timeout = \"20ms\"")
+        .start();
+    for number in 1..=3 {
+        assert_eq!(Udp::to(server.v6()).ask(&name_of(number), Type::AAAA).addresses.len(), 1);
+    }
+    let text = stdout(&server.ctl(&["upstreams"]));
+    assert_eq!(text.lines().count(), 2, "{text}");
+    let json = stdout(&server.ctl(&["upstreams", "--json"]));
+    let objects: Vec<serde_json::Value> =
+        json.lines().map(|line| serde_json::from_str(line).expect("an object a line")).collect();
+    let [first, second] = &objects[..] else { panic!("{json}") };
+    assert_eq!(first["address"], silent.address.to_string());
+    assert_eq!(first["transport"], "udp");
+    assert!(first["failures"].as_u64() >= Some(1), "{first}");
+    assert!(first["round_trip_milliseconds"].is_null(), "{first}");
+    // The AAAA leg and the A leg of each name.
+    assert!(second["questions"].as_u64() >= Some(6), "{second}");
+    assert_eq!((&second["state"], &second["failures"]), (&"up".into(), &0.into()), "{second}");
+    assert!(second["round_trip_milliseconds"].as_f64() > Some(0.0), "{second}");
+    server.process.stop();
+}
+
+#[test]
+fn a_drained_server_is_not_ready_and_still_answers() {
+    let upstream = Upstream::start(|_| Behavior::Answer);
+    let server = Setup::new(upstream.address).metrics().start();
+    let ready = || request(server.metrics, "GET", "/readyz").status;
+    assert_eq!(stdout(&server.ctl(&["undrain"])), "was in service already\n");
+    for (said, drained) in
+        [("drained: not ready from now on, and still answering\n", 1.0), ("drained already\n", 1.0)]
+    {
+        assert_eq!(stdout(&server.ctl(&["drain"])), said);
+        assert_eq!(Scrape::of(server.metrics).value("drained", &[]), drained);
+        assert_eq!(ready(), 503);
+    }
+    assert_eq!(request(server.metrics, "GET", "/livez").status, 200);
+    let health = server.ctl(&["health"]);
+    assert_eq!(health.status.code(), Some(1));
+    assert!(stderr(&health).contains("drained by the operator"), "{}", stderr(&health));
+    assert!(stdout(&server.ctl(&["status"])).contains("drained by the operator"));
+    assert_eq!(Udp::to(server.v6()).ask(&name_of(1), Type::AAAA).addresses.len(), 1);
+    // A reload does not take it back into service.
+    assert_eq!(stdout(&server.ctl(&["reload"])), "reloaded\n");
+    assert_eq!(ready(), 503);
+    assert_eq!(stdout(&server.ctl(&["undrain"])), "in service again\n");
+    assert_eq!((ready(), server.ctl(&["health"]).status.code()), (200, Some(0)));
     server.process.stop();
 }
 
