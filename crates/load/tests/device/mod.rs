@@ -3,7 +3,7 @@
 
 #![allow(dead_code)] // Each test program uses a part of it.
 
-use measure::order::{Expectation, Lanes, Load, Pace};
+use measure::order::{Expectation, Lanes, Load, Pace, Transport};
 use measure::outcome::{Outcome, Verdict};
 use socket2::SockRef;
 use std::collections::HashMap;
@@ -161,6 +161,7 @@ pub fn order(server: SocketAddr, rate_qps: f64, duration_ms: u64) -> Load {
         cached_share: 0.0,
         lanes: Lanes::default(),
         seed: 42,
+        transport: Transport::Udp,
     }
 }
 
