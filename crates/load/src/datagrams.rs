@@ -27,11 +27,9 @@ impl<'a> Datagrams<'a> {
             Lengths::Equal(length) => {
                 self.query_sender.send(port, &batch.queries[start..batch.count * length], length)
             }
-            Lengths::Listed(lengths) => self.query_sender.send_of_lengths(
-                port,
-                &batch.queries[start..],
-                &lengths[from..batch.count],
-            ),
+            Lengths::Listed(lengths) => {
+                self.query_sender.send_of_lengths(port, &batch.queries[start..], &lengths[from..batch.count])
+            }
         }
     }
 }

@@ -169,7 +169,14 @@ impl Received<'_> {
 
     /// Handles a message with the ID and the question of query `k`.
     #[inline]
-    pub fn reply(&self, k: u64, slot: Slot, message: &[u8], stats: &mut ThreadStats, completed: &mut Completed) {
+    pub fn reply(
+        &self,
+        k: u64,
+        slot: Slot,
+        message: &[u8],
+        stats: &mut ThreadStats,
+        completed: &mut Completed,
+    ) {
         let first = self.lane.first_measured.get();
         let measured = k >= first;
         if slot.state != State::Outstanding {

@@ -52,7 +52,8 @@ pub fn send_and_receive(
     let mut drain = DrainPhase::default();
     loop {
         stalls.begin_iteration(plan.now(), wait);
-        let step = if stop.load(Ordering::Relaxed) { sender.end(plan.now()) } else { sender.poll(&mut datagrams) };
+        let step =
+            if stop.load(Ordering::Relaxed) { sender.end(plan.now()) } else { sender.poll(&mut datagrams) };
         if let Some(companion) = companion.as_deref_mut() {
             companion.poll();
         }
@@ -92,7 +93,8 @@ pub fn send(plan: &Plan, lane: &Lane, stop: &AtomicBool) -> ThreadReport {
     let before = Usage::now();
     let (mut sender, mut datagrams) = (Sender::new(plan, lane), Datagrams::new(plan, &lane.ports));
     loop {
-        let step = if stop.load(Ordering::Relaxed) { sender.end(plan.now()) } else { sender.poll(&mut datagrams) };
+        let step =
+            if stop.load(Ordering::Relaxed) { sender.end(plan.now()) } else { sender.poll(&mut datagrams) };
         match step {
             Step::Busy => {}
             Step::Done => break,

@@ -39,11 +39,7 @@ impl Connection {
     /// # Errors
     ///
     /// As [`Connection::open`], and EOPNOTSUPP if net.ipv4.tcp_fastopen lacks the client's bit, 1.
-    pub fn open_fast(
-        from: SocketAddr,
-        server: SocketAddr,
-        first: &[u8],
-    ) -> io::Result<(Connection, usize)> {
+    pub fn open_fast(from: SocketAddr, server: SocketAddr, first: &[u8]) -> io::Result<(Connection, usize)> {
         let socket = bound(from)?;
         match socket.send_to_with_flags(first, &SockAddr::from(server), libc::MSG_FASTOPEN) {
             Ok(taken) => Ok((Connection(socket), taken)),

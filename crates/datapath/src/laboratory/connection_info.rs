@@ -57,13 +57,7 @@ impl ConnectionInfo {
         let mut length = SIZE as libc::socklen_t;
         // SAFETY: `info` has room for `length` octets; the kernel writes at most that many and updates `length`.
         let result = unsafe {
-            libc::getsockopt(
-                socket,
-                libc::IPPROTO_TCP,
-                libc::TCP_INFO,
-                info.as_mut_ptr().cast(),
-                &mut length,
-            )
+            libc::getsockopt(socket, libc::IPPROTO_TCP, libc::TCP_INFO, info.as_mut_ptr().cast(), &mut length)
         };
         (result == 0 && length as usize >= SIZE).then(|| ConnectionInfo::read(&info))
     }
@@ -105,9 +99,8 @@ mod tests {
 
     #[test]
     fn headers_have_the_options_that_were_agreed_on() {
-        let headers = |options, packets| {
-            ConnectionInfo { options, ..ConnectionInfo::default() }.header_octets(packets)
-        };
+        let headers =
+            |options, packets| ConnectionInfo { options, ..ConnectionInfo::default() }.header_octets(packets);
         // Linux among itself: 40 octets of a SYN, 32 of each other segment.
         assert_eq!(headers(TIMESTAMPS | SACK | WINDOW_SCALE, 1), 40);
         assert_eq!(headers(TIMESTAMPS | SACK | WINDOW_SCALE, 5), 40 + 4 * 32);

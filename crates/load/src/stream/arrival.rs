@@ -21,8 +21,7 @@ pub fn enter(
         return;
     };
     let slots = &received.lane.outstanding;
-    let candidates =
-        received.lane.query_ids.candidates(received.port, u16::from_be_bytes(*id), queries.end);
+    let candidates = received.lane.query_ids.candidates(received.port, u16::from_be_bytes(*id), queries.end);
     let mut waiting = None;
     for k in candidates.take_while(|k| *k >= queries.start && queries.end - k <= slots.capacity()) {
         let Some(slot) = slots.get(k).filter(|slot| slot.state != State::Unsent) else { continue };

@@ -29,7 +29,9 @@ pub fn check(order: &Load, companion: bool) -> Result<(), LoadError> {
         ));
     }
     if companion {
-        return refuse(format!("an authority in the load's own thread needs UDP, and the transport is {name}"));
+        return refuse(format!(
+            "an authority in the load's own thread needs UDP, and the transport is {name}"
+        ));
     }
     if !(1..=limits::LINES).contains(&lines) {
         return refuse(format!(

@@ -121,8 +121,7 @@ impl<'a> Links<'a> {
     pub fn receive(&mut self, wait: u64) {
         let ready = self.waiter.wait(wait);
         for token in std::mem::take(&mut self.unread) {
-            let event =
-                ConnectionEvent { token, writable: true, readable: true, ended: true, over: false };
+            let event = ConnectionEvent { token, writable: true, readable: true, ended: true, over: false };
             self.handle(event);
         }
         for index in 0..ready {

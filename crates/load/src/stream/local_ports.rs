@@ -32,9 +32,7 @@ impl LocalPorts {
             [] => vec![any],
             sources => sources.to_vec(),
         };
-        let read = |name: &str| {
-            fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).unwrap_or_default()
-        };
+        let read = |name: &str| fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).unwrap_or_default();
         let reserved = ranges(&read("ip_local_reserved_ports"), ',', '-');
         let range = ranges(&read("ip_local_port_range"), '\n', '\t').pop().unwrap_or(DEFAULT_RANGE);
         let free = range.filter(|port| !reserved.iter().any(|range| range.contains(port)));

@@ -24,14 +24,8 @@ pub enum Fault {
 }
 
 impl Fault {
-    const ALL: [Fault; 6] = [
-        Fault::Refused,
-        Fault::Closed,
-        Fault::Reset,
-        Fault::Handshake,
-        Fault::Blocked,
-        Fault::Unreachable,
-    ];
+    const ALL: [Fault; 6] =
+        [Fault::Refused, Fault::Closed, Fault::Reset, Fault::Handshake, Fault::Blocked, Fault::Unreachable];
 
     /// The fault of an error of the kernel.
     pub fn of(error: &io::Error) -> Fault {
@@ -164,11 +158,8 @@ impl StreamStats {
         // Refused queries have a counter of their own, as over UDP.
         let lost = Fault::ALL.into_iter().zip(self.lost);
         let lost = lost.filter(|(fault, count)| *fault != Fault::Refused && *count > 0);
-        let fast_open = FastOpen {
-            cold: self.cold,
-            warm: self.warm,
-            syn_data_acknowledged: self.syn_data_acknowledged,
-        };
+        let fast_open =
+            FastOpen { cold: self.cold, warm: self.warm, syn_data_acknowledged: self.syn_data_acknowledged };
         Connections {
             opened: self.opened,
             established: self.established,

@@ -3,6 +3,8 @@
 
 #![allow(dead_code)] // Each test program uses a part of it.
 
+pub mod stream;
+
 use measure::order::{Expectation, Lanes, Load, Pace, Transport};
 use measure::outcome::{Outcome, Verdict};
 use socket2::SockRef;
