@@ -37,8 +37,11 @@ fn with_fault(
     (outcome, connections)
 }
 
+/// Names with their counts.
+type Named<'a> = Vec<(&'a str, u64)>;
+
 /// The counts: valid, late, lost, refused, duplicates, unsolicited; the reasons; and the reasons of lost queries.
-fn counts(outcome: &Outcome) -> ([u64; 6], Vec<(&str, u64)>, Vec<(&str, u64)>) {
+fn counts(outcome: &Outcome) -> ([u64; 6], Named<'_>, Named<'_>) {
     let o = outcome;
     let reasons = o.invalid.iter().map(|(name, count)| (name.as_str(), *count)).collect();
     let lost = o.connections.iter().flat_map(|connections| &connections.lost);

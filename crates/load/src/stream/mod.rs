@@ -6,14 +6,17 @@
 //! the handshake, which the client waits for. A query whose connection ends without a reply is lost, and counted by the
 //! reason. It is not asked again: the next query is on the schedule already.
 //!
-//! [`send_and_receive`] is the loop of a thread. `links` has its connections, each a [`link::Link`]; `arrival` matches
+//! [`send_and_receive`] is the loop of a thread. `links` has its connections, each a [`link::Link`], which `opening`
+//! begins and `ending` ends; `arrival` matches
 //! replies to queries; `local_ports` chooses the ports; `stats` counts.
 
 mod arrival;
 mod check;
+mod ending;
 mod link;
 mod links;
 mod local_ports;
+mod opening;
 mod stats;
 
 pub use check::{check, check_host, lines};
