@@ -123,3 +123,53 @@ fn faults_of_a_query_file_are_wrong_usage_and_each_has_a_line() {
     );
     assert!(lines[1].starts_with(&format!("sixfold-bench: load: {file}:3: \"\\027[2J\" is not")), "{said}");
 }
+
+#[test]
+fn every_transport_asks_the_authority_and_tells_its_packets_and_connections() {
+    let (authority, folder) = (authority(), Folder::new("transports"));
+    let json = folder.file("out.json");
+    for (transport, opened) in [("udp", None), ("tcp", Some(100)), ("tcp-reuse", Some(4)), ("tfo", Some(100))]
+    {
+        if transport == "tfo" && !client_may_use_fast_open() {
+            test_skip::skip("net.ipv4.tcp_fastopen does not let clients use Fast Open");
+            continue;
+        }
+        let options = ["--self-test", "--aaaa-share", "1", "--transport", transport, "--json", &json];
+        let (_, said) = load(&authority.1, &options);
+        let outcome: serde_json::Value =
+            serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
+        assert_eq!((&outcome["transport"], &outcome["valid"]), (&transport.into(), &100.into()), "{said}");
+        assert_eq!(outcome["connections"]["opened"].as_u64(), opened);
+        assert_eq!(outcome["traffic"]["queries"], 100);
+        assert!(said.contains("  per query ") && said.contains("octets sent"), "{said}");
+        let title = format!("{} over {transport}: ", authority.1);
+        assert_eq!(said.contains(&title), opened.is_some(), "{said}");
+        assert_eq!(said.contains("  fast open "), transport == "tfo", "{said}");
+    }
+}
+
+fn client_may_use_fast_open() -> bool {
+    let setting = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_fastopen").unwrap();
+    setting.trim().parse::<u32>().unwrap() & 1 == 1
+}
+
+#[test]
+fn a_transport_that_is_not_supported_is_wrong_usage() {
+    for transport in ["tls", "https", "quic"] {
+        let (output, _) = load("127.0.0.9:1", &["--transport", transport]);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2));
+        assert!(said.contains(&format!("transport {transport}: not supported yet")), "{said}");
+    }
+    let (output, _) = load("127.0.0.9:1", &["--transport", "tcp", "--receivers", "1"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("leave out --receivers"));
+}
+
+#[test]
+fn a_connection_that_is_refused_over_tcp_is_told_with_its_address() {
+    let (output, said) = load("127.0.0.9:1", &["--transport", "tcp"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said.contains("connection refused by 127.0.0.9:1: no process listens there"), "{said}");
+    assert!(said.contains("100   refused by the server's host"), "{said}");
+}

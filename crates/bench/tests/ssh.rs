@@ -4,7 +4,7 @@
 mod fixtures;
 
 use fixtures::{TIME_LIMIT, gone, until};
-use measure::order::{Expectation, Lanes, Load, Pace};
+use measure::order::{Expectation, Lanes, Load, Pace, Transport};
 use sixfold_bench::agent::protocol::Start;
 use sixfold_bench::agent_client::{AgentClient, AgentError};
 use sixfold_bench::device::{Recipe, Settings, program};
@@ -183,6 +183,7 @@ fn load(server: SocketAddr, first_name: u64) -> Load {
         cached_share: 0.0,
         lanes: Lanes::default(),
         seed: 1,
+        transport: Transport::Udp,
     }
 }
 

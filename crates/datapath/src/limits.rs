@@ -214,3 +214,6 @@ pub(crate) const TESTER_EVENTS: usize = 64;
 
 /// Longest entry of the user database that can be read, in octets. The C library suggests 1 KiB.
 pub(crate) const USER_ENTRY_OCTETS: usize = 16 << 10;
+
+/// Connections that one wait of a tester may report: 3 KiB of events.
+pub(crate) const CONNECTION_EVENTS: usize = 256;

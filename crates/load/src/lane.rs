@@ -5,6 +5,7 @@ use crate::error::LoadError;
 use crate::outstanding::OutstandingQueries;
 use crate::plan::{Plan, Timing, max_requery_age_ms};
 use crate::query_id::QueryIds;
+use crate::stream;
 use datapath::laboratory::Port;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -40,7 +41,7 @@ pub struct Lane {
     pub index: u64,
     /// Index of the lane among those whose replies one receiver takes.
     pub place: usize,
-    /// Its source ports.
+    /// Its source ports over UDP.
     pub ports: Vec<Port>,
     /// The thread's last queries.
     pub outstanding: OutstandingQueries,
@@ -62,6 +63,8 @@ pub struct Lane {
     pub late: SharedCounter,
     /// Number of queries that an ICMP message reported as refused.
     pub refused: SharedCounter,
+    /// Number of queries whose connection ended without a reply, other than refused ones.
+    pub failed: SharedCounter,
     /// Number of measured queries with a valid reply in time, for progress.
     pub valid: SharedCounter,
     /// Number of measured queries with an invalid reply in time, for progress.
@@ -79,12 +82,21 @@ impl Lane {
         };
         let sources = if order.lanes.sources.is_empty() { &[any][..] } else { &order.lanes.sources };
         let mut ports = Vec::new();
-        for _ in 0..order.lanes.ports {
+        // Over TCP one port shows that the source address can be used.
+        let rounds = if order.transport.is_stream() { 1 } else { order.lanes.ports };
+        for _ in 0..rounds {
             for source in sources {
                 let port = Port::bind(*source).and_then(|port| port.report_errors().map(|()| port));
                 ports.push(port.map_err(|error| LoadError::Bind(*source, error))?);
             }
         }
+        let (lines, group) = match stream::lines(order) {
+            Some(lines) => {
+                ports.clear();
+                (lines, 1)
+            }
+            None => (ports.len(), order.lanes.group),
+        };
         let first_measured = match plan.timing {
             Timing::Open { warm, .. } => plan.share_of(index, warm),
             Timing::Closed { .. } => u64::MAX,
@@ -92,7 +104,7 @@ impl Lane {
         let lane = Lane {
             index,
             place: index.checked_div(u64::from(order.lanes.receivers)).unwrap_or(0) as usize,
-            query_ids: QueryIds::new(ports.len(), order.lanes.group, order.seed.wrapping_add(index << 32)),
+            query_ids: QueryIds::new(lines, group, order.seed.wrapping_add(index << 32)),
             ports,
             outstanding: OutstandingQueries::new(plan.slots()?),
             cached_names: (plan.cached_below > 0)
@@ -104,6 +116,7 @@ impl Lane {
             in_time: SharedCounter::default(),
             late: SharedCounter::default(),
             refused: SharedCounter::default(),
+            failed: SharedCounter::default(),
             valid: SharedCounter::default(),
             invalid: SharedCounter::default(),
         };
@@ -112,9 +125,9 @@ impl Lane {
         Ok(lane)
     }
 
-    /// Number of queries that a reply or an ICMP message has completed.
+    /// Number of queries that a reply, an ICMP message or the end of their connection has completed.
     pub fn completed(&self) -> u64 {
-        self.in_time.get() + self.late.get() + self.refused.get()
+        self.in_time.get() + self.late.get() + self.refused.get() + self.failed.get()
     }
 
     /// True if the last query was sent and every one is completed.

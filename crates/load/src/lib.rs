@@ -11,13 +11,15 @@
 //! word in a ring, a query file is read once, and everything else is counters, some of them per interval of 10 ms or per
 //! second. Only the times of every query (`query_times`, on request) grow with it, up to a limit.
 //!
-//! Not here: transports other than UDP.
+//! Over UDP, `datagrams` sends and `receiver` receives, in the loops of `threads`. Over TCP, the folder `stream` does both,
+//! with the same schedule, queries, judge and counters. Not here: TLS, HTTPS and QUIC.
 //!
-//! Read first: `run.rs` (from order to outcome), then `threads.rs` (the loops).
+//! Read first: `run.rs` (from order to outcome), then `threads.rs` (the loops over UDP) or `stream/mod.rs` (the one over TCP).
 #![forbid(unsafe_code)]
 
 mod cached_names;
 mod companion;
+mod datagrams;
 mod distribution;
 mod embed;
 mod error;
@@ -44,6 +46,7 @@ mod result;
 mod run;
 mod schedule;
 mod sender;
+mod stream;
 mod thread_stats;
 mod threads;
 mod timeline;

@@ -185,3 +185,47 @@ pub const PRIMING_QPS: f64 = 1000.0;
 /// Messages that one dropped packet may have held: the most that the kernel combines (UDP_MAX_SEGMENTS, and
 /// UDP_GRO_CNT_MAX for received packets).
 pub const PACKET_MESSAGES: u64 = 64;
+
+// Loads over TCP.
+
+/// Connections that a thread keeps open, over all its source addresses. Few are needed: each carries many queries.
+pub const LINES: usize = 1024;
+
+/// Connections that a thread may have open at a time, as far as the limit of open files allows it. Each takes one descriptor
+/// and less than 1 KiB here: 64 MiB. With a connection for each query, rate times round-trip times are open while the server
+/// answers (10,000 queries per second and 5 ms: some 100), and rate times timeout if it does not: 10,000.
+pub const CONNECTIONS: usize = 1 << 16;
+
+/// Descriptors that the process needs for other things: standard streams, epoll instances, files of results.
+pub const OTHER_FILES: u64 = 64;
+
+/// The usual soft limit of open files, if it cannot be raised.
+pub const USUAL_FILES: u64 = 1024;
+
+/// EMFILE, as the kernel would say it: all descriptors of a thread are in use.
+pub const TOO_MANY_FILES: i32 = 24;
+
+/// EADDRNOTAVAIL: no local port is free.
+pub const NO_FREE_PORT: i32 = 99;
+
+/// Local ports that are tried for one connection: other programs use some of them. A failed try costs some 3 us.
+pub const PORT_TRIES: usize = 64;
+
+/// Octets of queries that wait to be written on one connection: 1,000 queries of 64 octets, besides those in the kernel's buffer.
+pub const STREAM_BUFFER: usize = 64 << 10;
+
+/// Octets of one read: one message of the largest size.
+pub const STREAM_READ: usize = 64 << 10;
+
+/// Queries in one poll over TCP: opening a connection takes some 30 us, so 16 take 0.5 ms, in which no reply is read.
+pub const STREAM_QUERIES_PER_POLL: usize = 16;
+
+/// Timeouts for which a connection with a single query is kept, so that a late reply is seen. If descriptors are short, it is
+/// kept for one.
+pub const LATE_TIMEOUTS: u64 = 2;
+
+/// Longest wait for the server to close its side of the last connections. It needs one round-trip time.
+pub const CLOSE_WAIT: Duration = Duration::from_secs(1);
+
+/// Octets of an answer over TCP (RFC 1035 section 4.2.2).
+pub const TCP_SIZE: usize = 65_535;

@@ -9,6 +9,7 @@ use crate::query_list::QueryList;
 use crate::random::threshold;
 use crate::reason::Reason;
 use crate::schedule::Schedule;
+use crate::stream;
 use measure::order::{Load, Pace};
 use std::sync::Arc;
 use std::time::Duration;
@@ -73,6 +74,7 @@ impl Plan {
                  repeat lines of the file instead",
             );
         }
+        stream::check(order, companion)?;
         let lanes = &order.lanes;
         if companion && (lanes.senders != 1 || lanes.receivers != 0) {
             return Err(LoadError::Companion);
@@ -235,13 +237,15 @@ fn template(order: &Load, records: usize) -> Result<Template, LoadError> {
     }
     // Header, question, and records of 28 octets with a compressed owner; CNAME records have at least 16.
     let template = Template::new(&expect.zone, false).map_err(LoadError::Zone)?;
-    let large = template.length() + 28 * records > 512;
+    let is_stream = order.transport.is_stream();
+    let large = !is_stream && template.length() + 28 * records > 512;
     let least = template.length() + 28 * records - 12 * usize::from(expect.cname_depth);
-    if least > usize::from(limits::UDP_SIZE) {
+    let (most, by) =
+        if is_stream { (limits::TCP_SIZE, "TCP") } else { (usize::from(limits::UDP_SIZE), "UDP") };
+    if least > most {
         return refuse(format!(
-            "an answer would have at least {least} octets; the maximum over UDP is {}: use fewer addresses or prefixes \
-             (--addresses, --prefix)",
-            limits::UDP_SIZE
+            "an answer would have at least {least} octets; the maximum over {by} is {most}: use fewer addresses or prefixes \
+             (--addresses, --prefix)"
         ));
     }
     Template::new(&expect.zone, large).map_err(LoadError::Zone)

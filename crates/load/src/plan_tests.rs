@@ -1,7 +1,7 @@
 //! Plans of valid orders, and refused orders.
 
 use super::*;
-use measure::order::{Expectation, Lanes};
+use measure::order::{Expectation, Lanes, Transport};
 
 /// An order for one thread without warm-up.
 pub(crate) fn order(rate_qps: f64, duration_ms: u64) -> Load {
@@ -25,6 +25,7 @@ pub(crate) fn order(rate_qps: f64, duration_ms: u64) -> Load {
         cached_share: 0.0,
         lanes: Lanes::default(),
         seed: 1,
+        transport: Transport::Udp,
     }
 }
 

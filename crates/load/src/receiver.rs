@@ -26,9 +26,11 @@ pub struct Receiver<'a> {
 
 /// Number of queries that were completed, for the lane.
 #[derive(Default)]
-struct Completed {
-    in_time: u64,
-    late: u64,
+pub struct Completed {
+    /// By a reply in time.
+    pub in_time: u64,
+    /// By a late reply.
+    pub late: u64,
 }
 
 impl<'a> Receiver<'a> {
@@ -119,17 +121,24 @@ impl Backlog {
 }
 
 /// Origin and time of a message.
-struct Received<'a> {
-    plan: &'a Plan,
-    lane: &'a Lane,
-    port: usize,
-    now: u64,
-    sent: u64,
+pub struct Received<'a> {
+    /// The load.
+    pub plan: &'a Plan,
+    /// The lane of the port.
+    pub lane: &'a Lane,
+    /// Index of the port.
+    pub port: usize,
+    /// Time of arrival.
+    pub now: u64,
+    /// Number of queries that were sent by then.
+    pub sent: u64,
 }
 
 impl Received<'_> {
     #[inline]
     fn enter(&self, arrival: Arrival<'_>, stats: &mut ThreadStats, completed: &mut Completed) {
+        stats.messages += 1;
+        stats.octets += arrival.message.len() as u64;
         if !arrival.from_server {
             stats.wrong_source += 1;
             return;
@@ -160,7 +169,14 @@ impl Received<'_> {
 
     /// Handles a message with the ID and the question of query `k`.
     #[inline]
-    fn reply(&self, k: u64, slot: Slot, message: &[u8], stats: &mut ThreadStats, completed: &mut Completed) {
+    pub fn reply(
+        &self,
+        k: u64,
+        slot: Slot,
+        message: &[u8],
+        stats: &mut ThreadStats,
+        completed: &mut Completed,
+    ) {
         let first = self.lane.first_measured.get();
         let measured = k >= first;
         if slot.state != State::Outstanding {
@@ -249,18 +265,23 @@ impl Received<'_> {
     /// Handles a message that completes no query. `waiting` is an outstanding query with its ID.
     #[cold]
     fn unmatched(&self, message: &[u8], waiting: Option<u64>, stats: &mut ThreadStats) {
-        let Some(k) = waiting.or_else(|| self.outstanding_query(message)) else {
-            stats.unsolicited += 1;
-            return;
-        };
+        match waiting.or_else(|| self.outstanding_query(message)) {
+            Some(k) => self.mismatch(k, waiting.is_some(), message, stats),
+            None => stats.unsolicited += 1,
+        }
+    }
+
+    /// Counts a message that has the ID or the question of the outstanding query `k`, and not both.
+    #[cold]
+    pub fn mismatch(&self, k: u64, has_id: bool, message: &[u8], stats: &mut ThreadStats) {
         if k < self.lane.first_measured.get() {
             return;
         }
-        let reason = match waiting {
-            Some(_) if message.len() < HEADER => Reason::Header,
-            Some(_) if message[4..6] != [0, 1] => Reason::QuestionCount,
-            Some(_) => Reason::Question,
-            None => Reason::StaleId,
+        let reason = match has_id {
+            true if message.len() < HEADER => Reason::Header,
+            true if message[4..6] != [0, 1] => Reason::QuestionCount,
+            true => Reason::Question,
+            false => Reason::StaleId,
         };
         let name = self.lane.outstanding.get(k).map_or([0; 4], |slot| slot.address);
         stats.count_invalid(reason, self.now, name, message);
@@ -268,7 +289,7 @@ impl Received<'_> {
 
     /// The outstanding query at this port that has the question of a message. Unavailable if names are queried again or come
     /// from a list, because the name then does not identify the query.
-    fn outstanding_query(&self, message: &[u8]) -> Option<u64> {
+    pub fn outstanding_query(&self, message: &[u8]) -> Option<u64> {
         let (plan, lane) = (self.plan, self.lane);
         if plan.list.is_some() {
             return None;

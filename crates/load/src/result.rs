@@ -3,24 +3,27 @@
 use crate::lane::Lane;
 use crate::plan::{Plan, Timing};
 use crate::query_times::{LaneTimes, QueryTimes};
+use crate::stream::StreamStats;
 use crate::thread_stats::ThreadStats;
 use crate::threads::ThreadReport;
 use crate::timeline::Timeline;
 use crate::verdict::{TesterFaults, verdict};
 use datapath::laboratory::Usage;
 use measure::order::Pace;
-use measure::outcome::{Outcome, Second, Tester};
+use measure::outcome::{Outcome, Second, Tester, Traffic};
 use std::time::Duration;
 
 /// The outcome of a load. `interface_drops` is the number of packets that this host's interfaces dropped during the
 /// load.
 pub fn outcome(plan: &Plan, lanes: &[Lane], reports: &[ThreadReport], interface_drops: u64) -> Outcome {
-    let Merged { sent, received, usage, stall, backlog, names } = Merged::of(plan, reports);
+    let Merged { sent, received, usage, stall, backlog, names, streams } = Merged::of(plan, reports);
+    let queries = lanes.iter().map(|lane| lane.sent.get().saturating_sub(lane.unsent.get())).sum();
     let ended = lanes.iter().map(|lane| lane.ended.get()).max().unwrap_or(0);
     let span = Span::new(plan, &sent, ended);
     let pacing = sent.pacing(plan, span.until);
     let ended_in_time = received.valid + received.wrong;
     let mut outcome = Outcome {
+        transport: plan.order.transport,
         sent: sent.sent,
         received: ended_in_time + received.late,
         valid: received.valid,
@@ -43,6 +46,11 @@ pub fn outcome(plan: &Plan, lanes: &[Lane], reports: &[ThreadReport], interface_
         lag_max_us: sent.lag_max as f64 / 1e3,
         latency_us: received.latencies(),
         per_second: per_second(&sent, &received),
+        traffic: match &streams {
+            Some(streams) => streams.traffic(queries),
+            None => datagrams(plan, queries, &sent, &received),
+        },
+        connections: streams.as_ref().map(|streams| streams.connections(&plan.order, queries)),
         tester: Tester {
             user_s: usage.user.as_secs_f64(),
             system_s: usage.system.as_secs_f64(),
@@ -63,6 +71,20 @@ pub fn outcome(plan: &Plan, lanes: &[Lane], reports: &[ThreadReport], interface_
     };
     (outcome.verdict, outcome.reason) = verdict(&outcome, &faults);
     outcome
+}
+
+/// Packets of a load over UDP: each message is one. Headers: IP 20 octets or 40, UDP 8.
+fn datagrams(plan: &Plan, queries: u64, sent: &Timeline, received: &ThreadStats) -> Traffic {
+    let headers = if plan.order.server.is_ipv6() { 48 } else { 28 };
+    let traffic = Traffic {
+        queries,
+        packets_sent: queries,
+        packets_received: received.messages,
+        octets_sent: sent.octets + headers * queries,
+        octets_received: received.octets + headers * received.messages,
+        ..Traffic::default()
+    };
+    traffic.with_ratios()
 }
 
 /// The times of every query, taken out of the threads' reports.
@@ -100,12 +122,15 @@ struct Merged {
     backlog: u64,
     /// Number of names that were queried for the first time.
     names: u64,
+    /// Connections, over TCP.
+    streams: Option<StreamStats>,
 }
 
 impl Merged {
     fn of(plan: &Plan, reports: &[ThreadReport]) -> Merged {
         let (mut sent, mut received) = (Timeline::default(), ThreadStats::new(plan));
         let (mut usage, mut stall, mut backlog, mut names) = (Usage::default(), 0, 0, 0);
+        let mut streams: Option<StreamStats> = None;
         // Senders come first, in the order of their lanes.
         for (index, part) in reports.iter().enumerate() {
             if let Some(timeline) = &part.sent {
@@ -117,6 +142,9 @@ impl Merged {
             if let Some(stats) = &part.received {
                 received.add(stats);
             }
+            if let Some(part) = &part.streams {
+                streams.get_or_insert_with(StreamStats::new).add(part);
+            }
             usage = usage.plus(part.usage);
             stall = stall.max(part.stall);
             backlog = backlog.max(part.backlog);
@@ -124,7 +152,7 @@ impl Merged {
         if let Some(list) = &plan.list {
             names = names.min(list.queries());
         }
-        Merged { sent, received, usage, stall, backlog, names }
+        Merged { sent, received, usage, stall, backlog, names, streams }
     }
 }
 

@@ -9,6 +9,7 @@ use crate::options::LoadOptions;
 use crate::plan::Plan;
 use crate::query_times::QueryTimes;
 use crate::result::{outcome, query_times};
+use crate::stream;
 use crate::threads::{self, ThreadReport};
 use datapath::laboratory::Pinned;
 use measure::order::Load;
@@ -63,6 +64,9 @@ pub fn run_with(
     mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
 ) -> Result<(Outcome, QueryTimes), LoadError> {
     let mut plan = Plan::with(order, options, companion.is_some())?;
+    if order.transport.is_stream() {
+        stream::check_host(&plan)?;
+    }
     let lanes = (0..plan.threads).map(|index| Lane::new(&plan, index)).collect::<Result<Vec<_>, _>>()?;
     let path = Path::to(order.server);
     let drops = path.drops();
@@ -149,6 +153,9 @@ fn start<'scope, 'env: 'scope>(
         let work = move || {
             let _ends = ends;
             match receivers {
+                _ if plan.order.transport.is_stream() => {
+                    stream::send_and_receive(plan, lane, stop).map_err(LoadError::Kernel)
+                }
                 0 => threads::send_and_receive(plan, lane, None::<&mut NoCompanion>, stop, |_| ())
                     .map_err(LoadError::Kernel),
                 _ => Ok(threads::send(plan, lane, stop)),
@@ -234,7 +241,7 @@ impl<'a> ProgressReporter<'a> {
             valid: sum(|lane| lane.valid.get()),
             invalid: sum(|lane| lane.invalid.get()),
             late: sum(|lane| lane.late.get()),
-            lost: self.over.saturating_sub(ended),
+            lost: self.over.saturating_sub(ended) + sum(|lane| lane.failed.get()),
             refused: sum(|lane| lane.refused.get()),
         }
     }

@@ -12,7 +12,8 @@ use crate::query_list::QueryList;
 use crate::query_times::Words;
 use crate::random::mix;
 use crate::timeline::Timeline;
-use datapath::laboratory::{Port, QuerySender};
+use datapath::laboratory::QuerySender;
+use std::io;
 
 /// Result of a poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,11 +26,53 @@ pub enum Step {
     Done,
 }
 
+/// Written queries that leave together. All have one port.
+pub struct Batch<'a> {
+    /// Number of the first query.
+    pub k: u64,
+    /// Index of the port.
+    pub port: usize,
+    /// The queries, one after the other.
+    pub queries: &'a [u8],
+    /// Octets of each.
+    pub lengths: Lengths<'a>,
+    /// Number of the queries.
+    pub count: usize,
+}
+
+/// Octets of the queries of a batch.
+#[derive(Clone, Copy)]
+pub enum Lengths<'a> {
+    /// All have this length.
+    Equal(usize),
+    /// Each has its own.
+    Listed(&'a [usize]),
+}
+
+impl Batch<'_> {
+    /// Octets of the first `count` queries.
+    #[inline]
+    pub fn octets(&self, count: usize) -> usize {
+        match self.lengths {
+            Lengths::Equal(length) => count * length,
+            Lengths::Listed(lengths) => lengths[..count].iter().sum(),
+        }
+    }
+}
+
+/// The way of written queries to the kernel.
+pub trait Transmit {
+    /// Queries in one poll, so that a late sender still receives.
+    const QUERIES_PER_POLL: usize;
+
+    /// Hands queries to the kernel. Returns the number that it took, and the error that stopped it.
+    fn transmit(&mut self, batch: &Batch<'_>) -> (usize, Option<io::Error>);
+}
+
 /// The sending half of a thread.
 pub struct Sender<'a> {
     plan: &'a Plan,
     lane: &'a Lane,
-    query_sender: QuerySender,
     /// Buffers for the queries of one send, their names, and the lengths of listed queries (computed ones have one length).
     queries: Vec<u8>,
     asked: Vec<([u8; 4], bool)>,
@@ -59,7 +102,6 @@ impl<'a> Sender<'a> {
         Sender {
             plan,
             lane,
-            query_sender: QuerySender::new(plan.order.server),
             queries,
             asked: Vec::with_capacity(most),
             lengths: Vec::with_capacity(most),
@@ -73,9 +115,9 @@ impl<'a> Sender<'a> {
         }
     }
 
-    /// Sends the queries that are due, up to [`limits::QUERIES_PER_POLL`].
-    pub fn poll(&mut self) -> Step {
-        let mut left = limits::QUERIES_PER_POLL;
+    /// Sends the queries that are due, up to a number.
+    pub fn poll<T: Transmit>(&mut self, way: &mut T) -> Step {
+        let mut left = T::QUERIES_PER_POLL;
         while left > 0 {
             let now = self.plan.now();
             match self.due(now, left) {
@@ -87,7 +129,7 @@ impl<'a> Sender<'a> {
                         self.timeline.names_used_up = true;
                         return self.end(now);
                     }
-                    self.send(count);
+                    self.send(count, way);
                     left -= count;
                 }
             }
@@ -219,47 +261,29 @@ impl<'a> Sender<'a> {
         count
     }
 
-    /// Hands the written queries from `from` to `count` to the kernel. Returns the number that it took, and the error that
-    /// stopped it.
-    #[inline]
-    fn transmit(&mut self, port: &Port, from: usize, count: usize) -> (usize, std::io::Result<()>) {
-        if self.plan.list.is_none() {
-            let size = self.plan.template.length();
-            return self.query_sender.send(port, &self.queries[from * size..count * size], size);
-        }
-        let start = self.lengths[..from].iter().sum::<usize>();
-        self.query_sender.send_of_lengths(port, &self.queries[start..], &self.lengths[from..count])
-    }
-
     /// Sends the written queries.
     #[inline]
-    fn send(&mut self, count: usize) {
+    fn send(&mut self, count: usize, way: &mut impl Transmit) {
         let lane = self.lane;
         let (port, ..) = lane.query_ids.locate(self.k);
-        let port = &lane.ports[port];
         let stamp = self.plan.now();
         for (k, (address, again)) in (self.k..).zip(&self.asked) {
             self.lane.outstanding.insert(k, stamp, *address, *again);
         }
         // The receiver must know of a query before its reply can come.
         self.lane.sent.set(self.k + count as u64);
-        let (mut sent, mut failed) = (0, None);
-        for _ in 0..limits::SEND_TRIES {
-            let (taken, outcome) = self.transmit(port, sent, count);
-            sent += taken;
-            failed = outcome.err();
-            match &failed {
-                // The queue to the interface is full; it will have room a moment later.
-                Some(error) if QuerySender::is_send_buffer_full(error) => std::thread::yield_now(),
-                Some(error) if QuerySender::is_icmp_error(error) => {}
-                _ => break,
-            }
-        }
+        let lengths = match self.plan.list {
+            None => Lengths::Equal(self.plan.template.length()),
+            Some(_) => Lengths::Listed(&self.lengths),
+        };
+        let batch = Batch { k: self.k, port, queries: &self.queries, lengths, count };
+        let (sent, failed) = way.transmit(&batch);
+        self.timeline.octets += batch.octets(sent) as u64;
         let left = sent as u64;
         if sent < count {
             (self.k + left..self.k + count as u64).for_each(|k| self.lane.outstanding.mark_unsent(k));
             self.lane.unsent.add(count as u64 - left);
-            let number = failed.as_ref().and_then(std::io::Error::raw_os_error);
+            let number = failed.as_ref().and_then(io::Error::raw_os_error);
             self.timeline.send_error = self.timeline.send_error.or(number);
         }
         if self.k >= self.lane.first_measured.get() {

@@ -34,6 +34,10 @@ pub struct ThreadStats {
     pub unsolicited: u64,
     /// Messages from another source address or port.
     pub wrong_source: u64,
+    /// Messages that were received, including those before the measured time.
+    pub messages: u64,
+    /// Octets of these messages.
+    pub octets: u64,
     /// Replies by the second of their query's intended time; `sent` is not counted here.
     pub seconds: Vec<Second>,
     /// Times and outcomes of the measured queries on request, for each lane whose replies the thread takes.
@@ -58,6 +62,8 @@ impl ThreadStats {
             duplicates: 0,
             unsolicited: 0,
             wrong_source: 0,
+            messages: 0,
+            octets: 0,
             seconds: vec![Second::default(); plan.seconds()],
             times: Vec::new(),
             intended: Distribution::new(),
@@ -108,6 +114,8 @@ impl ThreadStats {
         self.duplicates += other.duplicates;
         self.unsolicited += other.unsolicited;
         self.wrong_source += other.wrong_source;
+        self.messages += other.messages;
+        self.octets += other.octets;
         for (own, other) in self.seconds.iter_mut().zip(&other.seconds) {
             own.valid += other.valid;
             own.invalid += other.invalid;

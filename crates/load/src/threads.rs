@@ -2,11 +2,13 @@
 //! iteration does the available work and then waits for the next instant or message.
 
 use crate::companion::Companion;
+use crate::datagrams::Datagrams;
 use crate::lane::Lane;
 use crate::limits;
 use crate::plan::{Plan, Timing};
 use crate::receiver::Receiver;
 use crate::sender::{Sender, Step};
+use crate::stream::StreamStats;
 use crate::thread_stats::ThreadStats;
 use crate::timeline::Timeline;
 use datapath::laboratory::{PreciseTimers, Ready, Usage, Waiter};
@@ -27,6 +29,8 @@ pub struct ThreadReport {
     pub stall: u64,
     /// Longest time that replies waited for the thread, in nanoseconds.
     pub backlog: u64,
+    /// Connections, over TCP.
+    pub streams: Option<StreamStats>,
 }
 
 /// Sends and receives, until the last reply has come or is given up. Calls `tick` with the time in every iteration.
@@ -39,7 +43,7 @@ pub fn send_and_receive(
 ) -> io::Result<ThreadReport> {
     let _timers = PreciseTimers::new();
     let before = Usage::now();
-    let mut sender = Sender::new(plan, lane);
+    let (mut sender, mut datagrams) = (Sender::new(plan, lane), Datagrams::new(plan, &lane.ports));
     let mut receiver = Receiver::new(plan, lane.ports.len()).with_times(&[lane]);
     let descriptors = companion.as_ref().map(|companion| companion.descriptors()).unwrap_or_default();
     let mut waiter = Waiter::new(&lane.ports, &descriptors)?;
@@ -48,7 +52,8 @@ pub fn send_and_receive(
     let mut drain = DrainPhase::default();
     loop {
         stalls.begin_iteration(plan.now(), wait);
-        let step = if stop.load(Ordering::Relaxed) { sender.end(plan.now()) } else { sender.poll() };
+        let step =
+            if stop.load(Ordering::Relaxed) { sender.end(plan.now()) } else { sender.poll(&mut datagrams) };
         if let Some(companion) = companion.as_deref_mut() {
             companion.poll();
         }
@@ -79,16 +84,17 @@ pub fn send_and_receive(
     }
     let (usage, backlog) = (Usage::now().since(before), receiver.longest_backlog());
     let (sent, received) = (Some(sender.timeline), Some(receiver.stats));
-    Ok(ThreadReport { sent, received, usage, stall: stalls.longest, backlog })
+    Ok(ThreadReport { sent, received, usage, stall: stalls.longest, backlog, streams: None })
 }
 
 /// Only sends.
 pub fn send(plan: &Plan, lane: &Lane, stop: &AtomicBool) -> ThreadReport {
     let _timers = PreciseTimers::new();
     let before = Usage::now();
-    let mut sender = Sender::new(plan, lane);
+    let (mut sender, mut datagrams) = (Sender::new(plan, lane), Datagrams::new(plan, &lane.ports));
     loop {
-        let step = if stop.load(Ordering::Relaxed) { sender.end(plan.now()) } else { sender.poll() };
+        let step =
+            if stop.load(Ordering::Relaxed) { sender.end(plan.now()) } else { sender.poll(&mut datagrams) };
         match step {
             Step::Busy => {}
             Step::Done => break,
@@ -141,7 +147,8 @@ pub fn receive(plan: &Plan, lanes: &[&Lane]) -> io::Result<ThreadReport> {
         idle.record_arrivals(count);
     }
     let (usage, backlog) = (Usage::now().since(before), receiver.longest_backlog());
-    Ok(ThreadReport { sent: None, received: Some(receiver.stats), usage, stall: stalls.longest, backlog })
+    let received = Some(receiver.stats);
+    Ok(ThreadReport { sent: None, received, usage, stall: stalls.longest, backlog, streams: None })
 }
 
 /// Waiting time between iterations. If messages are dense, the thread sleeps first and then takes all that came in
@@ -217,20 +224,22 @@ impl IdleStrategy {
 }
 
 /// Detects stalls of the thread.
-struct StallDetector {
+pub struct StallDetector {
     spin: bool,
     last: Option<u64>,
-    longest: u64,
+    /// The longest stall so far, in nanoseconds.
+    pub longest: u64,
 }
 
 impl StallDetector {
-    fn new(plan: &Plan) -> StallDetector {
+    /// Before the first iteration.
+    pub fn new(plan: &Plan) -> StallDetector {
         StallDetector { spin: plan.order.lanes.spin, last: None, longest: 0 }
     }
 
     /// Begins an iteration, after a wait of at most `wait`.
     #[inline]
-    fn begin_iteration(&mut self, now: u64, wait: u64) {
+    pub fn begin_iteration(&mut self, now: u64, wait: u64) {
         let wait = if self.spin { 0 } else { wait };
         if let Some(last) = self.last {
             self.longest = self.longest.max((now - last.min(now)).saturating_sub(wait));
@@ -242,13 +251,13 @@ impl StallDetector {
 /// Final phase after the last query: until every reply has come, at most one timeout, and a short time more for
 /// duplicates.
 #[derive(Default)]
-struct DrainPhase {
+pub struct DrainPhase {
     complete: Option<u64>,
 }
 
 impl DrainPhase {
     /// Latest end of the load; `None` when it is over.
-    fn until(&mut self, plan: &Plan, lanes: &[&Lane], now: u64) -> Option<u64> {
+    pub fn until(&mut self, plan: &Plan, lanes: &[&Lane], now: u64) -> Option<u64> {
         let afterwards = limits::DUPLICATE_WAIT.as_nanos() as u64;
         let Some(ended) = lanes.iter().map(|lane| lane.ended.get()).max().filter(|ended| *ended != u64::MAX)
         else {

@@ -17,6 +17,8 @@ pub struct Timeline {
     pub seconds: Vec<u64>,
     /// Queries that the kernel accepted.
     pub sent: u64,
+    /// Octets of all messages that the kernel accepted, including those before the measured time.
+    pub octets: u64,
     /// Queries of these for names that were queried before.
     pub asked_again: u64,
     /// Queries that the kernel did not accept.
@@ -79,6 +81,7 @@ impl Timeline {
         self.seconds.resize(self.seconds.len().max(other.seconds.len()), 0);
         self.seconds.iter_mut().zip(&other.seconds).for_each(|(own, other)| *own += other);
         self.sent += other.sent;
+        self.octets += other.octets;
         self.asked_again += other.asked_again;
         self.send_errors += other.send_errors;
         self.send_error = self.send_error.or(other.send_error);

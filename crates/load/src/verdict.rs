@@ -46,9 +46,10 @@ fn limited(outcome: &Outcome, faults: &TesterFaults) -> Vec<String> {
     if outcome.tester.send_errors > 0 {
         let why = faults.send_error.map(|number| format!(": {}", io::Error::from_raw_os_error(number)));
         reasons.push(format!(
-            "the kernel refused {} queries{}",
+            "the kernel refused {} queries{}{}",
             grouped(outcome.tester.send_errors),
-            why.unwrap_or_default()
+            why.unwrap_or_default(),
+            remedy(faults.send_error)
         ));
     }
     if let Some((sent, asked)) = faults.worst_second
@@ -97,6 +98,26 @@ fn limited(outcome: &Outcome, faults: &TesterFaults) -> Vec<String> {
     reasons
 }
 
+/// Remedy for an error with which the kernel refused a connection.
+fn remedy(send_error: Option<i32>) -> &'static str {
+    match send_error {
+        Some(limits::NO_FREE_PORT) => {
+            "; no local port is free: use more source addresses (--sources) or a larger net.ipv4.ip_local_port_range"
+        }
+        Some(limits::TOO_MANY_FILES) => {
+            "; too many connections are open: raise the limit of open files (ulimit -n) or use a shorter timeout (--timeout)"
+        }
+        _ => "",
+    }
+}
+
+/// Reasons of lost queries whose connection ended, in brackets.
+fn by_connection(outcome: &Outcome) -> String {
+    let lost = outcome.connections.iter().flat_map(|connections| &connections.lost);
+    let named: Vec<_> = lost.map(|(name, count)| format!("{name} {}", grouped(*count))).collect();
+    if named.is_empty() { String::new() } else { format!(" ({})", named.join(", ")) }
+}
+
 /// Replies that the server did not give.
 fn missing(outcome: &Outcome) -> Option<String> {
     if outcome.sent == 0 {
@@ -108,7 +129,7 @@ fn missing(outcome: &Outcome) -> Option<String> {
     }
     let mut parts = Vec::new();
     if outcome.lost > 0 {
-        parts.push(format!("{} lost", grouped(outcome.lost)));
+        parts.push(format!("{} lost{}", grouped(outcome.lost), by_connection(outcome)));
     }
     if outcome.connection_refused > 0 {
         parts.push(format!("{} connection refused", grouped(outcome.connection_refused)));

@@ -32,6 +32,41 @@ pub struct Load {
     pub lanes: Lanes,
     /// Seed of all random choices: message IDs, names to query again.
     pub seed: u64,
+    /// Transport of the queries.
+    #[serde(default)]
+    pub transport: Transport,
+}
+
+/// Transport of the queries of a load.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Transport {
+    /// One datagram for a query.
+    #[default]
+    Udp,
+    /// One TCP connection for a query: it is opened, asked one query, and closed (RFC 7766 section 6.2).
+    Tcp,
+    /// A few TCP connections that stay open, with many queries in flight on each (RFC 7766 section 6.2.1.1).
+    TcpReuse,
+    /// One TCP connection for a query, with the query in the SYN if the kernel knows a Fast Open cookie (RFC 7413).
+    Tfo,
+}
+
+impl Transport {
+    /// True for the transports over TCP.
+    pub fn is_stream(self) -> bool {
+        self != Transport::Udp
+    }
+
+    /// The name on the command line and in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Transport::Udp => "udp",
+            Transport::Tcp => "tcp",
+            Transport::TcpReuse => "tcp-reuse",
+            Transport::Tfo => "tfo",
+        }
+    }
 }
 
 /// Sending times of the queries.
@@ -70,6 +105,14 @@ pub struct Lanes {
     pub pins: Vec<u16>,
     /// True if sending threads busy-wait instead of sleeping. For cores that nothing else uses.
     pub spin: bool,
+    /// Connections that each sending thread keeps open for each source address, with [`Transport::TcpReuse`].
+    #[serde(default = "default_connections")]
+    pub connections: u16,
+}
+
+/// Connections of a thread unless the order says otherwise: some servers admit only ten from all clients together.
+fn default_connections() -> u16 {
+    4
 }
 
 impl Default for Lanes {
@@ -82,6 +125,7 @@ impl Default for Lanes {
             group: 1,
             pins: Vec::new(),
             spin: false,
+            connections: default_connections(),
         }
     }
 }

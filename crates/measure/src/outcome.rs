@@ -1,12 +1,16 @@
 //! Outcome of a load: counts, latencies, faults of the tester, and a verdict. `sixfold-bench load --json` writes it
 //! as JSON.
 
+use crate::order::Transport;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The outcome of one load.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
+    /// Transport of the queries.
+    #[serde(default)]
+    pub transport: Transport,
     /// Queries sent in the measured time.
     pub sent: u64,
     /// Replies to queries of the measured time: valid, invalid and late ones, without duplicates.
@@ -29,7 +33,8 @@ pub struct Outcome {
     pub late: u64,
     /// Queries without a reply until one timeout after the last query, other than refused ones.
     pub lost: u64,
-    /// Queries that the server's host refused, because no process listens at the server's port (ICMP port unreachable).
+    /// Queries that the server's host refused, because no process listens at the server's port (ICMP port unreachable; over
+    /// TCP a reset in reply to the SYN).
     #[serde(default)]
     pub connection_refused: u64,
     /// Duplicate replies: replies to queries that already had one.
@@ -58,6 +63,12 @@ pub struct Outcome {
     pub latency_us: Latencies,
     /// Progress over time, one entry a second.
     pub per_second: Vec<Second>,
+    /// Packets and octets of the load.
+    #[serde(default)]
+    pub traffic: Traffic,
+    /// Connections of a load over TCP; `None` over UDP.
+    #[serde(default)]
+    pub connections: Option<Connections>,
     /// CPU time and drops of the tester.
     pub tester: Tester,
     /// Conclusion.
@@ -81,6 +92,96 @@ impl Outcome {
     pub fn goodput_qps(&self) -> f64 {
         if self.seconds > 0.0 { self.valid as f64 / self.seconds } else { 0.0 }
     }
+}
+
+/// IP packets and octets of a load, including its warm-up and the repeated segments, as the tester's host sees them: packets
+/// that were lost on their way to the tester are not counted. Octets include the headers of IP and UDP or TCP, computed from
+/// the number of packets. Over UDP a message counts as one packet, also if it has fragments.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Traffic {
+    /// Queries that the packets carried, including those of the warm-up.
+    pub queries: u64,
+    /// Packets sent.
+    pub packets_sent: u64,
+    /// Packets received.
+    pub packets_received: u64,
+    /// Octets sent.
+    pub octets_sent: u64,
+    /// Octets received.
+    pub octets_received: u64,
+    /// TCP segments that the tester's host sent again.
+    pub retransmitted: u64,
+    /// All of these per query.
+    pub per_query: PerQuery,
+}
+
+impl Traffic {
+    /// The same with the figures per query.
+    pub fn with_ratios(self) -> Traffic {
+        let ratio = |count: u64| if self.queries == 0 { 0.0 } else { count as f64 / self.queries as f64 };
+        let per_query = PerQuery {
+            packets_sent: ratio(self.packets_sent),
+            packets_received: ratio(self.packets_received),
+            octets_sent: ratio(self.octets_sent),
+            octets_received: ratio(self.octets_received),
+        };
+        Traffic { per_query, ..self }
+    }
+}
+
+/// Packets and octets per query.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PerQuery {
+    /// Packets sent.
+    pub packets_sent: f64,
+    /// Packets received.
+    pub packets_received: f64,
+    /// Octets sent.
+    pub octets_sent: f64,
+    /// Octets received.
+    pub octets_received: f64,
+}
+
+/// Connections of a load over TCP, including those of its warm-up.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Connections {
+    /// Connections that the tester began to open.
+    pub opened: u64,
+    /// Connections whose handshake was completed.
+    pub established: u64,
+    /// Opened connections per query.
+    pub per_query: f64,
+    /// Handshakes that the server's host refused.
+    pub refused: u64,
+    /// Connections that the server reset after the handshake.
+    pub reset: u64,
+    /// Handshakes that were not over when the tester gave them up.
+    pub timed_out: u64,
+    /// Connections that the server closed first.
+    pub closed_by_server: u64,
+    /// Established connections that the tester gave up (RST), because no reply came, or the server did not close its side.
+    pub aborted: u64,
+    /// Lost queries of the measured time whose connection is the reason: `closed` (by the server before the reply), `reset`,
+    /// `handshake` (not completed), `blocked` (the server did not read, and the connection's buffer was full), `unreachable`
+    /// (any other error of the connection). The other lost queries had a connection and no reply.
+    pub lost: BTreeMap<String, u64>,
+    /// Time from the SYN to the end of the handshake.
+    pub handshake_us: Latency,
+    /// Time from the first query on a connection, handed to the kernel, to its reply; only of connections with one query.
+    pub answer_us: Latency,
+    /// Fast Open; `None` for the other transports.
+    pub fast_open: Option<FastOpen>,
+}
+
+/// Connections with TCP Fast Open (RFC 7413).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FastOpen {
+    /// Connections whose SYN asked for a cookie and carried no data, as the kernel knew none.
+    pub cold: u64,
+    /// Connections whose SYN carried the query and a cookie.
+    pub warm: u64,
+    /// Connections whose server acknowledged the data of the SYN.
+    pub syn_data_acknowledged: u64,
 }
 
 /// An invalid reply, as text.

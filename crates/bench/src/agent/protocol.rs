@@ -258,6 +258,7 @@ mod tests {
             cached_share: 0.0,
             lanes: Default::default(),
             seed: u64::MAX - 1,
+            transport: measure::order::Transport::Udp,
         }
     }
 

@@ -10,7 +10,7 @@ use display::LoadDisplay;
 use load::{LoadError, LoadOptions, NoCompanion, QueryList};
 use measure::amount;
 use measure::name_range::NameRange;
-use measure::order::{Expectation, Lanes, Load, Pace};
+use measure::order::{Expectation, Lanes, Load, Pace, Transport};
 use measure::outcome::{Outcome, Verdict};
 use measure::plan::Prefix;
 use std::fmt::Write as _;
@@ -125,9 +125,13 @@ pub struct LoadArguments {
     /// Wait in a busy loop instead of sleeping; for cores that nothing else uses
     #[arg(long)]
     spin: bool,
-    /// Transport of the queries: udp; no other is supported yet
+    /// Transport of the queries: udp; tcp, a connection for each query; tcp-reuse, a few connections that stay open; tfo, as
+    /// tcp with the query in the SYN (TCP Fast Open); tls, https and quic are not supported yet
     #[arg(long, value_name = "NAME", default_value = "udp", hide_possible_values = true, value_parser = ["udp", "tcp", "tcp-reuse", "tfo", "tls", "https", "quic"])]
     transport: String,
+    /// Connections that each sending thread keeps open with --transport tcp-reuse, for each source address; 1 to 1024 in all
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    connections: u16,
     /// Write the outcome as JSON to this file (-: standard output) [default: not written]
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -145,17 +149,17 @@ pub struct LoadArguments {
 
 /// Runs the load and prints its outcome.
 pub fn run(arguments: &LoadArguments) -> Result<ExitCode, String> {
-    if arguments.transport != "udp" {
+    let Some(transport) = transport(&arguments.transport) else {
         eprintln!(
-            "sixfold-bench: load: transport {}: not supported yet; use --transport udp",
+            "sixfold-bench: load: transport {}: not supported yet; use --transport udp, tcp, tcp-reuse or tfo",
             arguments.transport
         );
         return Ok(ExitCode::from(2));
-    }
+    };
     for file in [&arguments.json, &arguments.csv, &arguments.rtt].into_iter().flatten() {
         check_writable("load", file)?;
     }
-    let order = order(arguments);
+    let order = order(arguments, transport);
     let options = match options(arguments) {
         Ok(options) => options,
         Err(error) => {
@@ -220,8 +224,15 @@ fn options(arguments: &LoadArguments) -> Result<LoadOptions, String> {
     Ok(LoadOptions { queries, query_times: arguments.rtt.is_some() })
 }
 
+/// The transport of this name; `None` if it is not supported.
+fn transport(name: &str) -> Option<Transport> {
+    [Transport::Udp, Transport::Tcp, Transport::TcpReuse, Transport::Tfo]
+        .into_iter()
+        .find(|transport| transport.name() == name)
+}
+
 /// Builds the load from the options.
-fn order(arguments: &LoadArguments) -> Load {
+fn order(arguments: &LoadArguments, transport: Transport) -> Load {
     let prefixes = if arguments.no_prefix { &[][..] } else { &arguments.prefix };
     let ms = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     let pace = match (arguments.outstanding, arguments.rate) {
@@ -254,8 +265,10 @@ fn order(arguments: &LoadArguments) -> Load {
             group: arguments.group,
             pins: arguments.pin.clone(),
             spin: arguments.spin,
+            connections: arguments.connections,
         },
         seed: arguments.seed,
+        transport,
     }
 }
 
@@ -353,7 +366,7 @@ mod tests {
             "--server ::1 --rate 5000 --duration 2s --warm-up 500ms --names 1.0.0.0-1.0.255.255 --first 7 \
              --prefix 2001:db8:64::/96 --prefix 2001:db8:1::/48 --threads 2 --sources ::1,::2 --pin 0,1 --ttl 1-60",
         );
-        let order = order(&arguments.unwrap());
+        let order = order(&arguments.unwrap(), Transport::Udp);
         assert_eq!(order.server, "[::1]:53".parse().unwrap());
         assert_eq!(order.pace, Pace::Open { rate_qps: 5000.0, burst: 1 });
         assert_eq!((order.duration_ms, order.warm_up_ms, order.timeout_ms), (2000, 500, 1000));
@@ -365,7 +378,7 @@ mod tests {
 
     #[test]
     fn the_well_known_prefix_is_expected_unless_none_is() {
-        let prefixes = |line: &str| order(&parse(line).unwrap()).expect.prefixes;
+        let prefixes = |line: &str| order(&parse(line).unwrap(), Transport::Udp).expect.prefixes;
         assert_eq!(prefixes("--server 192.0.2.1 --rate 1"), [("64:ff9b::".parse().unwrap(), 96)]);
         assert_eq!(prefixes("--server 192.0.2.1 --rate 1 --self-test"), []);
     }
@@ -375,7 +388,7 @@ mod tests {
         let neither = parse("--server ::1").unwrap_err();
         assert!(neither.contains("--rate <QPS>") && neither.contains("--outstanding <N>"), "{neither}");
         assert!(parse("--server ::1 --rate 1 --outstanding 5").is_err());
-        let closed = order(&parse("--server ::1 --outstanding 5").unwrap());
+        let closed = order(&parse("--server ::1 --outstanding 5").unwrap(), Transport::Udp);
         assert_eq!(closed.pace, Pace::Closed { outstanding: 5 });
     }
 

@@ -10,7 +10,7 @@ use super::cores::{self, AuthorityPlace, Cores, Hosts};
 use crate::agent::protocol::Progress;
 use crate::agent_client::{AgentClient, AgentError};
 use crate::clock;
-use measure::order::{Authority, Expectation, Lanes, Load, Pace};
+use measure::order::{Authority, Expectation, Lanes, Load, Pace, Transport};
 use measure::outcome::{Outcome, Verdict};
 use measure::plan::Plan;
 use measure::procedure::{Setup, Surroundings, Task};
@@ -366,8 +366,10 @@ impl<'a> Testbed<'a> {
                 group: plan.tester.group,
                 pins: self.cores.tester.clone(),
                 spin: plan.tester.spin,
+                ..Lanes::default()
             },
             seed: names.seed.wrapping_add(task.first_name),
+            transport: Transport::Udp,
         })
     }
 

@@ -1,15 +1,19 @@
-//! The sockets of the laboratory: the source ports of a tester with its sends and receives, a server without a machine
+//! The sockets of the laboratory: the source ports of a tester with its sends and receives, its TCP connections, a server without a machine
 //! (`responder.rs`), and a machine without DNS that measures the cost of the packets alone (`reflector.rs`).
 //!
 //! Only benchmarks and tests use this folder, and the authority server. Nothing here knows DNS. Read `query_sender.rs`
 //! first.
 
+mod connection;
+mod connection_info;
 mod query_sender;
 mod reflector;
 mod reply_receiver;
 mod responder;
 mod tester_thread;
 
+pub use connection::{Connection, ConnectionEvent, ConnectionWaiter};
+pub use connection_info::ConnectionInfo;
 pub use query_sender::{Port, PortError, QuerySender};
 pub use reflector::{Reflector, ReflectorOptions};
 pub use reply_receiver::{Arrival, ReplyReceiver};

@@ -3,7 +3,9 @@
 
 #![allow(dead_code)] // Each test program uses a part of it.
 
-use measure::order::{Expectation, Lanes, Load, Pace};
+pub mod stream;
+
+use measure::order::{Expectation, Lanes, Load, Pace, Transport};
 use measure::outcome::{Outcome, Verdict};
 use socket2::SockRef;
 use std::collections::HashMap;
@@ -161,6 +163,7 @@ pub fn order(server: SocketAddr, rate_qps: f64, duration_ms: u64) -> Load {
         cached_share: 0.0,
         lanes: Lanes::default(),
         seed: 42,
+        transport: Transport::Udp,
     }
 }
 

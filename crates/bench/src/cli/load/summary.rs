@@ -1,8 +1,8 @@
 //! Summary of a load as text.
 
 use load::{LoadOptions, grouped};
-use measure::order::{Load, Pace};
-use measure::outcome::{Latency, Outcome, Tester, Verdict};
+use measure::order::{Load, Pace, Transport};
+use measure::outcome::{FastOpen, Latency, Outcome, PerQuery, Tester, Verdict};
 use std::cmp::Reverse;
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -29,6 +29,7 @@ fn write(out: &mut String, order: &Load, options: &LoadOptions, outcome: &Outcom
         writeln!(out, "  remedy      {remedy}")?;
     }
     write_timing(out, outcome)?;
+    write_traffic(out, outcome)?;
     write_tester(out, &outcome.tester)?;
     match outcome.verdict {
         Verdict::Pass => writeln!(out, "PASS: every query got a valid reply in time"),
@@ -46,7 +47,11 @@ fn write_counts(out: &mut String, order: &Load, outcome: &Outcome) -> std::fmt::
         }
         Pace::Closed { outstanding } => format!("{} outstanding", grouped(outstanding.into())),
     };
-    writeln!(out, "{}: {asked}, {:.1} s", order.server, outcome.seconds)?;
+    let over = match order.transport {
+        Transport::Udp => String::new(),
+        transport => format!(" over {}", transport.name()),
+    };
+    writeln!(out, "{}{over}: {asked}, {:.1} s", order.server, outcome.seconds)?;
     for (name, count, rate) in
         [("sent", outcome.sent, outcome.rate_achieved), ("valid", outcome.valid, outcome.goodput_qps())]
     {
@@ -148,6 +153,15 @@ fn write_timing(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
         )?;
         latency_row(out, "from due", &outcome.latency_us.intended)?;
         latency_row(out, "from sent", &outcome.latency_us.actual)?;
+        if let Some(connections) = &outcome.connections {
+            for (name, latency) in
+                [("handshake", &connections.handshake_us), ("answer", &connections.answer_us)]
+            {
+                if latency.count > 0 {
+                    latency_row(out, name, latency)?;
+                }
+            }
+        }
     }
     if outcome.rate_asked > 0.0 {
         let error = &outcome.pacing_error;
@@ -158,6 +172,47 @@ fn write_timing(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
             error.ms100.max * 100.0,
             error.s1.max * 100.0,
             outcome.lag_max_us
+        )?;
+    }
+    Ok(())
+}
+
+/// Writes the packets and octets per query, and the connections of a load over TCP.
+fn write_traffic(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
+    let PerQuery { packets_sent, packets_received, octets_sent, octets_received } = outcome.traffic.per_query;
+    if outcome.traffic.queries > 0 {
+        writeln!(
+            out,
+            "  per query   {packets_sent:.2} packets of {octets_sent:.0} octets sent, {packets_received:.2} of {octets_received:.0} received"
+        )?;
+    }
+    let Some(connections) = &outcome.connections else { return Ok(()) };
+    writeln!(
+        out,
+        "  connections {:>14}   {:.4} per query, {} established",
+        grouped(connections.opened),
+        connections.per_query,
+        grouped(connections.established)
+    )?;
+    for (count, what) in [
+        (connections.refused, "refused by the server's host"),
+        (connections.timed_out, "not established in time"),
+        (connections.reset, "reset by the server"),
+        (connections.closed_by_server, "closed by the server first"),
+        (connections.aborted, "given up by the tester"),
+        (outcome.traffic.retransmitted, "segments sent again"),
+    ] {
+        if count > 0 {
+            writeln!(out, "              {:>14}   {what}", grouped(count))?;
+        }
+    }
+    if let Some(FastOpen { cold, warm, syn_data_acknowledged }) = &connections.fast_open {
+        writeln!(
+            out,
+            "  fast open   {:>14}   SYNs with the query, {} acknowledged; {} without a cookie",
+            grouped(*warm),
+            grouped(*syn_data_acknowledged),
+            grouped(*cold)
         )?;
     }
     Ok(())
@@ -227,6 +282,7 @@ mod tests {
             cached_share: 0.0,
             lanes: Lanes::default(),
             seed: 0,
+            transport: Transport::Udp,
         }
     }
 

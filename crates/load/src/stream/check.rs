@@ -1,0 +1,109 @@
+//! Refusal of loads over TCP that this host cannot do.
+
+use crate::error::{LoadError, refuse};
+use crate::limits;
+use crate::plan::Plan;
+use measure::order::{Load, Transport};
+use std::fs;
+
+/// Bit of net.ipv4.tcp_fastopen that lets clients use Fast Open (`ip-sysctl` of the kernel).
+const FAST_OPEN_CLIENT: u32 = 1;
+
+/// Lines of a thread, which are to queries over TCP what ports are over UDP: the places of the open connections, or a single
+/// one if each query has a connection of its own. `None` over UDP.
+pub fn lines(order: &Load) -> Option<usize> {
+    match order.transport {
+        Transport::Udp => None,
+        Transport::Tcp | Transport::Tfo => Some(1),
+        Transport::TcpReuse => Some(usize::from(order.lanes.connections) * order.lanes.sources.len().max(1)),
+    }
+}
+
+/// Refuses an impossible order.
+pub fn check(order: &Load, companion: bool) -> Result<(), LoadError> {
+    let Some(lines) = lines(order) else { return Ok(()) };
+    let name = order.transport.name();
+    if order.lanes.receivers > 0 {
+        return refuse(format!(
+            "over {name} the sending threads receive, too; leave out --receivers, or use more sending threads (--threads)"
+        ));
+    }
+    if companion {
+        return refuse(format!(
+            "an authority in the load's own thread needs UDP, and the transport is {name}"
+        ));
+    }
+    if !(1..=limits::LINES).contains(&lines) {
+        return refuse(format!(
+            "{lines} connections per thread (connections times sources); the number must be 1 to {} (--connections)",
+            limits::LINES
+        ));
+    }
+    Ok(())
+}
+
+/// Raises the limit of open files, and refuses a load for which the host is not set up.
+pub fn check_host(plan: &Plan) -> Result<(), LoadError> {
+    let (capacity, lines) = (capacity(plan), lines(&plan.order).unwrap_or(0));
+    if capacity < lines.max(1) {
+        return refuse(format!(
+            "{} threads with {lines} connections each need more open files than this process may have; raise the limit (ulimit -n) \
+             or use fewer connections (--connections, --threads)",
+            plan.threads
+        ));
+    }
+    if plan.order.transport == Transport::Tfo
+        && let Ok(setting) = fs::read_to_string("/proc/sys/net/ipv4/tcp_fastopen")
+        && !allows_client(&setting)
+    {
+        return refuse(format!(
+            "net.ipv4.tcp_fastopen is {}, which does not let clients use TCP Fast Open; set bit 1 (sysctl -w net.ipv4.tcp_fastopen=1; \
+             the server's host needs bit 2: 3 for both)",
+            setting.trim()
+        ));
+    }
+    Ok(())
+}
+
+/// True if a value of net.ipv4.tcp_fastopen has the client's bit. What cannot be read is left to the kernel.
+fn allows_client(setting: &str) -> bool {
+    let value = setting.trim();
+    let value = value.strip_prefix("0x").map_or_else(|| value.parse(), |hex| u32::from_str_radix(hex, 16));
+    value.map_or(true, |bits| bits & FAST_OPEN_CLIENT != 0)
+}
+
+/// Open connections that a thread may have at a time: its share of the descriptors that the process may open.
+pub fn capacity(plan: &Plan) -> usize {
+    // If the limit cannot be raised, the usual soft limit holds.
+    let files = datapath::privileges::raise_file_limit().unwrap_or(limits::USUAL_FILES);
+    let share = files.saturating_sub(limits::OTHER_FILES) / plan.threads;
+    (share as usize).min(limits::CONNECTIONS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::tests::order;
+
+    #[test]
+    fn fast_open_needs_the_bit_of_the_client() {
+        for (setting, expected) in
+            [("0\n", false), ("1\n", true), ("2", false), ("3", true), ("0x601", true), ("?", true)]
+        {
+            assert_eq!(allows_client(setting), expected, "{setting}");
+        }
+    }
+
+    #[test]
+    fn an_impossible_load_is_refused_with_the_remedy() {
+        let refusal = |change: &dyn Fn(&mut Load), companion| {
+            let mut order = order(10.0, 10);
+            order.transport = Transport::TcpReuse;
+            change(&mut order);
+            check(&order, companion).map_err(|error| error.to_string()).unwrap_err()
+        };
+        assert!(refusal(&|order| order.lanes.receivers = 1, false).contains("leave out --receivers"));
+        assert!(refusal(&|order| order.lanes.connections = 0, false).contains("1 to 1024 (--connections)"));
+        assert!(refusal(&|_| (), true).contains("needs UDP"));
+    }
+}

@@ -1,0 +1,69 @@
+//! Loads over TCP: a connection for each query (RFC 7766 section 6.2), the same with the query in the SYN (TCP Fast Open, RFC
+//! 7413), or a few connections with many queries in flight (RFC 7766 section 6.2.1.1). Schedule, queries, judge and
+//! counters are those of UDP.
+//!
+//! A query is sent when the tester begins to open its connection, or hands it to an open one: latency and timeout include
+//! the handshake, which the client waits for. A query whose connection ends without a reply is lost, and counted by the
+//! reason. It is not asked again: the next query is on the schedule already.
+//!
+//! [`send_and_receive`] is the loop of a thread. `links` has its connections, each a [`link::Link`], which `opening`
+//! begins and `ending` ends; `arrival` matches
+//! replies to queries; `local_ports` chooses the ports; `stats` counts.
+
+mod arrival;
+mod check;
+mod ending;
+mod link;
+mod links;
+mod local_ports;
+mod opening;
+mod stats;
+
+pub use check::{check, check_host, lines};
+pub use stats::StreamStats;
+
+use crate::lane::Lane;
+use crate::limits;
+use crate::plan::Plan;
+use crate::sender::{Sender, Step};
+use crate::threads::{DrainPhase, StallDetector, ThreadReport};
+use datapath::laboratory::{PreciseTimers, Usage};
+use links::Links;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Sends and receives over TCP, until the last reply has come or is given up, and closes the connections.
+pub fn send_and_receive(plan: &Plan, lane: &Lane, stop: &AtomicBool) -> io::Result<ThreadReport> {
+    let _timers = PreciseTimers::new();
+    let before = Usage::now();
+    let (mut sender, mut links) = (Sender::new(plan, lane), Links::new(plan, lane)?);
+    let (mut stalls, mut drain, mut wait) = (StallDetector::new(plan), DrainPhase::default(), 0);
+    loop {
+        stalls.begin_iteration(plan.now(), wait);
+        let step =
+            if stop.load(Ordering::Relaxed) { sender.end(plan.now()) } else { sender.poll(&mut links) };
+        let now = plan.now();
+        links.settle(now);
+        let until = match step {
+            Step::Busy => now,
+            Step::Until(instant) => instant,
+            Step::Done => match drain.until(plan, &[lane], now) {
+                Some(instant) => instant,
+                None => break,
+            },
+        };
+        let idle = plan.order.lanes.spin || links.has_unread();
+        wait = if idle { 0 } else { until.saturating_sub(now).min(limits::MAX_WAIT_NS) };
+        links.receive(wait);
+    }
+    links.close();
+    let (stats, streams, backlog) = links.into_reports();
+    Ok(ThreadReport {
+        sent: Some(sender.timeline),
+        received: Some(stats),
+        usage: Usage::now().since(before),
+        stall: stalls.longest,
+        backlog,
+        streams: Some(streams),
+    })
+}

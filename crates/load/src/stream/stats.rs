@@ -1,0 +1,197 @@
+//! Counters of the connections of one thread.
+
+use crate::distribution::Distribution;
+use datapath::laboratory::ConnectionInfo;
+use measure::order::{Load, Transport};
+use measure::outcome::{Connections, FastOpen, Traffic};
+use std::io;
+
+/// Why the connection of a query ended without a reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The server's host answered the SYN with a reset.
+    Refused,
+    /// The server closed the connection.
+    Closed,
+    /// The server reset the connection.
+    Reset,
+    /// The handshake was not completed.
+    Handshake,
+    /// The buffer of the connection was full.
+    Blocked,
+    /// Another error of the connection.
+    Unreachable,
+}
+
+impl Fault {
+    const ALL: [Fault; 6] =
+        [Fault::Refused, Fault::Closed, Fault::Reset, Fault::Handshake, Fault::Blocked, Fault::Unreachable];
+
+    /// The fault of an error of the kernel.
+    pub fn of(error: &io::Error) -> Fault {
+        match error.kind() {
+            io::ErrorKind::ConnectionRefused => Fault::Refused,
+            io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => Fault::Reset,
+            io::ErrorKind::TimedOut => Fault::Handshake,
+            _ => Fault::Unreachable,
+        }
+    }
+
+    /// True for an error of the server's side at the moment of the opening; others are of the tester's host.
+    pub fn is_of_server(error: &io::Error) -> bool {
+        matches!(Fault::of(error), Fault::Refused | Fault::Reset | Fault::Handshake)
+            || error.kind() == io::ErrorKind::HostUnreachable
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Fault::Refused => "refused",
+            Fault::Closed => "closed",
+            Fault::Reset => "reset",
+            Fault::Handshake => "handshake",
+            Fault::Blocked => "blocked",
+            Fault::Unreachable => "unreachable",
+        }
+    }
+}
+
+/// Counts of connections. The fields have the meaning of those of [`Connections`] and [`Traffic`].
+#[derive(Clone, Debug)]
+pub struct StreamStats {
+    /// Connections begun.
+    pub opened: u64,
+    /// Handshakes completed.
+    pub established: u64,
+    /// Handshakes refused.
+    pub refused: u64,
+    /// Connections reset after the handshake.
+    pub reset: u64,
+    /// Handshakes given up.
+    pub timed_out: u64,
+    /// Connections that the server closed first.
+    pub closed_by_server: u64,
+    /// Established connections given up.
+    pub aborted: u64,
+    /// SYNs that asked for a cookie.
+    pub cold: u64,
+    /// SYNs with data.
+    pub warm: u64,
+    /// SYNs whose data was acknowledged.
+    pub syn_data_acknowledged: u64,
+    /// Time to the end of the handshake.
+    pub handshake: Distribution,
+    /// Time from the query to the reply.
+    pub answer: Distribution,
+    lost: [u64; Fault::ALL.len()],
+    traffic: Traffic,
+}
+
+impl StreamStats {
+    /// Empty counters.
+    pub fn new() -> StreamStats {
+        StreamStats {
+            opened: 0,
+            established: 0,
+            refused: 0,
+            reset: 0,
+            timed_out: 0,
+            closed_by_server: 0,
+            aborted: 0,
+            cold: 0,
+            warm: 0,
+            syn_data_acknowledged: 0,
+            handshake: Distribution::new(),
+            answer: Distribution::new(),
+            lost: [0; Fault::ALL.len()],
+            traffic: Traffic::default(),
+        }
+    }
+
+    /// Counts a query of the measured time that is lost for this reason.
+    pub fn count_lost(&mut self, fault: Fault) {
+        self.lost[fault as usize] += 1;
+    }
+
+    /// Adds the packets of a connection that has ended. `ip` is the length of an IP header, `syn_option` that of the Fast Open
+    /// option in the SYN, `data_received` the data that was read.
+    pub fn count_packets(&mut self, info: &ConnectionInfo, ip: u64, syn_option: u64, data_received: u64) {
+        let octets = |packets: u64| packets * ip + info.header_octets(packets);
+        let traffic = &mut self.traffic;
+        traffic.packets_sent += info.packets_sent;
+        traffic.packets_received += info.packets_received;
+        traffic.octets_sent += octets(info.packets_sent) + syn_option + info.octets_sent;
+        traffic.octets_received += octets(info.packets_received) + data_received;
+        traffic.retransmitted += info.retransmitted;
+        self.syn_data_acknowledged += u64::from(info.syn_data_acknowledged);
+    }
+
+    /// Adds the counts of another thread.
+    pub fn add(&mut self, other: &StreamStats) {
+        self.opened += other.opened;
+        self.established += other.established;
+        self.refused += other.refused;
+        self.reset += other.reset;
+        self.timed_out += other.timed_out;
+        self.closed_by_server += other.closed_by_server;
+        self.aborted += other.aborted;
+        self.cold += other.cold;
+        self.warm += other.warm;
+        self.syn_data_acknowledged += other.syn_data_acknowledged;
+        self.handshake.add(&other.handshake);
+        self.answer.add(&other.answer);
+        self.lost.iter_mut().zip(other.lost).for_each(|(own, other)| *own += other);
+        let (own, other) = (&mut self.traffic, &other.traffic);
+        own.packets_sent += other.packets_sent;
+        own.packets_received += other.packets_received;
+        own.octets_sent += other.octets_sent;
+        own.octets_received += other.octets_received;
+        own.retransmitted += other.retransmitted;
+    }
+
+    /// The packets of `queries` queries.
+    pub fn traffic(&self, queries: u64) -> Traffic {
+        Traffic { queries, ..self.traffic }.with_ratios()
+    }
+
+    /// The connections of a load of `queries` queries.
+    pub fn connections(&self, order: &Load, queries: u64) -> Connections {
+        // Refused queries have a counter of their own, as over UDP.
+        let lost = Fault::ALL.into_iter().zip(self.lost);
+        let lost = lost.filter(|(fault, count)| *fault != Fault::Refused && *count > 0);
+        let fast_open =
+            FastOpen { cold: self.cold, warm: self.warm, syn_data_acknowledged: self.syn_data_acknowledged };
+        Connections {
+            opened: self.opened,
+            established: self.established,
+            per_query: if queries == 0 { 0.0 } else { self.opened as f64 / queries as f64 },
+            refused: self.refused,
+            reset: self.reset,
+            timed_out: self.timed_out,
+            closed_by_server: self.closed_by_server,
+            aborted: self.aborted,
+            lost: lost.map(|(fault, count)| (fault.name().to_owned(), count)).collect(),
+            handshake_us: self.handshake.latency(),
+            answer_us: self.answer.latency(),
+            fast_open: (order.transport == Transport::Tfo).then_some(fast_open),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_fault_has_its_own_counter() {
+        for (index, fault) in Fault::ALL.into_iter().enumerate() {
+            assert_eq!(fault as usize, index);
+        }
+        let of = |kind: io::ErrorKind| Fault::of(&kind.into());
+        assert_eq!(of(io::ErrorKind::ConnectionRefused), Fault::Refused);
+        assert_eq!(of(io::ErrorKind::ConnectionReset), Fault::Reset);
+        assert_eq!(of(io::ErrorKind::TimedOut), Fault::Handshake);
+        assert_eq!(of(io::ErrorKind::HostUnreachable), Fault::Unreachable);
+        // No free port is a fault of the tester.
+        assert!(!Fault::is_of_server(&io::ErrorKind::AddrNotAvailable.into()));
+    }
+}

@@ -1,0 +1,143 @@
+//! A scripted device over TCP: a thread for each connection. Its behaviour depends only on the number in the query name.
+
+use crate::device::{Query, number};
+use socket2::SockRef;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Action of the device on a connection.
+pub enum Act {
+    /// Writes these octets.
+    Octets(Vec<u8>),
+    /// Waits; what was written before is a segment of its own.
+    Wait(Duration),
+    /// Keeps a message with its length, until as many are kept as told. Then all are written, the last one first.
+    Keep(Vec<u8>, usize),
+    /// Closes the connection.
+    Close,
+    /// Resets the connection.
+    Reset,
+}
+
+/// A message with its length before it.
+pub fn framed(message: &[u8]) -> Vec<u8> {
+    [&(message.len() as u16).to_be_bytes()[..], message].concat()
+}
+
+/// The right reply, and nothing else.
+pub fn right(query: &Query<'_>) -> Vec<Act> {
+    vec![Act::Octets(framed(&query.right()))]
+}
+
+type Script = Arc<dyn Fn(&Query<'_>) -> Vec<Act> + Send + Sync>;
+
+/// A running device; it stops when this is dropped.
+pub struct StreamDevice {
+    pub address: SocketAddr,
+    /// Number of received queries.
+    pub received: Arc<AtomicU64>,
+    /// Addresses of the connections, in the order of their acceptance.
+    pub peers: Arc<Mutex<Vec<SocketAddr>>>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl StreamDevice {
+    pub fn start(script: impl Fn(&Query<'_>) -> Vec<Act> + Send + Sync + 'static) -> StreamDevice {
+        StreamDevice::listen(TcpListener::bind("127.0.0.1:0").unwrap(), script)
+    }
+
+    /// A device that accepts data in the SYN.
+    pub fn fast_open(script: impl Fn(&Query<'_>) -> Vec<Act> + Send + Sync + 'static) -> StreamDevice {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        datapath::fast_open(listener.as_fd(), 64).unwrap();
+        StreamDevice::listen(listener, script)
+    }
+
+    fn listen(
+        listener: TcpListener,
+        script: impl Fn(&Query<'_>) -> Vec<Act> + Send + Sync + 'static,
+    ) -> StreamDevice {
+        // A pause of the machine must not look like a loss: the usual queue has room for 128 connections.
+        SockRef::from(&listener).listen(4096).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let address = listener.local_addr().unwrap();
+        let (stop, received) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let (peers, script): (Arc<Mutex<Vec<_>>>, Script) = (Arc::default(), Arc::new(script));
+        let (stopping, counter, accepted) = (Arc::clone(&stop), Arc::clone(&received), Arc::clone(&peers));
+        let thread = std::thread::spawn(move || {
+            let mut threads = Vec::new();
+            while !stopping.load(Ordering::Relaxed) {
+                let Ok((stream, peer)) = listener.accept() else {
+                    std::thread::sleep(Duration::from_micros(200));
+                    continue;
+                };
+                accepted.lock().unwrap().push(peer);
+                let of = (Arc::clone(&script), Arc::clone(&stopping), Arc::clone(&counter));
+                threads.push(std::thread::spawn(move || serve(stream, &of.0, &of.1, &of.2)));
+            }
+            drop(listener);
+            threads.into_iter().for_each(|thread| thread.join().unwrap());
+        });
+        StreamDevice { address, received, peers, stop, thread: Some(thread) }
+    }
+}
+
+impl Drop for StreamDevice {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let outcome = thread.join();
+            assert!(std::thread::panicking() || outcome.is_ok(), "the device panicked");
+        }
+    }
+}
+
+/// Serves a connection until the client or the script closes it.
+fn serve(mut stream: TcpStream, script: &Script, stop: &AtomicBool, received: &AtomicU64) {
+    stream.set_nonblocking(false).unwrap();
+    stream.set_nodelay(true).unwrap();
+    stream.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+    let (mut waiting, mut buffer, mut kept) = (Vec::new(), [0; 4096], Vec::new());
+    while !stop.load(Ordering::Relaxed) {
+        match stream.read(&mut buffer) {
+            Ok(0) => return,
+            Ok(octets) => waiting.extend(&buffer[..octets]),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
+            Err(_) => return,
+        }
+        while waiting.len() > 2 {
+            let end = 2 + usize::from(u16::from_be_bytes([waiting[0], waiting[1]]));
+            if waiting.len() < end {
+                break;
+            }
+            let rest = waiting.split_off(end);
+            let message = std::mem::replace(&mut waiting, rest);
+            received.fetch_add(1, Ordering::Relaxed);
+            let message = &message[2..];
+            let query = Query { number: number(message), message, earlier_id: None, asked_before: 0 };
+            for act in script(&query) {
+                match act {
+                    // The client may have closed the connection.
+                    Act::Octets(octets) => drop(stream.write_all(&octets)),
+                    Act::Wait(time) => std::thread::sleep(time),
+                    Act::Keep(message, count) => {
+                        kept.push(framed(&message));
+                        if kept.len() == count {
+                            kept.reverse();
+                            let _ = stream.write_all(&kept.concat());
+                            kept.clear();
+                        }
+                    }
+                    Act::Close => return,
+                    Act::Reset => return SockRef::from(&stream).set_linger(Some(Duration::ZERO)).unwrap(),
+                }
+            }
+        }
+    }
+}
