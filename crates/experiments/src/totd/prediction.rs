@@ -7,29 +7,37 @@ use super::ids::Pools;
 use super::limits::{PERMUTATION, USED};
 use std::ops::Range;
 
-/// A seed that explains the IDs that were seen.
-#[derive(Clone, Debug)]
-pub struct Prediction {
+/// A seed whose first pool has the first of the seen IDs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Candidate {
     /// The seed: the second of the start.
     pub second: u32,
-    /// Source of the IDs that follow those that were seen.
-    pub pools: Pools,
+    /// Number of the seen IDs, from the first one on, that follow each other in the first pool.
+    pub explained: usize,
 }
 
-/// Seeds within `seconds` for which `seen` are consecutive IDs of the first pool.
-pub fn candidates(seen: &[u16], seconds: Range<u32>) -> Vec<Prediction> {
-    seconds.filter_map(|second| explains(seen, second)).collect()
+/// Seeds within `seconds` that explain at least the first of the consecutive IDs `seen`.
+pub fn candidates(seen: &[u16], seconds: Range<u32>) -> Vec<Candidate> {
+    let explain = |second| {
+        let pools = Pools::new(second);
+        let at = position(seen, &pools)?;
+        let pairs = pools.permutation()[at..USED].iter().zip(seen);
+        Some(Candidate { second, explained: pairs.take_while(|(id, seen)| id == seen).count() })
+    };
+    seconds.filter_map(explain).collect()
 }
 
-fn explains(seen: &[u16], second: u32) -> Option<Prediction> {
+/// Source of the IDs that follow `seen`, if the forwarder was started in this second.
+pub fn continuation(seen: &[u16], second: u32) -> Option<Pools> {
     let mut pools = Pools::new(second);
-    let first = seen.first()?;
-    let at = pools.permutation()[..USED].iter().position(|id| id == first)?;
-    if pools.permutation()[at..USED].get(..seen.len())? != seen {
-        return None;
-    }
+    let at = position(seen, &pools)?;
     (0..at + seen.len()).for_each(|_| _ = pools.next());
-    Some(Prediction { second, pools })
+    Some(pools)
+}
+
+fn position(seen: &[u16], pools: &Pools) -> Option<usize> {
+    let first = seen.first()?;
+    pools.permutation()[..USED].iter().position(|id| id == first)
 }
 
 /// Share of the next `count` IDs that a prediction gets right. Both sources advance.
@@ -59,10 +67,14 @@ mod tests {
         let mut real = Pools::new(start);
         (0..5000).for_each(|_| _ = real.next());
         let seen: Vec<u16> = (0..3).map(|_| real.next()).collect();
-        let mut found = candidates(&seen, start - 100..start + 100);
-        assert_eq!(found.iter().map(|found| found.second).collect::<Vec<_>>(), [start]);
+        let found = candidates(&seen, start - 100..start + 100);
+        // One ID is in half of all first pools; two in a row are in the right one alone, but for 1 of 32,768 others.
+        assert!((60..=140).contains(&found.len()), "{}", found.len());
+        let whole: Vec<&Candidate> = found.iter().filter(|candidate| candidate.explained == 3).collect();
+        assert_eq!(whole, [&Candidate { second: start, explained: 3 }]);
         // The next 20,000 IDs lie in two pools.
-        assert_eq!(share_predicted(&mut found[0].pools, &mut real, 20_000), 1.0);
+        let mut predicted = continuation(&seen, start).unwrap();
+        assert_eq!(share_predicted(&mut predicted, &mut real, 20_000), 1.0);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::super::context::{Context, figure};
 use experiments::totd::ids::Pools;
 use experiments::totd::limits::USED;
-use experiments::totd::prediction::{candidates, forgery, left_in_pool, share_predicted};
+use experiments::totd::prediction::{candidates, continuation, forgery, left_in_pool, share_predicted};
 use measure::experiment::{Chart, ChartAxis, ChartLine, Figure, Origin, Point};
 
 /// A second of 2014: the start of the forwarder that is attacked.
@@ -25,26 +25,27 @@ pub(super) fn run(context: &mut Context) {
 }
 
 fn predict(context: &mut Context) {
-    // An hour in the short version, a day in the whole one; the start lies in the middle.
+    // 20 minutes in the short version, a day in the whole one; the start lies in the middle.
     let half = context.choose(600, 43_200);
     let mut real = Pools::new(START);
     (0..1000).for_each(|_| _ = real.next());
     let seen: Vec<u16> = (0..3).map(|_| real.next()).collect();
-    let all = candidates(&seen[..1], START - half..START + half);
-    let mut two = candidates(&seen[..2], START - half..START + half);
-    two.truncate(all.len());
-    let mut three = candidates(&seen, START - half..START + half);
-    for (ids, count) in [(1, all.len()), (2, two.len()), (3, three.len())] {
-        let row = format!("{ids} consecutive IDs");
-        let value = count as f64;
+    let all = candidates(&seen, START - half..START + half);
+    let mut found: Vec<u32> = Vec::new();
+    for ids in 1..=seen.len() {
+        found = all
+            .iter()
+            .filter(|candidate| candidate.explained >= ids)
+            .map(|candidate| candidate.second)
+            .collect();
+        let (row, value) = (format!("{ids} consecutive IDs"), found.len() as f64);
         context.figure(Figure {
             samples: u64::from(2 * half),
             ..figure(TABLE, &row, &format!("of {} s", 2 * half), value, "", Origin::Virtual)
         });
     }
-    let found: Vec<u32> = three.iter().map(|found| found.second).collect();
-    let share =
-        three.first_mut().map_or(0.0, |found| share_predicted(&mut found.pools, &mut real, PREDICTED));
+    let predicted = found.first().and_then(|second| continuation(&seen, *second));
+    let share = predicted.map_or(0.0, |mut pools| share_predicted(&mut pools, &mut real, PREDICTED));
     context.figure(Figure {
         samples: u64::from(PREDICTED),
         ..figure(

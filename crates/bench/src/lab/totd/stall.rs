@@ -249,9 +249,9 @@ fn enter_measured(
         );
     } else {
         context.claim(
-            format!("With sockets: no experiment takes that long with {} IDs", scheme.name()),
+            format!("With sockets: no experiment takes half of the lifetime with {} IDs", scheme.name()),
             observed,
-            longest < lifetime_s / 3.0,
+            longest < lifetime_s / 2.0,
         );
     }
 }

@@ -192,7 +192,7 @@ fn enter(
         // A busy machine may lose a datagram twice; 1 of 1,000 names leaves room for that.
         let bad = outcome.failed + outcome.wrong;
         context.claim(
-            format!("{name} answers the names of {clients} clients, and rightly"),
+            format!("{name} answers every name rightly (number of clients: {clients})"),
             format!(
                 "{} answered, {} failed, {} wrong answers",
                 outcome.answered, outcome.failed, outcome.wrong
