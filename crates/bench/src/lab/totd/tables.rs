@@ -143,7 +143,7 @@ fn measure_one(
         clients,
         experiments: context.choose(8, 32),
         first: 0,
-        limit: context.choose(Duration::from_millis(800), Duration::from_secs(300)),
+        limit: context.choose(Duration::from_millis(400), Duration::from_secs(300)),
         timeout: Duration::from_secs(5),
         zone: bench.zone.clone(),
     };
