@@ -10,6 +10,7 @@ mod link;
 mod load;
 mod report;
 mod run;
+mod totd_forwarder;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -60,6 +61,9 @@ pub enum Command {
     /// Supervises a device for an agent.
     #[command(hide = true)]
     Keep,
+    /// Runs the forwarder of the experiments on TOTD, on loopback.
+    #[command(hide = true)]
+    TotdForwarder(totd_forwarder::ForwarderArguments),
 }
 
 /// Carries out a command. The error is text for people: problem, cause and remedy. Exit status: 0 done, 1 failed or
@@ -76,5 +80,6 @@ pub fn run(command: Command) -> Result<ExitCode, String> {
         Command::Lab(arguments) => lab::run(&arguments),
         Command::Agent => Ok(agent::agent()),
         Command::Keep => Ok(agent::supervise()),
+        Command::TotdForwarder(arguments) => totd_forwarder::run(&arguments),
     }
 }

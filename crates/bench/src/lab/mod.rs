@@ -7,6 +7,7 @@
 pub mod catalog;
 pub mod context;
 pub mod output;
+pub mod totd;
 
 use context::Context;
 use measure::experiment::Experiment;

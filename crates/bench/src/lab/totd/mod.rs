@@ -1,0 +1,68 @@
+//! Experiments of the paper on TOTD (Lencse and Repas, 2014): its load test (Tables I to IV), the stall of a minute, the
+//! prediction of its IDs, and the run over a night.
+//!
+//! The forwarder of the laboratory behaves like TOTD (`experiments::totd`). `proxy.rs` gives it a socket; it runs as a hidden
+//! subcommand, so its processor time and memory are those of a process. It listens on loopback addresses only, because
+//! its IDs can be predicted by design.
+
+mod hosts;
+mod message;
+mod paper;
+mod prediction;
+pub mod proxy;
+mod servers;
+mod stability;
+mod stall;
+mod tables;
+
+use super::context::Context;
+use std::net::Ipv6Addr;
+
+/// Zone of the names.
+const ZONE: &str = "dns64perf.test";
+
+/// DNS64 prefix of all servers; its length is 96.
+const PREFIX: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0x64, 0, 0, 0, 0, 0);
+
+/// Runs `totd-load`.
+pub fn load(context: &mut Context) -> Result<(), String> {
+    context.progress("the stall in virtual time")?;
+    stall::simulate(context)?;
+    context.progress("Tables I to III in virtual time")?;
+    tables::simulate(context)?;
+    context.progress("the prediction of IDs")?;
+    prediction::run(context);
+    tables::measure(context)?;
+    context.progress("the stall of the forwarder with sockets")?;
+    stall::measure(context)?;
+    differences(context);
+    Ok(())
+}
+
+/// Runs `totd-stability`.
+pub fn stability(context: &mut Context) -> Result<(), String> {
+    stability::run(context)
+}
+
+fn differences(context: &mut Context) {
+    context.difference(
+        "TOTD",
+        "TOTD itself is not measured. The forwarder of the laboratory has its IDs, its table of duplicates, its times and its \
+         order of steps, from the published source of TOTD 1.5.1 and 1.5.3, and answers AAAA queries only.",
+    );
+    context.difference(
+        "The cause of the stall",
+        "The paper explains the stall by IDs that are outstanding twice. The source has a table of 1,000 entries that ignores a \
+         message whose source and ID were seen within 60 s, also replies. Without this table the model does not stall.",
+    );
+    context.difference(
+        "Clients",
+        "The paper starts a process of `host` for each name. Here a thread does its work, with a new socket for each name, so one \
+         client is limited less by itself. All programs share one machine.",
+    );
+    context.difference(
+        "Machine",
+        "The paper's server is a Pentium III of 800 MHz. In virtual time the server has its speed: 1,020 requests/s and 494 \
+         requests/s with one client are the paper's, everything else follows.",
+    );
+}
