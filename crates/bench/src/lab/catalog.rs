@@ -1,7 +1,8 @@
 //! The experiments by name.
 
 use super::context::Context;
-use measure::experiment::Paper;
+use super::{ttcp_completion, ttcp_loss};
+use measure::experiment::{Paper, TTCP};
 
 /// An experiment.
 pub struct Entry {
@@ -22,7 +23,26 @@ pub struct Entry {
 }
 
 /// All experiments, by paper.
-pub const EXPERIMENTS: &[Entry] = &[];
+pub const EXPERIMENTS: &[Entry] = &[
+    Entry {
+        name: "ttcp-loss",
+        title: "How many DNS queries fail over UDP, TCP and T/TCP where packets are lost?",
+        paper: TTCP,
+        part: "Figures 6 and 7",
+        takes: ("2 minutes", "15 seconds"),
+        needs_root: false,
+        run: ttcp_loss::run,
+    },
+    Entry {
+        name: "ttcp-completion",
+        title: "How long do successful DNS queries over UDP and T/TCP take where packets are lost?",
+        paper: TTCP,
+        part: "Figures 8 and 9",
+        takes: ("1 minute", "10 seconds"),
+        needs_root: false,
+        run: ttcp_completion::run,
+    },
+];
 
 /// The experiment of this name. The error lists the names.
 pub fn find(name: &str) -> Result<&'static Entry, String> {

@@ -7,6 +7,8 @@
 pub mod catalog;
 pub mod context;
 pub mod output;
+pub mod ttcp_completion;
+pub mod ttcp_loss;
 
 use context::Context;
 use measure::experiment::Experiment;
