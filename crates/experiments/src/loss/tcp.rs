@@ -37,9 +37,13 @@ pub const TTCP_FREEBSD: TcpVariant = TcpVariant {
     concurrent: true,
 };
 
-/// T/TCP as the djbdns of the paper used it: its library gives up a connection after 10 s.
-pub const TTCP_DJBDNS: TcpVariant =
-    TcpVariant { name: "T/TCP, 3 s, djbdns", patience: Duration::from_secs(10), ..TTCP_FREEBSD };
+/// T/TCP for a client that gives up after 10 s, as djbdns' own library gives up a connection.
+pub const TTCP_10S: TcpVariant =
+    TcpVariant { name: "T/TCP, 3 s, until 10 s", patience: Duration::from_secs(10), ..TTCP_FREEBSD };
+
+/// T/TCP for a client that gives up after 20 s.
+pub const TTCP_20S: TcpVariant =
+    TcpVariant { name: "T/TCP, 3 s, until 20 s", patience: Duration::from_secs(20), ..TTCP_FREEBSD };
 
 /// T/TCP with the first timer of RFC 6298.
 pub const TTCP: TcpVariant =
@@ -56,7 +60,29 @@ pub const TCP_FREEBSD: TcpVariant = TcpVariant { name: "TCP, 3 s", transactions:
 pub const TCP: TcpVariant = TcpVariant { name: "TCP, 1 s", transactions: false, ..TTCP };
 
 /// All variants, in the order of the tables.
-pub const VARIANTS: [TcpVariant; 6] = [TTCP_FREEBSD, TTCP_DJBDNS, TTCP, TTCP_ALONE, TCP_FREEBSD, TCP];
+pub const VARIANTS: [TcpVariant; 7] = [TTCP_FREEBSD, TTCP_10S, TTCP_20S, TTCP, TTCP_ALONE, TCP_FREEBSD, TCP];
+
+/// Probability that a query fails that passes the TAO test, by arithmetic. The client sends until the answer comes, at times 0,
+/// r, 3r, 7r and so on for a first timer r. The server has the query after the first of them that is not lost, and repeats its
+/// answer by the same timer. So the query fails if all sends are lost, or all answers after the first send that is not:
+/// p^n + sum over i of p^i (1 - p) p^(m(i)), with m(i) answers in time after send i.
+pub fn transaction_failure(loss: f64, one_way: Duration, first_rto: Duration, patience: Duration) -> f64 {
+    // Times of the sends up to a limit. 64 doublings are far beyond it.
+    let sends = |limit: Duration| {
+        (0..64)
+            .map(|number| first_rto.saturating_mul(((1_u64 << number) - 1).min(1 << 31) as u32))
+            .take_while(move |&at| at <= limit)
+    };
+    let last = patience.saturating_sub(2 * one_way);
+    let mut failure = 0.0;
+    let mut all_lost = 1.0;
+    for send in sends(last) {
+        let answers = sends(last - send).count();
+        failure += all_lost * (1.0 - loss) * loss.powi(answers as i32);
+        all_lost *= loss;
+    }
+    failure + all_lost
+}
 
 /// Result of a run.
 #[derive(Clone, Debug, Default)]
@@ -162,7 +188,7 @@ impl Clients {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{failures, lossy};
+    use super::super::{ETHERNET, failures, lossy};
     use super::*;
 
     const MS: Duration = Duration::from_millis(1);
@@ -180,6 +206,20 @@ mod tests {
     #[test]
     fn without_a_link_every_query_fails() {
         assert_eq!(failures(&run(&TTCP, lossy(1.0, Duration::ZERO), 10, 1).queries), 10);
+    }
+
+    #[test]
+    fn a_transaction_fails_as_often_as_the_arithmetic_says() {
+        // One send and one answer within 500 ms: q = 1 - 0.7^2.
+        let within = |patience| transaction_failure(0.3, Duration::ZERO, Duration::from_secs(1), patience);
+        assert!((within(500 * MS) - 0.51).abs() < 1e-12);
+        // Two sends within 1.5 s: 0.3^2 lost; else two answers after the first send, one after the second.
+        let two = 0.3 * 0.3 + 0.7 * 0.3 * 0.3 + 0.3 * 0.7 * 0.3;
+        assert!((within(1500 * MS) - two).abs() < 1e-12);
+        let expected = 5000.0 * transaction_failure(0.5, ETHERNET, TTCP_ALONE.first_rto, CAP);
+        let failed = failures(&run(&TTCP_ALONE, lossy(0.5, Duration::ZERO), 5000, 1).queries) as f64;
+        // Four standard errors.
+        assert!((failed - expected).abs() < 4.0 * expected.sqrt(), "{failed}, {expected}");
     }
 
     #[test]

@@ -35,6 +35,8 @@ pub const DELAYS: [AddedDelay; 3] = [
 pub struct LossPoint {
     /// Name of the policy or transport.
     pub name: &'static str,
+    /// True for UDP.
+    pub is_udp: bool,
     /// Loss rate in each direction, percent.
     pub loss_percent: u32,
     /// Index in [`DELAYS`].
@@ -95,6 +97,7 @@ fn udp_point(policy: &RetryPolicy, delay: usize, loss_percent: u32, batches: u64
     let impairments = lossy(loss, Duration::from_millis(DELAYS[delay].one_way_ms));
     let mut point = LossPoint {
         name: policy.name,
+        is_udp: true,
         loss_percent,
         delay,
         arithmetic: Some(policy.failure(loss, 2 * impairments.delay.mean)),
@@ -115,8 +118,12 @@ fn tcp_point(
     batches: u64,
     seed: u64,
 ) -> LossPoint {
-    let impairments = lossy(f64::from(loss_percent) / 100.0, Duration::from_millis(DELAYS[delay].one_way_ms));
-    let mut point = LossPoint { name: variant.name, loss_percent, delay, ..LossPoint::default() };
+    let loss = f64::from(loss_percent) / 100.0;
+    let impairments = lossy(loss, Duration::from_millis(DELAYS[delay].one_way_ms));
+    // The formula is for queries that pass the TAO test: those of T/TCP, one at a time.
+    let arithmetic = (variant.transactions && !variant.concurrent)
+        .then(|| tcp::transaction_failure(loss, impairments.delay.mean, variant.first_rto, variant.patience));
+    let mut point = LossPoint { name: variant.name, loss_percent, delay, arithmetic, ..LossPoint::default() };
     for batch in 0..batches {
         let run = tcp::run(variant, impairments, BATCH, seed.wrapping_add(batch << 32));
         point.count(failures(&run.queries));
