@@ -7,5 +7,6 @@
 //! The crate does no I/O and reads no clock. The same seed gives the same numbers.
 #![forbid(unsafe_code)]
 
+pub mod loss;
 pub mod network;
 pub mod totd;

@@ -78,6 +78,12 @@ impl Network {
         self
     }
 
+    /// Replaces the link: what is under way is lost.
+    pub fn impair(&mut self, impairments: Impairments, seed: u64) {
+        self.to_server = Direction::new(impairments, seed ^ 2);
+        self.to_client = Direction::new(impairments, seed ^ 3);
+    }
+
     /// Puts the packets that the hosts have sent on the link.
     pub fn collect(&mut self) {
         for to_server in [true, false] {

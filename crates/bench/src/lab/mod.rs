@@ -8,6 +8,8 @@ pub mod catalog;
 pub mod context;
 pub mod output;
 pub mod totd;
+pub mod ttcp_completion;
+pub mod ttcp_loss;
 
 use context::Context;
 use measure::experiment::Experiment;

@@ -2,3 +2,5 @@
 
 mod command;
 mod totd;
+mod ttcp_completion;
+mod ttcp_loss;

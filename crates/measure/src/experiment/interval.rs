@@ -30,6 +30,31 @@ pub fn median_interval(values: &[f64], seed: u64) -> Option<(f64, f64)> {
     bootstrap(values, seed, |sample| median(&sorted(sample)).unwrap_or(f64::NAN))
 }
 
+/// The numbers of hits that an event of this probability has in `trials` trials, without the rare ones: each end leaves out at
+/// most half of `rare`, a probability such as 0.05. To test several events at once with one error probability, divide it by
+/// their number (Bonferroni).
+pub fn binomial_range(trials: u64, probability: f64, rare: f64) -> (u64, u64) {
+    if probability <= 0.0 || probability >= 1.0 {
+        let hits = if probability <= 0.0 { 0 } else { trials };
+        return (hits, hits);
+    }
+    let odds = (probability / (1.0 - probability)).ln();
+    let mut log_density = trials as f64 * (1.0 - probability).ln();
+    let (mut below, mut low) = (0.0, None);
+    for hits in 0..=trials {
+        below += log_density.exp();
+        if low.is_none() && below > rare / 2.0 {
+            low = Some(hits);
+        }
+        if below >= 1.0 - rare / 2.0 {
+            return (low.unwrap_or(hits), hits);
+        }
+        log_density += ((trials - hits) as f64 / (hits + 1) as f64).ln() + odds;
+    }
+    // The sum stays below 1 by rounding.
+    (low.unwrap_or(0), trials)
+}
+
 fn bootstrap(values: &[f64], seed: u64, statistic: impl Fn(&[f64]) -> f64) -> Option<(f64, f64)> {
     if values.len() < 2 {
         return None;
@@ -57,6 +82,18 @@ mod tests {
         let (low, high) = proportion_interval(0, 20).unwrap();
         assert!(low == 0.0 && (high - 0.1611).abs() < 5e-5, "{low} {high}");
         assert_eq!(proportion_interval(0, 0), None);
+    }
+
+    #[test]
+    fn the_range_of_a_binomial_count_leaves_out_the_rare_ends() {
+        // 10 fair coins: P(0 or 1 heads) = 11/1024 < 0.025, P(at most 2) = 56/1024 > 0.025; symmetric at the other end.
+        assert_eq!(binomial_range(10, 0.5, 0.05), (2, 8));
+        assert_eq!((binomial_range(10, 0.0, 0.05), binomial_range(10, 1.0, 0.05)), ((0, 0), (10, 10)));
+        // P(0) = 0.99907^1000 = 0.39 and P(at most 3) = 0.986 with a mean of 0.93.
+        assert_eq!(binomial_range(1000, 0.000_93, 0.05), (0, 3));
+        // Normal approximation for 100,000 trials: 13,265 +- 1.96 * 107.3.
+        let (low, high) = binomial_range(100_000, 0.132_651, 0.05);
+        assert!(low.abs_diff(13_055) <= 2 && high.abs_diff(13_475) <= 2, "{low} {high}");
     }
 
     #[test]

@@ -7,7 +7,7 @@
 mod interval;
 mod papers;
 
-pub use interval::{mean_interval, median_interval, proportion_interval};
+pub use interval::{binomial_range, mean_interval, median_interval, proportion_interval};
 pub use papers::{AUTHORITIES, MTD64, MTD64_NG, PAPERS, Paper, TOTD, TTCP};
 
 use crate::run::Environment;

@@ -1,0 +1,221 @@
+//! One point with sockets, namespaces and a TUN link, as a check of the virtual time: a UDP client with the timeouts of djbdns
+//! on a scale of 1 to 50.
+
+use crate::lab::context::{Context, figure};
+use crate::link::interface::{self, LinkNetwork};
+use crate::link::namespace::Namespace;
+use crate::link::pump::{self, Both};
+use core::sync::atomic::{AtomicBool, Ordering};
+use experiments::loss::retry::DJBDNS;
+use experiments::loss::{ANSWER_OCTETS, QUERY_OCTETS};
+use link::{Impairments, Loss};
+use measure::experiment::{Figure, Origin, binomial_range, proportion_interval};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::os::unix::fs::MetadataExt;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Loss in each direction.
+const LOSS: f64 = 0.3;
+
+/// The timeouts are this many times shorter than djbdns': 60, 220 and 900 ms.
+const SCALE: u32 = 50;
+
+/// Queries: the 99 % interval of 13.3 % of 5,000 is 1.2 percentage points to both sides.
+const QUERIES: u16 = 5000;
+
+/// Time between the first sends of two queries: 10,000 queries/s, far below the limits of the link and of the sockets' buffers.
+const PACE: Duration = Duration::from_micros(100);
+
+/// Wait of the responder for a datagram, so that it sees the end.
+const RESPONDER_WAIT: Duration = Duration::from_millis(50);
+
+/// Longest life of a namespace if this process dies before it ends it, s.
+const NAMESPACE_LIFE_S: &str = "120";
+
+/// Longest time until a namespace exists.
+const NAMESPACE_READY: Duration = Duration::from_secs(10);
+
+/// Runs the point and adds its figures and its claim. Without root it is left out, with a warning.
+pub fn run(context: &mut Context) -> Result<(), String> {
+    // The directory of a process belongs to its effective user.
+    let user = std::fs::metadata("/proc/self").map_err(|error| format!("/proc/self: {error}"))?.uid();
+    if user != 0 {
+        context.warning(
+            "the check over a TUN link was left out: network namespaces need root; run the experiment as root",
+        );
+        return Ok(());
+    }
+    context.progress("the check over a TUN link")?;
+    let (left, right) = (Holder::new()?, Holder::new()?);
+    let seed = context.seed(99);
+    let (failed, lost) = exchange(&left.namespace()?, &right.namespace()?, seed)?;
+    let probability = DJBDNS.failure(LOSS, Duration::ZERO);
+    let trials = u64::from(QUERIES);
+    let percent = |(low, high): (f64, f64)| (100.0 * low, 100.0 * high);
+    let table = "Failed queries over a TUN link, 30 % loss, timeouts of djbdns / 50";
+    context.figure(Figure {
+        samples: trials,
+        interval: proportion_interval(failed, trials).map(percent),
+        ..figure(
+            table,
+            "UDP, 3 sends",
+            "measured",
+            100.0 * failed as f64 / trials as f64,
+            "%",
+            Origin::Measured,
+        )
+    });
+    context.figure(figure(table, "UDP, 3 sends", "arithmetic", 100.0 * probability, "%", Origin::Arithmetic));
+    let (low, high) = binomial_range(trials, probability, 0.01);
+    context.claim(
+        "Over a TUN link with 30 % loss in each direction, as many queries fail as by arithmetic, within the 99 % interval",
+        format!("{failed} of {trials} failed, {low} to {high} expected; the link lost {:.2} % of the packets", 100.0 * lost),
+        (low..=high).contains(&failed),
+    );
+    Ok(())
+}
+
+/// A network namespace that lasts as long as this value, because a process waits in it.
+struct Holder(Child);
+
+impl Holder {
+    /// Makes a namespace.
+    fn new() -> Result<Holder, String> {
+        let child = Command::new("unshare")
+            .args(["--net", "--", "sleep", NAMESPACE_LIFE_S])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+            .map_err(|error| format!("cannot run unshare: {error}; install util-linux"))?;
+        let mut holder = Holder(child);
+        holder.wait_until_ready()?;
+        Ok(holder)
+    }
+
+    /// Waits until the process is in a namespace of its own.
+    fn wait_until_ready(&mut self) -> Result<(), String> {
+        let own =
+            std::fs::read_link("/proc/self/ns/net").map_err(|error| format!("/proc/self/ns/net: {error}"))?;
+        let path = format!("/proc/{}/ns/net", self.0.id());
+        let start = Instant::now();
+        while start.elapsed() < NAMESPACE_READY {
+            if let Ok(Some(status)) = self.0.try_wait() {
+                return Err(format!("unshare --net ended with {status}; making a namespace needs root"));
+            }
+            if std::fs::read_link(&path).is_ok_and(|namespace| namespace != own) {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Err(format!("unshare --net made no namespace in {NAMESPACE_READY:?}"))
+    }
+
+    /// The namespace.
+    fn namespace(&self) -> Result<Namespace, String> {
+        self.0.id().to_string().parse()
+    }
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        // It has ended already, or ends now; nothing else is left to do.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Runs the queries from the left namespace to a responder in the right one. Returns the failed queries and the share of
+/// packets that the link lost.
+fn exchange(left: &Namespace, right: &Namespace, seed: u64) -> Result<(u64, f64), String> {
+    let network: LinkNetwork = "198.18.0.0/30".parse()?;
+    let impairments = Impairments { loss: Loss::Independent(LOSS), ..Impairments::default() };
+    let mtu = 1500;
+    let left_device = interface::open(left, &[network.left()], mtu)?;
+    let right_device = interface::open(right, &[network.right()], mtu)?;
+    let server = SocketAddr::from(([198, 18, 0, 2], 53));
+    let client = left.run(|| bind("198.18.0.1:0"))?;
+    let responder = right.run(|| bind("198.18.0.2:53"))?;
+    let stop = AtomicBool::new(false);
+    let both = Both { to_right: impairments, to_left: impairments };
+    std::thread::scope(|scope| {
+        let pump = scope.spawn(|| pump::run(&left_device, &right_device, both, seed, None, &stop));
+        let answers = scope.spawn(|| respond(&responder, &stop));
+        let failed = ask(&client, server);
+        stop.store(true, Ordering::Relaxed);
+        let achieved = pump.join().map_err(|_| "the thread of the link has failed".to_owned())?;
+        let achieved = achieved.map_err(|error| format!("the link: {error}"))?;
+        let answered = answers.join().map_err(|_| "the thread of the responder has failed".to_owned())?;
+        answered.map_err(|error| format!("the responder: {error}"))?;
+        let counts = [achieved.to_right.counts, achieved.to_left.counts];
+        let lost: u64 = counts.iter().map(|counts| counts.lost).sum();
+        let reached: u64 = counts.iter().map(|counts| counts.reached_line()).sum();
+        Ok((failed.map_err(|error| format!("the client: {error}"))?, lost as f64 / reached.max(1) as f64))
+    })
+}
+
+/// A socket on an address.
+fn bind(address: &str) -> Result<UdpSocket, String> {
+    UdpSocket::bind(address).map_err(|error| format!("{address}: {error}"))
+}
+
+/// Answers each datagram with a longer one that has the same first octets.
+fn respond(socket: &UdpSocket, stop: &AtomicBool) -> io::Result<()> {
+    socket.set_read_timeout(Some(RESPONDER_WAIT))?;
+    let mut message = [0; ANSWER_OCTETS];
+    while !stop.load(Ordering::Relaxed) {
+        match socket.recv_from(&mut message) {
+            Ok((_, client)) => {
+                socket.send_to(&message, client)?;
+            }
+            Err(error) if is_no_datagram(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// True if no datagram came in time.
+fn is_no_datagram(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
+}
+
+/// Runs the queries and returns how many failed. An answer to an earlier send counts, too, so that a pause of the machine does
+/// not look like a loss.
+fn ask(socket: &UdpSocket, server: SocketAddr) -> io::Result<u64> {
+    let waits: Vec<Duration> =
+        DJBDNS.waits_ms.iter().map(|&wait| Duration::from_millis(wait) / SCALE).collect();
+    let mut due: BinaryHeap<Reverse<(Duration, u16, usize)>> =
+        (0..QUERIES).map(|id| Reverse((u32::from(id) * PACE, id, 0))).collect();
+    let mut answered = vec![false; usize::from(QUERIES)];
+    let mut query = [0; QUERY_OCTETS];
+    let mut message = [0; ANSWER_OCTETS];
+    let start = Instant::now();
+    while let Some(&Reverse((at, id, sends))) = due.peek() {
+        let wait = at.saturating_sub(start.elapsed());
+        if !wait.is_zero() {
+            socket.set_read_timeout(Some(wait))?;
+            match socket.recv(&mut message) {
+                Ok(_) => {
+                    let id = u16::from_be_bytes([message[0], message[1]]);
+                    if let Some(answered) = answered.get_mut(usize::from(id)) {
+                        *answered = true;
+                    }
+                }
+                Err(error) if is_no_datagram(&error) => {}
+                Err(error) => return Err(error),
+            }
+            continue;
+        }
+        due.pop();
+        if let (false, Some(&wait)) = (answered[usize::from(id)], waits.get(sends)) {
+            query[..2].copy_from_slice(&id.to_be_bytes());
+            socket.send_to(&query, server)?;
+            due.push(Reverse((at + wait, id, sends + 1)));
+        }
+    }
+    Ok(answered.iter().filter(|answered| !**answered).count() as u64)
+}
