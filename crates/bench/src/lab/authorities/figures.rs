@@ -71,6 +71,8 @@ fn enter_zones(context: &mut Context, results: &Results) {
     for bits in sizes(results) {
         let times = values(results, bits, |start| start.load_s);
         context.figure(median_figure(ZONES, row, &format!("load time, 2^{bits} names"), &times, "s"));
+        let cpu = values(results, bits, |start| start.cpu_s);
+        context.figure(median_figure(ZONES, row, &format!("CPU time, 2^{bits} names"), &cpu, "s"));
         let memory = values(results, bits, |start| start.memory_octets / 1e6);
         context.figure(median_figure(ZONES, row, &format!("memory, 2^{bits} names"), &memory, "MB"));
     }
@@ -103,22 +105,16 @@ fn enter_growth(context: &mut Context, results: &Results) {
         let total = (value / 1e9, (low / 1e9, high / 1e9));
         enter("memory, 2^27 names (extrapolated)", "GB", total, memory.points, paper::memory_gb(recipe.name));
     }
-    if let Some(time) = line(results, |start| start.load_s) {
+    for (title, number, time) in [
+        ("load time", paper::load_s(recipe.name), line(results, |start| start.load_s)),
+        ("CPU time of loading", None, line(results, |start| start.cpu_s)),
+    ] {
+        let Some(time) = time else { continue };
         let (low, high) = time.slope_interval();
-        enter(
-            "load time of a million names",
-            "s",
-            (time.slope * 1e6, (low * 1e6, high * 1e6)),
-            time.points,
-            None,
-        );
-        enter(
-            "load time, 2^27 names (extrapolated)",
-            "s",
-            time.at(PAPER_NAMES),
-            time.points,
-            paper::load_s(recipe.name),
-        );
+        let million = (time.slope * 1e6, (low * 1e6, high * 1e6));
+        enter(&format!("{title}, a million names"), "s", million, time.points, None);
+        let whole = time.at(PAPER_NAMES);
+        enter(&format!("{title}, 2^27 names (extrapolated)"), "s", whole, time.points, number);
     }
 }
 

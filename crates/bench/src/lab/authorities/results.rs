@@ -23,6 +23,8 @@ pub struct Start {
     pub bits: u32,
     /// Time to the first correct answer for the last name, in seconds.
     pub load_s: f64,
+    /// CPU time of all its processes until then, in seconds.
+    pub cpu_s: f64,
     /// Memory after loading, in octets.
     pub memory_octets: f64,
 }
@@ -161,7 +163,12 @@ impl Results {
         self.checks += 1;
         if split.server.threads == 1 {
             let memory_octets = running.memory_octets();
-            self.starts.push(Start { bits: zone.1, load_s: running.load_s, memory_octets });
+            self.starts.push(Start {
+                bits: zone.1,
+                load_s: running.load_s,
+                cpu_s: running.load_cpu_s,
+                memory_octets,
+            });
         }
         Ok(Some(running))
     }

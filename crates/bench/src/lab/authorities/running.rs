@@ -79,6 +79,8 @@ pub struct Running {
     pub address: SocketAddr,
     /// Time from the start to the first correct answer for the last name.
     pub load_s: f64,
+    /// CPU time of its processes until then, in seconds.
+    pub load_cpu_s: f64,
     /// Program, version, command line and files.
     pub program: Program,
 }
@@ -118,7 +120,9 @@ impl Running {
         let begin = Instant::now();
         let mut process = Process::start(request, folder).map_err(|error| failed(error.to_string()))?;
         wait_for_last_name(&mut process, listen, bits, begin, stop).map_err(failed)?;
-        Ok(Running { process, address: listen, load_s: begin.elapsed().as_secs_f64(), program })
+        let load_s = begin.elapsed().as_secs_f64();
+        let load_cpu_s = Usage::read(&process.members()).cpu_s();
+        Ok(Running { process, address: listen, load_s, load_cpu_s, program })
     }
 
     /// Memory of all its processes, in octets: proportional set size, in which a page that processes share counts once.
