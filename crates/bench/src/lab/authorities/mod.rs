@@ -2,9 +2,10 @@
 //! the paper, with the servers that are installed.
 //!
 //! Order: `schedule` chooses sizes and cores; `zone_file` writes the zone; `recipe` configures a server and `running` starts it;
-//! `question` checks single answers, `rate` and `results` measure; `figures` and `notes` fill the record. Read `results.rs`
+//! `question` checks single answers, `rate` and `results` measure; `figures`, `notes` and `differences` fill the record. Read `results.rs`
 //! first.
 
+mod differences;
 mod figures;
 mod fit;
 mod limits;

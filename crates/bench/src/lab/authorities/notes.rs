@@ -1,5 +1,6 @@
-//! Claims, differences and warnings of the experiment.
+//! Claims and warnings of the experiment.
 
+use super::differences;
 use super::limits;
 use super::question::{self, Property};
 use super::results::Results;
@@ -25,7 +26,7 @@ pub fn enter(
         claim_properties(context)?;
     }
     warn(context, splits);
-    differ(context, schedule);
+    differences::enter(context, schedule);
     Ok(())
 }
 
@@ -95,71 +96,7 @@ fn warn(context: &mut Context, splits: &[CoreSplit]) {
     }
     if cfg!(debug_assertions) {
         context.warning(
-            "this program was built without optimization: rates of our servers and of the tester are too low",
+            "this program was built with debug assertions, which cost our servers and the tester time: cargo build --release",
         );
-    }
-}
-
-fn differ(context: &mut Context, schedule: &Schedule) {
-    let seconds = schedule.trial.as_secs_f64();
-    let bits = schedule.rate_bits();
-    for (subject, text) in [
-        (
-            "Network",
-            "Tester and server share a host and the loopback interface, over IPv4 as in the paper. The paper has two hosts and \
-             10 Gbit/s Ethernet with hashing over four fields, so the cost of network card and interrupts is not in our figures. \
-             RFC 8219 requires IPv6 between client and DNS64 server; the paper tests the authoritative servers over IPv4 because \
-             it is faster."
-                .to_owned(),
-        ),
-        (
-            "Trials",
-            format!(
-                "Trials of {seconds} s instead of 60 s (--duration 60s), with {} searches on one core instead of 20. The median \
-                 and the percentiles are those of the strict search, in which one failed trial excludes a rate, as in the paper; \
-                 on a shared machine such a trial may fail without fault of the server, so the search that repeats failures is \
-                 beside it.",
-                schedule.searches.0
-            ),
-        ),
-        (
-            "Zone",
-            format!(
-                "At most 2^{bits} names instead of 2^27, each with an A and an AAAA record; memory and load time for 2^27 names are \
-                 extrapolated from a straight line through all starts. The paper prints memory in MB; it must be GB."
-            ),
-        ),
-        (
-            "Ceiling",
-            format!(
-                "A trial asks each name at most once, so no rate above 2^{bits} / {seconds} s is tried; the paper's ceiling is \
-                 2,236,962 queries per second, at which NSD and Knot DNS ended."
-            ),
-        ),
-        (
-            "Load time",
-            "From the start of the process to the first correct answer for the last name, with the file in the page cache. NSD 4 \
-             has no compiled database unless it is asked for one, so its first start (657 s) and its later ones (210 s) are no \
-             longer different, and the 84.1 GB on disk are gone."
-                .to_owned(),
-        ),
-        (
-            "Memory",
-            "Proportional set size of all processes of the server: pages that processes share count once.".to_owned(),
-        ),
-        (
-            "FakeDNS",
-            "The paper's computed answers come from FakeDNS (moreproc), ours from `sixfold-bench authority`. FakeDNS leaves out AA, \
-             the SOA record of empty answers, EDNS and TCP, sends a TTL of 0, and draws AAAA records by chance for each query."
-                .to_owned(),
-        ),
-        (
-            "Servers",
-            "BIND, NSD, Knot DNS and YADIFA in the versions of the table of programs; PowerDNS with the BIND backend is not in the \
-             paper. All send minimal responses, without rate limits."
-                .to_owned(),
-        ),
-    ] {
-        context.difference(subject, text);
     }
 }

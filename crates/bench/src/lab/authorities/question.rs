@@ -111,11 +111,12 @@ pub fn check_computed(server: SocketAddr) -> Result<Vec<Property>, String> {
     };
     let edns = ask(server, &asked, "AAAA", &[("edns", json!({"udp": 1232}))])?;
     let tcp = ask(server, &asked, "AAAA", &[("transport", json!("tcp"))])?;
+    let soa: Vec<String> = without.authority.iter().map(record::line).collect();
     let property = |name, observed, holds| Property { name, observed, holds };
     let ttl = with.answer.first().map_or(0, |record| record.ttl().as_secs());
     Ok(vec![
         property("AA", summary(&with), with.flags.contains(&Flag::Aa) && without.flags.contains(&Flag::Aa)),
-        property("SOA record in an empty answer", summary(&without), has_soa(&without)),
+        property("SOA record in an empty answer", soa.join(", "), has_soa(&without)),
         property("TTL above 0", format!("{ttl} s"), ttl > 0),
         property("OPT record", format!("{} in the answer", edns.opt_records), edns.opt_records == 1),
         property("TCP", summary(&tcp), summary(&tcp) == summary(&with)),

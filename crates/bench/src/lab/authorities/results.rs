@@ -10,7 +10,8 @@ use measure::statistics::{median, sorted};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-/// Rate at which the CPU time of all servers is compared, in queries per second: below the highest rate of each.
+/// Rate at which the CPU time of all servers is compared, in queries per second. A server whose highest rate
+/// is lower has no such figure.
 pub const COMMON_RATE_QPS: f64 = 20_000.0;
 
 /// Start of the first search, in queries per second.
