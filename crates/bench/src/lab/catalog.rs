@@ -28,7 +28,7 @@ pub const EXPERIMENTS: &[Entry] = &[Entry {
     title: "Authoritative servers for a benchmark: rate, CPU time, memory and load time of the zone",
     paper: AUTHORITIES,
     part: "Figures 3 to 12",
-    takes: ("15 minutes", "25 s"),
+    takes: ("25 minutes", "25 s"),
     needs_root: false,
     run: authorities::run,
 }];
