@@ -63,6 +63,12 @@ impl Usage {
         Usage { processes: pids.iter().filter_map(|pid| Process::read(*pid)).collect() }
     }
 
+    /// CPU time since the processes began, in seconds, in whole ticks for each process.
+    pub fn cpu_s(&self) -> f64 {
+        let ticks = |process: &Process| process.ticks.0 + process.ticks.1;
+        self.processes.iter().map(ticks).sum::<u64>() as f64 / TICKS_PER_S
+    }
+
     /// The usage since `earlier` was read, for `replies` valid replies.
     pub fn since(&self, earlier: &Usage, replies: u64) -> DeviceUse {
         let mut used = DeviceUse { waited_s: self.waited_since(earlier), ..DeviceUse::default() };
@@ -265,6 +271,13 @@ mod tests {
         let mut used = DeviceUse::default();
         ended.add(&Process::default(), &mut used);
         assert_eq!(used.threads, [("ended threads".to_owned(), 3.0, 1.0)]);
+    }
+
+    #[test]
+    fn the_cpu_time_of_processes_is_the_sum_of_their_ticks() {
+        let process = |ticks| Process { ticks, ..Process::default() };
+        let usage = Usage { processes: vec![process((300, 100)), process((7, 0))] };
+        assert_eq!(usage.cpu_s(), 4.07);
     }
 
     #[test]

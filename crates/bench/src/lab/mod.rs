@@ -4,6 +4,7 @@
 //! programs and a real link, and enters figures, charts and claims into the record of its [`context::Context`].
 //! `output.rs` writes the record and the page.
 
+mod authorities;
 pub mod catalog;
 pub mod context;
 pub mod output;

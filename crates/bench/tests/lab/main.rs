@@ -1,5 +1,6 @@
 //! Experiments of the published papers, each in its short version, as the command runs them.
 
+mod authorities;
 mod command;
 mod totd;
 mod ttcp_completion;

@@ -1,0 +1,81 @@
+//! Authoritative servers for the benchmark's zone: correctness, load time, memory, highest rate, CPU time. Figures 3 to 12 of
+//! the paper, with the servers that are installed.
+//!
+//! Order: `schedule` chooses sizes and cores; `zone_file` writes the zone; `recipe` configures a server and `running` starts it;
+//! `question` checks single answers, `rate` and `results` measure; `figures`, `notes` and `differences` fill the record. Read `results.rs`
+//! first.
+
+mod differences;
+mod figures;
+mod fit;
+mod limits;
+
+mod notes;
+mod paper;
+mod question;
+mod rate;
+mod recipe;
+mod results;
+mod running;
+mod schedule;
+mod zone_file;
+
+use super::context::Context;
+use crate::environment::allowed_cores;
+use crate::process::WorkingFolder;
+use recipe::RECIPES;
+use results::Results;
+use running::Installed;
+use schedule::Schedule;
+
+/// Runs the experiment.
+pub fn run(context: &mut Context) -> Result<(), String> {
+    let servers = installed(context)?;
+    let mut results: Vec<Results> = servers.into_iter().map(Results::of).collect();
+    let schedule = Schedule::of(context);
+    let splits = schedule::core_splits(&allowed_cores());
+    let folder = WorkingFolder::new().map_err(|error| error.to_string())?;
+    let zone_file = folder.path().join("zone");
+    for bits in &schedule.bits {
+        context.progress(&format!("writes a zone of 2^{bits} names"))?;
+        let _ = std::fs::remove_file(&zone_file);
+        zone_file::write(&zone_file, *bits)?;
+        for results in &mut results {
+            results.load(context, &schedule, &splits[0], (&zone_file, *bits))?;
+        }
+    }
+    let zone = (zone_file.as_path(), schedule.rate_bits());
+    for split in &splits {
+        for results in &mut results {
+            results.measure_rates(context, &schedule, split, zone)?;
+        }
+    }
+    for results in &results {
+        results.program.iter().for_each(|program| context.program(program.clone()));
+    }
+    figures::enter(context, &results);
+    notes::enter(context, &results, &schedule, &splits)
+}
+
+/// The servers that the user chose, or all; missing ones become warnings.
+fn installed(context: &mut Context) -> Result<Vec<Installed>, String> {
+    let chosen = context.options.devices.clone();
+    if let Some(unknown) = chosen.iter().find(|name| RECIPES.iter().all(|recipe| recipe.name != **name)) {
+        let names: Vec<&str> = RECIPES.iter().map(|recipe| recipe.name).collect();
+        return Err(format!(
+            "--device {unknown}: there is no such server; the servers are {}",
+            names.join(", ")
+        ));
+    }
+    let programs = context.options.programs.clone();
+    let mut found = Vec::new();
+    for recipe in
+        RECIPES.iter().filter(|recipe| chosen.is_empty() || chosen.iter().any(|name| name == recipe.name))
+    {
+        match Installed::find(recipe, running::given_program(&programs, recipe)) {
+            Ok(server) => found.push(server),
+            Err(error) => context.warning(error),
+        }
+    }
+    Ok(found)
+}
