@@ -1,7 +1,8 @@
 //! The experiments by name.
 
 use super::context::Context;
-use measure::experiment::Paper;
+use super::selftest;
+use measure::experiment::{MTD64_NG, Paper};
 
 /// An experiment.
 pub struct Entry {
@@ -22,12 +23,23 @@ pub struct Entry {
 }
 
 /// All experiments, by paper.
-pub const EXPERIMENTS: &[Entry] = &[];
+pub const EXPERIMENTS: &[Entry] = &[Entry {
+    name: "selftest",
+    title: "Is the tester fast enough, and does a search for a rate survive a transient failure?",
+    paper: MTD64_NG,
+    part: "section 4.3, Table 2",
+    takes: ("5 minutes", "20 s"),
+    needs_root: false,
+    run: selftest::run,
+}];
 
 /// The experiment of this name. The error lists the names.
 pub fn find(name: &str) -> Result<&'static Entry, String> {
     EXPERIMENTS.iter().find(|entry| entry.name == name).ok_or_else(|| {
         let names: Vec<&str> = EXPERIMENTS.iter().map(|entry| entry.name).collect();
-        format!("there is no experiment {name}; the experiments are {}", names.join(", "))
+        format!(
+            "there is no experiment {name}; the experiments are: {}; --list describes them",
+            names.join(", ")
+        )
     })
 }

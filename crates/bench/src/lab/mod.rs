@@ -7,6 +7,7 @@
 pub mod catalog;
 pub mod context;
 pub mod output;
+mod selftest;
 
 use context::Context;
 use measure::experiment::Experiment;
