@@ -52,7 +52,7 @@ pub(super) fn run(context: &mut Context) -> Result<(), String> {
         slowest_ms.push(outcome.latency_us.intended.max / 1000.0);
     }
     at_the_papers_rate(context, passed, trials, &slowest_ms);
-    let (searches, trial_ms, precision) = context.choose((3, 300, 0.15), (10, 2000, 0.05));
+    let (searches, trial_ms, precision) = context.choose((2, 300, 0.15), (10, 2000, 0.05));
     let mut rates = Vec::new();
     for search in 1..=searches {
         context.progress(&format!("search for the highest rate of the self-test, {search} of {searches}"))?;
