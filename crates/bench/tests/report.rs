@@ -180,7 +180,7 @@ const CONTRASTS: &str = "(() => {
     return [255, 255, 255];
   };
   const found = {};
-  for (const kind of ['body', '.say', '.banner', '.warnings li', '.badges li', 'td.yes', 'td.no', 'a', 'caption', 'summary', '.legend li', '.indicative', '.interval']) {
+  for (const kind of ['body', '.say', '.banner', '.warnings li', '.badges li', 'td.yes', 'td.no', 'a', 'caption', 'summary', '.legend li', '.indicative', '.interval', '.figures small', 'small.paper']) {
     const element = document.querySelector(kind);
     if (!element) continue;
     const [a, b] = [parse(getComputedStyle(element).color), behind(element)].map(luminance).sort((x, y) => y - x);
@@ -254,6 +254,36 @@ fn several_runs_make_one_page_that_a_browser_shows_whole() {
             assert!((number(text) - value).abs() <= 0.5, "{look:?}: {text} is not {value}");
         }
         assert_eq!(browser.value(CUT_LABELS).unwrap()["cut"], serde_json::json!([]), "{look:?}");
+        for (kind, contrast) in browser.value(CONTRASTS).unwrap().as_object().unwrap() {
+            assert!(contrast.as_f64().unwrap() >= 4.5, "{look:?}: {kind} has a contrast of {contrast}");
+        }
+        let beyond = "document.documentElement.scrollWidth - document.documentElement.clientWidth";
+        assert_eq!(browser.value(beyond).unwrap(), 0, "{look:?}: the page must not scroll sideways");
+    }
+}
+
+#[test]
+fn the_page_of_an_experiment_is_whole_without_errors_or_requests() {
+    let Some(mut browser) = browser("experiment") else { return };
+    let (record, folder) = (sample::experiment(), Folder::with("experiment", &Run::default()));
+    sixfold_bench::lab::output::write(&folder.0, &record).unwrap();
+    for look in LOOKS {
+        browser.open(&folder.0.join("report.html"), look).unwrap();
+        no_complaints(&browser.events, look);
+        let cells = "[...document.querySelectorAll('.figures tbody td.n b')].map(cell => cell.innerText)";
+        let cells: Vec<String> = serde_json::from_value(browser.value(cells).unwrap()).unwrap();
+        assert_eq!(cells.len(), record.figures.len(), "{look:?}");
+        for (cell, figure) in cells.iter().zip(&record.figures) {
+            let shown = figure.value.map_or(cell == "–", |it| {
+                (number(cell.split('\u{a0}').next().unwrap()) - it).abs() < 0.005
+            });
+            assert!(shown, "{look:?}: {cell} is not {figure:?}");
+        }
+        let charts = browser.value(CUT_LABELS).unwrap();
+        assert_eq!(
+            (&charts["cut"], &charts["charts"]),
+            (&serde_json::json!([]), &record.charts.len().into())
+        );
         for (kind, contrast) in browser.value(CONTRASTS).unwrap().as_object().unwrap() {
             assert!(contrast.as_f64().unwrap() >= 4.5, "{look:?}: {kind} has a contrast of {contrast}");
         }

@@ -1,6 +1,7 @@
 //! Experiments of the published papers in virtual time: hosts, a link between them, clients with their timers, and
 //! counters. Minutes of waiting pass in microseconds, so an experiment is repeated thousands of times.
 //!
+//! [`bisection`] has the searches for a rate, of the papers and of this laboratory, under transient failures.
 //! [`network::Network`] joins two hosts that speak T/TCP (crate `ttcp`) by a link (crate `link`). Each experiment is a file
 //! that takes parameters and a seed and returns numbers; `sixfold-bench lab` compares them with the papers and draws them.
 //!
@@ -8,5 +9,6 @@
 #![forbid(unsafe_code)]
 
 pub mod loss;
+pub mod bisection;
 pub mod network;
 pub mod totd;

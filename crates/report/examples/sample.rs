@@ -1,10 +1,14 @@
 //! Prints the report of a sample run that was never measured, for viewing while the report's code is changed:
 //! `cargo run -p sixfold-report --features sample --example sample -- full > page.html`
 
-use sixfold_report::sample::{Shape, run};
+use sixfold_report::sample::{Shape, experiment, run};
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments.first().is_some_and(|name| name == "experiment") {
+        print!("{}", sixfold_report::experiment_html(&experiment()));
+        return;
+    }
     let shape = match arguments.first().map(String::as_str) {
         Some("full") => Shape::full(),
         Some("sweep") => Shape { cells: vec![(0.0, 0.0)], repetitions: 10, ..Shape::full() },

@@ -47,6 +47,30 @@ pub fn brief(value: f64) -> String {
     fixed(value, decimals)
 }
 
+/// A number with its own digits, at most six decimals: for numbers copied from a text.
+pub fn shortest(value: f64) -> String {
+    let text = fixed(value, 6);
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+/// A value with the decimals that its interval justifies, as [`estimate_decimals`]. Without an interval a whole number is
+/// exact and shown whole.
+pub fn estimate(value: f64, interval: Option<(f64, f64)>) -> String {
+    match interval.filter(|(low, high)| high > low && (high - low).is_finite()) {
+        Some((low, high)) => fixed(value, estimate_decimals(value, high - low)),
+        None if value == value.round() => fixed(value, 0),
+        None => brief(value),
+    }
+}
+
+/// Decimals of a value whose interval has this width: two digits of the width, and at least three digits of the value.
+pub fn estimate_decimals(value: f64, width: f64) -> usize {
+    let after_point =
+        |size: f64, digits: f64| (digits - 1.0 - size.abs().log10().floor()).clamp(0.0, 9.0) as usize;
+    let of_value = if value == 0.0 || !value.is_finite() { 0 } else { after_point(value, 3.0) };
+    after_point(width, 2.0).clamp(of_value, of_value + 3)
+}
+
 /// The label of a tick, without trailing zeros.
 pub fn tick(value: f64) -> String {
     let text = fixed(value, if value.abs() >= 1000.0 { 0 } else { 9 });
@@ -118,6 +142,19 @@ mod tests {
             [0.001234, 0.5, 1.234, 12.34, 123.4].map(brief),
             ["0.00123", "0.500", "1.23", "12.3", "123"]
         );
+    }
+
+    #[test]
+    fn an_estimate_has_the_digits_that_its_interval_justifies() {
+        assert_eq!(estimate(8191.0, None), "8,191");
+        assert_eq!(estimate(0.5, None), "0.500");
+        // The width is 0.08: two digits of it are thousandths.
+        assert_eq!(estimate(65.1234, Some((65.08, 65.16))), "65.123");
+        assert_eq!(estimate(65.1234, Some((60.0, 70.0))), "65.1");
+        assert_eq!(estimate(24_300.4, Some((24_000.0, 25_000.0))), "24,300");
+        assert_eq!(estimate(0.0, Some((0.0, 0.2))), "0.00");
+        assert_eq!(estimate(f64::NAN, Some((f64::NAN, 1.0))), NONE);
+        assert_eq!([0.1 + 0.2, 117.8, 24_000.0].map(shortest), ["0.3", "117.8", "24,000"]);
     }
 
     #[test]

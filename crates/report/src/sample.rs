@@ -4,6 +4,10 @@
 //! The device is a queue: up to its capacity it answers everything; above it, it answers as much as its capacity. It
 //! sometimes loses a query at random, as real devices do.
 
+mod experiment;
+
+pub use experiment::experiment;
+
 use measure::outcome::{Deviation, Latencies, Latency, Outcome, PacingError, Second, Tester, Verdict};
 use measure::run::{
     Cell, CellResult, Correctness, Device, DeviceUse, Environment, Kept, Purpose, Rule, Run, SCHEMA,

@@ -33,7 +33,7 @@ pub struct LabArguments {
     /// Short version, at most 3 minutes
     #[arg(long)]
     quick: bool,
-    /// List the experiments: name, paper, figure or table, duration
+    /// List the experiments, or the named one: name, question, paper, figure or table, duration
     #[arg(long)]
     list: bool,
     /// Seed of all random numbers
@@ -61,18 +61,19 @@ fn program(text: &str) -> Result<(String, PathBuf), String> {
 
 /// Runs the command.
 pub fn run(arguments: &LabArguments) -> Result<ExitCode, String> {
-    if arguments.list {
-        list();
-        return Ok(ExitCode::SUCCESS);
-    }
-    let (Some(name), Some(out)) = (&arguments.experiment, &arguments.out) else {
-        return Ok(ExitCode::from(2));
-    };
-    let entry = match catalog::find(name) {
+    let entry = match arguments.experiment.as_deref().map(catalog::find).transpose() {
         Ok(entry) => entry,
         Err(error) => {
             eprintln!("sixfold-bench: lab: {error}");
             return Ok(ExitCode::from(2));
+        }
+    };
+    let (entry, out) = match (entry, &arguments.out) {
+        (Some(entry), Some(out)) if !arguments.list => (entry, out),
+        // Without --list, the command line has both.
+        (entry, _) => {
+            print!("{}", list(entry.map_or(EXPERIMENTS, std::slice::from_ref)));
+            return Ok(ExitCode::SUCCESS);
         }
     };
     fs::create_dir_all(out)
@@ -92,15 +93,20 @@ pub fn run(arguments: &LabArguments) -> Result<ExitCode, String> {
     Ok(if record.holds() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Prints the experiments.
-fn list() {
-    for Entry { name, title, paper, part, takes: (whole, quick), needs_root, .. } in EXPERIMENTS {
+/// The experiments as text: name, question, paper and part, durations.
+fn list(entries: &[Entry]) -> String {
+    if entries.is_empty() {
+        return "This program was built without experiments.\n".to_owned();
+    }
+    let mut text = String::new();
+    for Entry { name, title, paper, part, takes: (whole, quick), needs_root, .. } in entries {
         let root = if *needs_root { "; needs root" } else { "" };
-        println!(
-            "{name}\n    {title}\n    {} paper, {part}; {whole}, {quick} with --quick{root}",
+        text += &format!(
+            "{name}\n    {title}\n    {} paper, {part}\n    {whole}; {quick} with --quick{root}\n",
             paper.short
         );
     }
+    text
 }
 
 /// Prints the claims and the warnings.
@@ -110,5 +116,15 @@ fn summarize(record: &Experiment) {
     }
     for warning in &record.warnings {
         println!("warning: {warning}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_without_experiments_says_so() {
+        assert_eq!(list(&[]), "This program was built without experiments.\n");
     }
 }

@@ -73,13 +73,21 @@ impl Context {
         }
     }
 
-    /// Adds a figure.
+    /// Adds a figure. A value or an interval that is not finite becomes none, because JSON has no such numbers.
     pub fn figure(&mut self, figure: Figure) {
-        self.record.figures.push(figure);
+        let value = figure.value.filter(|value| value.is_finite());
+        let interval = figure.interval.filter(|(low, high)| low.is_finite() && high.is_finite());
+        self.record.figures.push(Figure { value, interval, ..figure });
     }
 
-    /// Adds a chart.
-    pub fn chart(&mut self, chart: Chart) {
+    /// Adds a chart, without points that are not finite, because JSON has no such numbers.
+    pub fn chart(&mut self, mut chart: Chart) {
+        for line in &mut chart.lines {
+            line.points.retain(|point| point.x.is_finite() && point.y.is_finite());
+            for point in &mut line.points {
+                point.interval = point.interval.filter(|(low, high)| low.is_finite() && high.is_finite());
+            }
+        }
         self.record.charts.push(chart);
     }
 

@@ -11,6 +11,7 @@ pub mod output;
 pub mod totd;
 pub mod ttcp_completion;
 pub mod ttcp_loss;
+mod selftest;
 
 use context::Context;
 use measure::experiment::Experiment;

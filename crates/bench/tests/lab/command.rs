@@ -27,10 +27,70 @@ pub fn run_quick(name: &str) -> serde_json::Value {
     record
 }
 
+/// Exit status and standard error.
+fn refused(arguments: &[&str]) -> (Option<i32>, String) {
+    let output = lab(arguments);
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
 #[test]
 fn an_unknown_experiment_is_wrong_usage_and_the_names_are_listed() {
-    let output = lab(&["no-such-experiment", "--out", env!("CARGO_TARGET_TMPDIR")]);
-    assert_eq!(output.status.code(), Some(2));
-    let error = String::from_utf8_lossy(&output.stderr);
-    assert!(error.contains("no experiment no-such-experiment"), "{error}");
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("unknown-experiment");
+    let (code, error) = refused(&["no-such-experiment", "--out", folder.to_str().expect("text")]);
+    assert_eq!(code, Some(2));
+    for part in ["no experiment no-such-experiment", "selftest", "--list"] {
+        assert!(error.contains(part), "{part}: {error}");
+    }
+    assert!(!folder.exists(), "no folder is made for a wrong name");
+}
+
+#[test]
+fn a_missing_name_or_folder_and_a_second_experiment_are_wrong_usage() {
+    for (arguments, part) in [
+        (&["selftest"][..], "--out"),
+        (&["--out", "/tmp"], "EXPERIMENT"),
+        (&["selftest", "selftest", "--out", "/tmp"], "unexpected argument"),
+        (&["selftest", "--out", "/tmp", "--program", "mtd64-ng"], "NAME=PATH"),
+    ] {
+        let (code, error) = refused(arguments);
+        assert_eq!(code, Some(2), "{arguments:?}: {error}");
+        assert!(error.contains(part), "{arguments:?}: {error}");
+    }
+}
+
+#[test]
+fn a_folder_that_cannot_be_made_is_refused_before_the_experiment_with_the_remedy() {
+    // A file is in the place of a folder: root cannot write there either.
+    let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("a-file");
+    std::fs::write(&file, "").expect("written");
+    let (code, error) =
+        refused(&["selftest", "--quick", "--out", file.join("below").to_str().expect("text")]);
+    assert_eq!(code, Some(1), "{error}");
+    for part in ["sixfold-bench: lab:", "a-file/below", "folder that can be written"] {
+        assert!(error.contains(part), "{part}: {error}");
+    }
+    assert!(!error.contains("progress") && !error.contains("selftest: "), "nothing was measured: {error}");
+}
+
+#[test]
+fn the_list_has_each_experiment_with_paper_part_and_durations() {
+    let output = lab(&["--list"]);
+    assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0));
+    let list = String::from_utf8_lossy(&output.stdout).into_owned();
+    for part in ["selftest\n", "mtd64-ng paper, section 4.3, Table 2", "with --quick"] {
+        assert!(list.contains(part), "{part}: {list}");
+    }
+    assert!(list.lines().all(|line| line.chars().count() <= 110), "each line fits on a screen: {list}");
+}
+
+#[test]
+fn the_list_of_one_experiment_is_that_one_alone() {
+    let all = lab(&["--list"]).stdout;
+    let one = lab(&["--list", "selftest"]);
+    let list = String::from_utf8_lossy(&one.stdout).into_owned();
+    assert_eq!(one.status.code(), Some(0));
+    assert!(list.starts_with("selftest\n") && one.stdout.len() <= all.len(), "{list}");
+    let (code, error) = refused(&["--list", "no-such-experiment"]);
+    assert_eq!(code, Some(2), "{error}");
+    assert!(error.contains("selftest"), "{error}");
 }

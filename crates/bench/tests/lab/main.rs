@@ -1,7 +1,8 @@
-//! Experiments of the published papers, each in its short version, as the command runs them.
+//! Experiments of published papers, each in its short version, as the command runs them.
 
 mod authorities;
 mod command;
 mod totd;
 mod ttcp_completion;
 mod ttcp_loss;
+mod selftest;

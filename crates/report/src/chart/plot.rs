@@ -1,53 +1,9 @@
 //! A plot: two axes and the marks between them. Values are in the units of the axes; the plot converts them to
 //! pixels.
 
-use super::{Axis, text_width};
+use super::{Axis, Mark, text_width};
 use crate::escape::html;
 use crate::put;
-
-/// The shape of a point. Shapes differ where colours differ, for colour-blind readers and for print.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mark {
-    /// A filled circle.
-    Dot,
-    /// A diagonal cross.
-    Cross,
-    /// A filled triangle.
-    Triangle,
-    /// A filled square.
-    Square,
-    /// A line, for legends.
-    Line,
-}
-
-impl Mark {
-    /// The shape around a point.
-    fn draw(self, x: f64, y: f64) -> String {
-        match self {
-            Mark::Dot => format!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.2\" class=\"fill\"/>"),
-            Mark::Cross => {
-                let (a, b, c, d) = (x - 3.0, y - 3.0, x + 3.0, y + 3.0);
-                format!(
-                    "<path d=\"M{a:.1} {b:.1}L{c:.1} {d:.1}M{a:.1} {d:.1}L{c:.1} {b:.1}\" class=\"line\"/>"
-                )
-            }
-            Mark::Triangle => {
-                let (top, left, right, bottom) = (y - 4.2, x - 4.0, x + 4.0, y + 3.2);
-                format!(
-                    "<path d=\"M{x:.1} {top:.1}L{right:.1} {bottom:.1}L{left:.1} {bottom:.1}Z\" class=\"fill\"/>"
-                )
-            }
-            Mark::Square => {
-                let (left, top) = (x - 3.0, y - 3.0);
-                format!("<rect x=\"{left:.1}\" y=\"{top:.1}\" width=\"6\" height=\"6\" class=\"fill\"/>")
-            }
-            Mark::Line => {
-                let (left, right) = (x - 7.0, x + 7.0);
-                format!("<path d=\"M{left:.1} {y:.1}H{right:.1}\" class=\"line\"/>")
-            }
-        }
-    }
-}
 
 /// A plot under construction.
 #[derive(Clone, Debug)]
@@ -161,13 +117,28 @@ impl Plot {
     }
 
     /// A vertical line with ends, from the low to the high value.
-    pub fn error_bar(&mut self, x: f64, (low, high): (f64, f64)) {
+    pub fn error_bar(&mut self, x: f64, (low, high): (f64, f64), class: &str) {
+        if !(x.is_finite() && low.is_finite() && high.is_finite()) {
+            return;
+        }
         let (x, y0, y1) = (self.at_x(x), self.at_y(high), self.at_y(low));
         let (left, right) = (x - 5.0, x + 5.0);
         put!(
             self.body,
-            "<path d=\"M{left:.1} {y0:.1}H{right:.1}M{x:.1} {y0:.1}V{y1:.1}M{left:.1} {y1:.1}H{right:.1}\" class=\"line ink\"/>"
+            "<path d=\"M{left:.1} {y0:.1}H{right:.1}M{x:.1} {y0:.1}V{y1:.1}M{left:.1} {y1:.1}H{right:.1}\" class=\"line {class}\"/>"
         );
+    }
+
+    /// Fills the space between a lower and an upper line, each given as the horizontal, the low and the high value.
+    pub fn band(&mut self, edges: &[(f64, f64, f64)], class: &str) {
+        let finite = |edge: &&(f64, f64, f64)| edge.0.is_finite() && edge.1.is_finite() && edge.2.is_finite();
+        let edges: Vec<_> = edges.iter().filter(finite).collect();
+        let outline: Vec<(f64, f64)> = edges.iter().map(|(x, _, high)| (*x, *high)).collect::<Vec<_>>();
+        let back = edges.iter().rev().map(|(x, low, _)| (*x, *low));
+        let path = self.path(&outline.into_iter().chain(back).collect::<Vec<_>>());
+        if !path.is_empty() {
+            put!(self.body, "<path d=\"{path}Z\" class=\"area {class}\"/>");
+        }
     }
 
     /// A horizontal line with ends, from the low to the high value, and a taller stroke at the middle.
@@ -308,22 +279,6 @@ impl Plot {
         }
         out
     }
-}
-
-/// The legend: the meanings of the marks of a plot, in a line below it.
-pub fn legend(entries: &[(Mark, &str, &str)]) -> String {
-    let mut out = String::from("<ul class=\"legend\">");
-    for (mark, class, text) in entries {
-        let (base, style) = class.split_once(' ').unwrap_or((class, ""));
-        put!(
-            out,
-            "<li><svg class=\"plot key\" viewBox=\"0 0 18 12\" width=\"18\" height=\"12\" aria-hidden=\"true\"><g class=\"{base} {style}\">{}</g></svg>{}</li>",
-            mark.draw(9.0, 6.0),
-            html(text)
-        );
-    }
-    out.push_str("</ul>");
-    out
 }
 
 #[cfg(test)]

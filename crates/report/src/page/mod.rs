@@ -131,7 +131,7 @@ impl Figure<'_> {
                 if table.rows.len() < all {
                     put!(
                         out,
-                        "<p>The first {} of {all} rows; <code>run.json</code> has all rows.</p>",
+                        "<p>The first {} of {all} rows; the record has all rows.</p>",
                         table.rows.len()
                     );
                 }

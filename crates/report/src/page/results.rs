@@ -135,7 +135,7 @@ fn scaling(view: &View) -> String {
             number::rate(summary.p99)
         );
         plot.bar((middle - 0.32, middle + 0.32), (0.0, summary.median), "c1", &tip);
-        plot.error_bar(middle, (summary.p1, summary.p99));
+        plot.error_bar(middle, (summary.p1, summary.p99), "ink");
         plot.text(
             (middle, summary.p99),
             (0.0, -6.0),
