@@ -1,7 +1,8 @@
 //! The experiments by name.
 
 use super::context::Context;
-use measure::experiment::Paper;
+use super::{ttcp_blocks, ttcp_fallback};
+use measure::experiment::{Paper, TTCP};
 
 /// An experiment.
 pub struct Entry {
@@ -22,7 +23,26 @@ pub struct Entry {
 }
 
 /// All experiments, by paper.
-pub const EXPERIMENTS: &[Entry] = &[];
+pub const EXPERIMENTS: &[Entry] = &[
+    Entry {
+        name: "ttcp-blocks",
+        title: "How long does TIME-WAIT keep connection blocks, with TCP and with T/TCP?",
+        paper: TTCP,
+        part: "Figure 5",
+        takes: ("3 minutes", "15 s"),
+        needs_root: false,
+        run: ttcp_blocks::run,
+    },
+    Entry {
+        name: "ttcp-fallback",
+        title: "How much do first contact and peers without T/TCP cost?",
+        paper: TTCP,
+        part: "Figure 4, sections 4.6 and 4.8",
+        takes: ("30 s", "15 s"),
+        needs_root: false,
+        run: ttcp_fallback::run,
+    },
+];
 
 /// The experiment of this name. The error lists the names.
 pub fn find(name: &str) -> Result<&'static Entry, String> {

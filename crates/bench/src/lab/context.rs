@@ -92,6 +92,11 @@ impl Context {
         self.record.claims.push(Claim { sentence: sentence.into(), observed: observed.into(), holds });
     }
 
+    /// Adds a text that is shown line by line as it is.
+    pub fn listing(&mut self, subject: impl Into<String>, text: impl Into<String>) {
+        self.record.listings.push(Note { subject: subject.into(), text: text.into() });
+    }
+
     /// Adds a difference from the paper, with its reason.
     pub fn difference(&mut self, subject: impl Into<String>, text: impl Into<String>) {
         self.record.differences.push(Note { subject: subject.into(), text: text.into() });

@@ -7,6 +7,9 @@
 pub mod catalog;
 pub mod context;
 pub mod output;
+mod own_namespace;
+mod ttcp_blocks;
+mod ttcp_fallback;
 
 use context::Context;
 use measure::experiment::Experiment;
