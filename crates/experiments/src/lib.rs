@@ -7,6 +7,7 @@
 //! The crate does no I/O and reads no clock. The same seed gives the same numbers.
 #![forbid(unsafe_code)]
 
+pub mod attacks;
 pub mod connection_blocks;
 pub mod fallback;
 pub mod network;

@@ -1,7 +1,7 @@
 //! The experiments by name.
 
 use super::context::Context;
-use super::{ttcp_blocks, ttcp_fallback};
+use super::{ttcp_attacks, ttcp_blocks, ttcp_fallback};
 use measure::experiment::{Paper, TTCP};
 
 /// An experiment.
@@ -24,6 +24,15 @@ pub struct Entry {
 
 /// All experiments, by paper.
 pub const EXPERIMENTS: &[Entry] = &[
+    Entry {
+        name: "ttcp-attacks",
+        title: "Which attacks work on T/TCP, and which of them does the cookie of TCP Fast Open stop?",
+        paper: TTCP,
+        part: "section 4.3, claims about security",
+        takes: ("2 minutes", "15 s"),
+        needs_root: false,
+        run: ttcp_attacks::run,
+    },
     Entry {
         name: "ttcp-blocks",
         title: "How long does TIME-WAIT keep connection blocks, with TCP and with T/TCP?",

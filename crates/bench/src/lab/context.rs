@@ -71,6 +71,11 @@ impl Context {
     /// Prints a line of progress, and fails if the user wants to stop.
     pub fn progress(&self, line: &str) -> Result<(), String> {
         eprintln!("{}: {line}", self.record.name);
+        self.check_stop()
+    }
+
+    /// Fails if the user wants to stop.
+    pub fn check_stop(&self) -> Result<(), String> {
         match self.stop.load(Ordering::Relaxed) {
             true => Err("stopped by a signal; nothing was written".to_owned()),
             false => Ok(()),

@@ -8,6 +8,7 @@ pub mod catalog;
 pub mod context;
 pub mod output;
 mod own_namespace;
+mod ttcp_attacks;
 mod ttcp_blocks;
 mod ttcp_fallback;
 

@@ -1,5 +1,6 @@
 //! Experiments of the published papers, each in its short version, as the command runs them.
 
 mod command;
+mod ttcp_attacks;
 mod ttcp_blocks;
 mod ttcp_fallback;

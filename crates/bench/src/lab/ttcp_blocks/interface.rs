@@ -83,9 +83,7 @@ fn drain(context: &Context, host: &mut TtcpHost, limit: Duration) -> Result<f64,
             return Err(format!("{} blocks are in use after {limit:?}", host.stack.blocks_in_use()));
         }
         host.run_for(Duration::from_millis(5)).map_err(|error| format!("interface: {error}"))?;
-        if host.now().as_millis() % 1000 < 5 {
-            context.progress(&format!("interface: {} blocks in use", host.stack.blocks_in_use()))?;
-        }
+        context.check_stop()?;
     }
     Ok((host.now() - answered).as_secs_f64())
 }

@@ -56,9 +56,10 @@ pub fn check(context: &mut Context) -> Result<Option<ChartLine>, String> {
         return Ok(None);
     }
     let mut points = vec![Point { x: closed.as_secs_f64(), y: opened as f64, interval: None }];
+    context.progress("kernel: about 60 s until the end of TIME-WAIT")?;
     while points.last().is_some_and(|point| point.y > 0.0) && start.elapsed() < END {
         std::thread::sleep(Duration::from_millis(500));
-        context.progress(&format!("kernel: {} in TIME-WAIT", points[points.len() - 1].y))?;
+        context.check_stop()?;
         let waiting = in_time_wait(&namespace)?;
         points.push(Point { x: start.elapsed().as_secs_f64(), y: waiting as f64, interval: None });
     }
