@@ -12,3 +12,8 @@ pub mod loss;
 pub mod bisection;
 pub mod network;
 pub mod totd;
+pub mod attacks;
+pub mod connection_blocks;
+pub mod fallback;
+pub mod network;
+pub mod segment_lines;

@@ -23,6 +23,9 @@ const STEPS: u64 = 10_000_000;
 /// that it drops.
 pub type Filter = Box<dyn FnMut(Duration, bool, &Segment<'_>) -> bool>;
 
+/// A middlebox that changes packets.
+pub type Rewrite = Box<dyn FnMut(&mut Segment<'_>)>;
+
 /// Packets and octets that entered the link, in one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
@@ -47,6 +50,7 @@ pub struct Network {
     /// Traffic to the client.
     pub sent_to_client: Traffic,
     filter: Filter,
+    rewrite: Option<Rewrite>,
 }
 
 /// Address of the server.
@@ -69,6 +73,7 @@ impl Network {
             sent_to_server: Traffic::default(),
             sent_to_client: Traffic::default(),
             filter: Box::new(|_, _, _| true),
+            rewrite: None,
         }
     }
 
@@ -84,6 +89,12 @@ impl Network {
         self.to_client = Direction::new(impairments, seed ^ 3);
     }
 
+    /// Puts a middlebox that changes packets behind that of [`Network::with_filter`].
+    pub fn with_rewrite(mut self, rewrite: Rewrite) -> Network {
+        self.rewrite = Some(rewrite);
+        self
+    }
+
     /// Puts the packets that the hosts have sent on the link.
     pub fn collect(&mut self) {
         for to_server in [true, false] {
@@ -94,10 +105,16 @@ impl Network {
             while let Some(packet) = host.next_packet() {
                 traffic.packets += 1;
                 traffic.octets += packet.len() as u64;
-                let passes =
-                    Segment::parse(&packet).is_ok_and(|segment| (self.filter)(self.now, to_server, &segment));
-                if passes {
-                    line.offer(self.now, &packet);
+                let Ok(mut segment) = Segment::parse(&packet) else { continue };
+                if !(self.filter)(self.now, to_server, &segment) {
+                    continue;
+                }
+                match &mut self.rewrite {
+                    Some(rewrite) => {
+                        rewrite(&mut segment);
+                        line.offer(self.now, &segment.write());
+                    }
+                    None => line.offer(self.now, &packet),
                 }
             }
         }

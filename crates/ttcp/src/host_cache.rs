@@ -1,8 +1,10 @@
-//! Cache by host of RFC 1644 section 3.1: the last connection count received from a host and the last one sent to it.
+//! Cache by host: the last connection count received from a host and the last one sent to it (RFC 1644 section 3.1), and the
+//! cookie that the host has given (RFC 7413 section 4.1.3).
 //!
 //! The paper counts 10 octets for each host (`tao_cc`, `tao_ccsent`, `tao_mssopt`). The cache is bounded; the host that was
 //! used least recently gives way, and its next connection makes a three-way handshake again.
 
+use crate::cookie::Cookie;
 use crate::serial::Serial;
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
@@ -17,6 +19,8 @@ pub struct Host {
     pub sent: Option<Serial>,
     /// The host's maximum segment size.
     pub mss: Option<u16>,
+    /// Cookie of TCP Fast Open that the host has given.
+    pub cookie: Option<Cookie>,
 }
 
 /// Bounded cache by host.
@@ -88,7 +92,10 @@ mod tests {
         cache.update(host(1), |known| known.sent = Some(Serial(5)));
         cache.update(host(3), |known| known.received = Some(Serial(3)));
         assert_eq!(cache.get(host(2)), Host::default());
-        assert_eq!(cache.get(host(1)), Host { received: Some(Serial(1)), sent: Some(Serial(5)), mss: None });
+        assert_eq!(
+            cache.get(host(1)),
+            Host { received: Some(Serial(1)), sent: Some(Serial(5)), ..Host::default() }
+        );
         assert_eq!(cache.get(host(3)).received, Some(Serial(3)));
         assert_eq!((cache.len(), cache.by_use.len()), (2, 2));
         cache.clear();

@@ -1,6 +1,7 @@
-//! IP packets with a TCP segment: parse and write. Headers and checksums are those of `etherparse`; the options of T/TCP are
-//! read and written here.
+//! IP packets with a TCP segment: parse and write. Headers and checksums are those of `etherparse`; the options of T/TCP and of
+//! TCP Fast Open are read and written here.
 
+use crate::cookie::{Cookie, FastOpenOption};
 use crate::serial::Serial;
 use core::fmt;
 use etherparse::checksum::Sum16BitWords;
@@ -14,6 +15,8 @@ const MSS: u8 = 2;
 const CC: u8 = 11;
 const CC_NEW: u8 = 12;
 const CC_ECHO: u8 = 13;
+/// Kind of the option of TCP Fast Open (RFC 7413 section 4.1.1).
+const FAST_OPEN: u8 = 34;
 
 /// Hop limit of outgoing packets.
 const HOP_LIMIT: u8 = 64;
@@ -45,6 +48,8 @@ pub struct Options {
     pub count: Option<ConnectionCount>,
     /// CC.ECHO: the count of the SYN that this segment answers.
     pub echo: Option<Serial>,
+    /// The option of TCP Fast Open.
+    pub fast_open: Option<FastOpenOption>,
 }
 
 impl Options {
@@ -53,6 +58,7 @@ impl Options {
         4 * usize::from(self.mss.is_some())
             + 8 * usize::from(self.count.is_some())
             + 8 * usize::from(self.echo.is_some())
+            + self.fast_open.map_or(0, |option| option.octets().next_multiple_of(4))
     }
 
     /// Reads the options of a header. A malformed rest is skipped, as FreeBSD does it.
@@ -74,6 +80,7 @@ impl Options {
                 (CC, Ok(count)) => options.count = Some(ConnectionCount::Cc(count)),
                 (CC_NEW, Ok(count)) => options.count = Some(ConnectionCount::New(count)),
                 (CC_ECHO, Ok(count)) => options.echo = Some(count),
+                (FAST_OPEN, _) => options.fast_open = FastOpenOption::parse(value),
                 _ => {}
             }
             octets = &octets[usize::from(length)..];
@@ -99,6 +106,13 @@ impl Options {
         }
         if let Some(count) = self.echo {
             add(CC_ECHO, count);
+        }
+        if let Some(option) = self.fast_open {
+            let cookie = option.cookie().map(Cookie::octets).unwrap_or_default();
+            let padding = option.octets().next_multiple_of(4) - option.octets();
+            octets.resize(octets.len() + padding, NOP);
+            octets.extend([FAST_OPEN, option.octets() as u8]);
+            octets.extend(cookie);
         }
         octets
     }
@@ -214,7 +228,7 @@ impl<'a> Segment<'a> {
         tcp.acknowledgment_number = self.ack.unwrap_or_default().0;
         tcp.ack = self.ack.is_some();
         (tcp.syn, tcp.fin, tcp.rst, tcp.psh) = (self.syn, self.fin, self.rst, self.psh);
-        tcp.set_options_raw(&self.options.write()).expect("at most 20 octets of options");
+        tcp.set_options_raw(&self.options.write()).expect("at most 40 octets of options: 4 + 8 + 8 + 20");
         let octets = tcp.header_len() + self.payload.len();
         let mut packet = Vec::with_capacity(octets + Ipv6Header::LEN);
         match (self.source.ip(), self.destination.ip()) {
@@ -281,7 +295,7 @@ mod tests {
             [None, Some(ConnectionCount::Cc(Serial(1))), Some(ConnectionCount::New(Serial(u32::MAX)))];
         for (v6, count) in [false, true].into_iter().flat_map(|v6| counts.map(|count| (v6, count))) {
             for (mss, echo) in [(None, None), (Some(1460), Some(Serial(9)))] {
-                let options = Options { mss, count, echo };
+                let options = Options { mss, count, echo, fast_open: None };
                 let segment = segment(v6, options, b"payload");
                 let packet = segment.write();
                 assert_eq!(Segment::parse(&packet), Ok(segment));
@@ -296,6 +310,7 @@ mod tests {
             mss: Some(1460),
             count: Some(ConnectionCount::Cc(Serial(0x0102_0304))),
             echo: Some(Serial(0x0a0b_0c0d)),
+            fast_open: None,
         };
         let written = [2, 4, 5, 0xb4, 1, 1, 11, 6, 1, 2, 3, 4, 1, 1, 13, 6, 10, 11, 12, 13];
         assert_eq!(options.write(), written);

@@ -1,5 +1,6 @@
 //! Settings of a stack.
 
+use crate::cookie::FastOpen;
 use core::time::Duration;
 use std::ops::RangeInclusive;
 
@@ -28,6 +29,8 @@ pub struct Settings {
     pub resend_at_once: bool,
     /// A SYN that is repeated carries neither data nor FIN. FreeBSD repeats it as it was.
     pub plain_syn_again: bool,
+    /// TCP Fast Open (RFC 7413), the successor of T/TCP. A client uses it where `transactions` is off; a server answers both.
+    pub fast_open: Option<FastOpen>,
 }
 
 impl Default for Settings {
@@ -45,6 +48,7 @@ impl Default for Settings {
             ports: 1024..=65_535,
             resend_at_once: true,
             plain_syn_again: false,
+            fast_open: None,
         }
     }
 }

@@ -1,8 +1,9 @@
 //! One host: its connections, its listeners and the cache by host.
 
 use crate::block::timers::Expiry;
-use crate::block::{Block, State, Verdict};
+use crate::block::{Block, State, Treatment, Verdict};
 use crate::connection_count::CountGenerator;
+use crate::cookie::FastOpenOption;
 use crate::host_cache::HostCache;
 use crate::limits::{EVENTS_WAITING, PACKETS_WAITING};
 use crate::segment::{ConnectionCount, MalformedPacket, Segment};
@@ -46,7 +47,7 @@ pub enum Event {
         local: SocketAddr,
         /// Address and port of the peer.
         remote: SocketAddr,
-        /// The TAO test passed: there was no three-way handshake.
+        /// The TAO test passed or the cookie was valid: there was no three-way handshake.
         by_transaction: bool,
     },
     /// The peer has answered the SYN of a connection of ours.
@@ -128,7 +129,9 @@ pub struct Counts {
     pub unfetched: u64,
     /// SYNs that passed the TAO test.
     pub transactions: u64,
-    /// SYNs that a listener took and that did not pass it.
+    /// SYNs with a valid cookie whose data was taken at once.
+    pub fast_opens: u64,
+    /// SYNs that a listener took and that did neither.
     pub handshakes: u64,
 }
 
@@ -155,6 +158,8 @@ pub struct Stack {
     counts_of_connections: CountGenerator,
     last_connection: u64,
     last_port: u16,
+    /// Blocks that a cookie has opened and whose handshake is not complete.
+    pending_fast_open: usize,
     random: ChaCha8Rng,
     packets: VecDeque<Vec<u8>>,
     events: VecDeque<Event>,
@@ -178,6 +183,7 @@ impl Stack {
             counts_of_connections: CountGenerator::new(settings.last_count),
             last_connection: 0,
             last_port: *settings.ports.end(),
+            pending_fast_open: 0,
             random: ChaCha8Rng::seed_from_u64(seed),
             packets: VecDeque::new(),
             events: VecDeque::new(),
@@ -347,6 +353,11 @@ impl Stack {
         self.counts
     }
 
+    /// Connections that a cookie has opened and whose handshake is not complete.
+    pub fn pending_fast_open(&self) -> usize {
+        self.pending_fast_open
+    }
+
     /// The cache by host.
     pub fn hosts(&self) -> &HostCache {
         &self.hosts
@@ -361,6 +372,7 @@ impl Stack {
         self.packets.clear();
         self.events.clear();
         self.hosts.clear();
+        self.pending_fast_open = 0;
         self.counts_of_connections = CountGenerator::new(last_count);
     }
 }
@@ -387,6 +399,10 @@ impl Stack {
         let mut block = Block::new((local, remote), self.initial_number(now), count, &self.settings, now);
         if known.mss.is_some() {
             block.set_mss(known.mss);
+        }
+        if self.settings.fast_open.is_some() && !self.settings.transactions {
+            block.fast_open_option =
+                Some(known.cookie.map_or(FastOpenOption::Request, FastOpenOption::Cookie));
         }
         Ok(self.insert(block))
     }
@@ -424,7 +440,9 @@ impl Stack {
         let Some(block) = self.blocks.get_mut(&connection) else { return Verdict::GoesOn };
         let before = block.state;
         let had_finished = block.peer_has_finished();
+        let was_pending = block.is_pending_fast_open();
         let verdict = block.on_segment(now, segment, &mut self.hosts, self.settings.msl);
+        self.pending_fast_open -= usize::from(was_pending && !block.is_pending_fast_open());
         match verdict {
             Verdict::GoesOn => {}
             Verdict::Reset => self.reset(segment),
@@ -465,12 +483,40 @@ impl Stack {
         let count = ConnectionCount::Cc(self.counts_of_connections.next());
         let pair = (segment.destination, segment.source);
         let mut block = Block::new(pair, self.initial_number(now), count, &self.settings, now);
-        block.accept(now, segment, &mut self.hosts, listener.no_push, listener.keep_syn_data);
+        let treatment = self.treatment(listener, segment);
+        block.accept(now, segment, &mut self.hosts, treatment);
         let before = if block.is_open() { State::SynReceived } else { block.state };
-        *(if block.is_open() { &mut self.counts.transactions } else { &mut self.counts.handshakes }) += 1;
+        *(match (treatment.fast_opens, block.is_open()) {
+            (true, _) => &mut self.counts.fast_opens,
+            (false, true) => &mut self.counts.transactions,
+            (false, false) => &mut self.counts.handshakes,
+        }) += 1;
+        self.pending_fast_open += usize::from(treatment.fast_opens);
         let connection = self.insert(block);
         self.report(connection, before, false);
         self.flush(now, connection);
+    }
+
+    /// The treatment of a SYN by its option of TCP Fast Open (RFC 7413 section 4.2.2). A SYN with a connection count is T/TCP's.
+    fn treatment(&self, listener: Listen, syn: &Segment<'_>) -> Treatment {
+        let plain = Treatment {
+            accepts_transactions: listener.no_push,
+            keeps_data: listener.keep_syn_data,
+            ..Treatment::default()
+        };
+        let is_counted = self.settings.transactions && syn.options.count.is_some();
+        let Some(fast_open) = self.settings.fast_open.filter(|_| !is_counted) else { return plain };
+        let client = syn.source.ip();
+        let ours = fast_open.cookie(client);
+        match syn.options.fast_open {
+            None => plain,
+            Some(FastOpenOption::Cookie(shown)) if fast_open.is_valid(client, &shown) => Treatment {
+                fast_opens: self.pending_fast_open < fast_open.pending,
+                cookie: (shown != ours).then_some(ours),
+                ..plain
+            },
+            Some(_) => Treatment { cookie: Some(ours), ..plain },
+        }
     }
 
     /// Reports the changes of a connection that a segment has made.
@@ -560,6 +606,7 @@ impl Stack {
     fn remove(&mut self, connection: Connection) {
         let Some(block) = self.blocks.remove(&connection) else { return };
         self.by_pair.remove(&(block.local, block.remote));
+        self.pending_fast_open -= usize::from(block.is_pending_fast_open());
         if let Some(filed) = block.filed_deadline {
             self.deadlines.remove(&(filed, connection));
         }

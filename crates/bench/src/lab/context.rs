@@ -67,6 +67,11 @@ impl Context {
     /// Prints a line of progress, and fails if the user wants to stop.
     pub fn progress(&self, line: &str) -> Result<(), String> {
         eprintln!("{}: {line}", self.record.name);
+        self.check_stop()
+    }
+
+    /// Fails if the user wants to stop.
+    pub fn check_stop(&self) -> Result<(), String> {
         match self.stop.load(Ordering::Relaxed) {
             true => Err("stopped by a signal; nothing was written".to_owned()),
             false => Ok(()),
@@ -94,6 +99,11 @@ impl Context {
     /// Adds a sentence that was tested, with the observed values.
     pub fn claim(&mut self, sentence: impl Into<String>, observed: impl Into<String>, holds: bool) {
         self.record.claims.push(Claim { sentence: sentence.into(), observed: observed.into(), holds });
+    }
+
+    /// Adds a text that is shown line by line as it is.
+    pub fn listing(&mut self, subject: impl Into<String>, text: impl Into<String>) {
+        self.record.listings.push(Note { subject: subject.into(), text: text.into() });
     }
 
     /// Adds a difference from the paper, with its reason.

@@ -12,6 +12,10 @@ pub mod totd;
 pub mod ttcp_completion;
 pub mod ttcp_loss;
 mod selftest;
+mod own_namespace;
+mod ttcp_attacks;
+mod ttcp_blocks;
+mod ttcp_fallback;
 
 use context::Context;
 use measure::experiment::Experiment;

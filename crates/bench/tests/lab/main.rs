@@ -6,3 +6,6 @@ mod totd;
 mod ttcp_completion;
 mod ttcp_loss;
 mod selftest;
+mod ttcp_attacks;
+mod ttcp_blocks;
+mod ttcp_fallback;

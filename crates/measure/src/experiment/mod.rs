@@ -47,6 +47,9 @@ pub struct Experiment {
     pub figures: Vec<Figure>,
     /// All charts.
     pub charts: Vec<Chart>,
+    /// Texts that are shown line by line as they are, such as sequences of segments.
+    #[serde(default)]
+    pub listings: Vec<Note>,
     /// Sentences that were tested.
     pub claims: Vec<Claim>,
     /// Differences from the paper, and their reasons.

@@ -1,6 +1,7 @@
 //! Segments that arrive for a block (RFC 9293 section 3.10.7, with the rules of RFC 1644 section 3 between them).
 
 use super::{Block, State};
+use crate::cookie::{Cookie, FastOpenOption};
 use crate::host_cache::{Host, HostCache};
 use crate::limits::ACK_DELAY;
 use crate::reassembly::Reassembly;
@@ -28,20 +29,26 @@ pub(crate) enum Verdict {
     Reopen,
 }
 
+/// The listener's treatment of a SYN.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Treatment {
+    /// The listener has set `TCP_NOPUSH`: the TAO test may pass.
+    pub accepts_transactions: bool,
+    /// Data on a SYN that has not passed the test is kept. False drops it, as a SYN cache does.
+    pub keeps_data: bool,
+    /// The SYN has shown a valid cookie, and there is room for one more.
+    pub fast_opens: bool,
+    /// Cookie that the SYN,ACK brings.
+    pub cookie: Option<Cookie>,
+}
+
 impl Block {
     /// Makes the block of a listener from a SYN: the TAO test (RFC 1644 section 3.5) decides if its data is given to the user at
-    /// once. `accepts_transactions`: the listener has set `TCP_NOPUSH`. `keep_data`: false drops data on a SYN that has not
-    /// passed the test, as a SYN cache does.
-    pub fn accept(
-        &mut self,
-        now: Duration,
-        syn: &Segment<'_>,
-        hosts: &mut HostCache,
-        accepts_transactions: bool,
-        keep_data: bool,
-    ) {
+    /// once, or a cookie does (RFC 7413 section 4.2.2).
+    pub fn accept(&mut self, now: Duration, syn: &Segment<'_>, hosts: &mut HostCache, treatment: Treatment) {
         self.take_syn(syn);
-        let passes = self.transactions && accepts_transactions && passes_tao(syn, hosts.get(self.peer()));
+        let passes =
+            self.transactions && treatment.accepts_transactions && passes_tao(syn, hosts.get(self.peer()));
         if self.transactions {
             let count = syn.options.count;
             hosts.update(self.peer(), |host| match count {
@@ -51,11 +58,16 @@ impl Block {
                 _ => host.received = None,
             });
         }
-        self.send_syn = passes;
-        self.state = if passes { State::Established } else { State::SynReceived };
-        self.ack_now = !passes;
+        self.fast_opened = treatment.fast_opens;
+        self.fast_open_option = treatment.cookie.map(FastOpenOption::Cookie);
+        let opens = passes || treatment.fast_opens;
+        self.send_syn = opens;
+        self.state = if opens { State::Established } else { State::SynReceived };
+        // A SYN without a request has no answer that its SYN,ACK could wait for.
+        self.ack_now = !passes || syn.length() == 1;
         self.heard(now);
-        if passes || keep_data {
+        // Data without a valid cookie is dropped: the client sends it again after the handshake.
+        if opens || treatment.keeps_data && syn.options.fast_open.is_none() {
             self.take_payload(now, syn, Duration::ZERO);
         }
     }
@@ -111,10 +123,15 @@ impl Block {
                 hosts.update(self.peer(), |host| {
                     host.sent = echo.map(|_| host.sent.map_or(count, |sent| sent.max(count)));
                     host.mss = mss;
+                    if self.fast_open_option.is_some()
+                        && let Some(FastOpenOption::Cookie(cookie)) = segment.options.fast_open
+                    {
+                        host.cookie = Some(cookie);
+                    }
                 });
                 self.acknowledge(now, ack, segment);
-                if echo.is_none() && self.transactions && self.resend_at_once {
-                    // The peer knows no T/TCP and may have dropped the data on the SYN.
+                if self.shows_cookie() || echo.is_none() && self.transactions && self.resend_at_once {
+                    // The peer has not taken the cookie, or knows no T/TCP and may have dropped the data on the SYN.
                     self.nxt = self.una;
                 }
                 self.ack_now = true;

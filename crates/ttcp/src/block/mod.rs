@@ -8,8 +8,9 @@ mod input;
 mod output;
 pub(crate) mod timers;
 
-pub(crate) use input::Verdict;
+pub(crate) use input::{Treatment, Verdict};
 
+use crate::cookie::FastOpenOption;
 use crate::limits::{DEFAULT_MSS, FIRST_SEGMENTS, FIRST_WINDOW, SEND_QUEUE};
 use crate::reassembly::Reassembly;
 use crate::retransmission::Rto;
@@ -100,6 +101,12 @@ pub(crate) struct Block {
     peer_count: Option<Serial>,
     started: Duration,
 
+    // TCP Fast Open.
+    /// Option of our SYN: the client's request or cookie, or the cookie that the server gives.
+    pub fast_open_option: Option<FastOpenOption>,
+    /// A valid cookie has come with the SYN: its data is the user's, although our SYN is not acknowledged.
+    fast_opened: bool,
+
     // Timers.
     rto: Rto,
     retransmissions: u32,
@@ -154,6 +161,8 @@ impl Block {
             count,
             peer_count: None,
             started: now,
+            fast_open_option: None,
+            fast_opened: false,
             rto: Rto::new(settings.first_rto, settings.shortest_rto),
             retransmissions: 0,
             retransmit_due: None,
@@ -225,6 +234,16 @@ impl Block {
             options: Options::default(),
             payload: &[],
         }
+    }
+
+    /// True for a server's block that a cookie has opened and whose handshake is not complete.
+    pub fn is_pending_fast_open(&self) -> bool {
+        self.fast_opened && self.send_syn
+    }
+
+    /// True if our first SYN shows a cookie.
+    fn shows_cookie(&self) -> bool {
+        matches!(self.fast_open_option, Some(FastOpenOption::Cookie(_))) && !self.fast_opened
     }
 
     /// True if both ends send connection counts.

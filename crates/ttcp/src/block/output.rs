@@ -16,7 +16,7 @@ impl Block {
         let start = if syn { self.iss.plus(1) } else { self.nxt };
         let fin = self.may_send_fin(syn) && start.plus(octets as u32) == self.fin_seq();
         // In a half-synchronized state the SYN waits for the answer, so that both leave in one segment.
-        let syn_is_due = syn && (!self.send_syn || self.ack_now || octets > 0 || fin);
+        let syn_is_due = syn && (!self.send_syn || self.fast_opened || self.ack_now || octets > 0 || fin);
         if !syn_is_due && octets == 0 && !fin && !self.ack_now {
             self.watch_closed_window(now);
             return None;
@@ -41,7 +41,8 @@ impl Block {
     }
 
     /// Options of a segment (RFC 1644 section 3.3): a count once the peer sent one, or with our first SYN; the echo with a SYN
-    /// that answers one.
+    /// that answers one. The option of TCP Fast Open goes with the SYN, but not with a SYN that is repeated (RFC 7413 section
+    /// 4.1.3.1).
     fn options(&self, syn: bool) -> Options {
         let answers = self.state != State::SynSent;
         let count = if answers { ConnectionCount::Cc(self.count.value()) } else { self.count };
@@ -50,14 +51,15 @@ impl Block {
             mss: syn.then_some(self.own_mss),
             count: sends_count.then_some(count),
             echo: self.peer_count.filter(|_| syn && answers && self.transactions),
+            fast_open: self.fast_open_option.filter(|_| syn && (answers || self.retransmissions == 0)),
         }
     }
 
     /// Number of octets for the next segment.
     fn octets_to_send(&self, syn: bool) -> usize {
         let allowed = match self.state {
-            // Data goes with the SYN only where a connection count goes with it, too.
-            State::SynSent => syn && self.transactions && self.first_syn_has_data(),
+            // Data goes with the SYN only where a connection count or a cookie goes with it, too.
+            State::SynSent => syn && (self.transactions || self.shows_cookie()) && self.first_syn_has_data(),
             State::SynReceived | State::TimeWait | State::Closed => false,
             _ => !syn || self.speaks_counts(),
         };
@@ -86,9 +88,9 @@ impl Block {
         }
     }
 
-    /// True while the SYN carries data and FIN: always, or until its first retransmission.
+    /// True while the SYN carries data and FIN: always, or until its first retransmission, as with a cookie.
     fn first_syn_has_data(&self) -> bool {
-        self.retransmissions == 0 || !self.plain_syn_again
+        self.retransmissions == 0 || !self.plain_syn_again && !self.shows_cookie()
     }
 
     /// Accounts for a segment that takes this many sequence numbers.

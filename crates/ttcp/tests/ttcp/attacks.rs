@@ -39,7 +39,7 @@ fn forged(source: SocketAddr, count: ConnectionCount, payload: &[u8]) -> Vec<u8>
         rst: false,
         psh: true,
         window: 4096,
-        options: Options { mss: Some(1460), count: Some(count), echo: None },
+        options: Options { mss: Some(1460), count: Some(count), ..Options::default() },
         payload,
     }
     .write()

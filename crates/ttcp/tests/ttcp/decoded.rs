@@ -26,9 +26,18 @@ fn write_capture(path: &Path, packets: &[(Duration, bool, Vec<u8>)]) {
 
 /// The packets as tshark reads them, one line each; none if there is no tshark.
 fn decode(name: &str, packets: &[(Duration, bool, Vec<u8>)]) -> Option<Vec<String>> {
+    let fields = ["tcp.flags.str", "tcp.len", "tcp.options.cc_value", "tcp.checksum.status", "_ws.malformed"];
+    decode_fields(name, packets, &fields)
+}
+
+/// These fields of the packets as tshark reads them, one line each, with `|` between the fields; none if there is no tshark.
+pub fn decode_fields(
+    name: &str,
+    packets: &[(Duration, bool, Vec<u8>)],
+    fields: &[&str],
+) -> Option<Vec<String>> {
     let path = std::env::temp_dir().join(format!("sixfold-ttcp-{}-{name}.pcap", std::process::id()));
     write_capture(&path, packets);
-    let fields = ["tcp.flags.str", "tcp.len", "tcp.options.cc_value", "tcp.checksum.status", "_ws.malformed"];
     let mut command = Command::new("tshark");
     command.arg("-r").arg(&path).args(["-T", "fields", "-o", "tcp.check_checksum:TRUE", "-E", "separator=|"]);
     for field in fields {

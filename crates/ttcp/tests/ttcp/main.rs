@@ -3,5 +3,6 @@
 mod attacks;
 mod bad_links;
 mod decoded;
+mod fast_open;
 mod network;
 mod transactions;

@@ -1,6 +1,7 @@
 //! Two hosts and the link between them, in virtual time.
 
 use core::time::Duration;
+use experiments::segment_lines::SegmentLines;
 use link::{Direction, Impairments};
 use sixfold_ttcp::{Event, Segment, Settings, Stack};
 use std::net::{IpAddr, SocketAddr};
@@ -116,52 +117,15 @@ impl Network {
             .or_else(|| self.client.next_event().map(|event| (false, event)))
     }
 
-    /// The capture as lines such as `> SYN PSH FIN seq 0 len 5 CC.NEW 1`, with sequence numbers relative to each SYN.
+    /// The capture as lines such as `> SYN FIN 0 len 5 CC.NEW 1`.
     pub fn lines(&self) -> Vec<String> {
-        let mut bases = [None; 2];
-        let lines = self.capture.iter().map(|(_, to_server, packet)| {
-            let segment = Segment::parse(packet).expect("whole");
-            if segment.syn {
-                bases[usize::from(*to_server)] = Some(segment.seq);
-            }
-            let relative = |from_server: bool, number: sixfold_ttcp::Serial| {
-                bases[usize::from(!from_server)]
-                    .map_or(i64::from(number.0), |base| i64::from(number.minus(base)))
-            };
-            line(*to_server, &segment, &relative)
-        });
-        lines.collect()
+        let mut lines = SegmentLines::default();
+        let segments = self
+            .capture
+            .iter()
+            .map(|(_, to_server, packet)| lines.line(*to_server, &Segment::parse(packet).expect("whole")));
+        segments.collect()
     }
-}
-
-fn line(
-    to_server: bool,
-    segment: &Segment<'_>,
-    relative: &dyn Fn(bool, sixfold_ttcp::Serial) -> i64,
-) -> String {
-    use sixfold_ttcp::ConnectionCount;
-    let mut text = String::from(if to_server { ">" } else { "<" });
-    for (bit, name) in [(segment.syn, "SYN"), (segment.fin, "FIN"), (segment.rst, "RST")] {
-        if bit {
-            text += &format!(" {name}");
-        }
-    }
-    text += &format!(" {}", relative(!to_server, segment.seq));
-    if let Some(ack) = segment.ack {
-        text += &format!(" ack {}", relative(to_server, ack));
-    }
-    if !segment.payload.is_empty() {
-        text += &format!(" len {}", segment.payload.len());
-    }
-    match segment.options.count {
-        Some(ConnectionCount::Cc(count)) => text += &format!(" CC {}", count.0),
-        Some(ConnectionCount::New(count)) => text += &format!(" CC.NEW {}", count.0),
-        None => {}
-    }
-    if let Some(echo) = segment.options.echo {
-        text += &format!(" ECHO {}", echo.0);
-    }
-    text
 }
 
 /// A server that answers a request with its octets in capital letters once the client has finished, and finishes.

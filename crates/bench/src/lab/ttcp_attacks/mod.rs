@@ -1,0 +1,187 @@
+//! `ttcp-attacks`: attacks on T/TCP, which the paper calls immune, and the same attacks on TCP Fast Open.
+//!
+//! The attacks are of virtual time, against the state machine of the crate `ttcp`; no forged packet leaves the process.
+//! `kernel.rs` lets the kernel's Fast Open speak with that of the crate, so that the successor is the real one.
+
+mod kernel;
+mod memory;
+mod repeats;
+
+use super::context::{Context, figure};
+use experiments::attacks::{self, Hits, MECHANISMS, Mechanism};
+use measure::experiment::{Figure, Origin, proportion_interval};
+
+/// Runs the experiment.
+pub fn run(context: &mut Context) -> Result<(), String> {
+    context.progress("blind guesses")?;
+    guesses(context);
+    context.progress("lockout")?;
+    lockout(context);
+    context.progress("floods")?;
+    memory::floods(context)?;
+    context.progress("reflection")?;
+    memory::reflections(context)?;
+    context.progress("requests that are executed twice")?;
+    repeats::repeats(context);
+    kernel::check(context)?;
+    differences(context);
+    Ok(())
+}
+
+/// Name of a mechanism.
+fn name(mechanism: Mechanism) -> &'static str {
+    match mechanism {
+        Mechanism::Tcp => "TCP",
+        Mechanism::Transactions => "T/TCP",
+        Mechanism::FastOpen => "TCP Fast Open",
+    }
+}
+
+/// A share of trials, per cent, with its interval.
+fn share(table: &str, row: &str, column: &str, Hits { hits, trials }: Hits) -> Figure {
+    let percent = |share: f64| 100.0 * share;
+    Figure {
+        interval: proportion_interval(hits, trials).map(|(low, high)| (percent(low), percent(high))),
+        samples: trials,
+        ..figure(table, row, column, percent(hits as f64 / trials as f64), "%", Origin::Virtual)
+    }
+}
+
+/// Blind guesses of the connection count and of the cookie.
+fn guesses(context: &mut Context) {
+    const TABLE: &str = "Forged requests that are executed, by blind guesses";
+    let trials = context.choose(5000, 100_000);
+    for mechanism in MECHANISMS {
+        let hits = attacks::guess(mechanism, trials, context.seed(1));
+        context.figure(share(TABLE, name(mechanism), "one guess", hits));
+        let bound = match mechanism {
+            Mechanism::Tcp => 0.0,
+            Mechanism::Transactions => 50.0,
+            Mechanism::FastOpen => 100.0 * 2f64.powi(-64),
+        };
+        context.figure(figure(TABLE, name(mechanism), "by arithmetic", bound, "%", Origin::Arithmetic));
+        claim_guess(context, mechanism, hits);
+    }
+    let pairs = attacks::guess_in_pairs(trials, context.seed(2));
+    let hits = Hits { hits: pairs[1] + pairs[2], trials };
+    context.figure(share(TABLE, name(Mechanism::Transactions), "two guesses 2^31 apart", hits));
+    context.claim(
+        "T/TCP: of two guesses 2^31 apart exactly one is executed",
+        format!("none, one and two in {pairs:?} of {trials} trials"),
+        pairs == [0, trials, 0],
+    );
+}
+
+/// Tests the share of one guess.
+fn claim_guess(context: &mut Context, mechanism: Mechanism, Hits { hits, trials }: Hits) {
+    let (low, high) = proportion_interval(hits, trials).unwrap_or_default();
+    let observed = format!("{hits} of {trials}, 95 % interval {:.2} to {:.2} %", 100.0 * low, 100.0 * high);
+    if mechanism == Mechanism::Transactions {
+        // Four standard errors of a share of 1/2: one seed of 16,000 is further away.
+        let distance = (hits as f64 / trials as f64 - 0.5).abs();
+        let holds = distance <= 4.0 * 0.5 / (trials as f64).sqrt();
+        context.claim("T/TCP: a blind guess of the count is executed every second time", observed, holds);
+    } else {
+        let sentence = format!("{}: no blind guess is executed", name(mechanism));
+        context.claim(sentence, observed, hits == 0);
+    }
+}
+
+/// The lockout of the true client.
+fn lockout(context: &mut Context) {
+    const TABLE: &str = "Queries of the true client that make a handshake after the attack";
+    let mut fits = true;
+    let mut observed = Vec::new();
+    for ahead in [1, 10, 100, 1000] {
+        let queries = attacks::lockout(Mechanism::Transactions, ahead, 2000, context.seed(3));
+        let column = format!("count {ahead} ahead");
+        context.figure(figure(TABLE, "T/TCP", &column, queries as f64, "", Origin::Virtual));
+        fits &= queries == u64::from(ahead);
+        observed.push(format!("{ahead}: {queries}"));
+    }
+    context.claim(
+        "T/TCP: one forged count locks the client out for as many queries as it is ahead",
+        observed.join(", "),
+        fits,
+    );
+    let most = f64::from(i32::MAX);
+    context.figure(figure(TABLE, "T/TCP", "count 2^31 - 1 ahead", most, "", Origin::Arithmetic));
+    // The paper's rate, 1,900 queries a second.
+    let days = most / 1900.0 / 86_400.0;
+    context.figure(figure(
+        TABLE,
+        "T/TCP",
+        "the same at 1,900 queries a second",
+        days,
+        "d",
+        Origin::Arithmetic,
+    ));
+    let limit = context.choose(200, 5000);
+    let far = attacks::lockout(Mechanism::Transactions, 0x4000_0000, limit, context.seed(4));
+    context.figure(figure(
+        TABLE,
+        "T/TCP",
+        "count 2^30 ahead, queries tried",
+        far as f64,
+        "",
+        Origin::Virtual,
+    ));
+    let restarted = attacks::lockout_after_restart(0x4000_0000, limit, context.seed(5));
+    context.figure(figure(
+        TABLE,
+        "T/TCP",
+        "after a restart of the client",
+        restarted as f64,
+        "",
+        Origin::Virtual,
+    ));
+    context.claim(
+        "T/TCP: only CC.NEW ends the lockout, after a restart of the client; failed tests leave the cache as it is",
+        format!("{far} of {limit} queries without a restart, {restarted} with one"),
+        far == limit && restarted == 1,
+    );
+    let guesses = context.choose(1000, 50_000);
+    let fast_open = attacks::lockout(Mechanism::FastOpen, guesses, limit, context.seed(6));
+    let column = format!("after {guesses} guesses");
+    context.figure(figure(TABLE, "TCP Fast Open", &column, fast_open as f64, "", Origin::Virtual));
+    context.claim(
+        "TCP Fast Open: guesses lock nobody out",
+        format!("{fast_open} handshakes after {guesses} guesses"),
+        fast_open == 0,
+    );
+}
+
+/// Differences from the paper.
+fn differences(context: &mut Context) {
+    for (subject, text) in [
+        (
+            "immunity",
+            "The paper says that T/TCP is immune against denial of service because counts increase. Half of all counts are \
+             later than any count (RFC 1644 compares modulo 2^32), and no part of it is secret: RFC 4614, RFC 6247, RFC 7413 \
+             section 8.1.",
+        ),
+        (
+            "a count that is not later",
+            "The paper says that the server then clears its cache. FreeBSD clears it only where the SYN has no count or CC.NEW, \
+             and RFC 1644 section 3.5 keeps it. If the server cleared it, the lockout would end after one handshake, but then each \
+             forged SYN could clear it.",
+        ),
+        (
+            "Fast Open is no part of the paper",
+            "It is from 2014, eleven years later. It keeps data on the SYN, which the paper wants, and gives up the protection \
+             from duplicates, which the table of repeated requests shows. DNS queries may be executed twice; updates may not.",
+        ),
+        (
+            "SYN floods",
+            "Neither mechanism ends floods of plain SYNs: blocks are used up in all three. SYN cookies do, but have no room for \
+             counts or data; this stack has none.",
+        ),
+        (
+            "an attacker with an address of its own",
+            "It gets a valid cookie and uses up the limit of pending connections: the others make handshakes until it ends, as \
+             with TCP. The memory stays bounded.",
+        ),
+    ] {
+        context.difference(subject, text);
+    }
+}

@@ -1,0 +1,12 @@
+//! `ttcp-blocks` in its short version.
+
+use crate::command::run_quick;
+
+#[test]
+fn the_blocks_drain_in_two_fifteenths_of_the_time() {
+    let record = run_quick("ttcp-blocks");
+    let chart = &record["charts"][0];
+    let lines: Vec<&str> =
+        chart["lines"].as_array().expect("lines").iter().filter_map(|line| line["name"].as_str()).collect();
+    assert!(lines.contains(&"TCP, 2 MSL") && lines.contains(&"T/TCP, 8 RTO"), "{lines:?}");
+}

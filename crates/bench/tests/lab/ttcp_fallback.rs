@@ -1,0 +1,11 @@
+//! `ttcp-fallback` in its short version.
+
+use crate::command::run_quick;
+
+#[test]
+fn every_way_back_to_tcp_costs_what_its_timers_say() {
+    let record = run_quick("ttcp-fallback");
+    let listings = record["listings"].as_array().expect("listings");
+    let first = listings[0]["text"].as_str().expect("text");
+    assert!(first.contains("> SYN FIN 0 len 19 CC.NEW 101"), "{first}");
+}
