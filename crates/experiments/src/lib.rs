@@ -4,7 +4,10 @@
 //! [`network::Network`] joins two hosts that speak T/TCP (crate `ttcp`) by a link (crate `link`). Each experiment is a file
 //! that takes parameters and a seed and returns numbers; `sixfold-bench lab` compares them with the papers and draws them.
 //!
+//! [`mtd64`] has the replies of the papers on MTD64, and models of the programs that rewrite them.
+//!
 //! The crate does no I/O and reads no clock. The same seed gives the same numbers.
 #![forbid(unsafe_code)]
 
+pub mod mtd64;
 pub mod network;

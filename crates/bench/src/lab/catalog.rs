@@ -1,7 +1,8 @@
 //! The experiments by name.
 
 use super::context::Context;
-use measure::experiment::Paper;
+use super::mtd64;
+use measure::experiment::{MTD64, Paper};
 
 /// An experiment.
 pub struct Entry {
@@ -22,7 +23,15 @@ pub struct Entry {
 }
 
 /// All experiments, by paper.
-pub const EXPERIMENTS: &[Entry] = &[];
+pub const EXPERIMENTS: &[Entry] = &[Entry {
+    name: "mtd64-functions",
+    title: "functions, reply lengths and faults of MTD64 and mtd64-ng, and of today's servers",
+    paper: MTD64,
+    part: "Figures 8 to 14",
+    takes: ("1 minute", "20 s"),
+    needs_root: false,
+    run: mtd64::functions::run,
+}];
 
 /// The experiment of this name. The error lists the names.
 pub fn find(name: &str) -> Result<&'static Entry, String> {

@@ -6,6 +6,7 @@
 
 pub mod catalog;
 pub mod context;
+pub mod mtd64;
 pub mod output;
 
 use context::Context;
