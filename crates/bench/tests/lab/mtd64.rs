@@ -52,3 +52,29 @@ fn a_program_that_no_experiment_knows_is_refused_by_name() {
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(error.contains("nothing") && error.contains("mtd64-ng"), "{error}");
 }
+
+#[test]
+fn the_closed_loop_measures_time_and_cpu_time() {
+    if !has_sixfold() {
+        return;
+    }
+    let record = run_with_sixfold("mtd64-speed");
+    let time_ms = value(&record, "sixfold", "time of an experiment").expect("measured");
+    let rate_qps = value(&record, "sixfold", "queries per second").expect("measured");
+    assert!((rate_qps * time_ms / 1e3 - 256.0).abs() < 1e-6, "{rate_qps} {time_ms}");
+    assert!(value(&record, "sixfold", "CPU time for a query").expect("measured") > 0.0);
+}
+
+#[test]
+fn the_search_has_a_rate_for_each_number_of_threads_and_the_papers_beside_it() {
+    if !has_sixfold() {
+        return;
+    }
+    let record = run_with_sixfold("mtd64ng-threads");
+    let figures = record["figures"].as_array().expect("figures");
+    for (row, paper) in [("threads: 1", 3132.0), ("threads: 2", 4747.0), ("threads: 4", 6849.0)] {
+        assert!(value(&record, row, "sixfold").expect("measured") > 0.0, "{row}");
+        let is_paper = |figure: &&serde_json::Value| figure["row"] == row && figure["column"] == "mtd64-ng";
+        assert_eq!(figures.iter().find(is_paper).expect("there")["paper"].as_f64(), Some(paper), "{row}");
+    }
+}

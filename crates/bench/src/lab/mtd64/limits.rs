@@ -23,3 +23,9 @@ pub const UPSTREAM_QUERIES: usize = 10_000;
 
 /// Largest message over TCP that the client reads: the longest reply here has less than 1,000 octets.
 pub const MESSAGE: usize = 65_535;
+
+/// Time limit of the closed loop of a device in the short version.
+pub const SPEED_QUICK: Duration = Duration::from_millis(2500);
+
+/// Time limit of the closed loop of a device in the whole version: the paper's slowest device took 31 s for its 65,536 queries.
+pub const SPEED: Duration = Duration::from_secs(120);

@@ -2,19 +2,18 @@
 //! the faults that reading the paper and the source of mtd64-ng shows.
 //!
 //! An authority of the experiment (`authority.rs`) serves messages of the paper's shapes (`script.rs`) and notes every query.
-//! `client.rs` asks the device, `judge.rs` compares the replies. Models of MTD64 and mtd64-ng are judged like a device.
+//! `judge.rs` compares the replies. Models of MTD64 and mtd64-ng are judged like a device.
 
 mod authority;
-mod client;
 mod judge;
 mod script;
 
+use super::client::{Client, Query};
 use super::devices::{self, Launch, PREFIX, RunningDevice, Subject};
 use super::place::Place;
 use crate::agent_client::AgentClient;
 use crate::lab::context::{Context, figure};
 use authority::{ScriptedAuthority, UpstreamQuery};
-use client::{Client, Query};
 use experiments::mtd64::model::{Program, Rewriting, rewrite};
 use experiments::mtd64::replies::{self, MANY_RECORDS, address};
 use judge::{Rewritten, Test, Verdicts};

@@ -1,7 +1,7 @@
-//! Client of the functional tests: one query, one reply, over UDP or TCP.
+//! Client of the experiments: one query, one reply, over UDP or TCP.
 
-use crate::lab::mtd64::limits;
-use crate::lab::mtd64::place::Place;
+use super::limits;
+use super::place::Place;
 use experiments::mtd64::replies::wire_name;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
