@@ -89,15 +89,15 @@ fn recipe(name: &str, program: &Path) -> Result<Option<Recipe>, String> {
         format!("--program {name}={}: {error}; give the path of the built program", program.display())
     })?;
     let program = program.display().to_string();
-    let common = "nameserver {upstream_address}\nselection-mode random\ndns64-prefix {prefix}\ndebugging no\n\
+    let shared = "nameserver {upstream_address}\nselection-mode random\ndns64-prefix {prefix}\ndebugging no\n\
                   resend-attempts 2\nresponse-maxlength {value}\n";
     let (command, file, text) = match name {
         "mtd64" => {
-            let text = format!("{common}timeout-time-sec 1\ntimeout-time-usec 0\n");
+            let text = format!("{shared}timeout-time-sec 1\ntimeout-time-usec 0\n");
             (vec![program], "settings.conf", text)
         }
         "mtd64-ng" => {
-            let text = format!("{common}timeout-time 1.0\nnum-threads {{workers}}\nport {{listen_port}}\n");
+            let text = format!("{shared}timeout-time 1.0\nnum-threads {{workers}}\nport {{listen_port}}\n");
             (in_etc(&program), "mtd64-ng.conf", text)
         }
         _ => {
@@ -171,7 +171,7 @@ impl RunningDevice {
         agent.usage(self.number).map_err(|error| error.to_string())
     }
 
-    /// Ends the device. The error for a caller that waited for it in vain has its last output.
+    /// Ends the device. Returns its last output, for the error of a caller that waited for it in vain.
     pub fn stop(self, agent: &mut AgentClient) -> String {
         // A device that has ended by itself is fine too.
         let log = agent.stop(self.number, limits::STOP_GRACE).unwrap_or_default();

@@ -130,7 +130,7 @@ fn work(socket: &UdpSocket, core: Option<u16>, counters: &Counters, barrier: &Ba
     if let Some(core) = core {
         let mut cores = CpuSet::new();
         cores.set(usize::from(core));
-        // Without the core the thread runs on any, which the record's core list does not hide: the load is then visible there.
+        // A core that this program may not use leaves the thread on any other, which costs accuracy and no correctness.
         let _ = sched_setaffinity(None, &cores);
     }
     loop {
