@@ -5,15 +5,17 @@
 //! [`network::Network`] joins two hosts that speak T/TCP (crate `ttcp`) by a link (crate `link`). Each experiment is a file
 //! that takes parameters and a seed and returns numbers; `sixfold-bench lab` compares them with the papers and draws them.
 //!
+//! [`mtd64`] has the replies of the papers on MTD64, and models of the programs that rewrite them.
+//!
 //! The crate does no I/O and reads no clock. The same seed gives the same numbers.
 #![forbid(unsafe_code)]
 
-pub mod loss;
-pub mod bisection;
-pub mod network;
-pub mod totd;
 pub mod attacks;
+pub mod bisection;
 pub mod connection_blocks;
 pub mod fallback;
+pub mod loss;
+pub mod mtd64;
 pub mod network;
 pub mod segment_lines;
+pub mod totd;

@@ -7,6 +7,7 @@
 mod authorities;
 pub mod catalog;
 pub mod context;
+pub mod mtd64;
 pub mod output;
 pub mod totd;
 pub mod ttcp_completion;

@@ -1,6 +1,6 @@
 //! The command `lab`, and its use by the other tests.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::{Mutex, PoisonError};
 
@@ -11,6 +11,15 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 pub fn lab(arguments: &[&str]) -> Output {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     Command::new(env!("CARGO_BIN_EXE_sixfold-bench")).arg("lab").args(arguments).output().expect("starts")
+}
+
+/// True if the program of Sixfold is built beside this one. Otherwise the test counts as skipped.
+pub fn has_sixfold() -> bool {
+    let is_there = Path::new(env!("CARGO_BIN_EXE_sixfold-bench")).with_file_name("sixfold").is_file();
+    if !is_there {
+        test_skip::missing("sixfold", "cargo build -p sixfold");
+    }
+    is_there
 }
 
 /// Runs an experiment in its short version and returns its record. Every claim must hold.

@@ -9,3 +9,4 @@ mod selftest;
 mod ttcp_attacks;
 mod ttcp_blocks;
 mod ttcp_fallback;
+mod mtd64;

@@ -1,0 +1,118 @@
+//! Client of the experiments: one query, one reply, over UDP or TCP.
+
+use super::limits;
+use super::place::Place;
+use experiments::mtd64::replies::wire_name;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::time::{Duration, Instant};
+use wire::{Message, Type, header};
+
+/// Size that the client announces with EDNS, in octets (the recommendation of RFC 9715).
+pub const UDP_SIZE: u16 = 1232;
+
+/// A query.
+#[derive(Clone, Copy, Debug)]
+pub struct Query<'a> {
+    /// Name.
+    pub name: &'a str,
+    /// Type.
+    pub rtype: Type,
+    /// Transaction ID.
+    pub id: u16,
+    /// True for EDNS with [`UDP_SIZE`]; without it the limit is 512 octets.
+    pub edns: bool,
+}
+
+impl Query<'_> {
+    /// The query's octets: RD, one question, and the OPT record with EDNS.
+    fn octets(&self) -> Vec<u8> {
+        let mut octets = vec![0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, u8::from(self.edns)];
+        header::set_id(&mut octets, self.id);
+        octets.extend(wire_name(self.name));
+        octets.extend(self.rtype.0.to_be_bytes());
+        octets.extend([0, 1]);
+        if self.edns {
+            let [high, low] = UDP_SIZE.to_be_bytes();
+            octets.extend([0, 0, 41, high, low, 0, 0, 0, 0, 0, 0]);
+        }
+        octets
+    }
+
+    /// True for a reply to this query. The question of a malformed reply is not compared.
+    fn is_answered_by(&self, octets: &[u8]) -> bool {
+        octets.len() >= wire::HEADER && header::id(octets) == self.id && octets[2] & 0x80 != 0
+    }
+}
+
+/// Client of a device.
+pub struct Client<'a> {
+    /// Place of client and device.
+    pub place: &'a Place,
+    /// Address of the device.
+    pub server: SocketAddr,
+}
+
+impl Client<'_> {
+    /// Asks over UDP. None if no reply comes in time.
+    pub fn ask(&self, query: &Query<'_>) -> Option<Vec<u8>> {
+        self.ask_within(query, limits::REPLY_TIMEOUT)
+    }
+
+    /// Asks over UDP, with a time limit.
+    pub fn ask_within(&self, query: &Query<'_>, limit: Duration) -> Option<Vec<u8>> {
+        let socket = self.place.run(|| UdpSocket::bind("[::1]:0").map_err(|error| error.to_string())).ok()?;
+        socket.connect(self.server).ok()?;
+        socket.send(&query.octets()).ok()?;
+        let end = Instant::now() + limit;
+        let mut buffer = vec![0; limits::MESSAGE];
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return None;
+            }
+            socket.set_read_timeout(Some(left)).ok()?;
+            let length = socket.recv(&mut buffer).ok()?;
+            if query.is_answered_by(&buffer[..length]) {
+                return Some(buffer[..length].to_vec());
+            }
+        }
+    }
+
+    /// Asks over TCP. None if no reply comes in time.
+    pub fn ask_over_tcp(&self, query: &Query<'_>) -> Option<Vec<u8>> {
+        let exchange = || -> io::Result<Vec<u8>> {
+            let mut stream = TcpStream::connect_timeout(&self.server, limits::REPLY_TIMEOUT)?;
+            stream.set_read_timeout(Some(limits::REPLY_TIMEOUT))?;
+            let octets = query.octets();
+            let mut framed = (octets.len() as u16).to_be_bytes().to_vec();
+            framed.extend(octets);
+            stream.write_all(&framed)?;
+            let mut length = [0; 2];
+            stream.read_exact(&mut length)?;
+            let mut reply = vec![0; usize::from(u16::from_be_bytes(length))];
+            stream.read_exact(&mut reply)?;
+            Ok(reply)
+        };
+        let reply = self.place.run(|| exchange().map_err(|error| error.to_string())).ok()?;
+        Some(reply).filter(|reply| query.is_answered_by(reply))
+    }
+
+    /// Waits until the device answers a query with a record. Returns false if it does not in time.
+    pub fn wait_until_ready(&self, name: &str) -> bool {
+        let end = Instant::now() + limits::READY_TIMEOUT;
+        let query = Query { name, rtype: Type::AAAA, id: 1, edns: false };
+        while Instant::now() < end {
+            let reply = self.ask_within(&query, Duration::from_millis(500));
+            let answered = reply.is_some_and(|reply| {
+                Message::parse(&reply).is_ok_and(|message| message.count(wire::Section::Answer) > 0)
+            });
+            if answered {
+                return true;
+            }
+            // A closed port refuses at once.
+            std::thread::sleep(limits::POLL);
+        }
+        false
+    }
+}

@@ -1,0 +1,206 @@
+//! Devices under test of these experiments: the templates that are installed, and the papers' own programs if the user has them.
+//!
+//! MTD64 and mtd64-ng are not in any distribution; `--program mtd64-ng=PATH` names a program that the user has built. Its
+//! configuration has the keys of the published example. mtd64-ng reads a fixed file in `/etc`: it gets a mount namespace in which
+//! `/etc` is its working folder.
+
+use crate::agent::protocol::{Start, Started};
+use crate::agent_client::AgentClient;
+use crate::device::{InstalledTemplate, NAMES, Recipe, Settings};
+use crate::lab::context::Context;
+use crate::lab::mtd64::limits;
+use crate::usage::Usage;
+use measure::experiment::Program;
+use std::collections::BTreeMap;
+use std::net::{Ipv6Addr, SocketAddr};
+use std::path::Path;
+
+/// The prefix of the paper's test of the reply length.
+pub const PREFIX: (Ipv6Addr, u8) = (Ipv6Addr::new(0x2001, 0xdb8, 0x63a9, 0, 0, 0, 0, 0), 96);
+
+/// Names of the papers' programs, as `--program` takes them.
+pub const PAPER_PROGRAMS: [&str; 3] = ["mtd64", "mtd64-ng", "totd"];
+
+/// A device under test.
+#[derive(Clone, Debug)]
+pub struct Subject {
+    /// Name in tables: a template's, or one of [`PAPER_PROGRAMS`].
+    pub name: String,
+    /// Its recipe.
+    pub recipe: Recipe,
+}
+
+impl Subject {
+    /// True for MTD64, mtd64-ng and TOTD: UDP alone, no EDNS of their own, fixed ports.
+    pub fn is_of_the_papers(&self) -> bool {
+        PAPER_PROGRAMS.contains(&self.name.as_str())
+    }
+
+    /// Address at which the device listens; port 0: any free port. MTD64 has port 53 built in.
+    pub fn listen(&self) -> SocketAddr {
+        (Ipv6Addr::LOCALHOST, if self.name == "mtd64" { 53 } else { 0 }).into()
+    }
+}
+
+/// Devices of an experiment: those of `--device`, or those of `default` that are installed, and those of `--program`.
+pub fn subjects(context: &mut Context, default: &[&str]) -> Result<Vec<Subject>, String> {
+    let (wanted, programs) = (context.options.devices.clone(), context.options.programs.clone());
+    let path = |name: &str| {
+        let given = programs.iter().find(|(given, _)| given == name);
+        given.map(|(_, path)| path.display().to_string())
+    };
+    let names: Vec<String> = if wanted.is_empty() {
+        default.iter().map(|name| (*name).to_owned()).collect()
+    } else {
+        wanted.clone()
+    };
+    let mut found = Vec::new();
+    for name in names {
+        let program = path(&name);
+        match InstalledTemplate::find(&name, program.as_deref()) {
+            Ok(_) => found.push(Subject { recipe: Recipe::Template { name: name.clone(), program }, name }),
+            Err(error) if wanted.is_empty() => context.warning(format!("{name} was left out: {error}")),
+            Err(error) => return Err(error.to_string()),
+        }
+    }
+    for (name, program) in &programs {
+        if let Some(recipe) = recipe(name, program)? {
+            found.push(Subject { name: name.clone(), recipe });
+        } else if !NAMES.contains(&name.as_str()) {
+            return Err(format!(
+                "--program {name}=...: the experiment knows no such program; it knows {} and the templates {}",
+                PAPER_PROGRAMS.join(", "),
+                NAMES.join(", ")
+            ));
+        }
+    }
+    if found.is_empty() {
+        return Err("no device is installed: build sixfold, or give --device or --program".to_owned());
+    }
+    Ok(found)
+}
+
+/// Recipe of a program of the papers. None for another name.
+fn recipe(name: &str, program: &Path) -> Result<Option<Recipe>, String> {
+    if !PAPER_PROGRAMS.contains(&name) {
+        return Ok(None);
+    }
+    let program = program.canonicalize().map_err(|error| {
+        format!("--program {name}={}: {error}; give the path of the built program", program.display())
+    })?;
+    let program = program.display().to_string();
+    let shared = "nameserver {upstream_address}\nselection-mode random\ndns64-prefix {prefix}\ndebugging no\n\
+                  resend-attempts 2\nresponse-maxlength {value}\n";
+    let (command, file, text) = match name {
+        "mtd64" => {
+            let text = format!("{shared}timeout-time-sec 1\ntimeout-time-usec 0\n");
+            (vec![program], "settings.conf", text)
+        }
+        "mtd64-ng" => {
+            let text = format!("{shared}timeout-time 1.0\nnum-threads {{workers}}\nport {{listen_port}}\n");
+            (in_etc(&program), "mtd64-ng.conf", text)
+        }
+        _ => {
+            let text = "forwarder {upstream_address} port {upstream_port}\nprefix {prefix_address}\nport {listen_port}\n";
+            let script = format!("'{program}' -c {{dir}}/totd.conf; exec sleep 2147483647");
+            (vec!["sh".to_owned(), "-c".to_owned(), script], "totd.conf", text.to_owned())
+        }
+    };
+    Ok(Some(Recipe::Custom { command, files: BTreeMap::from([(file.to_owned(), text)]) }))
+}
+
+/// Command that starts a daemon whose configuration is in `/etc`. The first process stays, so that the device has not ended when
+/// the daemon has left it.
+fn in_etc(program: &str) -> Vec<String> {
+    let script = format!("mount --bind {{dir}} /etc && '{program}'; exec sleep 2147483647");
+    ["unshare", "--mount", "sh", "-c", &script].map(str::to_owned).to_vec()
+}
+
+/// A device that runs. Its agent ends it.
+pub struct RunningDevice {
+    /// Address at which it listens.
+    pub address: SocketAddr,
+    number: u32,
+}
+
+/// Parameters of a start.
+pub struct Launch<'a> {
+    /// Address of the authority.
+    pub upstream: SocketAddr,
+    /// Zone of the names.
+    pub zone: &'a str,
+    /// Threads.
+    pub workers: u16,
+    /// Cores, in the syntax of `taskset -c`; empty: all.
+    pub cores: String,
+    /// Longest reply of the papers' programs, in octets.
+    pub response_maximum: u16,
+}
+
+impl RunningDevice {
+    /// Starts a device and enters it into the record. It may not be ready yet.
+    pub fn start(
+        context: &mut Context,
+        agent: &mut AgentClient,
+        subject: &Subject,
+        launch: &Launch<'_>,
+    ) -> Result<RunningDevice, String> {
+        let settings = Settings {
+            listen: subject.listen(),
+            upstream: launch.upstream,
+            prefix: PREFIX,
+            zone: launch.zone.to_owned(),
+            workers: launch.workers,
+            value: launch.response_maximum.to_string(),
+            options: Vec::new(),
+        };
+        let recipe = subject.recipe.clone();
+        let start = Start { recipe, settings, cores: launch.cores.clone(), environment: BTreeMap::new() };
+        let started: Started = agent.start(&start).map_err(|error| error.to_string())?;
+        context.program(Program {
+            name: subject.name.clone(),
+            version: started.version,
+            command: started.command,
+            files: started.files.into_iter().collect(),
+        });
+        Ok(RunningDevice { address: started.listen, number: started.device })
+    }
+
+    /// Resources that the device has used so far.
+    pub fn usage(&self, agent: &mut AgentClient) -> Result<Usage, String> {
+        agent.usage(self.number).map_err(|error| error.to_string())
+    }
+
+    /// Ends the device. Returns its last output, for the error of a caller that waited for it in vain.
+    pub fn stop(self, agent: &mut AgentClient) -> String {
+        // A device that has ended by itself is fine too.
+        let log = agent.stop(self.number, limits::STOP_GRACE).unwrap_or_default();
+        match (log.ended, log.text.trim()) {
+            (Some(ended), text) => format!("it ended ({ended}): {text}"),
+            (None, text) => text.to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_configurations_of_the_papers_programs_have_their_keys() {
+        let own = std::env::current_exe().unwrap();
+        for (name, keys) in [
+            ("mtd64", ["nameserver {upstream_address}", "response-maxlength {value}", "timeout-time-sec 1"]),
+            ("mtd64-ng", ["num-threads {workers}", "port {listen_port}", "timeout-time 1.0"]),
+            ("totd", ["forwarder {upstream_address} port", "prefix {prefix_address}", "port {listen_port}"]),
+        ] {
+            let Some(Recipe::Custom { files, .. }) = recipe(name, &own).unwrap() else { panic!("{name}") };
+            let text = files.into_values().next().unwrap();
+            for key in keys {
+                assert!(text.contains(key), "{name}: {key}: {text}");
+            }
+        }
+        assert_eq!(recipe("bind", &own), Ok(None));
+        assert!(recipe("mtd64", Path::new("/nowhere")).unwrap_err().contains("built program"));
+    }
+}

@@ -1,0 +1,108 @@
+//! Network of an experiment: the loopback interface of this host, or that of a network namespace.
+//!
+//! MTD64, mtd64-ng and TOTD send their queries to port 53 of an IPv4 address, and MTD64 listens on port 53 of all IPv6 addresses.
+//! These ports may be taken on this host. So an experiment with these programs runs in a network namespace of its own, which needs
+//! root. A process holds the namespace; when it ends, the kernel removes the namespace.
+
+use crate::agent_client::AgentClient;
+use crate::link::namespace::Namespace;
+use crate::process::own_program;
+use std::io::{BufRead, BufReader};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::process::{Child, Command, Stdio};
+
+/// Script that makes the namespace usable: the loopback interface is up, and a socket on `::` leaves IPv4 alone, so that the
+/// authority can have port 53 of IPv4 beside a device on port 53 of IPv6.
+const SCRIPT: &str =
+    "ip link set lo up && echo 1 > /proc/sys/net/ipv6/bindv6only && echo ready && exec sleep 2147483647";
+
+/// Network of an experiment.
+pub enum Place {
+    /// This host.
+    Host,
+    /// A network namespace, and the process that holds it.
+    Own(Holder),
+}
+
+/// Process that holds a network namespace.
+pub struct Holder {
+    process: Child,
+    namespace: Namespace,
+}
+
+impl Place {
+    /// Opens the place: a namespace if a program needs one.
+    pub fn open(needs_namespace: bool) -> Result<Place, String> {
+        if needs_namespace { Holder::start().map(Place::Own) } else { Ok(Place::Host) }
+    }
+
+    /// Address at which the authority listens.
+    pub fn upstream(&self) -> SocketAddr {
+        match self {
+            Place::Host => (Ipv6Addr::LOCALHOST, 0).into(),
+            Place::Own(_) => (Ipv4Addr::LOCALHOST, 53).into(),
+        }
+    }
+
+    /// Address from which forged replies come: the authority's address, with another port.
+    pub fn forger(&self) -> SocketAddr {
+        let ip: IpAddr = self.upstream().ip();
+        (ip, 0).into()
+    }
+
+    /// Runs `work` in the place. Sockets that it opens stay there.
+    pub fn run<T: Send>(&self, work: impl FnOnce() -> Result<T, String> + Send) -> Result<T, String> {
+        match self {
+            Place::Host => work(),
+            Place::Own(holder) => holder.namespace.run(work),
+        }
+    }
+
+    /// Command that leads to an agent in the place; empty for this host.
+    pub fn prefix(&self) -> Result<Vec<String>, String> {
+        let Place::Own(holder) = self else { return Ok(Vec::new()) };
+        let own = own_program().map_err(|error| format!("this program's own file: {error}"))?;
+        let network = format!("--net=/proc/{}/ns/net", holder.process.id());
+        Ok(vec!["nsenter".to_owned(), network, "--".to_owned(), own.display().to_string()])
+    }
+
+    /// Connects to an agent in the place.
+    pub fn agent(&self) -> Result<AgentClient, String> {
+        let prefix = self.prefix()?;
+        let prefix = (!prefix.is_empty()).then_some(prefix.as_slice());
+        AgentClient::connect("laboratory", prefix).map_err(|error| error.to_string())
+    }
+}
+
+impl Holder {
+    /// Starts the process. The kernel kills it if this program ends in any way.
+    fn start() -> Result<Holder, String> {
+        let refused = |why: String| {
+            format!(
+                "no network namespace for MTD64, mtd64-ng and TOTD: {why}; run as root, or leave --program out for these"
+            )
+        };
+        let mut process = Command::new("setpriv")
+            .args(["--pdeathsig", "KILL", "unshare", "--net", "sh", "-c", SCRIPT])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|error| refused(format!("setpriv: {error}")))?;
+        let mut line = String::new();
+        let output = process.stdout.take();
+        let read = output.map(|output| BufReader::new(output).read_line(&mut line));
+        let namespace = process.id().to_string().parse().map_err(refused)?;
+        let holder = Holder { process, namespace };
+        match read {
+            Some(Ok(_)) if line.trim() == "ready" => Ok(holder),
+            _ => Err(refused("unshare or ip failed".to_owned())),
+        }
+    }
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

@@ -1,0 +1,80 @@
+//! The experiments of the papers on MTD64 and mtd64-ng, in the short version, with Sixfold alone.
+
+use super::command::{has_sixfold, lab};
+use std::path::PathBuf;
+
+/// Runs an experiment with Sixfold alone and returns its record. Every claim must hold.
+fn run_with_sixfold(name: &str) -> serde_json::Value {
+    let out = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let output = lab(&[name, "--quick", "--device", "sixfold", "--out", out.to_str().expect("text")]);
+    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}");
+    let record = std::fs::read_to_string(out.join("result.json")).expect("written");
+    serde_json::from_str(&record).expect("JSON")
+}
+
+/// Value of a figure.
+fn value(record: &serde_json::Value, row: &str, column: &str) -> Option<f64> {
+    let figures = record["figures"].as_array().expect("figures");
+    let is_it = |figure: &&serde_json::Value| figure["row"] == row && figure["column"] == column;
+    figures.iter().find(is_it).and_then(|figure| figure["value"].as_f64())
+}
+
+#[test]
+fn sixfold_passes_the_functional_tests_and_the_model_of_mtd64_fails_those_that_it_should() {
+    if !has_sixfold() {
+        return;
+    }
+    let record = run_with_sixfold("mtd64-functions");
+    for (row, sixfold, mtd64) in [
+        ("no synthesis in the additional section (RFC 6147 section 5.3.2)", 1.0, 0.0),
+        ("TC if the answer is cut (RFC 6147 section 5.4)", 1.0, 0.0),
+        ("AAAA records by RFC 6052", 1.0, 1.0),
+        ("AAAA, 16 address records, room for 512 octets", 501.0, 493.0),
+    ] {
+        assert_eq!(value(&record, row, "sixfold"), Some(sixfold), "{row}");
+        assert_eq!(value(&record, row, "MTD64 (model)"), Some(mtd64), "{row}");
+    }
+}
+
+#[test]
+fn a_program_that_no_experiment_knows_is_refused_by_name() {
+    let out = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("mtd64-unknown");
+    let output = lab(&[
+        "mtd64-functions",
+        "--quick",
+        "--program",
+        "nothing=/bin/true",
+        "--out",
+        out.to_str().expect("text"),
+    ]);
+    assert_eq!(output.status.code(), Some(1));
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(error.contains("nothing") && error.contains("mtd64-ng"), "{error}");
+}
+
+#[test]
+fn the_closed_loop_measures_time_and_cpu_time() {
+    if !has_sixfold() {
+        return;
+    }
+    let record = run_with_sixfold("mtd64-speed");
+    let time_ms = value(&record, "sixfold", "time of an experiment").expect("measured");
+    let rate_qps = value(&record, "sixfold", "queries per second").expect("measured");
+    assert!((rate_qps * time_ms / 1e3 - 256.0).abs() < 1e-6, "{rate_qps} {time_ms}");
+    assert!(value(&record, "sixfold", "CPU time for a query").expect("measured") > 0.0);
+}
+
+#[test]
+fn the_search_has_a_rate_for_each_number_of_threads_and_the_papers_beside_it() {
+    if !has_sixfold() {
+        return;
+    }
+    let record = run_with_sixfold("mtd64ng-threads");
+    let figures = record["figures"].as_array().expect("figures");
+    for (row, paper) in [("threads: 1", 3132.0), ("threads: 2", 4747.0), ("threads: 4", 6849.0)] {
+        assert!(value(&record, row, "sixfold").expect("measured") > 0.0, "{row}");
+        let is_paper = |figure: &&serde_json::Value| figure["row"] == row && figure["column"] == "mtd64-ng";
+        assert_eq!(figures.iter().find(is_paper).expect("there")["paper"].as_f64(), Some(paper), "{row}");
+    }
+}
