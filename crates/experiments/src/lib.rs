@@ -4,7 +4,11 @@
 //! [`network::Network`] joins two hosts that speak T/TCP (crate `ttcp`) by a link (crate `link`). Each experiment is a file
 //! that takes parameters and a seed and returns numbers; `sixfold-bench lab` compares them with the papers and draws them.
 //!
+//! [`dns`] puts DNS messages on such hosts; [`sequential`] asks 1,000 questions in a row over each transport (Table 1).
+//!
 //! The crate does no I/O and reads no clock. The same seed gives the same numbers.
 #![forbid(unsafe_code)]
 
+pub mod dns;
 pub mod network;
+pub mod sequential;
