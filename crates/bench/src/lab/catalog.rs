@@ -1,7 +1,7 @@
 //! The experiments by name.
 
 use super::context::Context;
-use measure::experiment::Paper;
+use measure::experiment::{Paper, TTCP};
 
 /// An experiment.
 pub struct Entry {
@@ -22,7 +22,15 @@ pub struct Entry {
 }
 
 /// All experiments, by paper.
-pub const EXPERIMENTS: &[Entry] = &[];
+pub const EXPERIMENTS: &[Entry] = &[Entry {
+    name: "ttcp-table1",
+    title: "The time of 1,000 queries in a row over UDP, T/TCP, TCP and their successors",
+    paper: TTCP,
+    part: "Table 1",
+    takes: ("10 minutes", "20 seconds"),
+    needs_root: false,
+    run: super::ttcp_table1::run,
+}];
 
 /// The experiment of this name. The error lists the names.
 pub fn find(name: &str) -> Result<&'static Entry, String> {

@@ -7,6 +7,7 @@
 pub mod catalog;
 pub mod context;
 pub mod output;
+mod ttcp_table1;
 
 use context::Context;
 use measure::experiment::Experiment;

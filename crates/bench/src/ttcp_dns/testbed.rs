@@ -29,9 +29,9 @@ const MTU: u16 = 1500;
 /// Port of DNS. The namespaces have no other server.
 pub const PORT: u16 = 53;
 
-/// Time in which the last packets of a measurement cross the link after its last answer: a delayed acknowledgment (200 ms)
-/// and two round trips of 65 ms.
-const SETTLE: Duration = Duration::from_millis(400);
+/// Time in which the last packets of a measurement are sent after its last answer, besides the delays of the link: a delayed
+/// acknowledgment (200 ms) and the turns of threads.
+const SETTLE: Duration = Duration::from_millis(230);
 
 /// Address of the T/TCP server.
 pub fn ttcp_server() -> SocketAddr {
@@ -107,7 +107,8 @@ impl Testbed {
                 let _end = StopGuard(flag);
                 let result = work();
                 if result.is_ok() {
-                    std::thread::sleep(SETTLE);
+                    // The end of a connection: FIN, FIN, acknowledgment, and a margin.
+                    std::thread::sleep(SETTLE + 4 * impairments.delay.mean);
                 }
                 result
             };
