@@ -84,7 +84,7 @@ pub fn run(arguments: &LabArguments) -> Result<ExitCode, String> {
         devices: arguments.devices.clone(),
         programs: arguments.programs.clone(),
     };
-    let context = Context::new(entry, options, out, std::env::args().collect())?;
+    let context = Context::new(entry.heading(), options, out, std::env::args().collect())?;
     let record = lab::run(entry, context).map_err(|error| format!("lab: {error}"))?;
     output::write(out, &record).map_err(|error| format!("lab: {error}"))?;
     summarize(&record);

@@ -1,7 +1,7 @@
 //! The experiments by name.
 
 use super::context::Context;
-use measure::experiment::{Paper, TTCP};
+use measure::experiment::{Experiment, Paper, PaperReference, TTCP};
 
 /// An experiment.
 pub struct Entry {
@@ -19,6 +19,18 @@ pub struct Entry {
     pub needs_root: bool,
     /// The experiment.
     pub run: fn(&mut Context) -> Result<(), String>,
+}
+
+impl Entry {
+    /// The heading of the experiment's record: name, title and paper.
+    pub fn heading(&self) -> Experiment {
+        Experiment {
+            name: self.name.to_owned(),
+            title: self.title.to_owned(),
+            paper: PaperReference { citation: self.paper.citation.to_owned(), part: self.part.to_owned() },
+            ..Experiment::default()
+        }
+    }
 }
 
 /// All experiments, by paper.

@@ -1,8 +1,7 @@
 //! Context of an experiment: its options, its working folder, and the record that it fills.
 
-use super::catalog::Entry;
 use crate::{clock, environment, signals};
-use measure::experiment::{Chart, Claim, Experiment, Figure, Note, Origin, PaperReference, Program, SCHEMA};
+use measure::experiment::{Chart, Claim, Experiment, Figure, Note, Origin, Program, SCHEMA};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,9 +33,9 @@ pub struct Context {
 }
 
 impl Context {
-    /// Context of an experiment that begins now.
+    /// Context of an experiment that begins now. `heading`: the record with name, title and paper.
     pub fn new(
-        entry: &Entry,
+        heading: Experiment,
         options: LabOptions,
         out: &Path,
         command: Vec<String>,
@@ -44,15 +43,12 @@ impl Context {
         let record = Experiment {
             schema: SCHEMA,
             tool: format!("sixfold-bench {} (commit {})", env!("CARGO_PKG_VERSION"), env!("SIXFOLD_COMMIT")),
-            name: entry.name.to_owned(),
-            title: entry.title.to_owned(),
-            paper: PaperReference { citation: entry.paper.citation.to_owned(), part: entry.part.to_owned() },
             quick: options.quick,
             seed: options.seed,
             command,
             started: clock::now_utc(),
             host: environment::read(&[]),
-            ..Experiment::default()
+            ..heading
         };
         let stop = signals::stop_flag().map_err(|error| format!("cannot wait for signals: {error}"))?;
         Ok(Context { options, out: out.to_owned(), stop, record })
