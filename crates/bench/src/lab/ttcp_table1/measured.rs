@@ -48,7 +48,7 @@ struct World {
     testbed: Testbed,
 }
 
-/// Measures all rows. Returns the cells, and the number of warm connections on which the kernel sent data with the SYN.
+/// Measures all rows. Returns the cells, and the number of connections with a cookie on which the kernel sent data with the SYN.
 pub fn run(context: &mut Context) -> Result<(Vec<Cell>, u64), String> {
     context.progress("making two network namespaces")?;
     let mut world = World::new()?;
