@@ -36,6 +36,13 @@ impl Cell {
         self.totals.iter().sum::<f64>() / self.totals.len().max(1) as f64
     }
 
+    /// Lower quartile of the time of a query, s. Other programs on the machine only ever add time, so of two measurements the
+    /// quartiles differ less than the medians.
+    fn lower_quartile(&self) -> f64 {
+        let ordered = measure::statistics::sorted(&self.times);
+        measure::statistics::percentile(&ordered, 25.0).unwrap_or(f64::NAN)
+    }
+
     /// Median time of a query, s.
     fn median(&self) -> f64 {
         measure::statistics::median(&measure::statistics::sorted(&self.times)).unwrap_or(f64::NAN)
