@@ -4,7 +4,7 @@
 //! `cli` has one file for each subcommand. `run` carries out a measurement: its `testbed` controls tester, authority
 //! and device through an `agent_client` for each host; an `agent` starts devices by the templates of `device`, as a
 //! `process` tree with a supervisor. `conformance` plays cases to any server that has a template. `link` joins
-//! two network namespaces. `lab` repeats the experiments of published papers. `bundle` is the
+//! two network namespaces. `ttcp_dns` carries DNS over T/TCP between them. `lab` repeats the experiments of published papers. `bundle` is the
 //! result on disk.
 //!
 //! The plan, the procedure and the checklist are in `measure`, queries and verdicts in `load`, pages in `report`. First
@@ -24,4 +24,5 @@ pub mod link;
 pub mod process;
 pub mod run;
 pub mod signals;
+pub mod ttcp_dns;
 pub mod usage;

@@ -6,6 +6,7 @@
 //! that takes parameters and a seed and returns numbers; `sixfold-bench lab` compares them with the papers and draws them.
 //!
 //! [`mtd64`] has the replies of the papers on MTD64, and models of the programs that rewrite them.
+//! [`dns`] puts DNS messages on such hosts; [`sequential`] asks 1,000 questions in a row over each transport (Table 1).
 //!
 //! The crate does no I/O and reads no clock. The same seed gives the same numbers.
 #![forbid(unsafe_code)]
@@ -13,9 +14,11 @@
 pub mod attacks;
 pub mod bisection;
 pub mod connection_blocks;
+pub mod dns;
 pub mod fallback;
 pub mod loss;
 pub mod mtd64;
 pub mod network;
 pub mod segment_lines;
+pub mod sequential;
 pub mod totd;

@@ -1,8 +1,7 @@
 //! The experiments by name.
 
 use super::context::Context;
-use super::totd;
-use measure::experiment::{Experiment, Paper, PaperReference, TOTD};
+use measure::experiment::{AUTHORITIES, Experiment, MTD64, MTD64_NG, Paper, PaperReference, TOTD, TTCP};
 
 /// An experiment.
 pub struct Entry {
@@ -37,13 +36,67 @@ impl Entry {
 /// All experiments, by paper.
 pub const EXPERIMENTS: &[Entry] = &[
     Entry {
+        name: "ttcp-table1",
+        title: "The time of 1,000 queries in a row over UDP, T/TCP, TCP and their successors",
+        paper: TTCP,
+        part: "Table 1",
+        takes: ("10 minutes", "20 seconds"),
+        needs_root: false,
+        run: super::ttcp_table1::run,
+    },
+    Entry {
+        name: "ttcp-blocks",
+        title: "How long does TIME-WAIT keep connection blocks, with TCP and with T/TCP?",
+        paper: TTCP,
+        part: "Figure 5",
+        takes: ("3 minutes", "25 s"),
+        needs_root: false,
+        run: super::ttcp_blocks::run,
+    },
+    Entry {
+        name: "ttcp-loss",
+        title: "How many DNS queries fail over UDP, TCP and T/TCP where packets are lost?",
+        paper: TTCP,
+        part: "Figures 6 and 7",
+        takes: ("4 minutes", "20 seconds"),
+        needs_root: false,
+        run: super::ttcp_loss::run,
+    },
+    Entry {
+        name: "ttcp-completion",
+        title: "How long do successful DNS queries over UDP and T/TCP take where packets are lost?",
+        paper: TTCP,
+        part: "Figures 8 and 9",
+        takes: ("3 minutes", "10 seconds"),
+        needs_root: false,
+        run: super::ttcp_completion::run,
+    },
+    Entry {
+        name: "ttcp-fallback",
+        title: "How much do first contact and peers without T/TCP cost?",
+        paper: TTCP,
+        part: "Figure 4, sections 4.6 and 4.8",
+        takes: ("10 s", "10 s"),
+        needs_root: false,
+        run: super::ttcp_fallback::run,
+    },
+    Entry {
+        name: "ttcp-attacks",
+        title: "Which attacks work on T/TCP, and which of them does the cookie of TCP Fast Open stop?",
+        paper: TTCP,
+        part: "section 4.3, claims about security",
+        takes: ("2 minutes", "10 s"),
+        needs_root: false,
+        run: super::ttcp_attacks::run,
+    },
+    Entry {
         name: "totd-load",
         title: "How fast are TOTD with its three kinds of IDs, BIND and today's servers, and what makes TOTD stall for a minute?",
         paper: TOTD,
         part: "Tables I to IV and Figure 3",
         takes: ("about 30 minutes", "25 s"),
         needs_root: false,
-        run: totd::load,
+        run: super::totd::load,
     },
     Entry {
         name: "totd-stability",
@@ -52,7 +105,52 @@ pub const EXPERIMENTS: &[Entry] = &[
         part: "the run over a night, section 4",
         takes: ("20 minutes, or as long as --duration says for each server", "20 s"),
         needs_root: false,
-        run: totd::stability,
+        run: super::totd::stability,
+    },
+    Entry {
+        name: "mtd64-functions",
+        title: "functions, reply lengths and faults of MTD64 and mtd64-ng, and of today's servers",
+        paper: MTD64,
+        part: "Figures 8 to 14",
+        takes: ("1 minute", "20 s"),
+        needs_root: false,
+        run: super::mtd64::functions::run,
+    },
+    Entry {
+        name: "mtd64-speed",
+        title: "time of 256 queries in a closed loop with 16 outstanding queries, and CPU time for a query",
+        paper: MTD64,
+        part: "Table I",
+        takes: ("3 minutes", "15 s"),
+        needs_root: false,
+        run: super::mtd64::speed::run,
+    },
+    Entry {
+        name: "mtd64ng-threads",
+        title: "highest rate without loss by number of threads",
+        paper: MTD64_NG,
+        part: "Tables 2 and 3, Figures 4 and 5",
+        takes: ("2 hours for a device", "25 s"),
+        needs_root: false,
+        run: super::mtd64::threads::run,
+    },
+    Entry {
+        name: "authorities",
+        title: "Authoritative servers for a benchmark: rate, CPU time, memory and load time of the zone",
+        paper: AUTHORITIES,
+        part: "Figures 3 to 12",
+        takes: ("25 minutes", "25 s"),
+        needs_root: false,
+        run: super::authorities::run,
+    },
+    Entry {
+        name: "selftest",
+        title: "Is the tester fast enough, and does a search for a rate survive a transient failure?",
+        paper: MTD64_NG,
+        part: "section 4.3, Table 2",
+        takes: ("8 minutes", "20 s"),
+        needs_root: false,
+        run: super::selftest::run,
     },
 ];
 

@@ -56,19 +56,29 @@ impl LinkNetwork {
     }
 }
 
-/// Makes the interface in a namespace, gives it the addresses and sets it up. It lives as long as the result.
+/// Makes the interface of a link in a namespace, gives it the addresses and sets it up. It lives as long as the result.
 pub fn open(namespace: &Namespace, addresses: &[String], mtu: u16) -> Result<SyncDevice, String> {
+    open_named(namespace, INTERFACE, addresses, mtu)
+}
+
+/// Like [`open`], for an interface of any name.
+pub fn open_named(
+    namespace: &Namespace,
+    name: &str,
+    addresses: &[String],
+    mtu: u16,
+) -> Result<SyncDevice, String> {
     namespace.run(|| {
         let device =
-            DeviceBuilder::new().name(INTERFACE).layer(Layer::L3).mtu(mtu).build_sync().map_err(|error| {
-                format!("cannot make {INTERFACE} in {}: {error}{}", namespace.name(), hint(&error))
+            DeviceBuilder::new().name(name).layer(Layer::L3).mtu(mtu).build_sync().map_err(|error| {
+                format!("cannot make {name} in {}: {error}{}", namespace.name(), hint(&error))
             })?;
-        device.set_nonblocking(true).map_err(|error| format!("{INTERFACE}: {error}"))?;
+        device.set_nonblocking(true).map_err(|error| format!("{name}: {error}"))?;
         for address in addresses {
             // Without duplicate address detection: nobody else is on the link, and an address is usable at once.
-            ip(&["address", "add", address, "dev", INTERFACE, "nodad"])?;
+            ip(&["address", "add", address, "dev", name, "nodad"])?;
         }
-        ip(&["link", "set", INTERFACE, "txqueuelen", &TRANSMIT_QUEUE.to_string(), "up"])?;
+        ip(&["link", "set", name, "txqueuelen", &TRANSMIT_QUEUE.to_string(), "up"])?;
         Ok(device)
     })
 }
@@ -83,7 +93,7 @@ fn hint(error: &std::io::Error) -> &'static str {
 }
 
 /// Runs `ip` in the current namespace.
-fn ip(arguments: &[&str]) -> Result<(), String> {
+pub fn ip(arguments: &[&str]) -> Result<(), String> {
     let output = Command::new("ip")
         .args(arguments)
         .output()

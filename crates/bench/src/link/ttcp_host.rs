@@ -7,6 +7,7 @@ use super::limits::{PACKET, PACKETS_PER_TURN, SLEEP_MS};
 use link::Direction;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 use ttcp::{Event, Stack};
 use tun_rs::SyncDevice;
@@ -37,15 +38,23 @@ impl TtcpHost {
 
     /// The next event of the stack, waiting for packets and timers until `deadline`. None: nothing came.
     pub fn next_event(&mut self, deadline: Duration) -> io::Result<Option<Event>> {
+        self.next_event_beside(deadline, None)
+    }
+
+    /// Like [`TtcpHost::next_event`], and returns none as soon as `other` can be read, too.
+    pub fn next_event_beside(
+        &mut self,
+        deadline: Duration,
+        other: Option<BorrowedFd<'_>>,
+    ) -> io::Result<Option<Event>> {
         loop {
             self.turn()?;
             if let Some(event) = self.stack.next_event() {
                 return Ok(Some(event));
             }
-            if self.now() >= deadline {
+            if self.now() >= deadline || self.wait(deadline, other)? {
                 return Ok(None);
             }
-            self.wait(deadline)?;
         }
     }
 
@@ -54,7 +63,7 @@ impl TtcpHost {
         let end = self.now() + time;
         while self.now() < end {
             self.turn()?;
-            self.wait(end)?;
+            self.wait(end, None)?;
         }
         Ok(())
     }
@@ -81,14 +90,23 @@ impl TtcpHost {
         result
     }
 
-    /// Waits for a packet or the next deadline, at most until `end`.
-    fn wait(&self, end: Duration) -> io::Result<()> {
+    /// Waits for a packet or the next deadline, at most until `end`. Returns true if `other` can be read.
+    fn wait(&self, end: Duration, other: Option<BorrowedFd<'_>>) -> io::Result<bool> {
         let due = [self.stack.next_deadline(), self.inbound.next_due(), self.outbound.next_due(), Some(end)];
         let due = due.into_iter().flatten().min().unwrap_or(end);
         let sleep = due.saturating_sub(self.now()).min(Duration::from_millis(SLEEP_MS));
         let timeout = Timespec { tv_sec: sleep.as_secs() as i64, tv_nsec: i64::from(sleep.subsec_nanos()) };
-        match poll(&mut [PollFd::new(&self.device, PollFlags::IN)], Some(&timeout)) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+        let device = PollFd::new(&self.device, PollFlags::IN);
+        let polled = match other {
+            None => poll(&mut [device], Some(&timeout)).map(|_| false),
+            Some(other) => {
+                let mut both = [device, PollFd::from_borrowed_fd(other, PollFlags::IN)];
+                poll(&mut both, Some(&timeout)).map(|_| !both[1].revents().is_empty())
+            }
+        };
+        match polled {
+            Ok(is_other) => Ok(is_other),
+            Err(rustix::io::Errno::INTR) => Ok(false),
             Err(error) => Err(error.into()),
         }
     }

@@ -2,11 +2,12 @@
 
 mod authorities;
 mod command;
-mod totd;
-mod ttcp_completion;
-mod ttcp_loss;
+mod mtd64;
 mod selftest;
+mod totd;
 mod ttcp_attacks;
 mod ttcp_blocks;
+mod ttcp_completion;
 mod ttcp_fallback;
-mod mtd64;
+mod ttcp_loss;
+mod ttcp_table1;

@@ -3,3 +3,4 @@
 mod link;
 mod namespaces;
 mod ttcp;
+mod ttcp_dns;

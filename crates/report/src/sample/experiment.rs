@@ -23,6 +23,10 @@ pub fn experiment() -> Experiment {
         programs: programs(),
         figures: figures(),
         charts: vec![few_points(), many_points()],
+        listings: vec![Note {
+            subject: "A query over T/TCP".to_owned(),
+            text: "> SYN FIN 0 len 5 CC 2\n< SYN FIN 0 ack 7 len 9 CC 8 ECHO 2\n> 7 ack 11".to_owned(),
+        }],
         claims: claims(),
         differences: vec![Note {
             subject: "Link".to_owned(),

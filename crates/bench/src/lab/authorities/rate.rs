@@ -5,7 +5,7 @@ use super::running::Running;
 use super::zone_file::{FIRST, TTL_SECS, ZONE, address};
 use load::NoCompanion;
 use measure::name_range::NameRange;
-use measure::order::{Expectation, Lanes, Load, Pace};
+use measure::order::{Expectation, Lanes, Load, Pace, Transport};
 use measure::outcome::{Outcome, Verdict};
 use measure::search::{Found, Limits, Search, Step};
 use std::ops::ControlFlow;
@@ -71,6 +71,7 @@ impl Tester<'_> {
         let pairs = (self.cores.len() as u16 / 2).max(1);
         Load {
             server: server.address,
+            transport: Transport::Udp,
             pace: Pace::Open { rate_qps, burst: 1 },
             duration_ms: self.trial.as_millis() as u64,
             warm_up_ms: 0,

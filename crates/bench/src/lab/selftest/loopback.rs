@@ -5,7 +5,7 @@ use crate::agent_client::AgentClient;
 use crate::lab::context::{Context, figure};
 use experiments::bisection::self_test_rates;
 use measure::experiment::{Figure, Origin, Program, median_interval, proportion_interval};
-use measure::order::{Authority, Expectation, Lanes, Load, Pace};
+use measure::order::{Authority, Expectation, Lanes, Load, Pace, Transport};
 use measure::outcome::{Outcome, Verdict};
 use measure::plan::{Draft, Plan};
 use measure::run::Summary;
@@ -164,6 +164,7 @@ impl Loopback {
             group: plan.tester.group,
             pins: ours,
             spin: false,
+            ..Lanes::default()
         };
         Ok(Loopback { tester, plan, server, lanes, stop, next_name: 0 })
     }
@@ -173,6 +174,7 @@ impl Loopback {
         let names = &self.plan.names;
         let load = Load {
             server: self.server,
+            transport: Transport::Udp,
             pace: Pace::Open { rate_qps, burst: self.plan.tester.burst },
             duration_ms,
             warm_up_ms: 0,

@@ -8,7 +8,7 @@ use experiments::totd::ids::Scheme;
 use load::NoCompanion;
 use measure::experiment::{Chart, ChartAxis, ChartLine, Figure, Origin, Point};
 use measure::name_range::NameRange;
-use measure::order::{Expectation, Lanes, Load, Pace};
+use measure::order::{Expectation, Lanes, Load, Pace, Transport};
 use measure::outcome::Outcome;
 use std::net::Ipv4Addr;
 use std::ops::ControlFlow;
@@ -112,6 +112,7 @@ fn order(running: &Running, pace: Pace, duration: Duration, first_name: u64) -> 
     let names = NameRange::new(Ipv4Addr::new(1, 0, 0, 0), Ipv4Addr::new(126, 255, 255, 255));
     Ok(Load {
         server: running.address,
+        transport: Transport::Udp,
         pace,
         duration_ms: duration.as_millis() as u64,
         warm_up_ms: 0,

@@ -13,7 +13,7 @@ use measure::experiment::Experiment;
 
 /// The whole page.
 pub fn html(experiment: &Experiment) -> String {
-    let sections = vec![
+    let mut sections = vec![
         ("result", "Result", result(experiment)),
         ("figures", "Figures", figures::section(experiment)),
         ("charts", "Charts", charts::section(experiment)),
@@ -22,6 +22,10 @@ pub fn html(experiment: &Experiment) -> String {
         ("programs", "Programs", method::programs(experiment)),
         ("environment", "Environment", method::environment(experiment)),
     ];
+    if !experiment.listings.is_empty() {
+        let before = sections.iter().position(|(id, ..)| *id == "differences").unwrap_or(sections.len());
+        sections.insert(before, ("listings", "Listings", listings(experiment)));
+    }
     Frame {
         title: format!("{}: {}", experiment.name, experiment.title),
         header: top::header(experiment),
@@ -56,6 +60,16 @@ fn result(experiment: &Experiment) -> String {
         );
     }
     out.push_str("</tbody></table></div>");
+    out
+}
+
+/// Texts line by line as they are.
+fn listings(experiment: &Experiment) -> String {
+    let mut out = String::new();
+    for listing in &experiment.listings {
+        let (subject, text) = (escape::html(&listing.subject), escape::html(&listing.text));
+        put!(out, "<h3>{subject}</h3><pre><code>{text}</code></pre>");
+    }
     out
 }
 

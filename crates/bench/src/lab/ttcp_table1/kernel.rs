@@ -1,0 +1,81 @@
+//! Questions by the sockets of the kernel.
+
+use experiments::dns::frame;
+use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, ipproto, sendto, socket_with, sockopt};
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::time::Duration;
+
+/// Wait for an answer: no packet is lost, so only a machine that stands still needs it.
+pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// `MSG_FASTOPEN` of Linux: connect, with the data on the SYN where the cookie is known.
+const FAST_OPEN: SendFlags = SendFlags::from_bits_retain(0x2000_0000);
+
+/// A socket for all questions.
+pub fn udp(server: SocketAddr) -> io::Result<UdpSocket> {
+    let socket = UdpSocket::bind(("0.0.0.0", 0))?;
+    socket.connect(server)?;
+    socket.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+    Ok(socket)
+}
+
+/// Asks over UDP.
+pub fn ask_datagram(socket: &UdpSocket, question: &[u8]) -> io::Result<Vec<u8>> {
+    socket.send(question)?;
+    let mut answer = vec![0; 4096];
+    let octets = socket.recv(&mut answer)?;
+    answer.truncate(octets);
+    Ok(answer)
+}
+
+/// A connection to the server.
+pub fn connect(server: SocketAddr) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect_timeout(&server, ANSWER_TIMEOUT)?;
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+    Ok(stream)
+}
+
+/// Asks on a connection.
+pub fn ask_stream(stream: &mut TcpStream, question: &[u8]) -> io::Result<Vec<u8>> {
+    stream.write_all(&framed(question)?)?;
+    read_answer(stream)
+}
+
+/// Asks on a connection of its own with Fast Open (RFC 7413).
+pub fn ask_by_fast_open(server: SocketAddr, question: &[u8]) -> io::Result<Vec<u8>> {
+    let socket =
+        socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, Some(ipproto::TCP))?;
+    sockopt::set_tcp_nodelay(&socket, true)?;
+    let octets = framed(question)?;
+    let sent = sendto(&socket, &octets, FAST_OPEN | SendFlags::NOSIGNAL, &server)?;
+    let mut stream = TcpStream::from(socket);
+    stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+    stream.write_all(&octets[sent..])?;
+    read_answer(&mut stream)
+}
+
+fn framed(question: &[u8]) -> io::Result<Vec<u8>> {
+    frame(question).ok_or_else(|| io::ErrorKind::InvalidInput.into())
+}
+
+fn read_answer(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
+    let mut length = [0; 2];
+    stream.read_exact(&mut length)?;
+    let mut answer = vec![0; usize::from(u16::from_be_bytes(length))];
+    stream.read_exact(&mut answer)?;
+    Ok(answer)
+}
+
+/// Connections of this namespace whose data went with the SYN: `TCPFastOpenActive` of the kernel.
+pub fn fast_open_count() -> Result<u64, String> {
+    // Not /proc/net: that is the namespace of the process, not of the thread.
+    let path = "/proc/thread-self/net/netstat";
+    let text = std::fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix("TcpExt: "));
+    let (names, values) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
+    let position = names.split(' ').position(|name| name == "TCPFastOpenActive");
+    let value = position.and_then(|position| values.split(' ').nth(position)?.parse().ok());
+    value.ok_or_else(|| format!("{path} has no TCPFastOpenActive"))
+}

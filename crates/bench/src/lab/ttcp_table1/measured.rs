@@ -1,0 +1,208 @@
+//! The table measured: two network namespaces, a link, the kernel's sockets, and two T/TCP hosts.
+
+use super::Cell;
+use super::kernel;
+use super::paper::{ADSL, QUESTION, ROUND_TRIPS, Row, check, root_zone};
+use super::virtual_time::QUERIES;
+use crate::lab::context::Context;
+use crate::link::interface::ip;
+use crate::ttcp_dns::relay::Relay;
+use crate::ttcp_dns::stub::Stub;
+use crate::ttcp_dns::testbed::{KERNELS, PORT, Testbed, kernel_server, packets, set, ttcp_server};
+use crate::ttcp_dns::upstream::Upstream;
+use authority::Server;
+use experiments::sequential::Transport;
+use link::{Delay, Impairments};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::{Duration, Instant};
+use ttcp::Settings;
+
+/// Kernel setting of Fast Open: clients (1), servers (2), and listeners without the socket option (0x400), as the authority has
+/// no such option.
+const FAST_OPEN: &str = "1027";
+
+/// Round trips that are measured. The loopback's 0.04 ms is less than the interfaces need themselves.
+const MEASURED: [Duration; 2] = [ROUND_TRIPS[1], ADSL];
+
+/// Rows that are measured, in order.
+const ROWS: [Row; 6] = [
+    Row::Of(Transport::Udp),
+    Row::Of(Transport::Ttcp),
+    Row::Of(Transport::Tcp),
+    Row::Of(Transport::TcpKept),
+    Row::FastOpenWarm,
+    Row::FastOpenCold,
+];
+
+/// Connection counts before the first ones of client and server.
+const LAST_COUNTS: [u32; 2] = [1000, 2000];
+
+/// Queries of a row in the short version: at 65 ms all rows take 8 round trips of each, 10 s in all.
+const QUICK_QUERIES: u32 = 20;
+
+/// The server, the relay and the stub on a testbed. The fields end in this order.
+struct World {
+    stub: Stub,
+    _relay: Relay,
+    _server: Server,
+    testbed: Testbed,
+}
+
+/// Measures all rows. Returns the cells, and the number of connections with a cookie on which the kernel sent data with the SYN.
+pub fn run(context: &mut Context) -> Result<(Vec<Cell>, u64), String> {
+    context.progress("making two network namespaces")?;
+    let mut world = World::new()?;
+    let mut cells = Vec::new();
+    let mut fast_open = 0;
+    for round_trip in MEASURED {
+        world.warm_up(context, round_trip)?;
+        for row in ROWS {
+            let queries = context.choose(QUICK_QUERIES, QUERIES);
+            context.progress(&format!(
+                "measuring {}, round trip {} ms, {queries} queries",
+                row.name(),
+                round_trip.as_secs_f64() * 1e3
+            ))?;
+            let before = world.testbed.left().run(kernel::fast_open_count)?;
+            cells.push(world.cell(context, row, round_trip, queries)?);
+            if row == Row::FastOpenWarm {
+                fast_open += world.testbed.left().run(kernel::fast_open_count)? - before;
+            }
+        }
+    }
+    Ok((cells, fast_open))
+}
+
+impl World {
+    fn new() -> Result<World, String> {
+        let testbed = Testbed::new()?;
+        testbed.left().run(|| set("net/ipv4/tcp_fastopen", FAST_OPEN))?;
+        let zone = root_zone()?;
+        let addresses = [SocketAddr::from((Ipv4Addr::LOCALHOST, PORT)), SocketAddr::from((KERNELS[1], PORT))];
+        let server = testbed.right().run(|| {
+            set("net/ipv4/tcp_fastopen", FAST_OPEN)?;
+            Server::start(&addresses, zone, 1).map_err(|error| format!("the authority: {error}"))
+        })?;
+        let settings = |last_count| Settings { last_count, ..Settings::default() };
+        let upstream = Upstream::new(testbed.right(), addresses[0])?;
+        let relay = Relay::start(testbed.host(1, settings(LAST_COUNTS[1]), 1)?, upstream)?;
+        let stub = Stub::new(testbed.host(0, settings(LAST_COUNTS[0]), 2)?, ttcp_server());
+        Ok(World { stub, _relay: relay, _server: server, testbed })
+    }
+
+    /// Asks one question over each transport, which fills the caches of connection counts and of cookies.
+    fn warm_up(&mut self, context: &Context, round_trip: Duration) -> Result<(), String> {
+        let (testbed, stub) = (&self.testbed, &mut self.stub);
+        let ask_all = || {
+            let mut warm = ROWS.iter().filter(|row| **row != Row::FastOpenCold);
+            warm.try_for_each(|row| times(context, *row, testbed, stub, 1).map(drop))
+        };
+        testbed.during(link(round_trip), 1, ask_all).map(drop)
+    }
+
+    /// Measures one row at one round trip.
+    fn cell(
+        &mut self,
+        context: &Context,
+        row: Row,
+        round_trip: Duration,
+        queries: u32,
+    ) -> Result<Cell, String> {
+        let (testbed, stub) = (&self.testbed, &mut self.stub);
+        let (times, achieved) =
+            testbed.during(link(round_trip), 1, || times(context, row, testbed, stub, queries))?;
+        // The first query of a kept connection makes the handshake, which the others do not repeat.
+        let later = &times[1..];
+        let mean = later.iter().sum::<f64>() / later.len() as f64;
+        Ok(Cell {
+            row,
+            round_trip,
+            totals: vec![times[0] + mean * f64::from(QUERIES - 1)],
+            times,
+            packets: packets(&achieved) as f64 / f64::from(queries),
+            octets: None,
+        })
+    }
+}
+
+/// Link of a round trip, in each direction.
+fn link(round_trip: Duration) -> Impairments {
+    Impairments { delay: Delay { mean: round_trip / 2, ..Delay::default() }, ..Impairments::default() }
+}
+
+/// Times of the queries of a row, s.
+fn times(
+    context: &Context,
+    row: Row,
+    testbed: &Testbed,
+    stub: &mut Stub,
+    queries: u32,
+) -> Result<Vec<f64>, String> {
+    let server = kernel_server();
+    let in_left = |work: &mut (dyn FnMut() -> Result<Vec<f64>, String> + Send)| testbed.left().run(work);
+    let failed = |error: std::io::Error| format!("{}: {error}", row.name());
+    match row {
+        Row::Of(Transport::Ttcp) => {
+            let times = in_a_row(context, queries, |question| stub.ask(question, kernel::ANSWER_TIMEOUT))?;
+            // The acknowledgment of the last answer leaves, too.
+            stub.idle(Duration::from_millis(20))?;
+            Ok(times)
+        }
+        Row::Of(Transport::Udp) => in_left(&mut || {
+            let socket = kernel::udp(server).map_err(failed)?;
+            in_a_row(context, queries, |question| kernel::ask_datagram(&socket, question).map_err(failed))
+        }),
+        Row::Of(Transport::TcpKept) => in_left(&mut || {
+            let start = Instant::now();
+            let mut stream = kernel::connect(server).map_err(failed)?;
+            let connected = start.elapsed().as_secs_f64();
+            let mut times = in_a_row(context, queries, |question| {
+                kernel::ask_stream(&mut stream, question).map_err(failed)
+            })?;
+            // The handshake belongs to the first question.
+            times[0] += connected;
+            Ok(times)
+        }),
+        Row::FastOpenWarm => in_left(&mut || {
+            in_a_row(context, queries, |question| kernel::ask_by_fast_open(server, question).map_err(failed))
+        }),
+        Row::FastOpenCold => in_left(&mut || {
+            let mut times = Vec::new();
+            for _ in 0..queries {
+                ip(&["tcp_metrics", "flush", "all"])?;
+                times.extend(in_a_row(context, 1, |question| {
+                    kernel::ask_by_fast_open(server, question).map_err(failed)
+                })?);
+            }
+            Ok(times)
+        }),
+        _ => in_left(&mut || {
+            in_a_row(context, queries, |question| {
+                let mut stream = kernel::connect(server).map_err(failed)?;
+                kernel::ask_stream(&mut stream, question).map_err(failed)
+            })
+        }),
+    }
+}
+
+/// Asks the question again and again, each after the last answer.
+fn in_a_row(
+    context: &Context,
+    queries: u32,
+    mut ask: impl FnMut(&[u8]) -> Result<Vec<u8>, String>,
+) -> Result<Vec<f64>, String> {
+    let mut times = Vec::with_capacity(queries as usize);
+    for number in 0..queries {
+        if context.stop.load(std::sync::atomic::Ordering::Relaxed) {
+            return Err("stopped by a signal; nothing was written".to_owned());
+        }
+        let id = number as u16;
+        let mut question = QUESTION;
+        question[..2].copy_from_slice(&id.to_be_bytes());
+        let start = Instant::now();
+        let answer = ask(&question)?;
+        times.push(start.elapsed().as_secs_f64());
+        check(&answer, id)?;
+    }
+    Ok(times)
+}

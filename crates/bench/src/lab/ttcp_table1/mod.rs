@@ -1,0 +1,76 @@
+//! Table 1 of the paper on T/TCP: the time of 1,000 queries in a row over UDP, T/TCP and TCP, at the round trips of a loopback, an
+//! Ethernet and an ADSL line, and the transports that came later.
+//!
+//! The virtual part (`virtual_time.rs`) has no computing time; the measured part (`measured.rs`) sends the packets through
+//! two kernels and a link. `paper.rs` holds the paper's numbers, `judge.rs` the claims.
+
+mod judge;
+mod kernel;
+mod measured;
+mod paper;
+mod presented;
+mod virtual_time;
+
+use super::context::Context;
+use paper::Row;
+use std::time::Duration;
+
+/// The numbers of one transport at one round trip.
+#[derive(Clone, Debug)]
+struct Cell {
+    row: Row,
+    round_trip: Duration,
+    /// Times of all queries, s.
+    times: Vec<f64>,
+    /// Time of 1,000 queries in each repetition, s.
+    totals: Vec<f64>,
+    /// Packets of one query.
+    packets: f64,
+    /// Octets of one query; none where they were not counted.
+    octets: Option<f64>,
+}
+
+impl Cell {
+    /// Mean time of 1,000 queries, s.
+    fn total(&self) -> f64 {
+        self.totals.iter().sum::<f64>() / self.totals.len().max(1) as f64
+    }
+
+    /// Lower quartile of the time of a query, s. Other programs on the machine only ever add time, so of two measurements the
+    /// quartiles differ less than the medians.
+    fn lower_quartile(&self) -> f64 {
+        let ordered = measure::statistics::sorted(&self.times);
+        measure::statistics::percentile(&ordered, 25.0).unwrap_or(f64::NAN)
+    }
+
+    /// Median time of a query, s.
+    fn median(&self) -> f64 {
+        measure::statistics::median(&measure::statistics::sorted(&self.times)).unwrap_or(f64::NAN)
+    }
+}
+
+/// The cell of a row at a round trip.
+fn find(cells: &[Cell], row: Row, round_trip: Duration) -> Option<&Cell> {
+    cells.iter().find(|cell| cell.row == row && cell.round_trip == round_trip)
+}
+
+/// Runs the experiment.
+pub fn run(context: &mut Context) -> Result<(), String> {
+    let answer = paper::answer_of_authority()?;
+    let in_virtual_time = virtual_time::run(context, &answer)?;
+    let (measured, fast_open) = match measured::run(context) {
+        Ok(measured) => measured,
+        Err(why) if why.contains("needs root") => {
+            context.warning(format!("The measured part was left out: {why}."));
+            (Vec::new(), 0)
+        }
+        Err(why) => return Err(why),
+    };
+    presented::enter(context, &in_virtual_time, &measured, answer.len());
+    judge::enter_virtual(context, &in_virtual_time);
+    if !measured.is_empty() {
+        judge::enter_measured(context, &in_virtual_time, &measured, fast_open);
+    }
+    paper::enter_differences(context, answer.len());
+    Ok(())
+}

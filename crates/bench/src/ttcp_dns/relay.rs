@@ -1,0 +1,84 @@
+//! The relay: questions over T/TCP on one side, a DNS server over UDP on the other.
+//!
+//! The server behind it is any server that listens in the relay's namespace, loopback included. The relay changes only the
+//! message ID, on the way to the server and back.
+
+use super::limits::{RELAY_SLEEP, TCP_SLEEP};
+use super::testbed::PORT;
+use super::upstream::{self, Upstream};
+use crate::link::ttcp_host::TtcpHost;
+use experiments::dns::{self, Server};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use ttcp::Listen;
+
+/// Counts of a relay at its end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RelayCounts {
+    /// Counts towards the clients.
+    pub server: dns::Counts,
+    /// Counts towards the server.
+    pub upstream: upstream::Counts,
+    /// Counts of the T/TCP host.
+    pub stack: ttcp::Counts,
+}
+
+/// A relay in a thread of its own. Dropping it ends it.
+pub struct Relay {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<io::Result<RelayCounts>>>,
+}
+
+impl Relay {
+    /// Listens on port 53 of the host and hands questions to the upstream.
+    pub fn start(mut host: TtcpHost, upstream: Upstream) -> Result<Relay, String> {
+        host.stack.listen(PORT, Listen::default()).map_err(|error| format!("relay: {error}"))?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || run(host, upstream, &flag));
+        Ok(Relay { stop, thread: Some(thread) })
+    }
+
+    /// Ends the relay and returns its counts.
+    pub fn end(mut self) -> Result<RelayCounts, String> {
+        self.stop.store(true, Ordering::Relaxed);
+        let thread = self.thread.take().ok_or("the relay has ended")?;
+        let result = thread.join().map_err(|_| "the relay's thread has failed".to_owned())?;
+        result.map_err(|error| format!("relay: the interface: {error}"))
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run(mut host: TtcpHost, mut upstream: Upstream, stop: &AtomicBool) -> io::Result<RelayCounts> {
+    let mut server = Server::default();
+    while !stop.load(Ordering::Relaxed) {
+        let sleep = if upstream.waits_for_tcp() { TCP_SLEEP } else { RELAY_SLEEP };
+        let deadline = host.now() + sleep;
+        let mut event = host.next_event_beside(deadline, Some(upstream.as_fd()))?;
+        let now = host.now();
+        while let Some(happened) = event {
+            server.on_event(now, &mut host.stack, &happened);
+            event = host.stack.next_event();
+        }
+        while let Some(request) = server.next_request() {
+            upstream.ask(now, request);
+        }
+        while let Some((connection, answer)) = upstream.next_answer(now) {
+            match answer {
+                Some(message) => server.answer(now, &mut host.stack, connection, &message),
+                None => server.give_up(&mut host.stack, connection),
+            }
+        }
+    }
+    Ok(RelayCounts { server: server.counts(), upstream: upstream.counts(), stack: host.stack.counts() })
+}

@@ -1,0 +1,186 @@
+//! Two network namespaces with a link between them, and an interface for a T/TCP host in each.
+
+use crate::link::interface::{ip, open, open_named};
+use crate::link::namespace::Namespace;
+use crate::link::pump::{self, Achieved, Both};
+use crate::link::ttcp_host::TtcpHost;
+use link::{Direction, Impairments};
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use ttcp::{Settings, Stack};
+use tun_rs::SyncDevice;
+
+/// Addresses of the kernels on the link: left, right.
+pub const KERNELS: [Ipv4Addr; 2] = [Ipv4Addr::new(198, 18, 0, 1), Ipv4Addr::new(198, 18, 0, 2)];
+
+/// Addresses of the T/TCP hosts: left, right.
+pub const HOSTS: [Ipv4Addr; 2] = [Ipv4Addr::new(198, 18, 1, 2), Ipv4Addr::new(198, 18, 2, 2)];
+
+/// Interface of the T/TCP host in each namespace.
+const HOST_INTERFACE: &str = "sixfold1";
+
+/// MTU of all interfaces.
+const MTU: u16 = 1500;
+
+/// Port of DNS. The namespaces have no other server.
+pub const PORT: u16 = 53;
+
+/// Time in which the last packets of a measurement are sent after its last answer, besides the delays of the link: a delayed
+/// acknowledgment (200 ms) and the turns of threads.
+const SETTLE: Duration = Duration::from_millis(230);
+
+/// Address of the T/TCP server.
+pub fn ttcp_server() -> SocketAddr {
+    SocketAddr::from((HOSTS[1], PORT))
+}
+
+/// Address of the kernel's server on the link.
+pub fn kernel_server() -> SocketAddr {
+    SocketAddr::from((KERNELS[1], PORT))
+}
+
+/// One end: a namespace and its interfaces.
+struct End {
+    namespace: Namespace,
+    link: SyncDevice,
+    /// Process that keeps the namespace. It ends with its standard input.
+    keeper: Child,
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        let _ = self.keeper.kill();
+        let _ = self.keeper.wait();
+    }
+}
+
+/// Two namespaces with a link.
+pub struct Testbed {
+    ends: [End; 2],
+}
+
+impl Testbed {
+    /// Makes namespaces, interfaces and routes. The error says if this needs root.
+    pub fn new() -> Result<Testbed, String> {
+        Ok(Testbed { ends: [make_end(0)?, make_end(1)?] })
+    }
+
+    /// The left (client's) namespace.
+    pub fn left(&self) -> &Namespace {
+        &self.ends[0].namespace
+    }
+
+    /// The right (server's) namespace.
+    pub fn right(&self) -> &Namespace {
+        &self.ends[1].namespace
+    }
+
+    /// A T/TCP host at the left (0) or right (1) end. It lives as long as the result; each end has at most one.
+    pub fn host(&self, end: usize, settings: Settings, seed: u64) -> Result<TtcpHost, String> {
+        let [a, b, c, _] = HOSTS[end].octets();
+        let gateway = format!("{a}.{b}.{c}.1/30");
+        let device = open_named(&self.ends[end].namespace, HOST_INTERFACE, &[gateway], MTU)?;
+        let stack = Stack::new(&[IpAddr::from(HOSTS[end])], settings, seed).map_err(|e| e.to_string())?;
+        let direct = || Direction::new(Impairments::default(), seed);
+        Ok(TtcpHost::new(device, stack, direct(), direct()))
+    }
+
+    /// Runs `work` while packets move over the link, and until the last ones have crossed it. Returns the link's measurements, too.
+    pub fn during<T>(
+        &self,
+        impairments: Impairments,
+        seed: u64,
+        work: impl FnOnce() -> Result<T, String>,
+    ) -> Result<(T, Both<Achieved>), String> {
+        let both = Both { to_right: impairments, to_left: impairments };
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let flag = &stop;
+            let thread = scope
+                .spawn(move || pump::run(&self.ends[0].link, &self.ends[1].link, both, seed, None, flag));
+            let result = {
+                // A panic in the work must end the pump, or the scope would wait for it.
+                let _end = StopGuard(flag);
+                let result = work();
+                if result.is_ok() {
+                    // The end of a connection: FIN, FIN, acknowledgment, and a margin.
+                    std::thread::sleep(SETTLE + 4 * impairments.delay.mean);
+                }
+                result
+            };
+            let achieved = thread.join().map_err(|_| "the link's thread has failed".to_owned())?;
+            let achieved = achieved.map_err(|error| format!("the link has failed: {error}"))?;
+            Ok((result?, achieved))
+        })
+    }
+}
+
+/// Sets the flag when it is dropped.
+struct StopGuard<'a>(&'a AtomicBool);
+
+impl Drop for StopGuard<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Packets that entered the link, in both directions.
+pub fn packets(achieved: &Both<Achieved>) -> u64 {
+    achieved.to_right.counts.offered + achieved.to_left.counts.offered
+}
+
+fn make_end(end: usize) -> Result<End, String> {
+    let mut keeper = Command::new("unshare")
+        .args(["--net", "--", "sh", "-c", "echo ready; exec cat"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(|error| format!("cannot run unshare: {error}; install util-linux"))?;
+    let mut line = String::new();
+    let output = keeper.stdout.take().ok_or("no output of unshare")?;
+    let _ = BufReader::new(output).read_line(&mut line);
+    if line != "ready\n" {
+        let _ = keeper.kill();
+        let _ = keeper.wait();
+        return Err("cannot make a network namespace; this needs root".to_owned());
+    }
+    let namespace: Namespace = keeper.id().to_string().parse()?;
+    match set_up(&namespace, end) {
+        Ok(link) => Ok(End { namespace, link, keeper }),
+        Err(error) => {
+            let _ = keeper.kill();
+            let _ = keeper.wait();
+            Err(error)
+        }
+    }
+}
+
+/// Sets up loopback, the interface of the link, forwarding, and the route to the other end's T/TCP host.
+fn set_up(namespace: &Namespace, end: usize) -> Result<SyncDevice, String> {
+    let other = 1 - end;
+    namespace.run(|| {
+        // IPv6 would send packets of its own, which would count as those of the queries.
+        set("net/ipv6/conf/all/disable_ipv6", "1").or_else(|error| match error.contains("No such file") {
+            true => Ok(()),
+            false => Err(error),
+        })?;
+        set("net/ipv4/ip_forward", "1")?;
+        ip(&["link", "set", "lo", "up"])
+    })?;
+    let link = open(namespace, &[format!("{}/30", KERNELS[end])], MTU)?;
+    let [a, b, c, _] = HOSTS[other].octets();
+    namespace
+        .run(|| ip(&["route", "add", &format!("{a}.{b}.{c}.0/24"), "via", &KERNELS[other].to_string()]))?;
+    Ok(link)
+}
+
+/// Sets a kernel setting of the current namespace.
+pub fn set(name: &str, value: &str) -> Result<(), String> {
+    let path = format!("/proc/sys/{name}");
+    fs::write(&path, value).map_err(|error| format!("{path}: {error}; this needs root"))
+}

@@ -1,0 +1,31 @@
+//! Table 1 of the paper on T/TCP.
+
+use crate::command::run_quick;
+
+#[test]
+fn table_1_has_the_papers_rows_and_its_claims_hold() {
+    let record = run_quick("ttcp-table1");
+    let figures = record["figures"].as_array().expect("figures");
+    let total = |table: &str, row: &str, column: &str| {
+        let is_it = |figure: &&serde_json::Value| {
+            figure["table"].as_str().is_some_and(|of| of.ends_with(table))
+                && figure["row"] == row
+                && figure["column"] == column
+        };
+        figures.iter().find(is_it).and_then(|figure| figure["value"].as_f64())
+    };
+    // 1,000 round trips of 0.4 ms, without computing time.
+    for (row, seconds) in [("UDP", 0.4), ("T/TCP", 0.4), ("TCP", 0.8), ("TCP, one connection", 0.4004)] {
+        let value = total("virtual time", row, "0.4 ms").expect("a figure");
+        assert!((value - seconds).abs() < 1e-9, "{row}: {value}");
+    }
+    let paper: Vec<f64> = figures.iter().filter_map(|figure| figure["paper"].as_f64()).collect();
+    for seconds in [0.22, 2.40, 67.77, 0.52, 8.70, 74.70, 0.53, 8.92, 138.80] {
+        assert!(paper.contains(&seconds), "{seconds}");
+    }
+    match record["warnings"].to_string().contains("needs root") {
+        true => test_skip::skip("the measured part needs root"),
+        // The link delays each packet by 32.5 ms, so no query is faster than 65 ms.
+        false => assert!(total("measured", "UDP", "65 ms").expect("a figure") >= 65.0),
+    }
+}

@@ -1,0 +1,110 @@
+//! DNS over T/TCP between two namespaces: stub, link, relay, server.
+
+use ::link::{Delay, Impairments, Loss};
+use ::ttcp::Settings;
+use authority::{Content, Records, Server, Zone};
+use sixfold_bench::ttcp_dns::relay::{Relay, RelayCounts};
+use sixfold_bench::ttcp_dns::stub::Stub;
+use sixfold_bench::ttcp_dns::testbed::{PORT, Testbed, packets, ttcp_server};
+use sixfold_bench::ttcp_dns::upstream::Upstream;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+/// A generous time limit: the machine may be slow.
+const TIME_LIMIT: Duration = Duration::from_secs(60);
+
+/// Namespaces with a link; none where this machine cannot make them.
+fn testbed() -> Option<Testbed> {
+    match Testbed::new() {
+        Ok(testbed) => Some(testbed),
+        Err(why) if why.contains("needs root") => {
+            test_skip::skip(&why);
+            None
+        }
+        Err(why) => panic!("{why}"),
+    }
+}
+
+/// A question in class IN.
+fn question(id: u16, name: &str, kind: u16) -> Vec<u8> {
+    let mut message = [&id.to_be_bytes()[..], &[1, 0, 0, 1, 0, 0, 0, 0, 0, 0]].concat();
+    for label in name.split('.') {
+        message.push(label.len() as u8);
+        message.extend(label.as_bytes());
+    }
+    message.push(0);
+    message.extend(kind.to_be_bytes());
+    message.extend([0, 1]);
+    message
+}
+
+/// A stub on the left, a relay on the right with a server on its loopback.
+fn with_relay(
+    testbed: &Testbed,
+    content: impl Into<Content>,
+    impairments: Impairments,
+    work: impl FnOnce(&mut Stub),
+) -> (RelayCounts, u64) {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, PORT));
+    let content = content.into();
+    let server = testbed.right().run(|| Server::start(&[address], content, 1).map_err(|e| e.to_string()));
+    let server = server.expect("a free port");
+    let settings = |last_count| Settings { last_count, ..Settings::default() };
+    let upstream = Upstream::new(testbed.right(), server.addresses()[0]).expect("a socket");
+    let relay =
+        Relay::start(testbed.host(1, settings(1), 1).expect("an interface"), upstream).expect("starts");
+    let mut stub = Stub::new(testbed.host(0, settings(2), 2).expect("an interface"), ttcp_server());
+    let ((), achieved) = testbed
+        .during(impairments, 1, || {
+            work(&mut stub);
+            stub.idle(Duration::from_millis(50))
+        })
+        .expect("a link");
+    (relay.end().expect("counts"), packets(&achieved))
+}
+
+#[test]
+fn a_question_over_t_tcp_gets_the_right_answer() {
+    let Some(testbed) = testbed() else { return };
+    let zone = Zone::new("dns64perf.test").expect("a name");
+    let direct = zone.clone();
+    let delay = Delay { mean: Duration::from_millis(5), ..Delay::default() };
+    let link = Impairments { delay, ..Impairments::default() };
+    let (counts, packets) = with_relay(&testbed, zone, link, |stub| {
+        for id in [7, 8, 9, 65_535] {
+            let asked = question(id, "000-000-000-001.dns64perf.test", 1);
+            let mut expected = vec![0; 65_535];
+            let octets = direct.answer(&asked, 65_535, &mut expected).expect("an answer");
+            let answer = stub.ask(&asked, TIME_LIMIT).expect("an answer");
+            assert_eq!(answer, expected[..octets], "ID {id}");
+        }
+        assert_eq!(stub.stack().counts().malformed, 0);
+    });
+    assert_eq!((counts.server.requests, counts.server.answers, counts.upstream.sent), (4, 4, 4));
+    // The first question fills the caches: 6 segments, later ones 3. More if the machine stalls for longer than a timer.
+    assert_eq!(counts.server.transactions, 3);
+    assert!(packets >= 6 + 3 * 3, "{packets} packets");
+}
+
+#[test]
+fn a_truncated_answer_is_fetched_over_tcp_and_a_bad_link_loses_no_question() {
+    let Some(testbed) = testbed() else { return };
+    let mut file =
+        "$ORIGIN big.test.\n@ 60 IN SOA ns.big.test. root.big.test. 1 2 3 4 5\n@ NS ns\n".to_owned();
+    // 100 addresses of 16 octets do not fit into 512 octets.
+    for host in 1..=100 {
+        file += &format!("many 60 IN A 192.0.2.{host}\n");
+    }
+    let records = Records::parse(file.as_bytes()).expect("a zone");
+    let link = Impairments { loss: Loss::Independent(0.05), reorder: 0.05, ..Impairments::default() };
+    let (counts, _) = with_relay(&testbed, records, link, |stub| {
+        for id in 0..5 {
+            let answer = stub.ask(&question(id, "many.big.test", 1), TIME_LIMIT).expect("an answer");
+            assert_eq!(answer[..2], id.to_be_bytes());
+            assert!(answer.len() > 1600 && answer[2] & 2 == 0, "{} octets, whole", answer.len());
+            assert_eq!(answer[6..8], 100u16.to_be_bytes(), "records of the answer");
+        }
+    });
+    assert_eq!(counts.upstream.truncated, 5);
+    assert_eq!(counts.upstream.unanswered, 0);
+}
