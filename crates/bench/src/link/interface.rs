@@ -1,6 +1,6 @@
 //! The TUN interface in a namespace, with its addresses.
 
-use super::limits::{INTERFACE, TRANSMIT_QUEUE};
+use super::limits::{BUSY_TRIES, BUSY_WAIT, INTERFACE, TRANSMIT_QUEUE};
 use super::namespace::Namespace;
 use std::net::IpAddr;
 use std::process::Command;
@@ -69,11 +69,13 @@ pub fn open_named(
     mtu: u16,
 ) -> Result<SyncDevice, String> {
     namespace.run(|| {
-        let device =
-            DeviceBuilder::new().name(name).layer(Layer::L3).mtu(mtu).build_sync().map_err(|error| {
-                format!("cannot make {name} in {}: {error}{}", namespace.name(), hint(&error))
-            })?;
+        let device = make(name, mtu).map_err(|error| {
+            format!("cannot make {name} in {}: {error}{}", namespace.name(), hint(&error))
+        })?;
         device.set_nonblocking(true).map_err(|error| format!("{name}: {error}"))?;
+        // A program that is started later must not hold the interface.
+        rustix::io::fcntl_setfd(&device, rustix::io::FdFlags::CLOEXEC)
+            .map_err(|error| format!("{name}: {error}"))?;
         for address in addresses {
             // Without duplicate address detection: nobody else is on the link, and an address is usable at once.
             ip(&["address", "add", address, "dev", name, "nodad"])?;
@@ -81,6 +83,19 @@ pub fn open_named(
         ip(&["link", "set", name, "txqueuelen", &TRANSMIT_QUEUE.to_string(), "up"])?;
         Ok(device)
     })
+}
+
+/// Makes an interface. A program that another thread starts holds all open files until the kernel executes it, so an
+/// interface that was just closed may be busy for some ms.
+fn make(name: &str, mtu: u16) -> std::io::Result<SyncDevice> {
+    let build = || DeviceBuilder::new().name(name).layer(Layer::L3).mtu(mtu).build_sync();
+    for _ in 0..BUSY_TRIES {
+        match build() {
+            Err(error) if error.kind() == std::io::ErrorKind::ResourceBusy => std::thread::sleep(BUSY_WAIT),
+            result => return result,
+        }
+    }
+    build()
 }
 
 fn hint(error: &std::io::Error) -> &'static str {

@@ -3,6 +3,13 @@
 /// Name of the interface in each namespace.
 pub const INTERFACE: &str = "sixfold0";
 
+/// Tries to make an interface whose name is still in use, and the wait between them: 0.5 s in all, for a program to be
+/// executed on a busy machine.
+pub const BUSY_TRIES: u32 = 50;
+
+/// Wait between two tries.
+pub const BUSY_WAIT: std::time::Duration = std::time::Duration::from_millis(10);
+
 /// Packets that the kernel queues before the interface: 0.1 s at 100,000 packets/s. The default of 500 loses bursts while the
 /// pump delivers.
 pub const TRANSMIT_QUEUE: u32 = 10_000;

@@ -2,7 +2,7 @@
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::fs::File;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -30,6 +30,13 @@ impl FromStr for Namespace {
 }
 
 impl Namespace {
+    /// The namespace of an open file of `/proc/PID/ns/net`. The file must stay open; without another user the namespace ends with
+    /// it.
+    pub fn of_file(file: &File) -> Namespace {
+        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+        Namespace { name: "of this process".to_owned(), path: path.into() }
+    }
+
     /// The name or process ID, as it was given.
     pub fn name(&self) -> &str {
         &self.name

@@ -5,7 +5,7 @@ use crate::link::namespace::Namespace;
 use crate::link::pump::{self, Achieved, Both};
 use crate::link::ttcp_host::TtcpHost;
 use link::{Direction, Impairments};
-use std::fs;
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::process::{Child, Command, Stdio};
@@ -43,19 +43,12 @@ pub fn kernel_server() -> SocketAddr {
     SocketAddr::from((KERNELS[1], PORT))
 }
 
-/// One end: a namespace and its interfaces.
+/// One end: a namespace and its interface of the link.
 struct End {
     namespace: Namespace,
     link: SyncDevice,
-    /// Process that keeps the namespace. It ends with its standard input.
-    keeper: Child,
-}
-
-impl Drop for End {
-    fn drop(&mut self) {
-        let _ = self.keeper.kill();
-        let _ = self.keeper.wait();
-    }
+    /// Keeps the namespace.
+    _file: File,
 }
 
 /// Two namespaces with a link.
@@ -133,31 +126,33 @@ pub fn packets(achieved: &Both<Achieved>) -> u64 {
     achieved.to_right.counts.offered + achieved.to_left.counts.offered
 }
 
+/// Makes a namespace: a short-lived process makes it, and an open file keeps it.
 fn make_end(end: usize) -> Result<End, String> {
-    let mut keeper = Command::new("unshare")
+    let mut maker = Command::new("unshare")
         .args(["--net", "--", "sh", "-c", "echo ready; exec cat"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
         .map_err(|error| format!("cannot run unshare: {error}; install util-linux"))?;
+    let file = open_namespace(&mut maker);
+    let _ = maker.kill();
+    let _ = maker.wait();
+    let file = file?;
+    let namespace = Namespace::of_file(&file);
+    Ok(End { link: set_up(&namespace, end)?, namespace, _file: file })
+}
+
+/// Opens the namespace of a process once it says that it is there.
+fn open_namespace(maker: &mut Child) -> Result<File, String> {
     let mut line = String::new();
-    let output = keeper.stdout.take().ok_or("no output of unshare")?;
+    let output = maker.stdout.take().ok_or("no output of unshare")?;
     let _ = BufReader::new(output).read_line(&mut line);
     if line != "ready\n" {
-        let _ = keeper.kill();
-        let _ = keeper.wait();
         return Err("cannot make a network namespace; this needs root".to_owned());
     }
-    let namespace: Namespace = keeper.id().to_string().parse()?;
-    match set_up(&namespace, end) {
-        Ok(link) => Ok(End { namespace, link, keeper }),
-        Err(error) => {
-            let _ = keeper.kill();
-            let _ = keeper.wait();
-            Err(error)
-        }
-    }
+    let path = format!("/proc/{}/ns/net", maker.id());
+    File::open(&path).map_err(|error| format!("{path}: {error}"))
 }
 
 /// Sets up loopback, the interface of the link, forwarding, and the route to the other end's T/TCP host.
