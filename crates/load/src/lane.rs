@@ -5,7 +5,7 @@ use crate::error::LoadError;
 use crate::outstanding::OutstandingQueries;
 use crate::plan::{Plan, Timing, max_requery_age_ms};
 use crate::query_id::QueryIds;
-use crate::stream;
+use crate::stream_order;
 use datapath::laboratory::Port;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -90,7 +90,7 @@ impl Lane {
                 ports.push(port.map_err(|error| LoadError::Bind(*source, error))?);
             }
         }
-        let (lines, group) = match stream::lines(order) {
+        let (lines, group) = match stream_order::lines(order) {
             Some(lines) => {
                 ports.clear();
                 (lines, 1)

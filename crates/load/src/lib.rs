@@ -47,6 +47,7 @@ mod run;
 mod schedule;
 mod sender;
 mod stream;
+mod stream_order;
 mod thread_stats;
 mod threads;
 mod timeline;

@@ -9,7 +9,7 @@ use crate::query_list::QueryList;
 use crate::random::threshold;
 use crate::reason::Reason;
 use crate::schedule::Schedule;
-use crate::stream;
+use crate::stream_order;
 use measure::order::{Load, Pace};
 use std::sync::Arc;
 use std::time::Duration;
@@ -74,7 +74,7 @@ impl Plan {
                  repeat lines of the file instead",
             );
         }
-        stream::check(order, companion)?;
+        stream_order::check(order, companion)?;
         let lanes = &order.lanes;
         if companion && (lanes.senders != 1 || lanes.receivers != 0) {
             return Err(LoadError::Companion);

@@ -1,46 +1,14 @@
-//! Refusal of loads over TCP that this host cannot do.
+//! Refusal of loads over TCP that this host cannot carry out.
 
 use crate::error::{LoadError, refuse};
 use crate::limits;
 use crate::plan::Plan;
-use measure::order::{Load, Transport};
+use crate::stream_order::lines;
+use measure::order::Transport;
 use std::fs;
 
 /// Bit of net.ipv4.tcp_fastopen that lets clients use Fast Open (`ip-sysctl` of the kernel).
 const FAST_OPEN_CLIENT: u32 = 1;
-
-/// Lines of a thread, which are to queries over TCP what ports are over UDP: the places of the open connections, or a single
-/// one if each query has a connection of its own. `None` over UDP.
-pub fn lines(order: &Load) -> Option<usize> {
-    match order.transport {
-        Transport::Udp => None,
-        Transport::Tcp | Transport::Tfo => Some(1),
-        Transport::TcpReuse => Some(usize::from(order.lanes.connections) * order.lanes.sources.len().max(1)),
-    }
-}
-
-/// Refuses an impossible order.
-pub fn check(order: &Load, companion: bool) -> Result<(), LoadError> {
-    let Some(lines) = lines(order) else { return Ok(()) };
-    let name = order.transport.name();
-    if order.lanes.receivers > 0 {
-        return refuse(format!(
-            "over {name} the sending threads receive, too; leave out --receivers, or use more sending threads (--threads)"
-        ));
-    }
-    if companion {
-        return refuse(format!(
-            "an authority in the load's own thread needs UDP, and the transport is {name}"
-        ));
-    }
-    if !(1..=limits::LINES).contains(&lines) {
-        return refuse(format!(
-            "{lines} connections per thread (connections times sources); the number must be 1 to {} (--connections)",
-            limits::LINES
-        ));
-    }
-    Ok(())
-}
 
 /// Raises the limit of open files, and refuses a load for which the host is not set up.
 pub fn check_host(plan: &Plan) -> Result<(), LoadError> {
@@ -83,7 +51,6 @@ pub fn capacity(plan: &Plan) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::tests::order;
 
     #[test]
     fn fast_open_needs_the_bit_of_the_client() {
@@ -92,18 +59,5 @@ mod tests {
         {
             assert_eq!(allows_client(setting), expected, "{setting}");
         }
-    }
-
-    #[test]
-    fn an_impossible_load_is_refused_with_the_remedy() {
-        let refusal = |change: &dyn Fn(&mut Load), companion| {
-            let mut order = order(10.0, 10);
-            order.transport = Transport::TcpReuse;
-            change(&mut order);
-            check(&order, companion).map_err(|error| error.to_string()).unwrap_err()
-        };
-        assert!(refusal(&|order| order.lanes.receivers = 1, false).contains("leave out --receivers"));
-        assert!(refusal(&|order| order.lanes.connections = 0, false).contains("1 to 1024 (--connections)"));
-        assert!(refusal(&|_| (), true).contains("needs UDP"));
     }
 }

@@ -19,7 +19,7 @@ mod local_ports;
 mod opening;
 mod stats;
 
-pub use check::{check, check_host, lines};
+pub use check::check_host;
 pub use stats::StreamStats;
 
 use crate::lane::Lane;
