@@ -7,7 +7,10 @@ use sixfold_bench::ttcp_dns::relay::{Relay, RelayCounts};
 use sixfold_bench::ttcp_dns::stub::Stub;
 use sixfold_bench::ttcp_dns::testbed::{PORT, Testbed, packets, ttcp_server};
 use sixfold_bench::ttcp_dns::upstream::Upstream;
+use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 /// A generous time limit: the machine may be slow.
@@ -49,8 +52,18 @@ fn with_relay(
     let content = content.into();
     let server = testbed.right().run(|| Server::start(&[address], content, 1).map_err(|e| e.to_string()));
     let server = server.expect("a free port");
+    with_relay_to(testbed, server.addresses()[0], impairments, work)
+}
+
+/// A stub on the left, a relay on the right to a server on its loopback.
+fn with_relay_to(
+    testbed: &Testbed,
+    server: SocketAddr,
+    impairments: Impairments,
+    work: impl FnOnce(&mut Stub),
+) -> (RelayCounts, u64) {
     let settings = |last_count| Settings { last_count, ..Settings::default() };
-    let upstream = Upstream::new(testbed.right(), server.addresses()[0]).expect("a socket");
+    let upstream = Upstream::new(testbed.right(), server).expect("a socket");
     let relay =
         Relay::start(testbed.host(1, settings(1), 1).expect("an interface"), upstream).expect("starts");
     let mut stub = Stub::new(testbed.host(0, settings(2), 2).expect("an interface"), ttcp_server());
@@ -84,6 +97,60 @@ fn a_question_over_t_tcp_gets_the_right_answer() {
     // The first question fills the caches: 6 segments, later ones 3. More if the machine stalls for longer than a timer.
     assert_eq!(counts.server.transactions, 3);
     assert!(packets >= 6 + 3 * 3, "{packets} packets");
+}
+
+/// Sixfold with its demonstration authority, in the namespace of the relay. It is killed when this is dropped.
+struct Sixfold(Child);
+
+impl Sixfold {
+    /// Starts the program and waits for its line that says that it is ready.
+    fn start(testbed: &Testbed, program: &Path, listen: SocketAddr) -> Sixfold {
+        let child = testbed.right().run(|| {
+            let mut command = Command::new(program);
+            command.args(["serve", "--demo", "--listen", &listen.to_string()]);
+            command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().map_err(|error| error.to_string())
+        });
+        let mut sixfold = Sixfold(child.expect("starts"));
+        let lines = BufReader::new(sixfold.0.stderr.take().expect("a pipe")).lines();
+        let is_ready = lines.map_while(Result::ok).any(|line| line.starts_with("sixfold: ready"));
+        assert!(is_ready, "Sixfold ended before it was ready");
+        sixfold
+    }
+}
+
+impl Drop for Sixfold {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_question_over_t_tcp_reaches_sixfold_and_is_synthesized() {
+    let Some(testbed) = testbed() else { return };
+    let program = Path::new(env!("CARGO_BIN_EXE_sixfold-bench")).with_file_name("sixfold");
+    if !program.is_file() {
+        return test_skip::missing("sixfold", "cargo build -p sixfold");
+    }
+    let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 5364));
+    let _sixfold = Sixfold::start(&testbed, &program, listen);
+    let delay = Delay { mean: Duration::from_millis(5), ..Delay::default() };
+    let (counts, _) =
+        with_relay_to(&testbed, listen, Impairments { delay, ..Impairments::default() }, |stub| {
+            for id in [1, 2] {
+                let answer =
+                    stub.ask(&question(id, "198-51-100-7.demo.test", 28), TIME_LIMIT).expect("an answer");
+                // One AAAA record (RFC 3596: 16 octets), with the IPv4 address at its end.
+                assert_eq!((&answer[..2], &answer[6..8]), (&id.to_be_bytes()[..], &[0, 1][..]));
+                let records = &answer[answer.len() - 18..];
+                assert_eq!(
+                    (&records[..2], &records[14..]),
+                    (&[0, 16][..], &[198, 51, 100, 7][..]),
+                    "{answer:02x?}"
+                );
+            }
+        });
+    assert_eq!((counts.server.requests, counts.server.answers, counts.server.transactions), (2, 2, 1));
 }
 
 #[test]
