@@ -7,6 +7,7 @@
 mod authorities;
 pub mod catalog;
 pub mod context;
+mod device;
 pub mod mtd64;
 pub mod output;
 mod own_namespace;
@@ -22,8 +23,10 @@ mod ttcp_table1;
 use context::Context;
 use measure::experiment::Experiment;
 
-/// Runs an experiment and returns its record. The error says which step failed, the cause, and the remedy.
+/// Runs an experiment and returns its record. The error says which step failed, the cause, and the remedy. A signal during the
+/// last step is an error, too: its loads end early, so their figures are those of a part.
 pub fn run(entry: &catalog::Entry, mut context: Context) -> Result<Experiment, String> {
-    (entry.run)(&mut context).map_err(|error| format!("{}: {error}", entry.name))?;
+    let ended = (entry.run)(&mut context).and_then(|()| context.check_stop());
+    ended.map_err(|error| format!("{}: {error}", entry.name))?;
     Ok(context.finish())
 }

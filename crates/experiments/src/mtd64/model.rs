@@ -8,9 +8,9 @@ use wire::{Builder, Flags, Message, Record, Section, Type, header};
 /// Program whose rewriting is modelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Program {
-    /// MTD64 as in its paper: rewrites A records of all sections, leaves records out at its limit without setting TC. It moves the
-    /// pointers of owner names in the additional section, and the last two octets of any RDATA if they look like a pointer: those
-    /// of an address, too.
+    /// MTD64 as in its paper: rewrites A records of all sections, leaves records out at its limit without setting TC. It moves
+    /// the pointers of owner names in the additional section, and the last two octets of any RDATA if they look like a pointer:
+    /// those of an address, too.
     Mtd64,
     /// mtd64-ng: rewrites the answer section alone, sends no reply if the result exceeds its limit, moves the pointers of owner
     /// names alone.
@@ -131,8 +131,8 @@ fn copy_and_grow(message: &Message<'_>, rewriting: Rewriting) -> Option<Vec<u8>>
     Some(octets)
 }
 
-/// Moves a pointer at the end of `octets` by the growth of the records before its target. Anything that looks like a pointer counts.
-/// `grown`: positions from which targets move, one for each record.
+/// Moves a pointer at the end of `octets` by the growth of the records before its target. Anything that looks like a pointer
+/// counts. `grown`: positions from which targets move, one for each record.
 fn move_pointer(octets: &mut [u8], grown: &[usize]) {
     let Some(place) = octets.last_chunk_mut::<2>().filter(|place| place[0] >= 0xc0) else { return };
     let word = u16::from_be_bytes(*place);

@@ -1,7 +1,7 @@
 //! Prediction of TOTD's permuted IDs, and the odds of a blind forger.
 //!
-//! The permutations follow from a seed of 32 bits, the time of TOTD's start in seconds. Who sees a few IDs tries all
-//! seconds of a day and then knows every later ID. Even ideal permutations have at most 15 bits, and the port is fixed.
+//! The permutations follow from a seed of 32 bits, the time of TOTD's start in seconds. An attacker that has seen a few IDs
+//! tries all seconds of a day and then knows every later ID. Even ideal permutations have at most 15 bits, and the port is fixed.
 
 use super::ids::Pools;
 use super::limits::{PERMUTATION, USED};

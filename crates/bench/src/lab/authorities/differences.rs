@@ -7,14 +7,15 @@ use crate::lab::context::Context;
 const FIXED: [(&str, &str); 5] = [
     (
         "Network",
-        "Tester and server share a host and the loopback interface, over IPv4 as in the paper. The paper has two hosts and 10 Gbit/s \
-         Ethernet with hashing over four fields, so the cost of network card and interrupts is not in our figures. RFC 8219 \
-         requires IPv6 between client and DNS64 server; the paper tests the authoritative servers over IPv4 because it is faster.",
+        "Tester and server share a host and the loopback interface, over IPv4 as in the paper. The paper has two hosts and 10 \
+         Gbit/s Ethernet with hashing over four fields, so the cost of network card and interrupts is not in our figures. RFC \
+         8219 requires IPv6 between client and DNS64 server; the paper tests the authoritative servers over IPv4 because it \
+         is faster.",
     ),
     (
         "Load time",
-        "From the start of the process to the first correct answer for the last name, with the file in the page cache. NSD 4 has no \
-         compiled database unless it is asked for one, so its first start (657 s) and its later ones (210 s) are no longer \
+        "From the start of the process to the first correct answer for the last name, with the file in the page cache. NSD 4 has \
+         no compiled database unless it is asked for one, so its first start (657 s) and its later ones (210 s) are no longer \
          different, and the 84.1 GB on disk are gone.",
     ),
     (
@@ -23,13 +24,13 @@ const FIXED: [(&str, &str); 5] = [
     ),
     (
         "FakeDNS",
-        "The paper's computed answers come from FakeDNS (moreproc), ours from `sixfold-bench authority`. FakeDNS leaves out AA, the \
-         SOA record of empty answers, EDNS and TCP, sends a TTL of 0, and draws AAAA records by chance for each query.",
+        "The paper's computed answers come from FakeDNS (moreproc), ours from `sixfold-bench authority`. FakeDNS leaves out AA, \
+         the SOA record of empty answers, EDNS and TCP, sends a TTL of 0, and draws AAAA records by chance for each query.",
     ),
     (
         "Servers",
-        "BIND, NSD, Knot DNS and YADIFA in the versions of the table of programs; PowerDNS with the BIND backend is not in the paper. \
-         All send minimal responses, without rate limits.",
+        "BIND, NSD, Knot DNS and YADIFA in the versions of the table of programs; PowerDNS with the BIND backend is not in the \
+         paper. All send minimal responses, without rate limits.",
     ),
 ];
 
@@ -39,9 +40,9 @@ pub fn enter(context: &mut Context, schedule: &Schedule) {
     context.difference(
         "Trials",
         format!(
-            "Trials of {seconds} s instead of 60 s (--duration 60s), with {} searches on one core instead of 20. The median and the \
-             percentiles are those of the strict search, in which one failed trial excludes a rate, as in the paper; on a shared \
-             machine such a trial may fail without fault of the server, so the search that repeats failures is beside it.",
+            "Trials of {seconds} s instead of 60 s (--duration 60s), with {} searches on one core instead of 20. The median and \
+             the percentiles are those of the strict search, in which one failed trial excludes a rate, as in the paper; on a \
+             shared machine such a trial may fail without fault of the server, so the search that repeats failures is beside it.",
             schedule.searches.0
         ),
     );
@@ -55,8 +56,8 @@ pub fn enter(context: &mut Context, schedule: &Schedule) {
     context.difference(
         "Ceiling",
         format!(
-            "A trial asks each name at most once, so no rate above 2^{bits} / {seconds} s is tried; the paper's ceiling is 2,236,962 \
-             queries per second, at which NSD and Knot DNS ended."
+            "A trial asks each name at most once, so no rate above 2^{bits} / {seconds} s is tried; the paper's ceiling is \
+             2,236,962 queries per second, at which NSD and Knot DNS ended."
         ),
     );
     for (subject, text) in FIXED {

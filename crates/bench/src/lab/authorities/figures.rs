@@ -146,8 +146,8 @@ fn enter_rates(context: &mut Context, results: &Results, rates: &RateResults) {
     let bounded = rates.rates.iter().filter(|rates| is_bounded(&rates.confirmed)).count();
     if bounded > 0 {
         context.warning(format!(
-            "{}, {}: {bounded} of {} searches ended at the tester's limit or at the end of the zone's names, so the server may be \
-             faster",
+            "{}, {}: {bounded} of {} searches ended at the tester's limit or at the end of the zone's names, so the server may \
+             be faster",
             recipe.title,
             rates.cores,
             rates.rates.len()
@@ -184,7 +184,8 @@ fn zone_chart(
         id: id.to_owned(),
         title: title.to_owned(),
         description: format!(
-            "{title} of each server that reads a master file, over the number of names. The points of the paper are at 2^27 names."
+            "{title} of each server that reads a master file, over the number of names. The points of the paper are at 2^27 \
+             names."
         ),
         x: ChartAxis { label: "names".to_owned(), logarithmic: true },
         y: ChartAxis { label: label.to_owned(), logarithmic: true },
@@ -205,8 +206,8 @@ fn rate_chart(results: &[&Results]) -> Chart {
     Chart {
         id: "rates".to_owned(),
         title: "Highest rate without loss".to_owned(),
-        description: "Median of the highest rates of each server, over the number of its cores; the bars go from the 1st to the 99th \
-                      percentile of the searches."
+        description: "Median of the highest rates of each server, over the number of its cores; the bars go from the 1st to the \
+                      99th percentile of the searches."
             .to_owned(),
         x: ChartAxis { label: "cores of the server".to_owned(), logarithmic: false },
         y: ChartAxis { label: "queries per second".to_owned(), logarithmic: true },

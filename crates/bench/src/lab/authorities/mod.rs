@@ -2,14 +2,13 @@
 //! the paper, with the servers that are installed.
 //!
 //! Order: `schedule` chooses sizes and cores; `zone_file` writes the zone; `recipe` configures a server and `running` starts it;
-//! `question` checks single answers, `rate` and `results` measure; `figures`, `notes` and `differences` fill the record. Read `results.rs`
-//! first.
+//! `question` checks single answers, `rate` and `results` measure; `figures`, `notes` and `differences` fill the record. Read
+//! `results.rs` first.
 
 mod differences;
 mod figures;
 mod fit;
 mod limits;
-
 mod notes;
 mod paper;
 mod question;

@@ -137,7 +137,7 @@ mod tests {
         let stop = AtomicBool::new(false);
         let trial = Duration::from_secs(60);
         let tester = Tester { cores: vec![0], trial, bits: 27, seed: 1, stop: &stop };
-        // 2^27 / 60 s is 2,236,962 (N18 of the paper's text: the search ceiling).
+        // 2^27 / 60 s is 2,236,962: the highest rate of the paper's searches.
         assert_eq!(tester.ceiling_qps().floor(), 2_236_962.0);
         assert!((tester.ceiling_qps() * 60.0).round() < 134_217_728.0);
     }

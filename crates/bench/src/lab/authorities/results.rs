@@ -41,7 +41,7 @@ pub struct RateResults {
     pub rates: Vec<Rates>,
     /// CPU time of an answered query at half of the highest rate, in microseconds.
     pub cpu_half_us: Vec<f64>,
-    /// The same at [`COMMON_RATE_QPS`].
+    /// CPU time of an answered query at [`COMMON_RATE_QPS`], in microseconds.
     pub cpu_common_us: Vec<f64>,
     /// Memory after these trials, in octets.
     pub memory_octets: f64,

@@ -4,13 +4,11 @@
 //! configuration has the keys of the published example. mtd64-ng reads a fixed file in `/etc`: it gets a mount namespace in which
 //! `/etc` is its working folder.
 
-use crate::agent::protocol::{Start, Started};
+use crate::agent::protocol::Start;
 use crate::agent_client::AgentClient;
-use crate::device::{InstalledTemplate, NAMES, Recipe, Settings};
+use crate::device::{NAMES, Recipe, Settings};
 use crate::lab::context::Context;
-use crate::lab::mtd64::limits;
-use crate::usage::Usage;
-use measure::experiment::Program;
+use crate::lab::device::{self, RunningDevice, Template};
 use std::collections::BTreeMap;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::path::Path;
@@ -42,27 +40,14 @@ impl Subject {
     }
 }
 
-/// Devices of an experiment: those of `--device`, or those of `default` that are installed, and those of `--program`.
+/// Devices of an experiment: its templates ([`device::templates`]), and the papers' programs of `--program`.
 pub fn subjects(context: &mut Context, default: &[&str]) -> Result<Vec<Subject>, String> {
-    let (wanted, programs) = (context.options.devices.clone(), context.options.programs.clone());
-    let path = |name: &str| {
-        let given = programs.iter().find(|(given, _)| given == name);
-        given.map(|(_, path)| path.display().to_string())
+    let subject = |Template { name, program }: Template| Subject {
+        name: name.clone(),
+        recipe: Recipe::Template { name, program },
     };
-    let names: Vec<String> = if wanted.is_empty() {
-        default.iter().map(|name| (*name).to_owned()).collect()
-    } else {
-        wanted.clone()
-    };
-    let mut found = Vec::new();
-    for name in names {
-        let program = path(&name);
-        match InstalledTemplate::find(&name, program.as_deref()) {
-            Ok(_) => found.push(Subject { recipe: Recipe::Template { name: name.clone(), program }, name }),
-            Err(error) if wanted.is_empty() => context.warning(format!("{name} was left out: {error}")),
-            Err(error) => return Err(error.to_string()),
-        }
-    }
+    let mut found: Vec<Subject> = device::templates(context, default)?.into_iter().map(subject).collect();
+    let programs = context.options.programs.clone();
     for (name, program) in &programs {
         if let Some(recipe) = recipe(name, program)? {
             found.push(Subject { name: name.clone(), recipe });
@@ -116,13 +101,6 @@ fn in_etc(program: &str) -> Vec<String> {
     ["unshare", "--mount", "sh", "-c", &script].map(str::to_owned).to_vec()
 }
 
-/// A device that runs. Its agent ends it.
-pub struct RunningDevice {
-    /// Address at which it listens.
-    pub address: SocketAddr,
-    number: u32,
-}
-
 /// Parameters of a start.
 pub struct Launch<'a> {
     /// Address of the authority.
@@ -137,49 +115,25 @@ pub struct Launch<'a> {
     pub response_maximum: u16,
 }
 
-impl RunningDevice {
-    /// Starts a device and enters it into the record. It may not be ready yet.
-    pub fn start(
-        context: &mut Context,
-        agent: &mut AgentClient,
-        subject: &Subject,
-        launch: &Launch<'_>,
-    ) -> Result<RunningDevice, String> {
-        let settings = Settings {
-            listen: subject.listen(),
-            upstream: launch.upstream,
-            prefix: PREFIX,
-            zone: launch.zone.to_owned(),
-            workers: launch.workers,
-            value: launch.response_maximum.to_string(),
-            options: Vec::new(),
-        };
-        let recipe = subject.recipe.clone();
-        let start = Start { recipe, settings, cores: launch.cores.clone(), environment: BTreeMap::new() };
-        let started: Started = agent.start(&start).map_err(|error| error.to_string())?;
-        context.program(Program {
-            name: subject.name.clone(),
-            version: started.version,
-            command: started.command,
-            files: started.files.into_iter().collect(),
-        });
-        Ok(RunningDevice { address: started.listen, number: started.device })
-    }
-
-    /// Resources that the device has used so far.
-    pub fn usage(&self, agent: &mut AgentClient) -> Result<Usage, String> {
-        agent.usage(self.number).map_err(|error| error.to_string())
-    }
-
-    /// Ends the device. Returns its last output, for the error of a caller that waited for it in vain.
-    pub fn stop(self, agent: &mut AgentClient) -> String {
-        // A device that has ended by itself is fine too.
-        let log = agent.stop(self.number, limits::STOP_GRACE).unwrap_or_default();
-        match (log.ended, log.text.trim()) {
-            (Some(ended), text) => format!("it ended ({ended}): {text}"),
-            (None, text) => text.to_owned(),
-        }
-    }
+/// Starts a device and enters it into the record. It may not be ready yet.
+pub fn start(
+    context: &mut Context,
+    agent: &mut AgentClient,
+    subject: &Subject,
+    launch: &Launch<'_>,
+) -> Result<RunningDevice, String> {
+    let settings = Settings {
+        listen: subject.listen(),
+        upstream: launch.upstream,
+        prefix: PREFIX,
+        zone: launch.zone.to_owned(),
+        workers: launch.workers,
+        value: launch.response_maximum.to_string(),
+        options: Vec::new(),
+    };
+    let recipe = subject.recipe.clone();
+    let order = Start { recipe, settings, cores: launch.cores.clone(), environment: BTreeMap::new() };
+    RunningDevice::start(context, agent, &subject.name, &order, None)
 }
 
 #[cfg(test)]

@@ -9,9 +9,6 @@ pub const REPLY_TIMEOUT: Duration = Duration::from_millis(2500);
 /// Time limit until a device has answered its first query.
 pub const READY_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Time between SIGTERM and SIGKILL for a device.
-pub const STOP_GRACE: Duration = Duration::from_secs(2);
-
 /// Interval at which threads look if they should stop.
 pub const POLL: Duration = Duration::from_millis(20);
 

@@ -1,8 +1,8 @@
 //! Network of an experiment: the loopback interface of this host, or that of a network namespace.
 //!
 //! MTD64, mtd64-ng and TOTD send their queries to port 53 of an IPv4 address, and MTD64 listens on port 53 of all IPv6 addresses.
-//! These ports may be taken on this host. So an experiment with these programs runs in a network namespace of its own, which needs
-//! root. A process holds the namespace; when it ends, the kernel removes the namespace.
+//! These ports may be taken on this host. So an experiment with these programs runs in a network namespace of its own, which
+//! needs root. A process holds the namespace; when it ends, the kernel removes the namespace.
 
 use crate::agent_client::AgentClient;
 use crate::link::namespace::Namespace;

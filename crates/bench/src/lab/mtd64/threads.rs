@@ -1,8 +1,8 @@
-//! `mtd64ng-threads`: the highest rate without loss against the number of threads (Tables 2 and 3, Figures 4 and 5 of the paper on
-//! mtd64-ng).
+//! `mtd64ng-threads`: the highest rate without loss against the number of threads (Tables 2 and 3, Figures 4 and 5 of the paper
+//! on mtd64-ng).
 //!
-//! `sixfold-bench run` does the work: a plan with a sweep of the workers for each device. This file makes the plans, and turns the
-//! records into figures and a chart. The folders of the runs stay beside the result.
+//! `sixfold-bench run` does the work: a plan with a sweep of the workers for each device. This file makes the plans, and turns
+//! the records into figures and a chart. The folders of the runs stay beside the result.
 
 use super::devices::{self, PREFIX, Subject};
 use super::place::Place;
@@ -109,7 +109,8 @@ fn new_folder(context: &Context, name: &str) -> Result<PathBuf, String> {
 fn plan(quick: bool, place: &Place, subject: &Subject, threads: &[u16]) -> Result<Plan, String> {
     let mut draft = Draft { profile: Some("quick".to_owned()), ..Draft::default() };
     let span = |ms| Some(Span(Duration::from_millis(ms)));
-    // The short version has 3 thread numbers in 25 s. The whole one has trials of 5 s and 3 repetitions; the paper has 60 s and 20.
+    // The short version has 3 thread numbers in 25 s. The whole one has trials of 5 s and 3 repetitions; the paper has 60 s
+    // and 20.
     draft.trial.duration = span(if quick { 500 } else { 5000 });
     draft.trial.timeout = span(if quick { 250 } else { 1000 });
     draft.trial.pause = span(if quick { 50 } else { 1000 });
@@ -228,8 +229,8 @@ fn paper(context: &mut Context, subjects: &[Subject], threads: &[u16]) {
     let stated = [6.2, 1.5, 4.98, 0.28];
     let agree = ratios.iter().zip(stated).all(|(ratio, stated)| (ratio - stated).abs() <= 0.03);
     context.claim(
-        "The paper's ratios follow from its medians: 6.2 times BIND and 1.5 times MTD64 at 8 threads, 4.98 times BIND at 4, 28 % less \
-         at 30 threads than at 8",
+        "The paper's ratios follow from its medians: 6.2 times BIND and 1.5 times MTD64 at 8 threads, 4.98 times BIND at 4, 28 % \
+         less at 30 threads than at 8",
         format!("{:.2}, {:.2}, {:.2}, {:.1} %", ratios[0], ratios[1], ratios[2], 100.0 * ratios[3]),
         agree,
     );
@@ -262,8 +263,8 @@ fn chart(context: &mut Context, measured: Vec<ChartLine>) {
     context.chart(Chart {
         id: "rate-by-threads".to_owned(),
         title: "Highest rate without loss by number of threads".to_owned(),
-        description: "The paper's mtd64-ng gains up to 8 threads on four cores and loses 28 % with 30 and more. A machine with two cores \
-                      has no core for a third thread, and the tester needs one of the two."
+        description: "The paper's mtd64-ng gains up to 8 threads on four cores and loses 28 % with 30 and more. A machine with \
+                      two cores has no core for a third thread, and the tester needs one of the two."
             .to_owned(),
         x: ChartAxis { label: "threads".to_owned(), logarithmic: true },
         y: ChartAxis { label: "queries per second".to_owned(), logarithmic: true },
@@ -275,24 +276,25 @@ fn chart(context: &mut Context, measured: Vec<ChartLine>) {
 fn differences(context: &mut Context) {
     context.difference(
         "machine",
-        "The paper's device is an Odroid C1+ with four cores at 1.5 GHz; tester and authority are other machines. Here all share one \
-         machine. The device gets a core for each thread as long as there are cores; with as many threads as cores it shares them with \
-         the tester, and on two cores a third thread brings nothing.",
+        "The paper's device is an Odroid C1+ with four cores at 1.5 GHz; tester and authority are other machines. Here all share \
+         one machine. The device gets a core for each thread as long as there are cores; with as many threads as cores it shares \
+         them with the tester, and on two cores a third thread brings nothing.",
     );
     context.difference(
         "search",
-        "The paper bisects from 0 to 16,384 in steps of 1 and takes one failure as final, which caps a whole search after one lost \
-         packet; see the experiment on the search. Here the search is relative, starts at 4,000, and repeats a rate that failed.",
+        "The paper bisects from 0 to 16,384 in steps of 1 and takes one failure as final, which caps a whole search after one \
+         lost packet; see the experiment on the search. Here the search is relative, starts at 4,000, and repeats a \
+         rate that failed.",
     );
     context.difference(
         "trials",
-        "The paper has trials of 60 s and 20 searches. Here trials have 5 s and 3 searches, and 0.5 s and one search with --quick; \
-         `sixfold-bench run --sweep workers=1,2,4` makes a run by RFC 8219.",
+        "The paper has trials of 60 s and 20 searches. Here trials have 5 s and 3 searches, and 0.5 s and one search with \
+         --quick; `sixfold-bench run --sweep workers=1,2,4` makes a run by RFC 8219.",
     );
     context.difference(
         "threads",
-        "A thread of mtd64-ng waits for the upstream's reply and does nothing else, so it gains from more threads than cores. A worker of \
-         the servers of today has many queries outstanding.",
+        "A thread of mtd64-ng waits for the upstream's reply and does nothing else, so it gains from more threads than cores. A \
+         worker of the servers of today has many queries outstanding.",
     );
 }
 

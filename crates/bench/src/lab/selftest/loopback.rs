@@ -62,8 +62,8 @@ pub(super) fn run(context: &mut Context) -> Result<(), String> {
     context.difference(
         "Self-test",
         format!(
-            "The paper ran its tester against its authority over loopback for 60 s. Here load generator and authority are those of \
-             this laboratory; a trial takes {seconds} s at the paper's rate, and {} s in a search.",
+            "The paper ran its tester against its authority over loopback for 60 s. Here load generator and authority are those \
+             of this laboratory; a trial takes {seconds} s at the paper's rate, and {} s in a search.",
             trial_ms as f64 / 1000.0
         ),
     );

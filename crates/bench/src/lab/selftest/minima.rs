@@ -84,8 +84,8 @@ fn chart(lines: Vec<ChartLine>) -> Chart {
     Chart {
         id: "powers".to_owned(),
         title: "Minima of 20 plain searches by the power of two in minimum + 1".to_owned(),
-        description: "A minimum k * 2^m - 1 with a large m is the trace of a transient failure in an early step. By chance half of \
-                      the odd numbers have m = 1, a quarter m = 2. The limits of the model are the paper's 12 medians."
+        description: "A minimum k * 2^m - 1 with a large m is the trace of a transient failure in an early step. By chance half \
+                      of the odd numbers have m = 1, a quarter m = 2. The limits of the model are the paper's 12 medians."
             .to_owned(),
         x: ChartAxis { label: "largest m for which 2^m divides the minimum + 1".to_owned(), logarithmic: false },
         y: ChartAxis { label: "share of the minima (%)".to_owned(), logarithmic: false },
@@ -122,8 +122,8 @@ fn extremes_of_the_paper(context: &mut Context) {
     );
     let odd = TABLE_2.iter().flat_map(|(_, low, high)| [low, high]).filter(|it| **it % 2 == 1).count();
     context.claim(
-        "All 24 extremes of the paper's Table 2 are odd, so they are the last rates that a search with the ends 0 and 2^14 tried, not \
-         the highest that passed (by chance: 1 in 2^24)",
+        "All 24 extremes of the paper's Table 2 are odd, so they are the last rates that a search with the ends 0 and 2^14 \
+         tried, not the highest that passed (by chance: 1 in 2^24)",
         format!("{odd} of {} are odd", 2 * TABLE_2.len()),
         odd == 2 * TABLE_2.len(),
     );

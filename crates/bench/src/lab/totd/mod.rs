@@ -57,8 +57,8 @@ fn differences(context: &mut Context) {
     );
     context.difference(
         "Clients",
-        "The paper starts a process of `host` for each name. Here a thread does its work, with a new socket for each name, so one \
-         client is limited less by itself. All programs share one machine.",
+        "The paper starts a process of `host` for each name. Here a thread does its work, with a new socket for each name, so \
+         one client is limited less by itself. All programs share one machine.",
     );
     context.difference(
         "Machine",

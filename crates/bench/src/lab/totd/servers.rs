@@ -2,28 +2,24 @@
 //! them, so they end with it, whatever happens.
 
 use super::super::context::Context;
+use super::super::device::{self, RunningDevice, Template, end_of};
 use super::{PREFIX, ZONE, message};
-use crate::agent::protocol::{Start, Started};
+use crate::agent::protocol::Start;
 use crate::agent_client::AgentClient;
-use crate::device::{InstalledTemplate, Recipe, Settings};
+use crate::device::{Recipe, Settings};
 use crate::usage::Usage;
 use authority::{Server, Zone};
 use experiments::totd::ids::{SCHEMES, Scheme};
-use measure::experiment::Program;
 use measure::run::DeviceUse;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Time for a server to answer its first query.
 const READY: Duration = Duration::from_secs(15);
 
-/// Time between SIGTERM and SIGKILL.
-const GRACE: Duration = Duration::from_secs(2);
-
-/// Devices of the experiments, unless the user names others: the paper's comparator, and the two that are compared most.
-const DEVICES: [&str; 3] = ["sixfold", "bind", "unbound"];
+/// Devices of the experiments, of the load test, unless the user names others: the paper's comparator, and the two that are compared most.
+pub(super) const DEVICES: [&str; 3] = ["sixfold", "bind", "unbound"];
 
 /// A server that can be started.
 #[derive(Clone, Debug)]
@@ -32,8 +28,9 @@ pub(super) struct Candidate {
     pub name: String,
     /// IDs of the forwarder; none for a device.
     pub scheme: Option<Scheme>,
+    /// Lines for its configuration.
+    pub options: Vec<String>,
     recipe: Recipe,
-    options: Vec<String>,
 }
 
 impl Candidate {
@@ -51,38 +48,17 @@ impl Candidate {
             options: Vec::new(),
         })
     }
-
-    /// An installed device, with lines for its configuration.
-    pub fn device(name: &str, program: Option<&Path>, options: &[String]) -> Result<Candidate, String> {
-        let program = program.map(|path| path.display().to_string());
-        let found = InstalledTemplate::find(name, program.as_deref()).map_err(|error| error.to_string())?;
-        Ok(Candidate {
-            name: found.name().to_owned(),
-            scheme: None,
-            recipe: Recipe::Template { name: found.name().to_owned(), program },
-            options: options.to_vec(),
-        })
-    }
 }
 
-/// The devices of the user, or those of [`DEVICES`] that are installed. A missing one is a warning, or an error if the user named it.
-pub(super) fn devices(context: &mut Context, only: Option<&str>) -> Result<Vec<Candidate>, String> {
-    let named = context.options.devices.clone();
-    let names: Vec<String> = match (named.is_empty(), only) {
-        (false, _) => named.clone(),
-        (true, Some(name)) => vec![name.to_owned()],
-        (true, None) => DEVICES.map(str::to_owned).to_vec(),
+/// Installed devices: those of the user, or those of `default`.
+pub(super) fn devices(context: &mut Context, default: &[&str]) -> Result<Vec<Candidate>, String> {
+    let candidate = |Template { name, program }: Template| Candidate {
+        name: name.clone(),
+        scheme: None,
+        recipe: Recipe::Template { name, program },
+        options: Vec::new(),
     };
-    let mut found = Vec::new();
-    for name in names {
-        let program = context.options.programs.iter().find(|(program, _)| *program == name);
-        match Candidate::device(&name, program.map(|(_, path)| path.as_path()), &[]) {
-            Ok(candidate) => found.push(candidate),
-            Err(error) if named.is_empty() => context.warning(format!("{name} was left out: {error}")),
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(found)
+    Ok(device::templates(context, default)?.into_iter().map(candidate).collect())
 }
 
 /// The forwarder with each of its three ways of making IDs.
@@ -99,13 +75,6 @@ pub(super) struct Bench {
     pub zone: Vec<u8>,
 }
 
-/// A server that runs.
-pub(super) struct Running {
-    number: u32,
-    /// Its address.
-    pub address: SocketAddr,
-}
-
 impl Bench {
     /// An authority with these names, on loopback, and an agent for the servers.
     pub fn new() -> Result<Bench, String> {
@@ -120,7 +89,7 @@ impl Bench {
     }
 
     /// Starts a server and waits until it answers.
-    pub fn start(&mut self, context: &mut Context, candidate: &Candidate) -> Result<Running, String> {
+    pub fn start(&mut self, context: &mut Context, candidate: &Candidate) -> Result<RunningDevice, String> {
         let settings = Settings {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             upstream: self.upstream,
@@ -132,18 +101,17 @@ impl Bench {
         };
         let recipe = candidate.recipe.clone();
         let order = Start { recipe, settings, cores: String::new(), environment: BTreeMap::new() };
-        let Started { device, listen, version, command, files, .. } =
-            self.agent.start(&order).map_err(|error| format!("{}: {error}", candidate.name))?;
-        let own = format!("sixfold-bench {}", env!("CARGO_PKG_VERSION"));
-        let version = if candidate.scheme.is_some() { own } else { version };
-        let files = files.into_iter().collect();
-        context.program(Program { name: candidate.name.clone(), version, command, files });
-        let running = Running { number: device, address: listen };
-        self.wait_until_ready(&running, &candidate.name)?;
-        Ok(running)
+        let own = candidate.scheme.map(|_| format!("sixfold-bench {}", env!("CARGO_PKG_VERSION")));
+        let running = RunningDevice::start(context, &mut self.agent, &candidate.name, &order, own)?;
+        if self.is_ready_in_time(&running) {
+            return Ok(running);
+        }
+        let log = end_of(&running.stop(&mut self.agent));
+        Err(format!("{} gave no right answer within {} s: {log}", candidate.name, READY.as_secs()))
     }
 
-    fn wait_until_ready(&mut self, running: &Running, name: &str) -> Result<(), String> {
+    /// Asks a server until it answers. False if it does not in time.
+    fn is_ready_in_time(&self, running: &RunningDevice) -> bool {
         let end = Instant::now() + READY;
         let mut tries = 0u16;
         while Instant::now() < end {
@@ -151,33 +119,31 @@ impl Bench {
             // Names of 10.255.0.0/16, which no client asks for.
             let [high, low] = tries.to_be_bytes();
             if is_answering(running.address, [10, 255, high, low], tries, &self.zone).unwrap_or(false) {
-                return Ok(());
+                return true;
             }
             std::thread::sleep(Duration::from_millis(20));
         }
-        let log = self.agent.log(running.number).unwrap_or_default();
-        let ended = log.ended.unwrap_or_else(|| "it still runs".to_owned());
-        Err(format!(
-            "{name} gave no right answer within {} s ({ended}): {}",
-            READY.as_secs(),
-            log.text.trim()
-        ))
+        false
     }
 
     /// Resources that a server has used so far.
-    pub fn usage(&mut self, running: &Running) -> Result<Usage, String> {
-        self.agent.usage(running.number).map_err(|error| error.to_string())
+    pub fn usage(&mut self, running: &RunningDevice) -> Result<Usage, String> {
+        running.usage(&mut self.agent)
     }
 
     /// Resources that a server has used since `before`.
-    pub fn used(&mut self, running: &Running, before: &Usage, replies: u64) -> Result<DeviceUse, String> {
+    pub fn used(
+        &mut self,
+        running: &RunningDevice,
+        before: &Usage,
+        replies: u64,
+    ) -> Result<DeviceUse, String> {
         Ok(self.usage(running)?.since(before, replies))
     }
 
     /// Ends a server. Returns its last output.
-    pub fn stop(&mut self, running: Running) -> String {
-        // A server that has ended already is ended, too.
-        self.agent.stop(running.number, GRACE).unwrap_or_default().text.trim().to_owned()
+    pub fn stop(&mut self, running: RunningDevice) -> String {
+        running.stop(&mut self.agent).text.trim().to_owned()
     }
 }
 

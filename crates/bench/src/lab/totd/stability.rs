@@ -1,7 +1,8 @@
 //! The paper's run over a night (section 4): constant load near the capacity, second by second.
 
 use super::super::context::{Context, figure};
-use super::servers::{self, Bench, Candidate, Running};
+use super::super::device::RunningDevice;
+use super::servers::{self, Bench, Candidate};
 use super::{PREFIX, ZONE};
 use crate::usage::Usage;
 use experiments::totd::ids::Scheme;
@@ -48,10 +49,10 @@ pub(super) fn run(context: &mut Context) -> Result<(), String> {
             "the run is divided into quarters of a second or more; give --duration 4s or more".to_owned()
         );
     }
-    let mut candidates = servers::devices(context, Some("sixfold"))?;
+    let mut candidates = servers::devices(context, &["sixfold"])?;
     for candidate in &mut candidates {
         if candidate.name == "sixfold" {
-            *candidate = with_small_cache(context)?;
+            candidate.options = vec![CACHE.to_owned()];
         }
     }
     candidates.push(Candidate::forwarder(Scheme::SequentialFixed, &[])?);
@@ -66,16 +67,13 @@ pub(super) fn run(context: &mut Context) -> Result<(), String> {
     );
     context.difference(
         "Duration",
-        "The paper's run took a night: --duration 12h. The default is 10 minutes, because the servers are loaded one after the other.",
+        "The paper's run took a night: --duration 12h. The default is 10 minutes, because the servers are loaded one after the \
+         other.",
     );
     Ok(())
 }
 
-fn with_small_cache(context: &Context) -> Result<Candidate, String> {
-    let program = context.options.programs.iter().find(|(name, _)| name == "sixfold");
-    Candidate::device("sixfold", program.map(|(_, path)| path.as_path()), &[CACHE.to_owned()])
-}
-
+/// Searches the capacity of a server, loads it, and enters its figures.
 fn run_one(context: &mut Context, candidate: &Candidate, duration: Duration) -> Result<(), String> {
     let mut bench = Bench::new()?;
     let running = bench.start(context, candidate)?;
@@ -108,7 +106,7 @@ fn resident(usage: &Usage) -> u64 {
 }
 
 /// A load for names that were not asked for yet.
-fn order(running: &Running, pace: Pace, duration: Duration, first_name: u64) -> Result<Load, String> {
+fn order(running: &RunningDevice, pace: Pace, duration: Duration, first_name: u64) -> Result<Load, String> {
     let names = NameRange::new(Ipv4Addr::new(1, 0, 0, 0), Ipv4Addr::new(126, 255, 255, 255));
     Ok(Load {
         server: running.address,

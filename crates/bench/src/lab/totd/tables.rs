@@ -100,7 +100,7 @@ fn paper_line(name: &str, rates: &Rates) -> ChartLine {
 
 /// Measures the devices and the forwarder.
 pub(super) fn measure(context: &mut Context) -> Result<(), String> {
-    let mut candidates = servers::devices(context, None)?;
+    let mut candidates = servers::devices(context, &servers::DEVICES)?;
     candidates.extend(servers::forwarders()?);
     let mut lines = Vec::new();
     for candidate in &candidates {
@@ -117,7 +117,8 @@ pub(super) fn measure(context: &mut Context) -> Result<(), String> {
     context.chart(Chart {
         id: "rates-measured".to_owned(),
         title: "Requests per second on this machine".to_owned(),
-        description: "Clients, server and authority share the machine, so the rate stops growing when its cores are busy.".to_owned(),
+        description: "Clients, server and authority share the machine, so the rate stops growing when its cores are busy."
+            .to_owned(),
         x: ChartAxis { label: "clients".to_owned(), logarithmic: false },
         y: ChartAxis { label: "requests/s".to_owned(), logarithmic: false },
         lines,

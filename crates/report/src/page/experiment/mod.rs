@@ -47,8 +47,8 @@ fn result(experiment: &Experiment) -> String {
         return "<p>The experiment tests no claim. Its figures are below.</p>".to_owned();
     }
     let mut out = String::from(
-        "<div class=\"scroll\" tabindex=\"0\"><table class=\"claims\"><caption>The claims that the experiment tests</caption><thead><tr>\
-         <th scope=\"col\">Claim</th><th scope=\"col\">Observed</th><th scope=\"col\">Holds</th></tr></thead><tbody>",
+        "<div class=\"scroll\" tabindex=\"0\"><table class=\"claims\"><caption>The claims that the experiment tests</caption>\
+         <thead><tr><th scope=\"col\">Claim</th><th scope=\"col\">Observed</th><th scope=\"col\">Holds</th></tr></thead><tbody>",
     );
     for claim in &experiment.claims {
         let holds = if claim.holds { "yes" } else { "no" };

@@ -178,7 +178,8 @@ fn read<'a>(
     Some((query, script))
 }
 
-/// Completes a reply of the script: ID and question of the query (with its letter case) if the names are equal, and an OPT record if the query has one.
+/// Completes a reply of the script: ID and question of the query (with its letter case) if the names are equal, and an OPT record
+/// if the query has one.
 fn finished(query: &Message<'_>, mut reply: Vec<u8>) -> Vec<u8> {
     header::set_id(&mut reply, query.id());
     let question = query.question();

@@ -1,5 +1,5 @@
-//! `mtd64-functions`: the functional tests and the tests of the reply length of the paper on MTD64 (figures 8 to 14), and tests of
-//! the faults that reading the paper and the source of mtd64-ng shows.
+//! `mtd64-functions`: the functional tests and the tests of the reply length of the paper on MTD64 (figures 8 to 14), and tests
+//! of the faults that reading the paper and the source of mtd64-ng shows.
 //!
 //! An authority of the experiment (`authority.rs`) serves messages of the paper's shapes (`script.rs`) and notes every query.
 //! `judge.rs` compares the replies. Models of MTD64 and mtd64-ng are judged like a device.
@@ -9,10 +9,11 @@ mod judge;
 mod script;
 
 use super::client::{Client, Query};
-use super::devices::{self, Launch, PREFIX, RunningDevice, Subject};
+use super::devices::{self, Launch, PREFIX, Subject};
 use super::place::Place;
 use crate::agent_client::AgentClient;
 use crate::lab::context::{Context, figure};
+use crate::lab::device::end_of;
 use authority::{ScriptedAuthority, UpstreamQuery};
 use experiments::mtd64::model::{Program, Rewriting, rewrite};
 use experiments::mtd64::replies::{self, MANY_RECORDS, address};
@@ -44,8 +45,8 @@ const ID_NAMES: u16 = 300;
 /// Names in a row without a reply, after which the others are left out.
 const UNANSWERED_MAX: u32 = 3;
 
-/// Upstream queries that may have the client's ID by chance: 600 queries and 65,536 IDs give 0.01 on average, and more than 3 with
-/// a probability below 10^-9.
+/// Upstream queries that may have the client's ID by chance: 600 queries and 65,536 IDs give 0.01 on average, and more than 3
+/// with a probability below 10^-9.
 const CHANCE_IDS: usize = 3;
 
 /// `response-maxlength` of the paper's programs: that of figure 12, and that of figure 14.
@@ -152,10 +153,10 @@ fn test_device(
             cores: String::new(),
             response_maximum,
         };
-        let device = RunningDevice::start(context, agent, subject, &launch)?;
+        let device = devices::start(context, agent, subject, &launch)?;
         let client = Client { place, server: device.address };
         if !client.wait_until_ready(script::REAL) {
-            let log = device.stop(agent);
+            let log = end_of(&device.stop(agent));
             return Err(format!("{} does not answer at {}; {log}", subject.name, client.server));
         }
         if round == 0 {
@@ -316,17 +317,18 @@ fn differences(context: &mut Context) {
     );
     context.difference(
         "512 octets",
-        "The paper sets the longest reply in the server. EDNS lets the client state it, so other servers are asked with EDNS (1232 \
-         octets) where the paper sets 700, and without EDNS where it sets 512.",
+        "The paper sets the longest reply in the server. EDNS lets the client state it, so other servers are asked with EDNS \
+         (1232 octets) where the paper sets 700, and without EDNS where it sets 512.",
     );
     context.difference(
         "frames",
-        "The paper prints frames: 14 octets of Ethernet, 20 of IPv4 or 40 of IPv6, and 8 of UDP beyond the DNS message. 245 and 325 \
-         octets are messages of 203 and 263: 5 × 12 octets of addresses, and the 20 octets of difference are the IP headers.",
+        "The paper prints frames: 14 octets of Ethernet, 20 of IPv4 or 40 of IPv6, and 8 of UDP beyond the DNS message. 245 and \
+         325 octets are messages of 203 and 263: 5 × 12 octets of addresses, and the 20 octets of difference are the \
+         IP headers.",
     );
     context.difference(
         "models",
-        "The models of MTD64 and mtd64-ng rewrite messages as the papers and the sources describe. They show the faults where the \
-         programs are not at hand; --program mtd64=PATH and --program mtd64-ng=PATH test the programs themselves.",
+        "The models of MTD64 and mtd64-ng rewrite messages as the papers and the sources describe. They show the faults where \
+         the programs are not at hand; --program mtd64=PATH and --program mtd64-ng=PATH test the programs themselves.",
     );
 }

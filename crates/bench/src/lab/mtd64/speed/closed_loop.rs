@@ -1,5 +1,5 @@
-//! Closed loop of dns64perf: 16 threads, each with one outstanding query, share the 256 names of an experiment; the elapsed time of
-//! each experiment counts.
+//! Closed loop of dns64perf: 16 threads, each with one outstanding query, share the 256 names of an experiment; the elapsed time
+//! of each experiment counts.
 //!
 //! Crate `load` has a closed loop, too, but reports by second, not by 256 queries.
 

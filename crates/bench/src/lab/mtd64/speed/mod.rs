@@ -1,17 +1,18 @@
-//! `mtd64-speed`: the test with dns64perf of the paper on MTD64 (Table I): 65,536 names in 256 experiments of 256 queries, 16 queries
-//! outstanding, elapsed time of each experiment.
+//! `mtd64-speed`: the test with dns64perf of the paper on MTD64 (Table I): 65,536 names in 256 experiments of 256 queries, 16
+//! queries outstanding, elapsed time of each experiment.
 //!
-//! The device has one core, tester and authority another. On a machine with other load the CPU time of the device is the figure to
-//! trust: elapsed times include waits for the core.
+//! The device has one core, tester and authority another. On a machine with other load the CPU time of the device is the figure
+//! to trust: elapsed times include waits for the core.
 
 mod closed_loop;
 
 use super::client::Client;
-use super::devices::{self, Launch, RunningDevice, Subject};
+use super::devices::{self, Launch, Subject};
 use super::limits;
 use super::place::Place;
 use crate::agent_client::AgentClient;
 use crate::lab::context::{Context, figure};
+use crate::lab::device::end_of;
 use closed_loop::{EXPERIMENTS, Measured, QUERIES, ZONE};
 use measure::experiment::{Chart, ChartAxis, ChartLine, Figure, Origin, Point, mean_interval};
 use measure::order::Authority;
@@ -109,11 +110,11 @@ fn measure(
 ) -> Result<(Measured, f64), String> {
     let workers = if subject.is_of_the_papers() { PAPER_PROGRAM_THREADS } else { 1 };
     let launch = Launch { upstream, zone: ZONE, workers, cores: cores.device.clone(), response_maximum: 512 };
-    let device = RunningDevice::start(context, agent, subject, &launch)?;
+    let device = devices::start(context, agent, subject, &launch)?;
     let first = format!("011-000-000-000.{ZONE}");
     let client = Client { place, server: device.address };
     if !client.wait_until_ready(&first) {
-        let (address, log) = (device.address, device.stop(agent));
+        let (address, log) = (device.address, end_of(&device.stop(agent)));
         return Err(format!("{} does not answer at {address}; {log}", subject.name));
     }
     let limit = context.choose(limits::SPEED_QUICK, limits::SPEED);
@@ -228,22 +229,23 @@ fn chart(context: &mut Context, measured: Vec<ChartLine>) {
 fn differences(context: &mut Context) {
     context.difference(
         "machine",
-        "The paper's device is a Raspberry Pi 2 with 100 Mbit/s, with the tester and the authority on machines of their own. Here all \
-         share one machine and the loopback interface: the device has one core, tester and authority another. Elapsed times compare \
-         devices with each other, not with the paper's.",
+        "The paper's device is a Raspberry Pi 2 with 100 Mbit/s, with the tester and the authority on machines of their own. \
+         Here all share one machine and the loopback interface: the device has one core, tester and authority another. Elapsed \
+         times compare devices with each other, not with the paper's.",
     );
     context.difference(
         "closed loop",
-        "A closed loop with 16 outstanding queries measures latency: a device that answers more slowly is asked more slowly. It finds \
-         no rate at which queries are lost; mtd64ng-threads and `sixfold-bench run` do.",
+        "A closed loop with 16 outstanding queries measures latency: a device that answers more slowly is asked more slowly. It \
+         finds no rate at which queries are lost; mtd64ng-threads and `sixfold-bench run` do.",
     );
     context.difference(
         "contents",
-        "dns64perf counts replies; here the address in each reply is compared, too. MTD64 changes addresses whose third octet is 192 or \
-         more and whose last two octets look like a pointer behind the record: about a quarter of the names of this test.",
+        "dns64perf counts replies; here the address in each reply is compared, too. MTD64 changes addresses whose third octet is \
+         192 or more and whose last two octets look like a pointer behind the record: about a quarter of the names of this test.",
     );
     context.difference(
         "names",
-        "dns64perf asks 10-0-b-c; the authority here reads octets of three digits, 010-000-b-c, so a query is longer by a few octets.",
+        "dns64perf asks 10-0-b-c; the authority here reads octets of three digits, 010-000-b-c, so a query is longer by a few \
+         octets.",
     );
 }
