@@ -37,7 +37,7 @@ impl Entry {
 pub const EXPERIMENTS: &[Entry] = &[
     Entry {
         name: "ttcp-table1",
-        title: "The time of 1,000 queries in a row over UDP, T/TCP, TCP and their successors",
+        title: "How long do 1,000 queries in a row take over UDP, T/TCP, TCP and their successors?",
         paper: TTCP,
         part: "Table 1",
         takes: ("10 minutes", "20 seconds"),
@@ -91,7 +91,7 @@ pub const EXPERIMENTS: &[Entry] = &[
     },
     Entry {
         name: "totd-load",
-        title: "How fast are TOTD with its three kinds of IDs, BIND and today's servers, and what makes TOTD stall for a minute?",
+        title: "How fast are TOTD, BIND and today's servers, and which IDs make TOTD stall for a minute?",
         paper: TOTD,
         part: "Tables I to IV and Figure 3",
         takes: ("30 minutes", "25 seconds"),
@@ -109,7 +109,7 @@ pub const EXPERIMENTS: &[Entry] = &[
     },
     Entry {
         name: "mtd64-functions",
-        title: "Functions, reply lengths and faults of MTD64, mtd64-ng and today's servers",
+        title: "Which functions and which faults do MTD64, mtd64-ng and today's servers have?",
         paper: MTD64,
         part: "Figures 8 to 14",
         takes: ("1 minute", "20 seconds"),
@@ -118,7 +118,7 @@ pub const EXPERIMENTS: &[Entry] = &[
     },
     Entry {
         name: "mtd64-speed",
-        title: "How long do 256 queries in a closed loop take with 16 outstanding queries, and how much CPU time does a query?",
+        title: "How long do 256 queries in a closed loop of 16 take, and how much CPU time does each?",
         paper: MTD64,
         part: "Table I",
         takes: ("3 minutes", "15 seconds"),
@@ -136,7 +136,7 @@ pub const EXPERIMENTS: &[Entry] = &[
     },
     Entry {
         name: "authorities",
-        title: "Authoritative servers for a benchmark: rate, CPU time, memory and load time of the zone",
+        title: "How fast are authoritative servers, and how much memory and time does a large zone take?",
         paper: AUTHORITIES,
         part: "Figures 3 to 12",
         takes: ("25 minutes", "25 seconds"),
@@ -158,6 +158,9 @@ pub const EXPERIMENTS: &[Entry] = &[
 pub fn find(name: &str) -> Result<&'static Entry, String> {
     EXPERIMENTS.iter().find(|entry| entry.name == name).ok_or_else(|| {
         let names: Vec<&str> = EXPERIMENTS.iter().map(|entry| entry.name).collect();
-        format!("there is no experiment {name}; the experiments are {}", names.join(", "))
+        format!(
+            "there is no experiment {name}; the experiments are: {}; --list describes them",
+            names.join(", ")
+        )
     })
 }
