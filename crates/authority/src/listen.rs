@@ -125,6 +125,6 @@ fn stream_socket(address: SocketAddr) -> io::Result<TcpListener> {
     // Lets a restart bind despite connections in TIME_WAIT. Two listeners still exclude each other.
     socket.set_reuse_address(true)?;
     socket.bind(&address.into())?;
-    socket.listen(limits::CONNECTIONS as i32)?;
+    socket.listen(limits::BACKLOG)?;
     Ok(socket.into())
 }

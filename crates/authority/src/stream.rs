@@ -39,8 +39,7 @@ impl Listener<'_> {
                         continue;
                     }
                 };
-                connections.retain(|connection| !connection.is_finished());
-                if connections.len() < limits::CONNECTIONS {
+                if self.has_place(&mut connections) {
                     let serve = move || {
                         // The end of a connection, also by an error, concerns only its client.
                         let _ = self.serve(stream);
@@ -51,6 +50,19 @@ impl Listener<'_> {
                 }
             }
         });
+    }
+
+    /// Removes the connections that have ended. Waits for the end of one if there are too many; returns false if none ends.
+    fn has_place(&self, connections: &mut Vec<ScopedJoinHandle<'_, ()>>) -> bool {
+        let begin = Instant::now();
+        loop {
+            connections.retain(|connection| !connection.is_finished());
+            let is_full = connections.len() >= limits::CONNECTIONS;
+            if !is_full || begin.elapsed() > limits::PLACE_WAIT || self.stop.load(Ordering::Relaxed) {
+                return !is_full;
+            }
+            thread::sleep(limits::PLACE_POLL);
+        }
     }
 
     /// Serves one connection until the client closes it, completes no query for too long, or does not read its

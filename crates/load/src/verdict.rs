@@ -147,11 +147,26 @@ fn missing(outcome: &Outcome) -> Option<String> {
         parts.push(format!("{} invalid ({})", grouped(outcome.invalid_total()), named.join(", ")));
     }
     Some(format!(
-        "{} of {} queries got no valid reply in time: {}",
+        "{} of {} queries got no valid reply in time: {}{}",
         grouped(missing),
         grouped(outcome.sent),
-        parts.join(", ")
+        parts.join(", "),
+        sent_again(outcome)
     ))
+}
+
+/// The repeated segments of a load over TCP with queries that were late or lost: the usual cause is a server whose queue of
+/// new connections (listen(2)) is full, so that its host drops SYNs.
+fn sent_again(outcome: &Outcome) -> String {
+    match outcome.traffic.retransmitted {
+        count if count > 0 && outcome.late + outcome.lost > 0 => {
+            format!(
+                "; {} TCP segments were sent again, as the path or the server's host dropped them",
+                grouped(count)
+            )
+        }
+        _ => String::new(),
+    }
 }
 
 fn milliseconds(duration: Duration) -> String {
@@ -187,6 +202,19 @@ mod tests {
         let (verdict, reason) = verdict(&failed, &TesterFaults::default());
         assert_eq!(verdict, Verdict::Fail);
         assert_eq!(reason, "3 of 10,000 queries got no valid reply in time: 2 lost, 1 invalid (address)");
+    }
+
+    #[test]
+    fn repeated_segments_are_named_with_the_queries_that_they_delayed() {
+        let mut failed = outcome(9_997, 3);
+        failed.traffic.retransmitted = 1_200;
+        let (_, reason) = verdict(&failed, &TesterFaults::default());
+        assert!(reason.ends_with(
+            "3 lost; 1,200 TCP segments were sent again, as the path or the server's host dropped them"
+        ));
+        failed.lost = 0;
+        failed.invalid.insert("address".into(), 3);
+        assert!(verdict(&failed, &TesterFaults::default()).1.ends_with("3 invalid (address)"));
     }
 
     #[test]

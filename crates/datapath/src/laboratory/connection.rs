@@ -75,7 +75,7 @@ impl Connection {
         let _ = self.0.set_linger(Some(Duration::ZERO));
     }
 
-    /// What the kernel has counted; `None` if it does not tell.
+    /// The kernel's counters; `None` if it does not tell them.
     pub fn info(&self) -> Option<ConnectionInfo> {
         ConnectionInfo::of(self.0.as_raw_fd())
     }

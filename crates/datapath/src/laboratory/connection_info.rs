@@ -1,11 +1,8 @@
-//! What the kernel counts of a TCP connection (TCP_INFO, tcp(7)). The C library's structure ends before the counters, so the
+//! The kernel's counters of a TCP connection (TCP_INFO, tcp(7)). The C library's structure ends before the counters, so the
 //! fields are read by their offsets, which never change: the kernel only adds fields at the end (`linux/tcp.h`).
 
 use std::mem::size_of;
 use std::os::fd::RawFd;
-
-/// Octets of the structure up to the last field that is read here; since Linux 4.19.
-const SIZE: usize = 216;
 
 /// Offsets of its fields.
 const STATE: usize = 0;
@@ -14,6 +11,9 @@ const TOTAL_RETRANS: usize = 100;
 const SEGS_OUT: usize = 136;
 const SEGS_IN: usize = 140;
 const BYTES_SENT: usize = 200;
+
+/// Octets of the structure up to the last field that is read here, which exists since Linux 4.19.
+const SIZE: usize = BYTES_SENT + size_of::<u64>();
 
 /// TCP_CLOSE of the kernel, which a connection in TIME-WAIT has, too.
 const CLOSED: u8 = 7;

@@ -1,5 +1,6 @@
-//! The sockets of the laboratory: the source ports of a tester with its sends and receives, its TCP connections, a server without a machine
-//! (`responder.rs`), and a machine without DNS that measures the cost of the packets alone (`reflector.rs`).
+//! The sockets of the laboratory: the source ports of a tester with its sends and receives, its TCP connections, a server
+//! without a machine (`responder.rs`), and a machine without DNS that measures the cost of the packets alone
+//! (`reflector.rs`).
 //!
 //! Only benchmarks and tests use this folder, and the authority server. Nothing here knows DNS. Read `query_sender.rs`
 //! first.

@@ -196,7 +196,8 @@ impl EventFd {
     }
 }
 
-/// An epoll instance, level-triggered, with room for the events of one wait.
+/// An epoll instance with room for the events of one wait. It is level-triggered, except for descriptors that were added with
+/// EPOLLET.
 pub(crate) struct Epoll {
     epoll: OwnedFd,
     events: Vec<libc::epoll_event>,

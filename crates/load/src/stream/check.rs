@@ -15,8 +15,8 @@ pub fn check_host(plan: &Plan) -> Result<(), LoadError> {
     let (capacity, lines) = (capacity(plan), lines(&plan.order).unwrap_or(0));
     if capacity < lines.max(1) {
         return refuse(format!(
-            "{} threads with {lines} connections each need more open files than this process may have; raise the limit (ulimit -n) \
-             or use fewer connections (--connections, --threads)",
+            "{} threads with {lines} connections each need more open files than this process may have; raise the limit \
+             (ulimit -n) or use fewer connections (--connections, --threads)",
             plan.threads
         ));
     }
@@ -25,15 +25,15 @@ pub fn check_host(plan: &Plan) -> Result<(), LoadError> {
         && !allows_client(&setting)
     {
         return refuse(format!(
-            "net.ipv4.tcp_fastopen is {}, which does not let clients use TCP Fast Open; set bit 1 (sysctl -w net.ipv4.tcp_fastopen=1; \
-             the server's host needs bit 2: 3 for both)",
+            "net.ipv4.tcp_fastopen is {}, which does not let clients use TCP Fast Open; set bit 1 (sysctl -w \
+             net.ipv4.tcp_fastopen=1; the server's host needs bit 2: 3 for both)",
             setting.trim()
         ));
     }
     Ok(())
 }
 
-/// True if a value of net.ipv4.tcp_fastopen has the client's bit. What cannot be read is left to the kernel.
+/// True if a value of net.ipv4.tcp_fastopen has the client's bit. The kernel decides on a value that cannot be read.
 fn allows_client(setting: &str) -> bool {
     let value = setting.trim();
     let value = value.strip_prefix("0x").map_or_else(|| value.parse(), |hex| u32::from_str_radix(hex, 16));

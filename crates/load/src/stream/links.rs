@@ -180,31 +180,38 @@ impl<'a> Links<'a> {
     /// Goes on with a connection: end of the handshake, writing, reading, closing.
     fn advance(&mut self, link: &mut Link, event: ConnectionEvent) -> Fate {
         let now = self.plan.now();
+        let mut written = Ok(());
         if link.phase == Phase::Opening {
-            if event.over
-                && let Some(error) = link.connection.error()
-            {
-                let fault = Fault::of(&error);
-                self.streams.refused += u64::from(fault == Fault::Refused);
-                self.streams.timed_out += u64::from(fault == Fault::Handshake);
-                self.fail_all(link, fault, now);
-                return Fate::Over;
+            let error = if event.over { link.connection.error() } else { None };
+            match error {
+                None => self.streams.handshake.record(now - link.opened),
+                // A reset during the handshake is ECONNREFUSED: this one came after its end, before this thread saw that.
+                Some(error) if Fault::of(&error) == Fault::Reset => written = Err(error),
+                Some(error) => {
+                    let fault = Fault::of(&error);
+                    self.streams.refused += u64::from(fault == Fault::Refused);
+                    self.streams.timed_out += u64::from(fault == Fault::Handshake);
+                    self.fail_all(link, fault, now);
+                    return Fate::Over;
+                }
             }
             link.phase = Phase::Open;
             self.streams.established += 1;
-            self.streams.handshake.record(now - link.opened);
         }
-        let written = if event.writable { link.flush(now) } else { Ok(()) };
-        // What came before the failure can still be read.
+        if event.writable && written.is_ok() {
+            written = link.flush(now);
+        }
+        // Replies that came before the failure can still be read.
         match self.read(link, event).and_then(|ended| written.map(|()| ended)) {
             Err(error) => {
                 if link.phase == Phase::Open {
-                    self.streams.reset += 1;
-                    self.fail_all(link, Fault::of(&error), self.plan.now());
+                    let fault = Fault::of_open(&error);
+                    self.streams.reset += u64::from(fault == Fault::Reset);
+                    self.fail_all(link, fault, self.plan.now());
                 }
                 Fate::Over
             }
-            Ok(false) if event.over => Fate::Over,
+            // A connection that is over is read to the end of its stream, or to its error.
             Ok(false) => Fate::Alive,
             Ok(true) => {
                 if link.phase == Phase::Open {

@@ -35,7 +35,11 @@ impl LocalPorts {
         let read = |name: &str| fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).unwrap_or_default();
         let reserved = ranges(&read("ip_local_reserved_ports"), ',', '-');
         let range = ranges(&read("ip_local_port_range"), '\n', '\t').pop().unwrap_or(DEFAULT_RANGE);
-        let free = range.filter(|port| !reserved.iter().any(|range| range.contains(port)));
+        // From the server's own address and port a connection without a listener would be one with itself.
+        let is_free = |port: &u16| {
+            *port != plan.order.server.port() && !reserved.iter().any(|range| range.contains(port))
+        };
+        let free = range.filter(is_free);
         let mut ports: Vec<u16> = free.skip(thread as usize).step_by(plan.threads as usize).collect();
         if ports.is_empty() {
             // The kernel chooses.

@@ -7,8 +7,7 @@
 //! reason. It is not asked again: the next query is on the schedule already.
 //!
 //! [`send_and_receive`] is the loop of a thread. `links` has its connections, each a [`link::Link`], which `opening`
-//! begins and `ending` ends; `arrival` matches
-//! replies to queries; `local_ports` chooses the ports; `stats` counts.
+//! begins and `ending` ends; `arrival` matches replies to queries; `local_ports` chooses the ports; `stats` counts.
 
 mod arrival;
 mod check;
@@ -52,8 +51,8 @@ pub fn send_and_receive(plan: &Plan, lane: &Lane, stop: &AtomicBool) -> io::Resu
                 None => break,
             },
         };
-        let idle = plan.order.lanes.spin || links.has_unread();
-        wait = if idle { 0 } else { until.saturating_sub(now).min(limits::MAX_WAIT_NS) };
+        let is_busy = plan.order.lanes.spin || links.has_unread();
+        wait = if is_busy { 0 } else { until.saturating_sub(now).min(limits::MAX_WAIT_NS) };
         links.receive(wait);
     }
     links.close();

@@ -17,7 +17,8 @@ impl Links<'_> {
         let Some(token) = token else { return self.open(k, line, query) };
         let Some(link) = self.link(token) else { return self.open(k, line, query) };
         if !link.push(query) {
-            self.failed.push((k, Fault::Blocked));
+            let fault = if link.phase == Phase::Opening { Fault::Handshake } else { Fault::Blocked };
+            self.failed.push((k, fault));
         } else if !std::mem::replace(&mut link.is_dirty, true) {
             self.dirty.push(token);
         }
@@ -105,16 +106,18 @@ impl Links<'_> {
         Err(refused)
     }
 
-    /// Gives up the oldest connection if its query has timed out. It was kept for a late reply alone.
+    /// Gives up the oldest connection if its query has timed out or has its reply. It was kept for a late reply, or until the
+    /// server closes its side.
     fn free_oldest(&mut self) -> io::Result<()> {
         let now = self.plan.now();
         while let Some((opened, token)) = self.ages.front().copied() {
-            let is_alive = self.link(token).is_some();
-            if is_alive && opened + self.plan.timeout + limits::TIMEOUT_GRACE_NS >= now {
+            let phase = self.link(token).map(|link| link.phase);
+            let is_over = opened + self.plan.timeout + limits::TIMEOUT_GRACE_NS < now;
+            if phase.is_some_and(|phase| phase != Phase::Closing) && !is_over {
                 break;
             }
             self.ages.pop_front();
-            if is_alive {
+            if phase.is_some() {
                 self.give_up(token, now);
                 return Ok(());
             }

@@ -37,6 +37,14 @@ impl Fault {
         }
     }
 
+    /// The fault of an error after the handshake. A time-out is that of the retransmissions then.
+    pub fn of_open(error: &io::Error) -> Fault {
+        match Fault::of(error) {
+            Fault::Handshake => Fault::Unreachable,
+            fault => fault,
+        }
+    }
+
     /// True for an error of the server's side at the moment of the opening; others are of the tester's host.
     pub fn is_of_server(error: &io::Error) -> bool {
         matches!(Fault::of(error), Fault::Refused | Fault::Reset | Fault::Handshake)
@@ -191,6 +199,7 @@ mod tests {
         assert_eq!(of(io::ErrorKind::ConnectionReset), Fault::Reset);
         assert_eq!(of(io::ErrorKind::TimedOut), Fault::Handshake);
         assert_eq!(of(io::ErrorKind::HostUnreachable), Fault::Unreachable);
+        assert_eq!(Fault::of_open(&io::ErrorKind::TimedOut.into()), Fault::Unreachable);
         // No free port is a fault of the tester.
         assert!(!Fault::is_of_server(&io::ErrorKind::AddrNotAvailable.into()));
     }

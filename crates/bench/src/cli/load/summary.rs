@@ -183,7 +183,8 @@ fn write_traffic(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     if outcome.traffic.queries > 0 {
         writeln!(
             out,
-            "  per query   {packets_sent:.2} packets of {octets_sent:.0} octets sent, {packets_received:.2} of {octets_received:.0} received"
+            "  per query   {packets_sent:.2} packets of {octets_sent:.0} octets sent, {packets_received:.2} of \
+             {octets_received:.0} received"
         )?;
     }
     let Some(connections) = &outcome.connections else { return Ok(()) };
