@@ -29,8 +29,8 @@ pub const STREAM: usize = 65_535;
 pub const CONNECTIONS: usize = 128;
 
 /// Longest time that a further connection waits for the end of another one. Connections with one query end within
-/// milliseconds.
-pub const PLACE_WAIT: Duration = Duration::from_millis(20);
+/// milliseconds, on a busy machine within tens of them.
+pub const PLACE_WAIT: Duration = Duration::from_millis(100);
 
 /// Interval at which it looks for that end.
 pub const PLACE_POLL: Duration = Duration::from_millis(1);

@@ -149,8 +149,8 @@ impl Plan {
         }
     }
 
-    /// Checks a reply that has the question of a query.
-    #[inline]
+    /// Checks a reply that has the question of a query. Inlined into the receivers over UDP and over TCP.
+    #[inline(always)]
     pub fn judge(&self, message: &[u8], name: [u8; 4]) -> Result<(), Reason> {
         match &self.list {
             None => self.judge.judge(message, self.template.end(), name),

@@ -167,8 +167,9 @@ impl Received<'_> {
         self.unmatched(message, waiting, stats);
     }
 
-    /// Handles a message with the ID and the question of query `k`.
-    #[inline]
+    /// Handles a message with the ID and the question of query `k`. Inlined for UDP and for TCP, as a call would cost 1 % of the
+    /// instructions of a query over UDP.
+    #[inline(always)]
     pub fn reply(
         &self,
         k: u64,
