@@ -7,6 +7,7 @@
 mod authorities;
 pub mod catalog;
 pub mod context;
+mod kernel_fast_open;
 pub mod mtd64;
 pub mod output;
 mod own_namespace;
