@@ -2,7 +2,8 @@
 //! host's table of connection blocks, and TIME-WAIT decides how long a block is used.
 //!
 //! One [`Stack`] with two addresses talks with itself. The server is one processor that takes [`Plan::service`] for each
-//! query, so the rate is at most its inverse. The client sends its FIN first: with its query. So the client's end holds TIME-WAIT.
+//! query, so the rate is at most its inverse. The client sends its FIN first, with its query, so TIME-WAIT is at
+//! the client's end.
 
 use core::time::Duration;
 use std::collections::{HashMap, VecDeque};

@@ -1,7 +1,7 @@
 //! Questions in a row, each after the last answer, over each transport: Table 1 of the paper on T/TCP in virtual time.
 //!
-//! The hosts take no time to compute, so the numbers hold round trips, packets and octets alone. Fast Open is not here: `ttcp`
-//! sends no cookies of RFC 7413.
+//! The hosts take no time to compute, so the numbers hold round trips, packets and octets alone. Fast Open (RFC 7413) is not
+//! here: its time is that of T/TCP by arithmetic, and `sixfold-bench lab ttcp-table1` measures the kernel's.
 
 use crate::dns::{Client, Close, Server};
 use crate::network::{Network, server};
@@ -56,6 +56,7 @@ impl Transport {
         Transport::TcpKept,
     ];
 
+    /// True for T/TCP.
     fn is_ttcp(self) -> bool {
         matches!(self, Transport::Ttcp | Transport::TtcpLateFin | Transport::TtcpCold)
     }
@@ -160,6 +161,7 @@ struct OverStack {
 }
 
 impl OverStack {
+    /// Two hosts whose server closes as the transport says.
     fn new(parameters: &Parameters<'_>) -> OverStack {
         let transport = parameters.transport;
         let settings = Settings {
@@ -178,6 +180,7 @@ impl OverStack {
         OverStack { network, client: Client::default(), server: Server::default().close(close), kept: None }
     }
 
+    /// Asks all questions, and waits for the last segments.
     fn run(
         mut self,
         parameters: &Parameters<'_>,
@@ -236,6 +239,7 @@ impl OverStack {
         }
     }
 
+    /// Sends a question by the calls of the transport.
     fn send(
         &mut self,
         transport: Transport,
@@ -261,6 +265,7 @@ impl OverStack {
         }
     }
 
+    /// Hands the events to server and client.
     fn handle_events(&mut self, respond: &mut dyn FnMut(&[u8]) -> Vec<u8>) {
         let now = self.network.now;
         self.server.serve(now, &mut self.network.server, respond);

@@ -8,6 +8,7 @@ mod authorities;
 pub mod catalog;
 pub mod context;
 mod device;
+mod kernel_fast_open;
 pub mod mtd64;
 pub mod output;
 mod own_namespace;

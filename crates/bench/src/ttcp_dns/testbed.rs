@@ -2,13 +2,11 @@
 
 use crate::link::interface::{ip, open, open_named};
 use crate::link::namespace::Namespace;
+use crate::link::own_namespace::{OwnNamespace, set};
 use crate::link::pump::{self, Achieved, Both};
 use crate::link::ttcp_host::TtcpHost;
 use link::{Direction, Impairments};
-use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use ttcp::{Settings, Stack};
@@ -45,10 +43,8 @@ pub fn kernel_server() -> SocketAddr {
 
 /// One end: a namespace and its interface of the link.
 struct End {
-    namespace: Namespace,
+    own: OwnNamespace,
     link: SyncDevice,
-    /// Keeps the namespace.
-    _file: File,
 }
 
 /// Two namespaces with a link.
@@ -64,25 +60,26 @@ impl Testbed {
 
     /// The left (client's) namespace.
     pub fn left(&self) -> &Namespace {
-        &self.ends[0].namespace
+        self.ends[0].own.namespace()
     }
 
     /// The right (server's) namespace.
     pub fn right(&self) -> &Namespace {
-        &self.ends[1].namespace
+        self.ends[1].own.namespace()
     }
 
     /// A T/TCP host at the left (0) or right (1) end. It lives as long as the result; each end has at most one.
     pub fn host(&self, end: usize, settings: Settings, seed: u64) -> Result<TtcpHost, String> {
         let [a, b, c, _] = HOSTS[end].octets();
         let gateway = format!("{a}.{b}.{c}.1/30");
-        let device = open_named(&self.ends[end].namespace, HOST_INTERFACE, &[gateway], MTU)?;
+        let device = open_named(self.ends[end].own.namespace(), HOST_INTERFACE, &[gateway], MTU)?;
         let stack = Stack::new(&[IpAddr::from(HOSTS[end])], settings, seed).map_err(|e| e.to_string())?;
         let direct = || Direction::new(Impairments::default(), seed);
         Ok(TtcpHost::new(device, stack, direct(), direct()))
     }
 
-    /// Runs `work` while packets move over the link, and until the last ones have crossed it. Returns the link's measurements, too.
+    /// Runs `work` while packets move over the link, and until the last ones have crossed it. Returns the link's measurements,
+    /// too.
     pub fn during<T>(
         &self,
         impairments: Impairments,
@@ -126,36 +123,14 @@ pub fn packets(achieved: &Both<Achieved>) -> u64 {
     achieved.to_right.counts.offered + achieved.to_left.counts.offered
 }
 
-/// Makes a namespace: a short-lived process makes it, and an open file keeps it.
+/// Makes a namespace and sets it up.
 fn make_end(end: usize) -> Result<End, String> {
-    let mut maker = Command::new("unshare")
-        .args(["--net", "--", "sh", "-c", "echo ready; exec cat"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .map_err(|error| format!("cannot run unshare: {error}; install util-linux"))?;
-    let file = open_namespace(&mut maker);
-    let _ = maker.kill();
-    let _ = maker.wait();
-    let file = file?;
-    let namespace = Namespace::of_file(&file);
-    Ok(End { link: set_up(&namespace, end)?, namespace, _file: file })
+    let own = OwnNamespace::make()?;
+    let link = set_up(own.namespace(), end)?;
+    Ok(End { own, link })
 }
 
-/// Opens the namespace of a process once it says that it is there.
-fn open_namespace(maker: &mut Child) -> Result<File, String> {
-    let mut line = String::new();
-    let output = maker.stdout.take().ok_or("no output of unshare")?;
-    let _ = BufReader::new(output).read_line(&mut line);
-    if line != "ready\n" {
-        return Err("cannot make a network namespace; this needs root".to_owned());
-    }
-    let path = format!("/proc/{}/ns/net", maker.id());
-    File::open(&path).map_err(|error| format!("{path}: {error}"))
-}
-
-/// Sets up loopback, the interface of the link, forwarding, and the route to the other end's T/TCP host.
+/// Sets up the interface of the link, forwarding, and the route to the other end's T/TCP host.
 fn set_up(namespace: &Namespace, end: usize) -> Result<SyncDevice, String> {
     let other = 1 - end;
     namespace.run(|| {
@@ -164,18 +139,11 @@ fn set_up(namespace: &Namespace, end: usize) -> Result<SyncDevice, String> {
             true => Ok(()),
             false => Err(error),
         })?;
-        set("net/ipv4/ip_forward", "1")?;
-        ip(&["link", "set", "lo", "up"])
+        set("net/ipv4/ip_forward", "1")
     })?;
     let link = open(namespace, &[format!("{}/30", KERNELS[end])], MTU)?;
     let [a, b, c, _] = HOSTS[other].octets();
     namespace
         .run(|| ip(&["route", "add", &format!("{a}.{b}.{c}.0/24"), "via", &KERNELS[other].to_string()]))?;
     Ok(link)
-}
-
-/// Sets a kernel setting of the current namespace.
-pub fn set(name: &str, value: &str) -> Result<(), String> {
-    let path = format!("/proc/sys/{name}");
-    fs::write(&path, value).map_err(|error| format!("{path}: {error}; this needs root"))
 }

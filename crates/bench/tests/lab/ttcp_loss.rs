@@ -1,6 +1,6 @@
 //! `ttcp-loss`.
 
-use crate::command::run_quick;
+use crate::command::{has_real_part, run_quick};
 
 #[test]
 fn the_failures_of_each_policy_are_shown_beside_the_arithmetic_and_the_claims_hold() {
@@ -19,4 +19,10 @@ fn the_failures_of_each_policy_are_shown_beside_the_arithmetic_and_the_claims_ho
     assert!((failed("Failed queries by arithmetic, no delay", "glibc") - 26.01).abs() < 0.01);
     assert!(failed(table, "T/TCP, 1 s") < failed(table, "UDP with TCP's timer, 1 s"));
     assert!(record["charts"].as_array().expect("charts").len() >= 5);
+    if has_real_part(&record) {
+        let figures = record["figures"].as_array().expect("figures");
+        assert!(
+            figures.iter().any(|figure| figure["row"] == "UDP, 3 sends" && figure["origin"] == "measured")
+        );
+    }
 }

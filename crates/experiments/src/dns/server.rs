@@ -116,8 +116,8 @@ impl Server {
         self.requests.pop_front()
     }
 
-    /// Sends the answer to a question. The caller has passed all events on before, so that an answer to a client that has finished
-    /// takes the FIN with it.
+    /// Sends the answer to a question. The caller has passed all events on before, so that an answer to a client that has
+    /// finished takes the FIN with it.
     pub fn answer(&mut self, now: Duration, stack: &mut Stack, connection: Connection, message: &[u8]) {
         let octets = frame(message);
         let (Some(open), Some(octets)) = (self.open.get_mut(&connection), octets) else {

@@ -199,8 +199,8 @@ impl Block {
         self.take_payload(now, segment, msl)
     }
 
-    /// A SYN with a later count, or without counts a later sequence number, that opens a new connection while this one is about to end (RFC 1644 section 3.4,
-    /// RFC 9293 section 3.10.7.4). None: the segment belongs to this connection.
+    /// A SYN with a later count, or without counts a later sequence number, that opens a new connection while this one is about
+    /// to end (RFC 1644 section 3.4, RFC 9293 section 3.10.7.4). None: the segment belongs to this connection.
     fn on_new_incarnation(&self, now: Duration, segment: &Segment<'_>, msl: Duration) -> Option<Verdict> {
         if !segment.syn || segment.rst || segment.ack.is_some() {
             return None;

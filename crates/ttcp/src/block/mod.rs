@@ -1,7 +1,7 @@
 //! A connection block (TCB): one end of a connection. It knows no other connections and no I/O.
 //!
-//! `input.rs` takes segments, `output.rs` makes them, `timers.rs` decides at deadlines. The states are those of RFC 9293; the half-synchronized ("starred")
-//! states of RFC 1379 section 3.3 are a state and a flag: [`Block::send_syn`] for a block that acts as synchronized although
+//! `input.rs` takes segments, `output.rs` makes them, `timers.rs` decides at deadlines. The states are those of RFC 9293; the
+//! half-synchronized ("starred") states of RFC 1379 section 3.3 are a state and a flag: [`Block::send_syn`] for a block that acts as synchronized although
 //! its SYN is not acknowledged, [`Block::finish`] for a FIN that was asked for before the connection is synchronized.
 
 mod input;

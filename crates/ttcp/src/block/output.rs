@@ -5,7 +5,8 @@ use crate::segment::{ConnectionCount, Options, Segment};
 use core::time::Duration;
 
 impl Block {
-    /// The next segment to send at `now`; none if there is nothing to send now. `payload` is cleared and holds the octets of the segment.
+    /// The next segment to send at `now`; none if there is nothing to send now. `payload` is cleared and holds the octets of the
+    /// segment.
     pub fn next_segment<'a>(&mut self, now: Duration, payload: &'a mut Vec<u8>) -> Option<Segment<'a>> {
         payload.clear();
         if self.state == State::Closed {

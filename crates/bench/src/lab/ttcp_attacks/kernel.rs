@@ -1,12 +1,12 @@
 //! Fast Open of the kernel and of the crate `ttcp`, with each other: the kernel as client, and as server.
 
 use crate::lab::context::{Context, figure};
-use crate::lab::own_namespace::OwnNamespace;
 use crate::lab::ttcp_blocks::kernel_program;
-use crate::link::{interface, ttcp_host::TtcpHost};
+use crate::lab::{kernel_fast_open, own_namespace};
+use crate::link::{interface, own_namespace::OwnNamespace, ttcp_host::TtcpHost};
 use link::{Direction, Impairments};
 use measure::experiment::Origin;
-use rustix::net::{AddressFamily, SendFlags, SocketType, sendto, socket};
+use rustix::net::{AddressFamily, SocketType, sendto, socket};
 use std::io::{Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,12 +23,6 @@ const PORT: u16 = 5300;
 /// Most that one query may take, on a busy machine with retransmissions.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// `MSG_FASTOPEN` of Linux: the send opens the connection.
-const MSG_FASTOPEN: u32 = 0x2000_0000;
-
-/// Client (1), server (2), and server on every listener without a socket option (0x400); Linux, `ip-sysctl`.
-const TCP_FASTOPEN: &str = "1027";
-
 /// Queries in each direction: the first one brings the cookie.
 const QUERIES: u64 = 3;
 
@@ -36,17 +30,9 @@ const TABLE: &str = "Fast Open with the kernel: connections of 3 that began with
 
 /// Lets the kernel and the stack speak, and tests that the cookie works in both directions.
 pub fn check(context: &mut Context) -> Result<(), String> {
-    let made = OwnNamespace::make("ttcp-attacks").and_then(|namespace| {
-        namespace.set("net/ipv4/tcp_fastopen", TCP_FASTOPEN)?;
-        Ok(namespace)
-    });
-    let namespace = match made {
-        Ok(namespace) => namespace,
-        Err(error) => {
-            context.warning(format!("Fast Open of the kernel was not asked: {error}"));
-            return Ok(());
-        }
-    };
+    let left_out = "Fast Open of the kernel was not asked";
+    let Some(namespace) = own_namespace::for_check(context, left_out) else { return Ok(()) };
+    namespace.set(kernel_fast_open::PARAMETER, kernel_fast_open::ON)?;
     context.program(kernel_program());
     for (row, as_client) in [("kernel as client", true), ("kernel as server", false)] {
         context.progress(&format!("Fast Open, {row}"))?;
@@ -89,15 +75,8 @@ fn host(namespace: &OwnNamespace, seed: u64) -> Result<TtcpHost, String> {
 
 /// Connections with data on the SYN that the kernel has opened (`TCPFastOpenActive`) or accepted (`TCPFastOpenPassive`).
 fn kernel_count(namespace: &OwnNamespace, as_client: bool) -> Result<u64, String> {
-    const FILE: &str = "/proc/thread-self/net/netstat";
-    let text = namespace
-        .namespace()
-        .run(|| std::fs::read_to_string(FILE).map_err(|error| format!("{FILE}: {error}")))?;
-    let counter = if as_client { "TCPFastOpenActive" } else { "TCPFastOpenPassive" };
-    let mut lines = text.lines().filter(|line| line.starts_with("TcpExt:"));
-    let (names, values) = (lines.next().unwrap_or(""), lines.next().unwrap_or(""));
-    let value = names.split(' ').zip(values.split(' ')).find(|(name, _)| *name == counter);
-    value.and_then(|(_, value)| value.parse().ok()).ok_or_else(|| format!("{FILE} has no count {counter}"))
+    let counter = if as_client { kernel_fast_open::ACTIVE } else { kernel_fast_open::PASSIVE };
+    namespace.namespace().run(|| kernel_fast_open::count(counter))
 }
 
 /// The kernel asks the stack.
@@ -136,8 +115,7 @@ fn ask_by_kernel() -> Result<(), String> {
     let client =
         socket(AddressFamily::INET, SocketType::STREAM, None).map_err(|error| fails(error.into()))?;
     let server = SocketAddr::from((STACK, PORT));
-    let flags = SendFlags::from_bits_retain(MSG_FASTOPEN);
-    sendto(&client, b"query", flags, &server).map_err(|error| fails(error.into()))?;
+    sendto(&client, b"query", kernel_fast_open::SEND, &server).map_err(|error| fails(error.into()))?;
     let mut stream = TcpStream::from(client);
     stream.set_read_timeout(Some(LIMIT)).map_err(fails)?;
     stream.shutdown(Shutdown::Write).map_err(fails)?;

@@ -11,6 +11,9 @@ const DATA: usize = 1400;
 /// Floods: half of the server's blocks, and more than all.
 const SENT: [u32; 2] = [4000, 8100];
 
+/// Connection blocks of the server, as `SiteSettings::new` has it.
+const BLOCKS: u64 = 8000;
+
 /// Limit of pending connections of Fast Open, as `SiteSettings::new` has it.
 const PENDING: u64 = 256;
 
@@ -28,7 +31,7 @@ pub fn floods(context: &mut Context) -> Result<(), String> {
             let octets = if mechanism == Mechanism::Tcp { 0 } else { DATA };
             let flood = attacks::flood(SiteSettings::new(mechanism), forger, sent, octets, context.seed(10));
             enter(context, row, &flood);
-            claims(context, mechanism, row, &flood);
+            claims(context, mechanism, forger, row, &flood);
         }
     }
     Ok(())
@@ -36,7 +39,7 @@ pub fn floods(context: &mut Context) -> Result<(), String> {
 
 /// Enters the figures of a flood.
 fn enter(context: &mut Context, row: &str, flood: &Flood) {
-    let table = format!("Flood of {} SYNs with data, 8,000 blocks, {PENDING} pending", flood.sent);
+    let table = format!("Flood of {} SYNs with data, {BLOCKS} blocks, {PENDING} pending", flood.sent);
     let mut add = |column: &str, value: f64, unit: &str| {
         context.figure(Figure {
             samples: flood.sent,
@@ -58,7 +61,7 @@ fn enter(context: &mut Context, row: &str, flood: &Flood) {
 }
 
 /// Tests memory and service.
-fn claims(context: &mut Context, mechanism: Mechanism, row: &str, flood: &Flood) {
+fn claims(context: &mut Context, mechanism: Mechanism, forger: Forger, row: &str, flood: &Flood) {
     let observed = format!(
         "{} blocks, {} octets, {} executed, {}",
         flood.blocks,
@@ -66,24 +69,27 @@ fn claims(context: &mut Context, mechanism: Mechanism, row: &str, flood: &Flood)
         flood.executed,
         flood.client_answered.map_or("no answer".to_owned(), |time| format!("answer after {time:?}"))
     );
-    let is_full = flood.sent > 8000;
+    let is_full = flood.sent > BLOCKS;
     let client_fits = flood.client_answered.is_some() != is_full;
     let (sentence, holds) = match mechanism {
         Mechanism::Tcp => ("no data is held", flood.octets_held == 0),
         Mechanism::Transactions => (
             "the data of every SYN is held until the blocks are used up",
-            flood.octets_held == flood.blocks * flood.octets,
+            flood.octets_held == flood.blocks * flood.octets && flood.octets > 0,
         ),
+        Mechanism::FastOpen if forger == Forger::Blind => {
+            ("no data is held, and no request is executed", flood.octets_held == 0 && flood.executed == 0)
+        }
         Mechanism::FastOpen => (
-            "no data is held, and no more requests are executed without a handshake than may be pending",
-            flood.octets_held == 0 && flood.executed <= PENDING,
+            "no data is held, and as many requests are executed without a handshake as may be pending",
+            flood.octets_held == 0 && flood.executed == PENDING,
         ),
     };
     let service = if is_full { "the true client finds no block" } else { "the true client is answered" };
     context.claim(
-        format!("{row}, {} SYNs: {sentence}; {service}", flood.sent),
+        format!("{row}, {} SYNs: {sentence}; each SYN takes a block of the {BLOCKS}; {service}", flood.sent),
         observed,
-        holds && client_fits,
+        holds && client_fits && flood.blocks as u64 == flood.sent.min(BLOCKS),
     );
 }
 
@@ -113,7 +119,10 @@ pub fn reflections(context: &mut Context) -> Result<(), String> {
             });
             let [(tcp, _), (t_tcp, executed), (fast_open, none)] = factors;
             context.claim(
-                format!("{victim}, {answer} octets: Fast Open reflects no answer and no more octets than TCP, T/TCP reflects answers"),
+                format!(
+                    "{victim}, {answer} octets: Fast Open reflects no answer and no more octets than TCP, T/TCP reflects \
+                     answers"
+                ),
                 format!(
                     "factor TCP {tcp:.2}, Fast Open {fast_open:.2}, T/TCP {t_tcp:.2} ({} of {trials} answered)",
                     executed.executed

@@ -116,10 +116,15 @@ fn lockout(context: &mut Context) {
         "d",
         Origin::Arithmetic,
     ));
+    ends_of_the_lockout(context, TABLE);
+}
+
+/// The end of a lockout: CC.NEW. Fast Open has no lockout.
+fn ends_of_the_lockout(context: &mut Context, table: &str) {
     let limit = context.choose(200, 5000);
     let far = attacks::lockout(Mechanism::Transactions, 0x4000_0000, limit, context.seed(4));
     context.figure(figure(
-        TABLE,
+        table,
         "T/TCP",
         "count 2^30 ahead, queries tried",
         far as f64,
@@ -128,7 +133,7 @@ fn lockout(context: &mut Context) {
     ));
     let restarted = attacks::lockout_after_restart(0x4000_0000, limit, context.seed(5));
     context.figure(figure(
-        TABLE,
+        table,
         "T/TCP",
         "after a restart of the client",
         restarted as f64,
@@ -143,7 +148,7 @@ fn lockout(context: &mut Context) {
     let guesses = context.choose(1000, 50_000);
     let fast_open = attacks::lockout(Mechanism::FastOpen, guesses, limit, context.seed(6));
     let column = format!("after {guesses} guesses");
-    context.figure(figure(TABLE, "TCP Fast Open", &column, fast_open as f64, "", Origin::Virtual));
+    context.figure(figure(table, "TCP Fast Open", &column, fast_open as f64, "", Origin::Virtual));
     context.claim(
         "TCP Fast Open: guesses lock nobody out",
         format!("{fast_open} handshakes after {guesses} guesses"),
@@ -163,8 +168,8 @@ fn differences(context: &mut Context) {
         (
             "a count that is not later",
             "The paper says that the server then clears its cache. FreeBSD clears it only where the SYN has no count or CC.NEW, \
-             and RFC 1644 section 3.5 keeps it. If the server cleared it, the lockout would end after one handshake, but then each \
-             forged SYN could clear it.",
+             and RFC 1644 section 3.5 keeps it. If the server cleared it, the lockout would end after one handshake, but then \
+             each forged SYN could clear it.",
         ),
         (
             "Fast Open is no part of the paper",

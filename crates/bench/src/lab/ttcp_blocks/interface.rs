@@ -3,8 +3,8 @@
 //! One stack has two addresses behind one interface, and the kernel forwards its packets back to it, as no kernel has T/TCP.
 
 use crate::lab::context::{Context, figure};
-use crate::lab::own_namespace::OwnNamespace;
-use crate::link::{interface, ttcp_host::TtcpHost};
+use crate::lab::own_namespace;
+use crate::link::{interface, own_namespace::OwnNamespace, ttcp_host::TtcpHost};
 use link::{Direction, Impairments};
 use measure::experiment::{Figure, Origin};
 use std::net::{IpAddr, SocketAddr};
@@ -33,13 +33,8 @@ pub fn check(context: &mut Context) -> Result<(), String> {
     // The short version has shorter timers: 8 * 0.2 s, and 2 * 2 s.
     let rto = context.choose(Duration::from_millis(200), Duration::from_secs(1));
     let msl = context.choose(Duration::from_secs(2), Duration::from_secs(30));
-    let namespace = match OwnNamespace::make("ttcp-interface") {
-        Ok(namespace) => namespace,
-        Err(error) => {
-            context.warning(format!("TIME-WAIT behind an interface was not measured: {error}"));
-            return Ok(());
-        }
-    };
+    let left_out = "TIME-WAIT behind an interface was not measured";
+    let Some(namespace) = own_namespace::for_check(context, left_out) else { return Ok(()) };
     namespace.set("net/ipv4/ip_forward", "1")?;
     for (row, transactions, expected) in [("T/TCP, 8 RTO", true, 8 * rto), ("TCP, 2 MSL", false, 2 * msl)] {
         context.progress(&format!("interface: {QUERIES} queries, {row}"))?;

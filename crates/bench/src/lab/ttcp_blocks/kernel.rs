@@ -1,7 +1,8 @@
 //! TIME-WAIT of the kernel: connections over the loopback interface of a namespace, and their number over time.
 
 use crate::lab::context::{Context, figure};
-use crate::lab::own_namespace::OwnNamespace;
+use crate::lab::own_namespace;
+use crate::link::own_namespace::OwnNamespace;
 use measure::experiment::{ChartLine, Figure, Origin, Point, Program};
 use std::io::Read;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -25,13 +26,8 @@ const TABLE: &str = "TIME-WAIT of the kernel";
 pub fn check(context: &mut Context) -> Result<Option<ChartLine>, String> {
     let connections = context.choose(CONNECTIONS_QUICK, CONNECTIONS);
     context.progress(&format!("kernel: {connections} connections over loopback"))?;
-    let namespace = match OwnNamespace::make("ttcp-blocks") {
-        Ok(namespace) => namespace,
-        Err(error) => {
-            context.warning(format!("TIME-WAIT of the kernel was not measured: {error}"));
-            return Ok(None);
-        }
-    };
+    let left_out = "TIME-WAIT of the kernel was not measured";
+    let Some(namespace) = own_namespace::for_check(context, left_out) else { return Ok(None) };
     context.program(kernel_program());
     let start = Instant::now();
     namespace.namespace().run(|| open_and_close(connections))?;

@@ -1,9 +1,9 @@
 //! A T/TCP client behind an interface asks the kernel's TCP.
 
 use crate::lab::context::{Context, figure};
-use crate::lab::own_namespace::OwnNamespace;
+use crate::lab::own_namespace;
 use crate::lab::ttcp_blocks::kernel_program;
-use crate::link::{interface, ttcp_host::TtcpHost};
+use crate::link::{interface, own_namespace::OwnNamespace, ttcp_host::TtcpHost};
 use experiments::fallback::Client;
 use link::{Direction, Impairments};
 use measure::experiment::{Figure, Origin};
@@ -32,13 +32,8 @@ const TABLE: &str = "T/TCP client, server of the kernel";
 
 /// Asks the kernel, and tests as which peer it behaves.
 pub fn check(context: &mut Context) -> Result<(), String> {
-    let namespace = match OwnNamespace::make("ttcp-fallback") {
-        Ok(namespace) => namespace,
-        Err(error) => {
-            context.warning(format!("the kernel was not asked: {error}"));
-            return Ok(());
-        }
-    };
+    let left_out = "the kernel was not asked";
+    let Some(namespace) = own_namespace::for_check(context, left_out) else { return Ok(()) };
     context.program(kernel_program());
     let mut times = Vec::new();
     for (client, name) in [(Client::FreeBsd, "T/TCP as in FreeBSD 4"), (Client::Improved, "T/TCP, improved")]

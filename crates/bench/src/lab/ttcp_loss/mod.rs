@@ -53,11 +53,11 @@ fn add_differences(context: &mut Context) {
         ),
         (
             "Ratio of UDP to T/TCP",
-            "The paper's UDP fails about twice as often as its T/TCP from 30 % loss on. Here the ratio is much larger, if a query \
-             over T/TCP may take 60 s. Two causes make it: the retry schedule (the control, UDP with TCP's timer, shows its \
-             part) and the transport, in which the server repeats a lost answer without another query. The ratio depends on \
-             the patience of the client: djbdns gives up a connection after 10 s, and then T/TCP is no better than UDP; with 20 s \
-             the ratio is 1.2 to 2.",
+            "The paper's UDP fails about twice as often as its T/TCP from 30 % loss on. Here the ratio is much larger, if a \
+             query over T/TCP may take 60 s. Two causes make it: the retry schedule (the control, UDP with TCP's timer, shows its \
+             part) and the transport, in which the server repeats a lost answer without another query. The ratio \
+             depends on the patience of the client: djbdns gives up a connection after 10 s, and then T/TCP is no better \
+             than UDP; with 20 s the ratio is 1.2 to 2.",
         ),
         (
             "Models of the retry policies",

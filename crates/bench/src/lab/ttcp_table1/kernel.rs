@@ -1,5 +1,6 @@
 //! Questions by the sockets of the kernel.
 
+use crate::lab::kernel_fast_open;
 use experiments::dns::frame;
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, ipproto, sendto, socket_with, sockopt};
 use std::io::{self, Read, Write};
@@ -8,9 +9,6 @@ use std::time::Duration;
 
 /// Wait for an answer: no packet is lost, so only a machine that stands still needs it.
 pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// `MSG_FASTOPEN` of Linux: connect, with the data on the SYN where the cookie is known.
-const FAST_OPEN: SendFlags = SendFlags::from_bits_retain(0x2000_0000);
 
 /// A socket for all questions.
 pub fn udp(server: SocketAddr) -> io::Result<UdpSocket> {
@@ -49,33 +47,23 @@ pub fn ask_by_fast_open(server: SocketAddr, question: &[u8]) -> io::Result<Vec<u
         socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, Some(ipproto::TCP))?;
     sockopt::set_tcp_nodelay(&socket, true)?;
     let octets = framed(question)?;
-    let sent = sendto(&socket, &octets, FAST_OPEN | SendFlags::NOSIGNAL, &server)?;
+    let sent = sendto(&socket, &octets, kernel_fast_open::SEND | SendFlags::NOSIGNAL, &server)?;
     let mut stream = TcpStream::from(socket);
     stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
     stream.write_all(&octets[sent..])?;
     read_answer(&mut stream)
 }
 
+/// The question behind its length.
 fn framed(question: &[u8]) -> io::Result<Vec<u8>> {
     frame(question).ok_or_else(|| io::ErrorKind::InvalidInput.into())
 }
 
+/// The next answer, without its length.
 fn read_answer(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
     let mut length = [0; 2];
     stream.read_exact(&mut length)?;
     let mut answer = vec![0; usize::from(u16::from_be_bytes(length))];
     stream.read_exact(&mut answer)?;
     Ok(answer)
-}
-
-/// Connections of this namespace whose data went with the SYN: `TCPFastOpenActive` of the kernel.
-pub fn fast_open_count() -> Result<u64, String> {
-    // Not /proc/net: that is the namespace of the process, not of the thread.
-    let path = "/proc/thread-self/net/netstat";
-    let text = std::fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
-    let mut lines = text.lines().filter_map(|line| line.strip_prefix("TcpExt: "));
-    let (names, values) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
-    let position = names.split(' ').position(|name| name == "TCPFastOpenActive");
-    let value = position.and_then(|position| values.split(' ').nth(position)?.parse().ok());
-    value.ok_or_else(|| format!("{path} has no TCPFastOpenActive"))
 }

@@ -5,10 +5,12 @@ use super::kernel;
 use super::paper::{ADSL, QUESTION, ROUND_TRIPS, Row, check, root_zone};
 use super::virtual_time::QUERIES;
 use crate::lab::context::Context;
+use crate::lab::kernel_fast_open;
 use crate::link::interface::ip;
+use crate::link::own_namespace::set;
 use crate::ttcp_dns::relay::Relay;
 use crate::ttcp_dns::stub::Stub;
-use crate::ttcp_dns::testbed::{KERNELS, PORT, Testbed, kernel_server, packets, set, ttcp_server};
+use crate::ttcp_dns::testbed::{KERNELS, PORT, Testbed, kernel_server, packets, ttcp_server};
 use crate::ttcp_dns::upstream::Upstream;
 use authority::Server;
 use experiments::sequential::Transport;
@@ -16,10 +18,6 @@ use link::{Delay, Impairments};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 use ttcp::Settings;
-
-/// Kernel setting of Fast Open: clients (1), servers (2), and listeners without the socket option (0x400), as the authority has
-/// no such option.
-const FAST_OPEN: &str = "1027";
 
 /// Round trips that are measured. The loopback's 0.04 ms is less than the interfaces need themselves.
 const MEASURED: [Duration; 2] = [ROUND_TRIPS[1], ADSL];
@@ -63,10 +61,11 @@ pub fn run(context: &mut Context) -> Result<(Vec<Cell>, u64), String> {
                 row.name(),
                 round_trip.as_secs_f64() * 1e3
             ))?;
-            let before = world.testbed.left().run(kernel::fast_open_count)?;
+            let before = world.testbed.left().run(|| kernel_fast_open::count(kernel_fast_open::ACTIVE))?;
             cells.push(world.cell(context, row, round_trip, queries)?);
             if row == Row::FastOpenWarm {
-                fast_open += world.testbed.left().run(kernel::fast_open_count)? - before;
+                fast_open +=
+                    world.testbed.left().run(|| kernel_fast_open::count(kernel_fast_open::ACTIVE))? - before;
             }
         }
     }
@@ -74,13 +73,14 @@ pub fn run(context: &mut Context) -> Result<(Vec<Cell>, u64), String> {
 }
 
 impl World {
+    /// Makes the namespaces and starts server, relay and stub.
     fn new() -> Result<World, String> {
         let testbed = Testbed::new()?;
-        testbed.left().run(|| set("net/ipv4/tcp_fastopen", FAST_OPEN))?;
+        testbed.left().run(|| set(kernel_fast_open::PARAMETER, kernel_fast_open::ON))?;
         let zone = root_zone()?;
         let addresses = [SocketAddr::from((Ipv4Addr::LOCALHOST, PORT)), SocketAddr::from((KERNELS[1], PORT))];
         let server = testbed.right().run(|| {
-            set("net/ipv4/tcp_fastopen", FAST_OPEN)?;
+            set(kernel_fast_open::PARAMETER, kernel_fast_open::ON)?;
             Server::start(&addresses, zone, 1).map_err(|error| format!("the authority: {error}"))
         })?;
         let settings = |last_count| Settings { last_count, ..Settings::default() };
@@ -193,9 +193,7 @@ fn in_a_row(
 ) -> Result<Vec<f64>, String> {
     let mut times = Vec::with_capacity(queries as usize);
     for number in 0..queries {
-        if context.stop.load(std::sync::atomic::Ordering::Relaxed) {
-            return Err("stopped by a signal; nothing was written".to_owned());
-        }
+        context.check_stop()?;
         let id = number as u16;
         let mut question = QUESTION;
         question[..2].copy_from_slice(&id.to_be_bytes());

@@ -1,5 +1,5 @@
-//! Table 1 of the paper on T/TCP: the time of 1,000 queries in a row over UDP, T/TCP and TCP, at the round trips of a loopback, an
-//! Ethernet and an ADSL line, and the transports that came later.
+//! Table 1 of the paper on T/TCP: the time of 1,000 queries in a row over UDP, T/TCP and TCP, at the round trips of a loopback,
+//! an Ethernet and an ADSL line, and the transports that came later.
 //!
 //! The virtual part (`virtual_time.rs`) has no computing time; the measured part (`measured.rs`) sends the packets through
 //! two kernels and a link. `paper.rs` holds the paper's numbers, `judge.rs` the claims.

@@ -136,8 +136,7 @@ pub fn enter_differences(context: &mut Context, answer_octets: usize) {
             format!(
                 "The paper asks dnscache for NS of the root. Here the project's authority answers the same question for a \
                  root zone of 13 servers without addresses, {answer_octets} octets because it does not compress the names in \
-                 records; over T/TCP a relay hands the question to it \
-                 over UDP on loopback."
+                 records; over T/TCP a relay hands the question to it over UDP on loopback."
             ),
         ),
         (

@@ -1,7 +1,14 @@
 //! One host: its connections, its listeners and the cache by host.
+//!
+//! `input.rs` takes segments, `reports.rs` has the types of events, refusals and counts.
+
+mod input;
+mod reports;
+
+pub use reports::{Connection, Counts, Event, Failure, Refusal};
 
 use crate::block::timers::Expiry;
-use crate::block::{Block, State, Treatment, Verdict};
+use crate::block::{Block, State, Verdict};
 use crate::connection_count::CountGenerator;
 use crate::cookie::FastOpenOption;
 use crate::host_cache::HostCache;
@@ -9,7 +16,6 @@ use crate::limits::{EVENTS_WAITING, PACKETS_WAITING};
 use crate::segment::{ConnectionCount, MalformedPacket, Segment};
 use crate::serial::Serial;
 use crate::settings::Settings;
-use core::fmt;
 use core::time::Duration;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -21,8 +27,8 @@ use std::net::{IpAddr, SocketAddr};
 pub struct Listen {
     /// `TCP_NOPUSH`: connections are half-synchronized where the TAO test passes.
     pub no_push: bool,
-    /// Data with a SYN that has not passed the TAO test is kept until the handshake is complete. False: it is dropped, as by a SYN
-    /// cache.
+    /// Data with a SYN that has not passed the TAO test is kept until the handshake is complete. False: it is dropped, as by a
+    /// SYN cache.
     pub keep_syn_data: bool,
 }
 
@@ -30,109 +36,6 @@ impl Default for Listen {
     fn default() -> Listen {
         Listen { no_push: true, keep_syn_data: true }
     }
-}
-
-/// A connection of a stack. It is never used again for another one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Connection(u64);
-
-/// News of a connection.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
-    /// A listener has a connection whose data may be given to the user.
-    Accepted {
-        /// The connection.
-        connection: Connection,
-        /// Local address and port.
-        local: SocketAddr,
-        /// Address and port of the peer.
-        remote: SocketAddr,
-        /// The TAO test passed or the cookie was valid: there was no three-way handshake.
-        by_transaction: bool,
-    },
-    /// The peer has answered the SYN of a connection of ours.
-    Connected(Connection),
-    /// Octets have come, in order.
-    Received(Connection, Vec<u8>),
-    /// The peer has finished: all its octets have come.
-    Finished(Connection),
-    /// The connection is over; nothing is left of it but its state in TIME-WAIT.
-    Closed(Connection),
-    /// The connection has failed.
-    Failed(Connection, Failure),
-}
-
-/// Failure of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Failure {
-    /// Nobody listens there.
-    Refused,
-    /// The peer has reset it.
-    Reset,
-    /// No acknowledgment through all retransmissions.
-    TimedOut,
-    /// [`Stack::abort`].
-    Aborted,
-}
-
-/// A call that the stack refuses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
-    /// An address outside 198.18.0.0/15 and 2001:2::/48. T/TCP is not safe on other networks; use the addresses for benchmarks.
-    Address(IpAddr),
-    /// The stack has no address of the peer's family; give it one.
-    NoLocalAddress(IpAddr),
-    /// All connection blocks are in use, those in TIME-WAIT included. Wait, or raise [`Settings::blocks`].
-    NoBlock,
-    /// All ports to this peer are in use. Wait, or widen [`Settings::ports`].
-    NoPort,
-    /// The port has a listener already.
-    PortInUse(u16),
-    /// The connection is over, or its sending side is.
-    Over,
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Refusal::Address(address) => {
-                write!(
-                    f,
-                    "{address} is no address for benchmarks; T/TCP runs only in 198.18.0.0/15 and 2001:2::/48"
-                )
-            }
-            Refusal::NoLocalAddress(peer) => write!(f, "this host has no address of the family of {peer}"),
-            Refusal::NoBlock => f.write_str("all connection blocks are in use"),
-            Refusal::NoPort => f.write_str("all ports to this host are in use"),
-            Refusal::PortInUse(port) => write!(f, "port {port} has a listener already"),
-            Refusal::Over => f.write_str("the connection is over"),
-        }
-    }
-}
-
-impl std::error::Error for Refusal {}
-
-/// Counts of a stack.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Packets taken, and packets sent.
-    pub received: u64,
-    /// Packets sent.
-    pub sent: u64,
-    /// Packets that are no whole TCP segment or are damaged.
-    pub malformed: u64,
-    /// Packets from or to an address outside the networks for benchmarks, or to another host.
-    pub foreign: u64,
-    /// SYNs for which there was no connection block.
-    pub no_block: u64,
-    /// Packets lost because nobody fetched them.
-    pub unfetched: u64,
-    /// SYNs that passed the TAO test.
-    pub transactions: u64,
-    /// SYNs with a valid cookie whose data was taken at once.
-    pub fast_opens: u64,
-    /// SYNs that a listener took and that did neither.
-    pub handshakes: u64,
 }
 
 /// True for an address of the networks for benchmarks: 198.18.0.0/15 (RFC 2544), 2001:2::/48 (RFC 5180).
@@ -143,6 +46,7 @@ pub fn is_laboratory(address: IpAddr) -> bool {
     }
 }
 
+/// Local and remote address and port.
 type Pair = (SocketAddr, SocketAddr);
 
 /// One host with TCP and T/TCP, without I/O. Times are counted from any one start and do not go back.
@@ -288,7 +192,7 @@ impl Stack {
         self.on_segment_without_connection(now, &segment);
     }
 
-    /// Does what is due at `now`.
+    /// Handles the timers that are due at `now`.
     pub fn on_time(&mut self, now: Duration) {
         while let Some(&(due, connection)) = self.deadlines.first().filter(|(due, _)| *due <= now) {
             self.deadlines.remove(&(due, connection));
@@ -427,6 +331,7 @@ impl Stack {
         Serial(clock.wrapping_add(self.random.next_u32() >> 16))
     }
 
+    /// Files a block under a new connection.
     fn insert(&mut self, block: Block) -> Connection {
         self.last_connection += 1;
         let connection = Connection(self.last_connection);
@@ -435,118 +340,7 @@ impl Stack {
         connection
     }
 
-    /// A segment for a connection.
-    fn on_segment(&mut self, now: Duration, connection: Connection, segment: &Segment<'_>) -> Verdict {
-        let Some(block) = self.blocks.get_mut(&connection) else { return Verdict::GoesOn };
-        let before = block.state;
-        let had_finished = block.peer_has_finished();
-        let was_pending = block.is_pending_fast_open();
-        let verdict = block.on_segment(now, segment, &mut self.hosts, self.settings.msl);
-        self.pending_fast_open -= usize::from(was_pending && !block.is_pending_fast_open());
-        match verdict {
-            Verdict::GoesOn => {}
-            Verdict::Reset => self.reset(segment),
-            Verdict::Refused => self.fail(connection, Failure::Refused),
-            Verdict::ResetByPeer if before == State::TimeWait => self.remove(connection),
-            Verdict::ResetByPeer => self.fail(connection, Failure::Reset),
-            Verdict::Over => {
-                self.put_event(Event::Closed(connection));
-                self.remove(connection);
-            }
-            Verdict::Reopen => {
-                if before != State::TimeWait {
-                    self.put_event(Event::Closed(connection));
-                }
-                self.remove(connection);
-            }
-        }
-        if matches!(verdict, Verdict::GoesOn) {
-            self.report(connection, before, had_finished);
-            self.flush(now, connection);
-        }
-        verdict
-    }
-
-    /// A segment that belongs to no connection: a SYN for a listener, or a stray one.
-    fn on_segment_without_connection(&mut self, now: Duration, segment: &Segment<'_>) {
-        if segment.rst {
-            return;
-        }
-        let listener = self.listeners.get(&segment.destination.port()).copied();
-        let Some(listener) = listener.filter(|_| segment.syn && segment.ack.is_none()) else {
-            return self.reset(segment);
-        };
-        if self.blocks.len() >= self.settings.blocks {
-            self.counts.no_block += 1;
-            return;
-        }
-        let count = ConnectionCount::Cc(self.counts_of_connections.next());
-        let pair = (segment.destination, segment.source);
-        let mut block = Block::new(pair, self.initial_number(now), count, &self.settings, now);
-        let treatment = self.treatment(listener, segment);
-        block.accept(now, segment, &mut self.hosts, treatment);
-        let before = if block.is_open() { State::SynReceived } else { block.state };
-        *(match (treatment.fast_opens, block.is_open()) {
-            (true, _) => &mut self.counts.fast_opens,
-            (false, true) => &mut self.counts.transactions,
-            (false, false) => &mut self.counts.handshakes,
-        }) += 1;
-        self.pending_fast_open += usize::from(treatment.fast_opens);
-        let connection = self.insert(block);
-        self.report(connection, before, false);
-        self.flush(now, connection);
-    }
-
-    /// The treatment of a SYN by its option of TCP Fast Open (RFC 7413 section 4.2.2). A SYN with a connection count is T/TCP's.
-    fn treatment(&self, listener: Listen, syn: &Segment<'_>) -> Treatment {
-        let plain = Treatment {
-            accepts_transactions: listener.no_push,
-            keeps_data: listener.keep_syn_data,
-            ..Treatment::default()
-        };
-        let is_counted = self.settings.transactions && syn.options.count.is_some();
-        let Some(fast_open) = self.settings.fast_open.filter(|_| !is_counted) else { return plain };
-        let client = syn.source.ip();
-        let ours = fast_open.cookie(client);
-        match syn.options.fast_open {
-            None => plain,
-            Some(FastOpenOption::Cookie(shown)) if fast_open.is_valid(client, &shown) => Treatment {
-                fast_opens: self.pending_fast_open < fast_open.pending,
-                cookie: (shown != ours).then_some(ours),
-                ..plain
-            },
-            Some(_) => Treatment { cookie: Some(ours), ..plain },
-        }
-    }
-
-    /// Reports the changes of a connection that a segment has made.
-    fn report(&mut self, connection: Connection, before: State, had_finished: bool) {
-        let Some(block) = self.blocks.get_mut(&connection) else { return };
-        if !block.is_open() {
-            return;
-        }
-        let (local, remote, by_transaction) = (block.local, block.remote, block.send_syn);
-        let (after, finished) = (block.state, block.peer_has_finished() && !had_finished);
-        let octets = block.read();
-        match before {
-            State::SynReceived => {
-                self.put_event(Event::Accepted { connection, local, remote, by_transaction });
-            }
-            State::SynSent => self.put_event(Event::Connected(connection)),
-            _ => {}
-        }
-        if !octets.is_empty() {
-            self.put_event(Event::Received(connection, octets));
-        }
-        if finished {
-            self.put_event(Event::Finished(connection));
-        }
-        if after == State::TimeWait && before != State::TimeWait {
-            self.put_event(Event::Closed(connection));
-        }
-    }
-
-    /// Sends what a connection has to send, and files its deadline.
+    /// Queues the segments that a connection has to send, and files its deadline.
     fn flush(&mut self, now: Duration, connection: Connection) {
         let mut payload = core::mem::take(&mut self.payload);
         while let Some(packet) = self
@@ -598,11 +392,13 @@ impl Stack {
         self.fail(connection, failure);
     }
 
+    /// Reports the failure of a connection and removes it.
     fn fail(&mut self, connection: Connection, failure: Failure) {
         self.put_event(Event::Failed(connection, failure));
         self.remove(connection);
     }
 
+    /// Removes a connection: its block, its addresses and its deadline.
     fn remove(&mut self, connection: Connection) {
         let Some(block) = self.blocks.remove(&connection) else { return };
         self.by_pair.remove(&(block.local, block.remote));
@@ -612,6 +408,7 @@ impl Stack {
         }
     }
 
+    /// Queues a packet for the link, if there is room.
     fn put_packet(&mut self, packet: Vec<u8>) {
         if self.packets.len() >= PACKETS_WAITING {
             self.counts.unfetched += 1;
@@ -621,6 +418,7 @@ impl Stack {
         self.packets.push_back(packet);
     }
 
+    /// Queues an event for the user, if there is room.
     fn put_event(&mut self, event: Event) {
         if self.events.len() < EVENTS_WAITING {
             self.events.push_back(event);

@@ -1,0 +1,65 @@
+//! A network namespace of this process, without a name in `/run/netns`.
+
+use super::interface::ip;
+use super::namespace::Namespace;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+/// A network namespace that lives as long as the value and whatever is open in it: however this process ends, the kernel
+/// removes the namespace. Its loopback interface is up.
+pub struct OwnNamespace {
+    namespace: Namespace,
+    /// Keeps the namespace.
+    _file: File,
+}
+
+impl OwnNamespace {
+    /// Makes a namespace: a process that ends at once makes it, and an open file keeps it. The error says if this needs root.
+    pub fn make() -> Result<OwnNamespace, String> {
+        let mut maker = Command::new("unshare")
+            .args(["--net", "--", "sh", "-c", "echo ready; exec cat"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|error| format!("cannot run unshare: {error}; install util-linux"))?;
+        let file = open_namespace(&mut maker);
+        // The process may have ended by itself, with its reason in the result above.
+        let _ = maker.kill();
+        let _ = maker.wait();
+        let file = file?;
+        let own = OwnNamespace { namespace: Namespace::of_file(&file), _file: file };
+        own.namespace.run(|| ip(&["link", "set", "lo", "up"]))?;
+        Ok(own)
+    }
+
+    /// The namespace.
+    pub fn namespace(&self) -> &Namespace {
+        &self.namespace
+    }
+
+    /// Sets a kernel parameter of the namespace, such as `net/ipv4/ip_forward`.
+    pub fn set(&self, parameter: &str, value: &str) -> Result<(), String> {
+        self.namespace.run(|| set(parameter, value))
+    }
+}
+
+/// Opens the namespace of a process once it says that it is there.
+fn open_namespace(maker: &mut Child) -> Result<File, String> {
+    let mut line = String::new();
+    let output = maker.stdout.take().ok_or("no output of unshare")?;
+    // Without a line the process has ended, which is the error below.
+    let _ = BufReader::new(output).read_line(&mut line);
+    if line != "ready\n" {
+        return Err("cannot make a network namespace; this needs root".to_owned());
+    }
+    let path = format!("/proc/{}/ns/net", maker.id());
+    File::open(&path).map_err(|error| format!("{path}: {error}"))
+}
+
+/// Sets a kernel parameter of the current thread's namespace, such as `net/ipv4/ip_forward`.
+pub fn set(parameter: &str, value: &str) -> Result<(), String> {
+    let path = format!("/proc/sys/{parameter}");
+    fs::write(&path, value).map_err(|error| format!("{path}: {error}; this needs root"))
+}
