@@ -19,6 +19,10 @@ const TRIES: u32 = 2;
 /// Most experiments of a client: a client has 65,536 names (paper, section 3), 256 an experiment.
 pub(super) const EXPERIMENTS: usize = 256;
 
+/// Distance of the IDs of two clients for names with one number: 10 clients share 65,536 IDs. The clients run in step. If two
+/// queries had one ID, and the second one by chance the port of the first, the forwarder's table would take it for a duplicate.
+const ID_DISTANCE: usize = 6553;
+
 /// A load of clients.
 #[derive(Clone, Debug)]
 pub(super) struct HostLoad {
@@ -135,7 +139,7 @@ impl<'a> Client<'a> {
             for call in 0..CALLS {
                 let name = (experiment * LOOPS + number) * CALLS + call;
                 let address = [10, self.number as u8, (name >> 8) as u8, name as u8];
-                self.resolve(address, name as u16);
+                self.resolve(address, (name + self.number * ID_DISTANCE) as u16);
             }
             if self.barrier.wait().is_leader() {
                 self.end_experiment();

@@ -61,9 +61,9 @@ pub(super) fn devices(context: &mut Context, default: &[&str]) -> Result<Vec<Can
     Ok(device::templates(context, default)?.into_iter().map(candidate).collect())
 }
 
-/// The forwarder with each of its three ways of making IDs.
-pub(super) fn forwarders() -> Result<Vec<Candidate>, String> {
-    SCHEMES.into_iter().map(|scheme| Candidate::forwarder(scheme, &[])).collect()
+/// The forwarder with each of its three ways of making IDs, with further options of its command line.
+pub(super) fn forwarders(options: &[&str]) -> Result<Vec<Candidate>, String> {
+    SCHEMES.into_iter().map(|scheme| Candidate::forwarder(scheme, options)).collect()
 }
 
 /// Authority and servers of an experiment.
