@@ -186,3 +186,43 @@ fn is_same_question(a: &[u8], b: &[u8]) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::answer::requestor::unlimited_requestor;
+    use crate::message::question::QueryFlags;
+    use wire::Rcode;
+
+    /// `a.` AAAA IN.
+    const QUESTION: &[u8] = b"\x01a\x00\x00\x1c\x00\x01";
+
+    /// Serves a client whose reply is `reply`, with this octet as the content of a composed answer. Returns the octet that the client
+    /// gets.
+    fn serve(answers: &mut LastAnswers, reply: &[u8], octet: u8) -> u8 {
+        let requestor = unlimited_requestor(QueryFlags::default(), QUESTION);
+        let place = wire::HEADER + QUESTION.len();
+        let mut frame = [0; 64];
+        let composition = || Some(Composition::Forward { trusted: true, filter: false });
+        answers.write(reply, composition, &mut frame, &requestor, |frame, _| {
+            frame[wire::HEADER..place].copy_from_slice(QUESTION);
+            frame[place] = octet;
+            let written = Written { len: place + 1, rcode: Rcode::NOERROR, truncated: false, ede: None };
+            (written, EmbeddingCounts::default())
+        });
+        frame[place]
+    }
+
+    #[test]
+    fn an_answer_is_copied_only_for_a_client_with_the_same_reply() {
+        let mut answers = LastAnswers::new();
+        answers.begin();
+        assert_eq!(serve(&mut answers, b"one reply", 1), 1);
+        assert_eq!(serve(&mut answers, b"one reply", 2), 1, "a copy");
+        assert_eq!(serve(&mut answers, b"two reply", 3), 3, "another reply of that length");
+        assert_eq!(serve(&mut answers, b"one", 4), 4, "a reply that is the beginning of another one");
+        assert_eq!(serve(&mut answers, b"two reply", 5), 3, "a copy of the second answer");
+        assert_eq!(answers.end(), 2);
+        assert_eq!(serve(&mut answers, b"one reply", 6), 6, "nothing is kept after the end");
+    }
+}
