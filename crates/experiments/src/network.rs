@@ -3,6 +3,7 @@
 //! [`Network::step`] goes from event to event: a packet that arrives, a timer that expires. The caller handles the hosts'
 //! events between the steps and calls the hosts.
 
+use crate::segment_lines::SegmentLines;
 use core::time::Duration;
 use link::{Direction, Impairments};
 use std::net::{IpAddr, SocketAddr};
@@ -22,6 +23,9 @@ const STEPS: u64 = 10_000_000;
 /// A middlebox that also hears every packet: time, `true` towards the server, the segment. It returns false for a packet
 /// that it drops.
 pub type Filter = Box<dyn FnMut(Duration, bool, &Segment<'_>) -> bool>;
+
+/// A packet that entered the link: the time, `true` if it goes to the server, its octets.
+pub type CapturedPacket = (Duration, bool, Vec<u8>);
 
 /// A middlebox that changes packets.
 pub type Rewrite = Box<dyn FnMut(&mut Segment<'_>)>;
@@ -49,7 +53,11 @@ pub struct Network {
     pub sent_to_server: Traffic,
     /// Traffic to the client.
     pub sent_to_client: Traffic,
-    filter: Filter,
+    /// Middlebox in front of the link, in both directions.
+    pub filter: Filter,
+    /// Packets so far, if they are captured.
+    pub capture: Vec<CapturedPacket>,
+    captures: bool,
     rewrite: Option<Rewrite>,
 }
 
@@ -73,6 +81,8 @@ impl Network {
             sent_to_server: Traffic::default(),
             sent_to_client: Traffic::default(),
             filter: Box::new(|_, _, _| true),
+            capture: Vec::new(),
+            captures: false,
             rewrite: None,
         }
     }
@@ -81,6 +91,21 @@ impl Network {
     pub fn with_filter(mut self, filter: Filter) -> Network {
         self.filter = filter;
         self
+    }
+
+    /// Captures all packets that the hosts send, those too that the middlebox drops.
+    pub fn with_capture(mut self) -> Network {
+        self.captures = true;
+        self
+    }
+
+    /// The captured packets as lines (`segment_lines.rs`).
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines = SegmentLines::default();
+        let segments = self.capture.iter().filter_map(|(_, to_server, packet)| {
+            Segment::parse(packet).ok().map(|segment| lines.line(*to_server, &segment))
+        });
+        segments.collect()
     }
 
     /// Replaces the link: what is under way is lost.
@@ -105,6 +130,9 @@ impl Network {
             while let Some(packet) = host.next_packet() {
                 traffic.packets += 1;
                 traffic.octets += packet.len() as u64;
+                if self.captures {
+                    self.capture.push((self.now, to_server, packet.clone()));
+                }
                 let Ok(mut segment) = Segment::parse(&packet) else { continue };
                 if !(self.filter)(self.now, to_server, &segment) {
                     continue;

@@ -1,7 +1,7 @@
 //! The attacks that ended T/TCP (RFC 6247, RFC 7413 section 8.1): they must work here, as they did there. A connection count is
 //! public order, not a secret.
 
-use crate::network::{CLIENT, Network, PORT, answer, server};
+use crate::network::{CLIENT, Network, PORT, answer, captured, server};
 use core::time::Duration;
 use link::Impairments;
 use rand_chacha::ChaCha8Rng;
@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 
 fn hosts(last_count: u32) -> Network {
     let client = Settings { last_count, ..Settings::default() };
-    let mut network = Network::new(client, Settings::default(), Impairments::default(), 1);
+    let mut network = captured(client, Settings::default(), Impairments::default(), 1);
     network.server.listen(PORT, Listen::default()).expect("a free port");
     network
 }

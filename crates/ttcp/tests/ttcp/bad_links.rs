@@ -1,6 +1,6 @@
 //! Transactions over links that lose, duplicate, reorder, delay and damage packets: the promises that must hold on each.
 
-use crate::network::{Network, PORT, server};
+use crate::network::{Network, PORT, captured, server};
 use core::time::Duration;
 use link::{Delay, Distribution, Impairments, Loss};
 use proptest::prelude::*;
@@ -48,7 +48,7 @@ fn run(plan: &Plan) -> (Network, Outcome) {
         shortest_rto: Duration::from_millis(200),
         ..Settings::default()
     };
-    let mut network = Network::new(settings.clone(), settings, plan.impairments, plan.seed);
+    let mut network = captured(settings.clone(), settings, plan.impairments, plan.seed);
     network.server.listen(PORT, Listen { no_push: plan.no_push, ..Listen::default() }).expect("a free port");
     let mut outcome = Outcome::default();
     let mut requests: HashMap<Connection, Vec<u8>> = HashMap::new();

@@ -1,6 +1,6 @@
 //! An independent decoder, tshark, reads the golden sequences: it finds the same flags, counts and lengths, and no fault.
 
-use crate::network::{Network, PORT, answer, server};
+use crate::network::{Network, PORT, answer, captured, server};
 use core::time::Duration;
 use sixfold_ttcp::{Listen, Settings, Stack};
 use std::collections::HashMap;
@@ -58,7 +58,7 @@ pub fn decode_fields(
 }
 
 fn transactions(client: Settings, server_settings: Settings, listen: Listen) -> Network {
-    let mut network = Network::new(client, server_settings, link::Impairments::default(), 1);
+    let mut network = captured(client, server_settings, link::Impairments::default(), 1);
     network.server.listen(PORT, listen).expect("a free port");
     let mut requests = HashMap::new();
     for _ in 0..2 {

@@ -1,7 +1,7 @@
 //! TCP Fast Open (RFC 7413): golden sequences, the limits of the server, and an independent decoder.
 
 use crate::decoded::decode_fields;
-use crate::network::{CLIENT, Network, PORT, answer, server};
+use crate::network::{CLIENT, Network, PORT, answer, captured, server};
 use core::time::Duration;
 use link::{Delay, Impairments};
 use sixfold_ttcp::{
@@ -22,7 +22,7 @@ fn settings() -> Settings {
 
 fn network(client: Settings, server: Settings) -> Network {
     let link = Impairments { delay: Delay { mean: 10 * MS, ..Delay::default() }, ..Impairments::default() };
-    let mut network = Network::new(client, server, link, 1);
+    let mut network = captured(client, server, link, 1);
     network.server.listen(PORT, Listen::default()).expect("a free port");
     network
 }
@@ -177,7 +177,7 @@ fn a_server_and_a_client_without_fast_open_make_handshakes() {
 fn a_lost_syn_is_repeated_without_data_and_without_cookie() {
     let mut network = network(settings(), settings());
     transact(&mut network);
-    network.filter = Box::new(|_, segment| !(segment.syn && segment.options.fast_open.is_some()));
+    network.filter = Box::new(|_, _, segment| !(segment.syn && segment.options.fast_open.is_some()));
     // The first timer, 1 s, and then a handshake of two round trips.
     assert_eq!(transact(&mut network), Some(1040 * MS));
     assert_eq!(network.lines()[..2], ["> SYN 0 len 5 TFO cookie", "> SYN 0"]);
@@ -188,7 +188,7 @@ fn a_lost_syn_ack_is_repeated_and_the_request_is_executed_once() {
     let mut network = network(settings(), settings());
     transact(&mut network);
     let mut lost = 0;
-    network.filter = Box::new(move |to_server, _| {
+    network.filter = Box::new(move |_, to_server, _| {
         lost += u32::from(!to_server);
         to_server || lost > 1
     });

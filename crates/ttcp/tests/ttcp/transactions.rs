@@ -1,6 +1,6 @@
 //! Golden sequences of segments: the ways of a transaction that RFC 1644 section 2 and the paper's figures draw.
 
-use crate::network::{Network, PORT, answer, server};
+use crate::network::{Network, PORT, answer, captured, server};
 use core::time::Duration;
 use link::{Delay, Impairments};
 use sixfold_ttcp::{Event, Listen, Settings};
@@ -13,7 +13,7 @@ fn link() -> Impairments {
 }
 
 fn network(client: Settings, server: Settings, listen: Listen) -> Network {
-    let mut network = Network::new(client, server, link(), 1);
+    let mut network = captured(client, server, link(), 1);
     network.server.listen(PORT, listen).expect("a free port");
     network
 }
@@ -192,7 +192,7 @@ fn a_firewall_that_drops_syn_with_fin_stops_t_tcp_unless_the_syn_is_repeated_pla
     for (plain_syn_again, expected) in [(false, None), (true, Some(Duration::from_millis(1040)))] {
         let client = Settings { plain_syn_again, ..settings() };
         let mut network = network(client, settings(), Listen::default());
-        network.filter = Box::new(|_, segment| !(segment.syn && segment.fin));
+        network.filter = Box::new(|_, _, segment| !(segment.syn && segment.fin));
         assert_eq!(transact(&mut network).1, expected);
     }
 }
