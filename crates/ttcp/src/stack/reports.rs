@@ -42,7 +42,7 @@ pub enum Failure {
     Reset,
     /// No acknowledgment through all retransmissions.
     TimedOut,
-    /// [`Stack::abort`].
+    /// [`Stack::abort`](crate::Stack::abort).
     Aborted,
 }
 
@@ -53,9 +53,9 @@ pub enum Refusal {
     Address(IpAddr),
     /// The stack has no address of the peer's family; give it one.
     NoLocalAddress(IpAddr),
-    /// All connection blocks are in use, those in TIME-WAIT included. Wait, or raise [`Settings::blocks`].
+    /// All connection blocks are in use, those in TIME-WAIT included. Wait, or raise [`Settings::blocks`](crate::Settings::blocks).
     NoBlock,
-    /// All ports to this peer are in use. Wait, or widen [`Settings::ports`].
+    /// All ports to this peer are in use. Wait, or widen [`Settings::ports`](crate::Settings::ports).
     NoPort,
     /// The port has a listener already.
     PortInUse(u16),
