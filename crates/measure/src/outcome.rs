@@ -116,7 +116,7 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// The same with the figures per query.
+    /// Traffic with its figures per query.
     pub fn with_ratios(self) -> Traffic {
         let ratio = |count: u64| if self.queries == 0 { 0.0 } else { count as f64 / self.queries as f64 };
         let per_query = PerQuery {

@@ -23,7 +23,6 @@ pub fn has_sixfold() -> bool {
 }
 
 /// Runs an experiment in its short version and returns its record. Every claim must hold.
-#[allow(dead_code)]
 pub fn run_quick(name: &str) -> serde_json::Value {
     let out = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     let output = lab(&[name, "--quick", "--out", out.to_str().expect("text")]);
@@ -37,7 +36,6 @@ pub fn run_quick(name: &str) -> serde_json::Value {
 }
 
 /// True if the record holds the part with network namespaces. If not, the test counts as skipped in that part.
-#[allow(dead_code)]
 pub fn has_real_part(record: &serde_json::Value) -> bool {
     let is_left_out = record["warnings"].to_string().contains("needs root");
     if is_left_out {

@@ -52,7 +52,7 @@ pub fn lockout(mechanism: Mechanism, ahead: u32, limit: u64, seed: u64) -> u64 {
     (0..limit).take_while(|_| !site.query_is_fast()).count() as u64
 }
 
-/// The same, but the client restarts after the attack, and its first SYN carries CC.NEW.
+/// Guesses where the client restarts after the attack, and its first SYN carries CC.NEW.
 pub fn lockout_after_restart(ahead: u32, limit: u64, seed: u64) -> u64 {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let mut site = poisoned_site(Mechanism::Transactions, ahead, &mut random);

@@ -47,7 +47,7 @@ pub enum Upstreams {
     One,
     /// Two with different addresses.
     Two,
-    /// The same one, listed twice.
+    /// Two entries with one address: the upstream is listed twice.
     SameTwice,
 }
 

@@ -1,5 +1,5 @@
 //! The configuration from the view of operators: errors and their places, unsupported settings, defaults, flags, and that the
-//! effective configuration reads back as itself.
+//! effective configuration reads back as itself. The file is long because most of it is tables of faulty values, a line each.
 
 use super::load::parse;
 use super::*;

@@ -118,7 +118,7 @@ pub struct Rewritten {
     pub five: Option<Vec<u8>>,
     /// AAAA query for [`replies::SIXTEEN`] with room for all records.
     pub sixteen: Option<Vec<u8>>,
-    /// The same query with room for 512 octets.
+    /// Query of the test, with room for 512 octets.
     pub sixteen_in_512: Option<Vec<u8>>,
     /// AAAA query for [`replies::MANY`] with room for 512 octets.
     pub many_in_512: Option<Vec<u8>>,
