@@ -160,21 +160,21 @@ pub fn self_test_rates(rate_qps: f64, delta: f64) -> (f64, f64) {
     (2.0 * (rate_qps + delta), 2.0 * (1.0 + delta) * rate_qps)
 }
 
+/// Limits of this laboratory's search, with a precision of 0.1 % that does not hide the effect of failures.
+pub fn search_limits() -> Limits {
+    Limits {
+        start_qps: 1000.0,
+        max_qps: HIGH_QPS as f64,
+        min_qps: 1.0,
+        precision: 0.001,
+        first_step: 1.0,
+        steps_max: 200,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Limits of the laboratory's search with a precision of 0.1 %.
-    fn limits() -> Limits {
-        Limits {
-            start_qps: 1000.0,
-            max_qps: HIGH_QPS as f64,
-            min_qps: 1.0,
-            precision: 0.001,
-            first_step: 1.0,
-            steps_max: 200,
-        }
-    }
 
     #[test]
     fn a_search_without_transient_failures_ends_at_the_limit_after_14_trials() {
@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn a_confirmed_search_ends_near_the_limit_where_a_strict_one_does_not() {
         let found: Vec<Laboratory> =
-            (0..1000).map(|seed| laboratory(limits(), &mut Server::new(8500.0, 0.01, seed))).collect();
+            (0..1000).map(|seed| laboratory(search_limits(), &mut Server::new(8500.0, 0.01, seed))).collect();
         let near = |found: &&Laboratory, of: fn(&Laboratory) -> Found| of(found).rate_qps >= 0.99 * 8500.0;
         let strict = found.iter().filter(|it| near(it, |it| it.strict)).count();
         let confirmed = found.iter().filter(|it| near(it, |it| it.confirmed)).count();
@@ -228,11 +228,12 @@ mod tests {
     #[test]
     fn a_repetition_near_the_result_before_loses_little_by_a_failure() {
         let mut server = Server::new(8500.0, 0.0, 1);
-        let steady = repetitions(limits(), 3, &mut server);
+        let steady = repetitions(search_limits(), 3, &mut server);
         assert!(steady.iter().all(|it| it.confirmed.rate_qps >= 0.999 * 8500.0), "{steady:?}");
         assert!(steady[1].confirmed.trials < steady[0].confirmed.trials, "{steady:?}");
-        let strict = (0..200)
-            .flat_map(|seed| repetitions(limits(), 20, &mut Server::new(8500.0, 0.01, seed)).split_off(1));
+        let strict = (0..200).flat_map(|seed| {
+            repetitions(search_limits(), 20, &mut Server::new(8500.0, 0.01, seed)).split_off(1)
+        });
         let low = strict.filter(|it| it.strict.rate_qps < 0.99 * 8500.0).count();
         // Some five trials below the limit, all within 1 % of it, unless several fail.
         assert!(low <= 8, "{low} of 3,800");

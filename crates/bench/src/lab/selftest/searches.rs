@@ -4,10 +4,11 @@
 use super::minima::TABLE_2;
 use super::{FAILURES, LIMIT_QPS, REPETITIONS, percent_text};
 use crate::lab::context::{Context, figure};
-use experiments::bisection::{HIGH_QPS, Server, one_failure_share, plain, repetitions, steps_below};
+use experiments::bisection::{
+    HIGH_QPS, Server, one_failure_share, plain, repetitions, search_limits, steps_below,
+};
 use measure::experiment::{Chart, ChartAxis, ChartLine, Figure, Origin, Point, proportion_interval};
 use measure::run::Summary;
-use measure::search::Limits;
 
 /// A kind of search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,18 +71,6 @@ pub(super) fn run(context: &mut Context) -> Result<(), String> {
     Ok(())
 }
 
-/// The search of this laboratory, with a precision that does not hide the effect of failures.
-fn limits() -> Limits {
-    Limits {
-        start_qps: 1000.0,
-        max_qps: HIGH_QPS as f64,
-        min_qps: 1.0,
-        precision: 0.001,
-        first_step: 1.0,
-        steps_max: 200,
-    }
-}
-
 /// Plain searches.
 fn plain_sample(failure: f64, searches: usize, seed: u64) -> Sample {
     let mut sample = Sample::new(Kind::Plain, failure);
@@ -107,7 +96,7 @@ fn run_samples(failure: f64, searches: usize, seed: u64) -> [Sample; 4] {
     for run in 0..searches {
         let whole = run % REPETITIONS == 0;
         for (at, found) in
-            repetitions(limits(), if whole { REPETITIONS } else { 1 }, &mut server).iter().enumerate()
+            repetitions(search_limits(), if whole { REPETITIONS } else { 1 }, &mut server).iter().enumerate()
         {
             if at == 0 {
                 first_strict.add(found.strict.rate_qps, found.strict.trials);
