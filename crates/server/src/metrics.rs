@@ -162,14 +162,14 @@ impl Metrics {
     }
 
     /// The metrics as one JSON object that maps series to values.
-    pub fn to_json(&self) -> String {
+    pub fn to_json(&self) -> serde_json::Value {
         let mut all = serde_json::Map::new();
         for (name, family) in &self.0 {
             for (labels, value) in &family.samples {
                 all.insert(series(name, family.kind, labels), serde_json::json!(value));
             }
         }
-        serde_json::Value::Object(all).to_string()
+        serde_json::Value::Object(all)
     }
 }
 

@@ -9,6 +9,8 @@ mod upstream;
 
 mod allow;
 mod control;
+mod control_faults;
+mod control_json;
 mod cookies;
 mod demo;
 mod documents;
