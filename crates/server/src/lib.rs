@@ -21,6 +21,7 @@ mod file_limit;
 pub mod handle;
 pub mod http;
 mod local_networks;
+pub mod log;
 pub mod metrics;
 mod places;
 mod reload;
