@@ -20,6 +20,7 @@ mod forgery;
 mod health;
 mod limits;
 mod local_networks;
+mod log_targets;
 mod memory;
 mod metrics;
 mod overload;
