@@ -1,8 +1,8 @@
 //! The defaults of the configuration. docs/man/sixfold.toml.5 has them as well.
 
 use super::model::{
-    Cache, Clients, Config, Dns64, Format, Forwarders, Level, Limits, Local, Log, LogTarget, Rpz, Server, Steer,
-    Upstream,
+    Cache, Clients, Config, Dns64, Format, Forwarders, Level, Limits, Local, Log, LogTarget, Rpz, Server,
+    Steer, Upstream,
 };
 use super::{Allow, Allowed, Name, Network};
 use engine::limits::RECORDS;

@@ -8,8 +8,10 @@ use std::path::{Path, PathBuf};
 pub fn who_may(path: &Path) -> String {
     match std::fs::metadata(path) {
         Ok(metadata) => {
-            let (user, group) = (name_in("/etc/passwd", metadata.uid()), name_in("/etc/group", metadata.gid()));
-            let is_member = getgroups().is_ok_and(|groups| groups.iter().any(|one| one.as_raw() == metadata.gid()));
+            let (user, group) =
+                (name_in("/etc/passwd", metadata.uid()), name_in("/etc/group", metadata.gid()));
+            let is_member =
+                getgroups().is_ok_and(|groups| groups.iter().any(|one| one.as_raw() == metadata.gid()));
             let remedy = match metadata.mode() & 0o020 > 0 && metadata.gid() != 0 && !is_member {
                 true => format!(
                     "use sudo, or join the group {group} (usermod -aG {group} {}) and log in again",

@@ -149,7 +149,8 @@ fn read_answer(answer: &str) -> Result<(bool, String), Fault> {
         return Err(Fault::CutOff);
     }
     let (head, text) = answer.split_once('\n').ok_or(Fault::NotSixfold)?;
-    let (status, octets) = head.split_once(' ').map_or((head, None), |(status, octets)| (status, Some(octets)));
+    let (status, octets) =
+        head.split_once(' ').map_or((head, None), |(status, octets)| (status, Some(octets)));
     let is_yes = match status {
         "0" => true,
         "1" => false,
@@ -159,7 +160,9 @@ fn read_answer(answer: &str) -> Result<(bool, String), Fault> {
     match wanted {
         Some(wanted) if text.len() < wanted => Err(Fault::CutOff),
         Some(wanted) if text.len() > wanted => Err(Fault::NotSixfold),
-        _ if !is_yes && text.starts_with(UNKNOWN_COMMAND) => Err(Fault::OldServer(text.trim_end().to_owned())),
+        _ if !is_yes && text.starts_with(UNKNOWN_COMMAND) => {
+            Err(Fault::OldServer(text.trim_end().to_owned()))
+        }
         _ => Ok((is_yes, text.to_owned())),
     }
 }

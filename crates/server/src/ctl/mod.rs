@@ -83,7 +83,10 @@ fn socket_path(arguments: &Ctl) -> Result<PathBuf, String> {
     if let Some(file) = &arguments.config
         && let Err(error) = std::fs::File::open(file)
     {
-        return Err(format!("cannot read {}: {error}; --socket names the control socket itself", file.display()));
+        return Err(format!(
+            "cannot read {}: {error}; --socket names the control socket itself",
+            file.display()
+        ));
     }
     control_socket(arguments.config.as_deref()).ok_or_else(|| {
         let file = arguments.config.as_deref().unwrap_or(DEFAULT_PATH.as_ref()).display();

@@ -44,7 +44,8 @@ impl Journald {
 
     /// Sends a message as a file in memory.
     fn pass_on(&self, message: &[u8]) -> io::Result<()> {
-        let memory = rustix::fs::memfd_create("sixfold-log", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+        let memory =
+            rustix::fs::memfd_create("sixfold-log", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
         let mut file = std::fs::File::from(memory);
         file.write_all(message)?;
         // The daemon maps the file, so it must not change any more.
@@ -149,7 +150,9 @@ mod tests {
         let mut control = RecvAncillaryBuffer::new(&mut space);
         let mut nothing = [0; 1];
         recvmsg(&daemon, &mut [IoSliceMut::new(&mut nothing)], &mut control, RecvFlags::empty()).unwrap();
-        let Some(RecvAncillaryMessage::ScmRights(mut files)) = control.drain().next() else { panic!("no file") };
+        let Some(RecvAncillaryMessage::ScmRights(mut files)) = control.drain().next() else {
+            panic!("no file")
+        };
         let mut file = std::fs::File::from(files.next().unwrap());
         let mut received = Vec::new();
         file.rewind().unwrap();

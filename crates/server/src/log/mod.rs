@@ -71,9 +71,8 @@ impl Log {
         let (filter, level) = tracing_subscriber::reload::Layer::new(level_filter(config.level));
         let layer = QueueLayer(Arc::clone(&queue));
         // A log that a test has set already stays.
-        let _ = tracing::subscriber::set_global_default(
-            tracing_subscriber::registry().with(filter).with(layer),
-        );
+        let _ =
+            tracing::subscriber::set_global_default(tracing_subscriber::registry().with(filter).with(layer));
         let writer = Writer::new(Arc::clone(&queue), Arc::clone(&counts), config);
         Log { handle: Handle { queue, counts, level }, writer: Some(writer) }
     }

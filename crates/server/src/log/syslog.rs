@@ -79,16 +79,19 @@ impl Syslog {
 fn message(record: &Record, host: &str, process: u32, line: &str) -> String {
     let priority = DAEMON * 8 + record.severity();
     let mark = if line.is_ascii() { "" } else { "\u{feff}" };
-    let mut text =
-        format!("<{priority}>1 {} {host} sixfold {process} - - {mark}{line}", record.time);
+    let mut text = format!("<{priority}>1 {} {host} sixfold {process} - - {mark}{line}", record.time);
     cut(&mut text, SYSLOG_OCTETS);
     text
 }
 
 /// A host name as the header takes it: printable ASCII without blanks, or `-` for none.
 fn host_name(name: &[u8]) -> String {
-    let printable: String =
-        name.iter().filter(|octet| octet.is_ascii_graphic()).take(HOST_OCTETS).map(|&octet| char::from(octet)).collect();
+    let printable: String = name
+        .iter()
+        .filter(|octet| octet.is_ascii_graphic())
+        .take(HOST_OCTETS)
+        .map(|&octet| char::from(octet))
+        .collect();
     if printable.is_empty() { "-".into() } else { printable }
 }
 
@@ -161,7 +164,10 @@ mod tests {
             let mut lines = BufReader::new(listener.accept().unwrap().0).lines();
             for text in ["a", "b"] {
                 let line = lines.next().unwrap().unwrap();
-                assert!(line.starts_with("<28>1 ") && line.ends_with(&format!(" - - {text}")), "{round}: {line}");
+                assert!(
+                    line.starts_with("<28>1 ") && line.ends_with(&format!(" - - {text}")),
+                    "{round}: {line}"
+                );
             }
             drop((lines, listener));
             std::fs::remove_file(&path).unwrap();

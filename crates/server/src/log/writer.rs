@@ -114,7 +114,9 @@ impl Writer {
         match taken {
             Taken::Item(item, dropped) => {
                 if dropped > 0 {
-                    let text = format!("{dropped} lines of the log were dropped: they came faster than it took them");
+                    let text = format!(
+                        "{dropped} lines of the log were dropped: they came faster than it took them"
+                    );
                     due.push(Record::new(Level::WARN, text));
                 }
                 match item {

@@ -118,7 +118,10 @@ fn a_change_of_the_target_takes_the_lines_that_wait_along() {
     let mut octets = [0; 1_000];
     let length = journal.recv(&mut octets).unwrap();
     let message = std::str::from_utf8(&octets[..length]).unwrap();
-    assert!(message.starts_with("PRIORITY=6\nSYSLOG_IDENTIFIER=sixfold\nMESSAGE={\"timestamp\":"), "{message}");
+    assert!(
+        message.starts_with("PRIORITY=6\nSYSLOG_IDENTIFIER=sixfold\nMESSAGE={\"timestamp\":"),
+        "{message}"
+    );
     assert!(message.contains("\"message\":\"waits\""), "{message}");
     running.end();
 }
@@ -138,7 +141,10 @@ fn repetitions_are_held_back_and_counted_and_told_at_the_end() {
     running.end();
     let lines = reader.join().unwrap();
     assert_eq!(lines.len(), 21, "{lines:?}");
-    assert!(lines[20].starts_with("message repeated 80 times in ") && lines[20].ends_with(": [noise]"), "{lines:?}");
+    assert!(
+        lines[20].starts_with("message repeated 80 times in ") && lines[20].ends_with(": [noise]"),
+        "{lines:?}"
+    );
     assert_eq!(running.counts(), [21, 80, 0]);
 }
 

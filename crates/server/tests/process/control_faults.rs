@@ -124,7 +124,8 @@ fn who_may_not_use_the_socket_is_told_who_may() {
         command.args(["ctl", "--socket"]).arg(path).args(arguments).output().unwrap()
     };
     if is_root {
-        let words = ["permission denied", "belongs to root, group 64321, mode 0640", "you are nobody", "use sudo"];
+        let words =
+            ["permission denied", "belongs to root, group 64321, mode 0640", "you are nobody", "use sudo"];
         fails(|arguments| run_at(&path, arguments), &path, &words, "permission_denied");
         set_mode(&path, 0o660);
         let words = ["mode 0660", "or join the group 64321 (usermod -aG 64321 nobody) and log in again"];
@@ -144,7 +145,8 @@ fn who_may_not_use_the_socket_is_told_who_may() {
 #[test]
 fn a_configuration_that_is_named_and_cannot_be_read_is_an_error() {
     let directory = Directory::new();
-    let sixfold = |arguments: &[&str]| Command::new(env!("CARGO_BIN_EXE_sixfold")).args(arguments).output().unwrap();
+    let sixfold =
+        |arguments: &[&str]| Command::new(env!("CARGO_BIN_EXE_sixfold")).args(arguments).output().unwrap();
     let missing = directory.file("missing.toml").display().to_string();
     let output = sixfold(&["ctl", "--config", &missing, "status"]);
     let text = String::from_utf8(output.stderr).unwrap();
@@ -156,5 +158,8 @@ fn a_configuration_that_is_named_and_cannot_be_read_is_an_error() {
     let output = sixfold(&["ctl", "--json", "--config", &without.display().to_string(), "status"]);
     let object: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((output.status.code(), &object["code"]), (Some(1), &"no_socket_path".into()), "{object}");
-    assert!(object["error"].as_str().unwrap().contains("the configuration has no control socket"), "{object}");
+    assert!(
+        object["error"].as_str().unwrap().contains("the configuration has no control socket"),
+        "{object}"
+    );
 }

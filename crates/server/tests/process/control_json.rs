@@ -52,9 +52,14 @@ fn every_command_has_an_object_with_the_documented_fields() {
 
     let found = yes(&server, &["lookup", &name_of(1)]);
     let entries = found["entries"].as_array().unwrap();
-    let kinds: Vec<_> = entries.iter().map(|entry| (entry["type"].as_str(), entry["kind"].as_str())).collect();
+    let kinds: Vec<_> =
+        entries.iter().map(|entry| (entry["type"].as_str(), entry["kind"].as_str())).collect();
     let [a, aaaa] = [Some("A"), Some("AAAA")];
-    assert_eq!(kinds, [(a, Some("answer")), (aaaa, Some("negative")), (aaaa, Some("synthesized"))], "{found}");
+    assert_eq!(
+        kinds,
+        [(a, Some("answer")), (aaaa, Some("negative")), (aaaa, Some("synthesized"))],
+        "{found}"
+    );
     let first = &entries[0];
     assert_eq!([&first["cd"], &first["ad"], &first["do"]], [false, false, false]);
     assert_eq!((&first["forwarders"], &first["zone"]), (&"default".into(), &Value::Null));

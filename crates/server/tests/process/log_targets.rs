@@ -38,13 +38,25 @@ impl Drop for Killed {
     }
 }
 
-/// Starts a daemon and waits for its socket; none if this machine does not have it.
-fn start(program: &str, arguments: &[&str], socket: &str) -> Option<Killed> {
+/// Starts a daemon and waits for its socket; none, and the test counts as skipped, if this machine does not have or run it.
+fn start(program: &str, package: &str, arguments: &[&str], socket: &str) -> Option<Killed> {
     let _ = std::fs::remove_file(socket);
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let daemon = Killed(command.spawn().ok()?);
-    wait_until(&format!("{program} has its socket"), || Path::new(socket).exists());
+    let Ok(child) = command.spawn() else {
+        test_skip::missing(program, &format!("apt-get install {package}"));
+        return None;
+    };
+    let mut daemon = Killed(child);
+    let mut ended = None;
+    wait_until(&format!("{program} has its socket"), || {
+        ended = daemon.0.try_wait().unwrap();
+        ended.is_some() || Path::new(socket).exists()
+    });
+    if let Some(status) = ended {
+        test_skip::skip(&format!("{program} does not run here: {status}"));
+        return None;
+    }
     Some(daemon)
 }
 
@@ -75,7 +87,10 @@ fn level_and_format_change_with_a_reload() {
     command(&server, "as json");
     let line = server.process.wait_for("as json").unwrap();
     let object: Value = serde_json::from_str(&line).unwrap();
-    assert_eq!((&object["level"], &object["fields"]["message"]), (&"DEBUG".into(), &"control command \"as json\"".into()));
+    assert_eq!(
+        (&object["level"], &object["fields"]["message"]),
+        (&"DEBUG".into(), &"control command \"as json\"".into())
+    );
     assert!(server.stat("log_lines_total{result=\"written\"}") >= 3.0);
     server.process.stop();
 }
@@ -115,23 +130,23 @@ fn journal() -> Vec<Value> {
 fn journald_gets_messages_with_priority_and_fields() {
     const JOURNALD: &str = "/lib/systemd/systemd-journald";
     if !test_skip::namespace::is_inside() {
-        test_skip::namespace::run_inside("log_targets::journald_gets_messages_with_priority_and_fields", &OWN_SYSTEM);
+        test_skip::namespace::run_inside(
+            "log_targets::journald_gets_messages_with_priority_and_fields",
+            &OWN_SYSTEM,
+        );
         return;
     }
     let socket = "/run/systemd/journal/socket";
     // Storage is in memory: there is /run/log/journal, and no other.
     std::fs::create_dir_all("/run/log/journal").unwrap();
-    let Some(daemon) = start(JOURNALD, &[], socket) else {
-        return test_skip::missing(JOURNALD, "apt-get install systemd");
-    };
+    let Some(daemon) = start(JOURNALD, "systemd", &[], socket) else { return };
     let upstream = Upstream::start(|_| Behavior::Answer);
-    let server = Setup::new(upstream.address).line("log.to = \"journald\"").line("log.level = \"debug\"").start();
+    let server =
+        Setup::new(upstream.address).line("log.to = \"journald\"").line("log.level = \"debug\"").start();
     command(&server, &"long ".repeat(400));
     server.rewrite(&["upstream.tries = 99"]);
     server.ctl(&["reload"]);
-    wait_until("the journal has the error", || {
-        journal().iter().any(|message| message["PRIORITY"] == "3")
-    });
+    wait_until("the journal has the error", || journal().iter().any(|message| message["PRIORITY"] == "3"));
     let messages = journal();
     let error = messages.iter().find(|message| message["PRIORITY"] == "3").unwrap();
     let text = error["MESSAGE"].as_str().unwrap();
@@ -143,7 +158,7 @@ fn journald_gets_messages_with_priority_and_fields() {
     assert!(log.contains("sixfold: ready") && !log.contains("reload failed"), "{log}");
     // Another daemon takes the place of the first.
     drop(daemon);
-    let _daemon = start(JOURNALD, &[], socket).unwrap();
+    let _daemon = start(JOURNALD, "systemd", &[], socket).unwrap();
     server.rewrite(&[]);
     server.ctl(&["reload"]);
     wait_until("the journal has the next line", || {
@@ -167,7 +182,7 @@ fn rsyslogd(directory: &Directory) -> Option<Killed> {
     );
     std::fs::write(&config, text).unwrap();
     let (config, pid) = (config.display().to_string(), directory.file("pid").display().to_string());
-    start("rsyslogd", &["-n", "-f", &config, "-i", &pid], "/run/log.sock")
+    start("rsyslogd", "rsyslog", &["-n", "-f", &config, "-i", &pid], "/run/log.sock")
 }
 
 #[test]
@@ -178,20 +193,22 @@ fn a_syslog_daemon_gets_messages_of_rfc_5424_and_may_hang_or_restart() {
         return;
     }
     let directory = Directory::new();
-    let Some(daemon) = rsyslogd(&directory) else {
-        return test_skip::missing("rsyslogd", "apt-get install rsyslog");
-    };
+    let Some(daemon) = rsyslogd(&directory) else { return };
     let messages = || std::fs::read_to_string(directory.file("messages")).unwrap_or_default();
     let wait_for = |words: &str| wait_until(words, || messages().contains(words));
     let upstream = Upstream::start(|_| Behavior::Answer);
-    let server = Setup::new(upstream.address).line("log.to = \"syslog\"").line("log.level = \"debug\"").start();
+    let server =
+        Setup::new(upstream.address).line("log.to = \"syslog\"").line("log.level = \"debug\"").start();
     command(&server, "x \u{1b}[31m \u{e9}");
     wait_for("control command");
     let (pid, text) = (server.process.pid(), messages());
     let line = text.lines().find(|line| line.contains("control command")).unwrap();
     let parts: Vec<&str> = line.split('|').collect();
     assert_eq!(parts[..5], ["1", "daemon", "debug", "sixfold", &pid.to_string()], "{line}");
-    assert!(parts[5].starts_with("20") && parts[6].ends_with("control command \"x \\u{1b}[31m \u{e9}\""), "{line}");
+    assert!(
+        parts[5].starts_with("20") && parts[6].ends_with("control command \"x \\u{1b}[31m \u{e9}\""),
+        "{line}"
+    );
     assert!(!server.process.log().contains("control command"), "{}", server.process.log());
 
     // The daemon is stopped: the log fills up, and the server answers.
