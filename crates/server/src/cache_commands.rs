@@ -2,18 +2,27 @@
 //! of its own; a command goes to all of them.
 
 use crate::config::Name;
+use crate::control_answer::{Answer, Format};
 use crate::escape;
+use crate::explain::records::lines;
 use crate::handle::ServerHandle;
 use domain::base::iana::Rtype;
 use domain::base::message::Message;
 use domain::base::zonefile_fmt::{DisplayKind, ZonefileFmt};
 use domain::rdata::AllRecordData;
 use engine::cache_control::{AskedForwarders, CachedEntry, QuestionBits};
+use serde_json::{Value, json};
 use std::fmt::Write;
 use std::str::FromStr;
+use wire::Section;
 
 /// Removes cache entries: of one name, with `below` also of all names below it, or of all names.
-pub async fn flush(server: &ServerHandle, name: Option<&str>, below: bool) -> Result<String, String> {
+pub async fn flush(
+    server: &ServerHandle,
+    name: Option<&str>,
+    below: bool,
+    format: Format,
+) -> Result<Answer, String> {
     let wire = name.map(wire_name).transpose()?;
     let (mut removed, mut next) = (0, Some(0));
     // A flush of more than one name takes several steps, so that no worker is held up for long.
@@ -35,11 +44,19 @@ pub async fn flush(server: &ServerHandle, name: Option<&str>, below: bool) -> Re
             next = next.max(more);
         }
     }
-    Ok(format!("flushed {removed} entries\n"))
+    Ok(match format {
+        Format::Json => Answer::json(&json!({ "flushed": removed })),
+        Format::Text => Answer::text(format!("flushed {removed} entries\n")),
+    })
 }
 
 /// Shows the cache entries of a name.
-pub async fn lookup(server: &ServerHandle, name: &str, qtype: Option<&str>) -> Result<String, String> {
+pub async fn lookup(
+    server: &ServerHandle,
+    name: &str,
+    qtype: Option<&str>,
+    format: Format,
+) -> Result<Answer, String> {
     let wire = wire_name(name)?;
     let wanted = qtype.map(record_type).transpose()?;
     let found = server.ask_all(move |engine, now| engine.cached_entries(&wire, wanted, now)).await;
@@ -47,18 +64,25 @@ pub async fn lookup(server: &ServerHandle, name: &str, qtype: Option<&str>) -> R
         return Err(format!("worker {stuck} does not respond; try again\n"));
     }
     let mut entries: Vec<CachedEntry> = found.into_iter().flatten().flatten().collect();
+    entries.sort_by_key(|entry| {
+        (entry.qtype.0, entry.is_synthesized, entry.bits.cd, entry.bits.ad, entry.bits.dnssec_ok)
+    });
+    if format == Format::Json {
+        let found = Answer::json(&json!({
+            "name": name,
+            "entries": entries.iter().map(entry_json).collect::<Vec<_>>(),
+        }));
+        return Ok(if entries.is_empty() { found.no() } else { found });
+    }
     if entries.is_empty() {
         let of_type = qtype.map(|qtype| format!(" {qtype}")).unwrap_or_default();
         return Err(format!("the cache has no entry for {name}{of_type}\n"));
     }
-    entries.sort_by_key(|entry| {
-        (entry.qtype.0, entry.is_synthesized, entry.bits.cd, entry.bits.ad, entry.bits.dnssec_ok)
-    });
     let mut text = String::new();
     for entry in &entries {
         write_entry(entry, name, &mut text);
     }
-    Ok(text)
+    Ok(Answer::text(text))
 }
 
 fn wire_name(name: &str) -> Result<Box<[u8]>, String> {
@@ -72,13 +96,44 @@ fn record_type(text: &str) -> Result<wire::Type, String> {
     Ok(wire::Type(known.to_int()))
 }
 
-fn write_entry(entry: &CachedEntry, name: &str, text: &mut String) {
-    let kind = match (entry.is_synthesized, entry.is_failure, entry.is_negative) {
+/// The kind of an entry, as a word.
+fn kind(entry: &CachedEntry) -> &'static str {
+    match (entry.is_synthesized, entry.is_failure, entry.is_negative) {
         (true, ..) => "synthesized",
         (_, true, _) => "failure",
         (_, _, true) => "negative",
         _ => "answer",
+    }
+}
+
+/// An entry as JSON. docs/operating.md has the fields.
+fn entry_json(entry: &CachedEntry) -> Value {
+    let (forwarders, zone) = match &entry.forwarders {
+        AskedForwarders::Default => ("default", None),
+        AskedForwarders::Zone(zone) => ("zone", Some(zone_name(zone))),
+        AskedForwarders::Replaced => ("replaced", None),
     };
+    let message = entry.message.as_deref();
+    let rcode = message.and_then(|message| wire::Message::parse(message).ok()).map(|message| message.rcode());
+    let records = |section| message.map(|message| lines(message, section)).unwrap_or_default();
+    json!({
+        "type": Rtype::from_int(entry.qtype.0).to_string(),
+        "kind": kind(entry),
+        "cd": entry.bits.cd,
+        "ad": entry.bits.ad,
+        "do": entry.bits.dnssec_ok,
+        "expires_seconds": entry.expires_secs,
+        "forwarders": forwarders,
+        "zone": zone,
+        "octets": entry.octets,
+        "rcode": rcode.map(|rcode| rcode.to_string()),
+        "records": records(Section::Answer),
+        "authority": records(Section::Authority),
+        "additional": records(Section::Additional),
+    })
+}
+
+fn write_entry(entry: &CachedEntry, name: &str, text: &mut String) {
     let expires = match entry.expires_secs {
         left @ 0.. => format!("expires in {left} s"),
         past => format!("expired {} s ago", -past),
@@ -86,8 +141,9 @@ fn write_entry(entry: &CachedEntry, name: &str, text: &mut String) {
     let qtype = Rtype::from_int(entry.qtype.0);
     let _ = writeln!(
         text,
-        "{} {qtype}: {kind}{}, {expires}, from {}, {} octets",
+        "{} {qtype}: {}{}, {expires}, from {}, {} octets",
         escape::line(name),
+        kind(entry),
         asked_with(entry.bits),
         forwarders(&entry.forwarders),
         entry.octets
@@ -108,12 +164,13 @@ fn asked_with(bits: QuestionBits) -> String {
 fn forwarders(asked: &AskedForwarders) -> String {
     match asked {
         AskedForwarders::Default => "the default forwarders".into(),
-        AskedForwarders::Zone(zone) => {
-            let zone = wire::Name::from_wire(zone).map_or_else(|| "?".into(), |zone| zone.to_string());
-            format!("the forwarders of the zone {zone}")
-        }
+        AskedForwarders::Zone(zone) => format!("the forwarders of the zone {}", zone_name(zone)),
         AskedForwarders::Replaced => "forwarders of an earlier configuration (no longer used)".into(),
     }
+}
+
+fn zone_name(zone: &[u8]) -> String {
+    wire::Name::from_wire(zone).map_or_else(|| "?".into(), |zone| zone.to_string())
 }
 
 /// Writes the RCODE, unless it is 0, and the records, a line each.

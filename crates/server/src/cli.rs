@@ -30,7 +30,18 @@ pub enum Command {
     /// Sends a command to the running server over its control socket.
     #[command(after_help = CTL_HELP, arg_required_else_help = true)]
     Ctl(Ctl),
+    /// Prints the completions of this command line for a shell.
+    #[command(after_help = COMPLETIONS_HELP)]
+    Completions {
+        /// The shell
+        #[arg(value_enum, value_name = "SHELL")]
+        shell: CompletedShell,
+    },
 }
+
+const COMPLETIONS_HELP: &str = "\
+Example: completions for bash, for all users:
+  sixfold completions bash > /usr/share/bash-completion/completions/sixfold";
 
 const SERVE_HELP: &str = "\
 Flags override the keys of the file. SIGHUP reloads the file.
@@ -100,6 +111,9 @@ pub struct Ctl {
     /// Configuration file (TOML) that names the socket [default: /etc/sixfold/sixfold.toml if it exists]
     #[arg(long, value_name = "FILE", global = true)]
     pub config: Option<PathBuf>,
+    /// Print the answer as JSON for scripts: one object, also for an error (`error` and `code`)
+    #[arg(long, global = true)]
+    pub json: bool,
     /// The command.
     #[command(subcommand)]
     pub command: CtlCommand,
@@ -110,12 +124,8 @@ pub struct Ctl {
 pub enum CtlCommand {
     /// Version, uptime, configuration, workers, pending queries and upstreams
     Status,
-    /// All counters
-    Stats {
-        /// As one JSON object
-        #[arg(long)]
-        json: bool,
-    },
+    /// All metrics, in the text format of Prometheus
+    Stats,
     /// Reads the configuration file again; after an error the old configuration stays in force
     Reload,
     /// Exit status 0 if the server answers queries, 1 if not
@@ -141,11 +151,7 @@ pub enum CtlCommand {
     #[command(after_help = EXPLAIN_HELP)]
     Explain(Explain),
     /// Address, transport, state, round trip, questions and failures of every forwarder
-    Upstreams {
-        /// One JSON object a line
-        #[arg(long)]
-        json: bool,
-    },
+    Upstreams,
     /// Reports not ready, so that traffic goes to other servers, and still answers queries
     Drain,
     /// Reverses `drain`
@@ -182,9 +188,6 @@ pub struct Explain {
     /// Ask with CD set, like a client that validates
     #[arg(long)]
     pub cd: bool,
-    /// As one JSON object
-    #[arg(long)]
-    pub json: bool,
 }
 
 impl Explain {
@@ -196,9 +199,19 @@ impl Explain {
             client: self.client,
             dnssec_ok: self.dnssec,
             checking_disabled: self.cd,
-            json: self.json,
         }
     }
+}
+
+/// Shell with completions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum CompletedShell {
+    /// In /usr/share/bash-completion/completions/sixfold
+    Bash,
+    /// In /usr/share/zsh/vendor-completions/_sixfold
+    Zsh,
+    /// In /usr/share/fish/vendor_completions.d/sixfold.fish
+    Fish,
 }
 
 /// On or off.

@@ -1,13 +1,13 @@
-//! The control socket: the server side of `sixfold ctl`. One command per connection: the client sends a line; the
-//! answer is a line `0` or `1` (the exit status), then the text for the operator.
+//! The control socket: the server side of `sixfold ctl`. One command per connection: the client sends a line, which begins with
+//! `json ` if it wants the answer as JSON. `control_answer.rs` has the form of the answer.
 
 use crate::cache_commands;
-use crate::escape;
+use crate::control_answer::{Answer, Format, UNKNOWN_COMMAND};
 use crate::handle::ServerHandle;
 use crate::metrics::Metrics;
 use crate::places::{Place, Places};
 use crate::status;
-use std::fmt::Write as _;
+use serde_json::json;
 use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
@@ -102,77 +102,106 @@ async fn handle_connection(stream: UnixStream, place: &Place, server: &Arc<Serve
     if !place.begin_request() {
         return Ok(());
     }
-    let command = line.trim();
+    let (format, command) = requested(line.trim());
     tracing::debug!("control command {command:?}");
     let result = match command {
-        "reload" => reload(server).await,
-        _ => tokio::time::timeout(DEADLINE, execute(command, server))
+        "reload" => reload(server).await.map(|notes| reload_answer(&notes, format)),
+        _ => tokio::time::timeout(DEADLINE, execute(command, format, server))
             .await
             .unwrap_or_else(|_| Err("the command took too long; try again\n".into())),
     };
-    let (status, text) = match result {
-        Ok(text) => (0, text),
-        Err(text) => (1, text),
-    };
-    let answer = format!("{status}\n{}", escape::text(&text));
+    let answer = result.unwrap_or_else(|error| Answer::error(&error, format)).to_wire();
     tokio::time::timeout(ANSWER_DEADLINE, write.write_all(answer.as_bytes())).await??;
     write.shutdown().await
 }
 
-/// Executes a command. The text is for the operator, with exit status 0 (`Ok`) or 1 (`Err`).
-async fn execute(command: &str, server: &ServerHandle) -> Result<String, String> {
+/// The form in which the client wants the answer, and the command.
+fn requested(line: &str) -> (Format, &str) {
+    line.strip_prefix("json ").map_or((Format::Text, line), |command| (Format::Json, command))
+}
+
+/// Executes a command. An error is a text for the operator, with exit status 1.
+async fn execute(command: &str, format: Format, server: &ServerHandle) -> Result<Answer, String> {
     match command {
-        "status" => Ok(status::text(server).await),
-        "stats" => Ok(Metrics::gather(server).await.to_text()),
-        "stats json" => Ok(Metrics::gather(server).await.to_json() + "\n"),
-        "health" => match server.health().await {
-            Ok(()) => Ok("serving\n".into()),
-            Err(why) => Err(format!("not serving: {why}\n")),
-        },
-        "upstreams" => Ok(status::upstreams(server).await),
-        "upstreams json" => Ok(status::upstreams_json(server).await),
-        "drain" => Ok(drain(server, true)),
-        "undrain" => Ok(drain(server, false)),
-        "flush" => cache_commands::flush(server, None, false).await,
-        _ if command.starts_with("explain ") => crate::explain::explain(server, &command[8..]).await,
+        "status" => Ok(match format {
+            Format::Json => Answer::json(&status::json(server).await),
+            Format::Text => Answer::text(status::text(server).await),
+        }),
+        "stats" => {
+            let metrics = Metrics::gather(server).await;
+            Ok(match format {
+                Format::Json => Answer::json(&metrics.to_json()),
+                Format::Text => Answer::text(metrics.to_text()),
+            })
+        }
+        "health" => Ok(health(server, format).await),
+        "upstreams" => Ok(match format {
+            Format::Json => Answer::json_lines(&status::upstreams_json(server).await),
+            Format::Text => Answer::text(status::upstreams(server).await),
+        }),
+        "drain" => Ok(drain(server, true, format)),
+        "undrain" => Ok(drain(server, false, format)),
+        "flush" => cache_commands::flush(server, None, false, format).await,
+        _ if command.starts_with("explain ") => crate::explain::explain(server, &command[8..], format).await,
         _ => match *command.split_whitespace().collect::<Vec<_>>() {
-            ["flush", name] => cache_commands::flush(server, Some(name), false).await,
-            ["flush", name, "below"] => cache_commands::flush(server, Some(name), true).await,
-            ["lookup", name] => cache_commands::lookup(server, name, None).await,
-            ["lookup", name, qtype] => cache_commands::lookup(server, name, Some(qtype)).await,
-            _ => Err(format!("unknown command: {command:?}\n")),
+            ["flush", name] => cache_commands::flush(server, Some(name), false, format).await,
+            ["flush", name, "below"] => cache_commands::flush(server, Some(name), true, format).await,
+            ["lookup", name] => cache_commands::lookup(server, name, None, format).await,
+            ["lookup", name, qtype] => cache_commands::lookup(server, name, Some(qtype), format).await,
+            _ => Err(format!("{UNKNOWN_COMMAND}{command:?}\n")),
         },
+    }
+}
+
+/// The answer of `health`. A server that does not serve is an answer, not an error.
+async fn health(server: &ServerHandle, format: Format) -> Answer {
+    match (server.health().await, format) {
+        (Ok(()), Format::Text) => Answer::text("serving\n".into()),
+        (Err(why), Format::Text) => Answer::text(format!("not serving: {why}\n")).no(),
+        (Ok(()), Format::Json) => Answer::json(&json!({ "serving": true, "reason": null })),
+        (Err(why), Format::Json) => Answer::json(&json!({ "serving": false, "reason": why })).no(),
     }
 }
 
 /// Takes the server out of service, or back into it. Both are idempotent.
-fn drain(server: &ServerHandle, drained: bool) -> String {
+fn drain(server: &ServerHandle, drained: bool, format: Format) -> Answer {
     let (news, known) = match drained {
         true => ("drained: not ready from now on, and still answering", "drained already"),
         false => ("in service again", "was in service already"),
     };
-    if !server.set_drained(drained) {
-        return format!("{known}\n");
+    let is_changed = server.set_drained(drained);
+    if is_changed {
+        tracing::info!("{news}");
     }
-    tracing::info!("{news}");
-    format!("{news}\n")
+    match format {
+        Format::Json => Answer::json(&json!({ "drained": drained, "changed": is_changed })),
+        Format::Text => Answer::text(format!("{}\n", if is_changed { news } else { known })),
+    }
 }
 
-/// Reloads the configuration, and logs the result.
-pub async fn reload(server: &ServerHandle) -> Result<String, String> {
+/// Reloads the configuration, and logs the result. Returns the notes about keys that need a restart.
+pub async fn reload(server: &ServerHandle) -> Result<Vec<String>, String> {
     match server.reload().await {
         Ok(notes) => {
             tracing::info!("configuration reloaded");
-            let mut text = "reloaded\n".to_owned();
-            for note in notes {
+            for note in &notes {
                 tracing::warn!("{note}");
-                let _ = writeln!(text, "note: {note}");
             }
-            Ok(text)
+            Ok(notes)
         }
         Err(error) => {
             tracing::error!("reload failed, the old configuration stays in force: {error}");
             Err(format!("reload failed, the old configuration stays in force:\n{error}\n"))
+        }
+    }
+}
+
+fn reload_answer(notes: &[String], format: Format) -> Answer {
+    match format {
+        Format::Json => Answer::json(&json!({ "reloaded": true, "notes": notes })),
+        Format::Text => {
+            let notes: String = notes.iter().map(|note| format!("note: {note}\n")).collect();
+            Answer::text(format!("reloaded\n{notes}"))
         }
     }
 }

@@ -8,6 +8,7 @@
 use crate::config::{Config, Loaded, Network, Overrides, of_interfaces};
 use crate::demo;
 use crate::file_limit::FileLimit;
+use crate::log;
 use crate::reload::{
     LastReload, Replaced, free, keep_until_restart, read_configuration, replace, restart_notes,
 };
@@ -70,6 +71,8 @@ pub struct ServerHandle {
     pub drained: AtomicBool,
     /// Result of the last reload.
     pub last_reload: LastReload,
+    /// The log.
+    pub log: log::Handle,
 }
 
 impl ServerHandle {
@@ -214,6 +217,7 @@ impl ServerHandle {
         }
         let applied = self.apply(&old, &new)?;
         notes.extend(self.file_limit.warning(&new).filter(|_| !self.demo));
+        self.log.configure(&new.log);
         *self.config.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(new);
         let deadline = tokio::time::Instant::now() + WORKER_TIMEOUT;
         for (worker, mut replaced) in applied.into_iter().enumerate() {

@@ -9,5 +9,6 @@ fn main() -> ExitCode {
         Command::Check(arguments) => sixfold::check::run(&arguments),
         Command::Serve(arguments) => sixfold::serve::run(&arguments),
         Command::Ctl(arguments) => sixfold::ctl::run(&arguments),
+        Command::Completions { shell } => sixfold::completions::run(shell),
     }
 }

@@ -52,6 +52,9 @@ impl Metrics {
         metrics.gauge("workers_responding", &[], responding as f64);
         metrics.gauge("draining", &[], f64::from(u8::from(server.draining.load(Ordering::Relaxed))));
         metrics.gauge("drained", &[], f64::from(u8::from(server.drained.load(Ordering::Relaxed))));
+        for (result, lines) in server.log.counts().by_result() {
+            metrics.counter("log_lines_total", &[("result", result)], lines as f64);
+        }
         let last_reload = &server.last_reload;
         let successful = f64::from(u8::from(last_reload.successful()));
         metrics.gauge("config_last_reload_successful", &[], successful);
@@ -162,14 +165,14 @@ impl Metrics {
     }
 
     /// The metrics as one JSON object that maps series to values.
-    pub fn to_json(&self) -> String {
+    pub fn to_json(&self) -> serde_json::Value {
         let mut all = serde_json::Map::new();
         for (name, family) in &self.0 {
             for (labels, value) in &family.samples {
                 all.insert(series(name, family.kind, labels), serde_json::json!(value));
             }
         }
-        serde_json::Value::Object(all).to_string()
+        serde_json::Value::Object(all)
     }
 }
 
@@ -287,6 +290,10 @@ const HELP: &[(&str, &str)] = &[
     ("workers_responding", "Workers that responded to this scrape."),
     ("draining", "1 while the server stops, 0 otherwise."),
     ("drained", "1 while the operator keeps the server out of service, 0 otherwise."),
+    (
+        "log_lines_total",
+        "Lines of the log, by result: written, held back as repetitions, dropped for lack of room.",
+    ),
     ("config_last_reload_successful", "1 if the last reload of the configuration succeeded, 0 if it failed."),
     (
         "config_last_reload_success_timestamp_seconds",

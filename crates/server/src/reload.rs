@@ -102,8 +102,6 @@ pub fn restart_notes(old: &Config, new: &Config) -> impl Iterator<Item = String>
         (new.metrics_listen != old.metrics_listen, "metrics.listen"),
         (new.control_socket != old.control_socket, "control.socket"),
         (new.upstream.tcp_fast_open != old.upstream.tcp_fast_open, "upstream.tcp-fast-open"),
-        (new.log.level != old.log.level, "log.level"),
-        (new.log.format != old.log.format, "log.format"),
     ]
     .into_iter()
     .filter(|&(is_changed, _)| is_changed)
@@ -120,7 +118,6 @@ pub fn keep_until_restart(old: &Config, new: &mut Config) {
     new.metrics_listen = old.metrics_listen;
     new.control_socket = old.control_socket.clone();
     new.upstream.tcp_fast_open = old.upstream.tcp_fast_open;
-    new.log = old.log.clone();
 }
 
 #[cfg(test)]

@@ -6,9 +6,10 @@
 
 use crate::bind::{Bound, ControlSocket};
 use crate::cli::Serve;
-use crate::config::{Config, Format, Level, Loaded, load};
+use crate::config::{Config, Loaded, load};
 use crate::demo::{self, Demo, warn_unless};
 use crate::handle::{ServerHandle, engine_settings};
+use crate::log::{self, Log};
 use crate::reload::LastReload;
 use crate::{control, event_log, http, local_networks};
 use datapath::{Shared, Worker, privileges};
@@ -42,19 +43,13 @@ pub fn run(arguments: &Serve) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // A report about the configuration begins with its own prefix.
-            if error.starts_with("error") || error.starts_with("sixfold: ") {
-                print_line(&error);
-            } else {
-                print_line(&format!("sixfold: {error}"));
-            }
+            let has_prefix = error.starts_with("error") || error.starts_with("sixfold: ");
+            let error = if has_prefix { error } else { format!("sixfold: {error}") };
+            // If standard error is closed, nobody can be told.
+            let _ = writeln!(std::io::stderr(), "{}", log::marked_error(&error));
             ExitCode::FAILURE
         }
     }
-}
-
-/// Prints a line for the operator on standard error. If standard error is closed, the server goes on.
-fn print_line(line: &str) {
-    let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 fn start_and_serve(arguments: &Serve) -> Result<(), String> {
@@ -65,7 +60,7 @@ fn start_and_serve(arguments: &Serve) -> Result<(), String> {
     }
     let Loaded { mut config, source, warnings } =
         load(arguments.config.as_deref(), &overrides).map_err(|failure| failure.to_string())?;
-    start_log(&config);
+    let mut log = Log::new(&config.log);
     for warning in &warnings {
         tracing::warn!("{warning}");
     }
@@ -81,6 +76,7 @@ fn start_and_serve(arguments: &Serve) -> Result<(), String> {
     if let Some(identity) = &identity {
         identity.assume(bound.control.as_ref())?;
     }
+    log.start_writer()?;
     let Bound { workers, shared, streams, file_limit, metrics, control } = bound;
     let streams = streams
         .start(Arc::new(QueryPoster(Arc::clone(&shared))), STREAM_THREADS)
@@ -101,30 +97,9 @@ fn start_and_serve(arguments: &Serve) -> Result<(), String> {
         draining: AtomicBool::new(false),
         drained: AtomicBool::new(false),
         last_reload: LastReload::at_start(),
+        log: log.handle(),
     });
     supervise(&server, threads, metrics, control.as_ref())
-}
-
-fn start_log(config: &Config) {
-    use tracing_subscriber::filter::LevelFilter;
-    let level = match config.log.level {
-        Level::Error => LevelFilter::ERROR,
-        Level::Warn => LevelFilter::WARN,
-        Level::Info => LevelFilter::INFO,
-        Level::Debug => LevelFilter::DEBUG,
-        Level::Trace => LevelFilter::TRACE,
-    };
-    // A line that cannot be written is lost: reporting the error on the same standard error would end the process.
-    let log = tracing_subscriber::fmt()
-        .log_internal_errors(false)
-        .with_max_level(level)
-        .with_writer(std::io::stderr)
-        .with_target(false);
-    // A log that a test has set already stays.
-    let _ = match config.log.format {
-        Format::Text => log.with_ansi(false).try_init(),
-        Format::Json => log.json().try_init(),
-    };
 }
 
 /// The user that a server started as root becomes.
@@ -315,7 +290,7 @@ fn serve_operators(
 fn announce(server: &ServerHandle, control: Option<&ControlSocket>) {
     let addresses: Vec<_> = server.workers.addresses().iter().map(ToString::to_string).collect();
     let prefixes: Vec<_> = server.config().dns64.prefixes.iter().map(ToString::to_string).collect();
-    print_line(&format!(
+    server.log.print(format!(
         "sixfold: ready, {} worker{} on {}, prefix {}",
         server.workers.workers(),
         if server.workers.workers() == 1 { "" } else { "s" },
@@ -325,7 +300,7 @@ fn announce(server: &ServerHandle, control: Option<&ControlSocket>) {
     if server.demo {
         let control = control.map(|control| control.path.as_path());
         for hint in demo::hints(server.workers.addresses().first(), control) {
-            print_line(&format!("sixfold: try: {hint}"));
+            server.log.print(format!("sixfold: try: {hint}"));
         }
     }
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);

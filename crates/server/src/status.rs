@@ -6,6 +6,7 @@ use crate::version;
 use engine::Span;
 use engine::settings::Transport;
 use engine::upstream::{BreakerState, QueryKind, Server};
+use serde_json::{Value, json};
 use std::fmt;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -39,17 +40,47 @@ pub async fn text(server: &ServerHandle) -> String {
     text
 }
 
+/// The object of `sixfold ctl status --json`.
+pub async fn json(server: &ServerHandle) -> Value {
+    let statuses = server.worker_statuses().await;
+    let config = server.config();
+    let responding: Vec<_> = statuses.iter().flatten().collect();
+    let state = state(server.out_of_service(), &statuses);
+    json!({
+        "version": version::VERSION,
+        "commit": version::COMMIT,
+        "process_id": std::process::id(),
+        "uptime_seconds": server.started.elapsed().as_secs(),
+        "configuration_file": server.source.as_deref().map(|file| source(Some(file))),
+        "serving": state == SERVING,
+        "state": state,
+        "listen": server.workers.addresses().iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "prefixes": config.dns64.prefixes.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "workers": statuses.len(),
+        "workers_responding": responding.len(),
+        "pending": responding.iter().map(|status| status.pending).sum::<usize>(),
+        "streams": server.streams.connections(),
+        "upstreams": of_workers(&responding, config.upstream.transport)
+            .iter()
+            .map(UpstreamStatus::to_json)
+            .collect::<Vec<_>>(),
+    })
+}
+
 /// The file of the configuration, with its whole path: nobody knows the folder in which the server was started.
 fn source(file: Option<&Path>) -> String {
     let Some(file) = file else { return "defaults and flags".into() };
     std::path::absolute(file).unwrap_or_else(|_| file.to_owned()).display().to_string()
 }
 
+/// The state of a healthy server.
+const SERVING: &str = "serving";
+
 /// The state of the server in words. It says `serving` if and only if the server is healthy.
 fn state(out_of_service: Option<&str>, statuses: &[Option<Arc<WorkerStatus>>]) -> String {
     match (out_of_service, health(statuses)) {
         (Some(why), _) => why.into(),
-        (None, Ok(())) => "serving".into(),
+        (None, Ok(())) => SERVING.into(),
         (None, Err(why)) => format!("not serving: {why}"),
     }
 }
@@ -88,8 +119,8 @@ impl UpstreamStatus {
         }
     }
 
-    fn to_json(&self) -> serde_json::Value {
-        serde_json::json!({
+    fn to_json(&self) -> Value {
+        json!({
             "address": self.address.to_string(),
             "transport": self.transport,
             "state": if self.up { "up" } else { "down" },
@@ -118,8 +149,12 @@ impl fmt::Display for UpstreamStatus {
 async fn upstream_statuses(server: &ServerHandle) -> Vec<UpstreamStatus> {
     let statuses = server.worker_statuses().await;
     let responding: Vec<_> = statuses.iter().flatten().collect();
-    let transport = server.config().upstream.transport;
-    let upstreams = by_address(&responding).into_iter();
+    of_workers(&responding, server.config().upstream.transport)
+}
+
+/// The upstreams as the workers that respond know them.
+fn of_workers(responding: &[&Arc<WorkerStatus>], transport: Transport) -> Vec<UpstreamStatus> {
+    let upstreams = by_address(responding).into_iter();
     upstreams.map(|(address, servers)| UpstreamStatus::new(address, &servers, transport)).collect()
 }
 
@@ -128,9 +163,9 @@ pub async fn upstreams(server: &ServerHandle) -> String {
     upstream_statuses(server).await.iter().map(|upstream| format!("{upstream}\n")).collect()
 }
 
-/// The text of `sixfold ctl upstreams --json`: an object a line for each.
-pub async fn upstreams_json(server: &ServerHandle) -> String {
-    upstream_statuses(server).await.iter().map(|upstream| format!("{}\n", upstream.to_json())).collect()
+/// The objects of `sixfold ctl upstreams --json`.
+pub async fn upstreams_json(server: &ServerHandle) -> Vec<Value> {
+    upstream_statuses(server).await.iter().map(UpstreamStatus::to_json).collect()
 }
 
 /// The upstreams in the order of the configuration, each as every worker knows it.

@@ -196,3 +196,56 @@ fn version_names_version_commit_and_features() {
     assert!(text.starts_with(concat!("sixfold ", env!("CARGO_PKG_VERSION"), " (commit ")), "{text}");
     assert!(text.contains("\nfeatures: "), "{text}");
 }
+
+/// The completions of `sixfold` for a shell, as a file.
+fn completions(shell: &str) -> PathBuf {
+    let output = sixfold(&["completions", shell]);
+    assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), ""), "{shell}");
+    file(&format!("completions.{shell}"), &output.stdout)
+}
+
+/// Runs a script in a shell without its settings; none if this machine does not have the shell.
+fn in_shell(shell: &str, arguments: &[&str]) -> Option<String> {
+    match Command::new(shell).args(arguments).output() {
+        Ok(output) => {
+            assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), ""), "{shell}");
+            Some(stdout(&output))
+        }
+        Err(error) => {
+            test_skip::missing(&format!("{shell} ({error})"), &format!("apt-get install {shell}"));
+            None
+        }
+    }
+}
+
+#[test]
+fn bash_completes_commands_options_and_shells() {
+    let script = completions("bash");
+    for (typed, completed) in [
+        ("sixfold s", "serve"),
+        ("sixfold ctl st", "status stats"),
+        ("sixfold ctl --j", "--json"),
+        ("sixfold ctl explain --cl", "--client"),
+        ("sixfold completions b", "bash"),
+    ] {
+        let complete = format!(
+            "source {}; COMP_WORDS=({typed}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); \
+             _sixfold sixfold \"${{COMP_WORDS[-1]}}\" \"${{COMP_WORDS[-2]}}\"; echo \"${{COMPREPLY[@]}}\"",
+            script.display()
+        );
+        let said = in_shell("bash", &["--norc", "--noprofile", "-c", &complete]);
+        assert!(said.is_none_or(|said| said.trim() == completed), "{typed}");
+    }
+}
+
+#[test]
+fn zsh_and_fish_take_their_completions() {
+    let script = completions("zsh").display().to_string();
+    in_shell("zsh", &["-f", "-n", &script]);
+    let script = completions("fish").display().to_string();
+    let complete = format!("source {script}; complete -C 'sixfold ctl st'");
+    if let Some(said) = in_shell("fish", &["--no-config", "-c", &complete]) {
+        let words: Vec<&str> = said.lines().filter_map(|line| line.split('\t').next()).collect();
+        assert!(words.contains(&"status") && words.contains(&"stats") && words.len() == 2, "{said}");
+    }
+}

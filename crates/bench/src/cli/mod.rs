@@ -4,6 +4,7 @@
 mod agent;
 mod authority;
 mod compare;
+mod completions;
 mod conform;
 mod lab;
 mod link;
@@ -55,6 +56,8 @@ pub enum Command {
     Link(Box<link::LinkArguments>),
     /// Repeats an experiment of a published paper and shows its figures beside the paper's.
     Lab(Box<lab::LabArguments>),
+    /// Prints the completions of this command line for a shell.
+    Completions(completions::CompletionsArguments),
     /// Carries out the orders of a run.
     #[command(hide = true)]
     Agent,
@@ -78,6 +81,7 @@ pub fn run(command: Command) -> Result<ExitCode, String> {
         Command::Authority(arguments) => authority::run(&arguments),
         Command::Link(arguments) => link::run(&arguments),
         Command::Lab(arguments) => lab::run(&arguments),
+        Command::Completions(arguments) => completions::run(&arguments),
         Command::Agent => Ok(agent::agent()),
         Command::Keep => Ok(agent::supervise()),
         Command::TotdForwarder(arguments) => totd_forwarder::run(&arguments),

@@ -1,8 +1,8 @@
 //! The defaults of the configuration. docs/man/sixfold.toml.5 has them as well.
 
 use super::model::{
-    Cache, Clients, Config, Dns64, Format, Forwarders, Level, Limits, Local, Log, Rpz, Server, Steer,
-    Upstream,
+    Cache, Clients, Config, Dns64, Format, Forwarders, Level, Limits, Local, Log, LogTarget, Rpz, Server,
+    Steer, Upstream,
 };
 use super::{Allow, Allowed, Name, Network};
 use engine::limits::RECORDS;
@@ -43,7 +43,7 @@ pub fn config() -> Config {
         limits: limits(),
         metrics_listen: None,
         control_socket: Some(DEFAULT_CONTROL.into()),
-        log: Log { level: Level::Info, format: Format::Text },
+        log: Log { level: Level::Info, format: Format::Text, to: LogTarget::Stderr },
     }
 }
 

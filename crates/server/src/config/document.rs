@@ -5,7 +5,7 @@ use super::access::{Allowed, allowed};
 use super::address::{Family, forwarder, prefix};
 use super::draft::{Draft, Source, ZoneDraft};
 use super::fields::{ADDRESS, address, bounded_list, networks, set, set_number, unsupported_path};
-use super::model::{Format, Level, Steer};
+use super::model::{Format, Level, LogTarget, Steer};
 use super::notation::forgotten_brackets;
 use super::report::{Fault, Item, Problems, quoted};
 use super::table::{Entry, Table};
@@ -280,14 +280,8 @@ fn log(mut table: Table<'_>, draft: &mut Draft) {
         table.choice("format", &[("text", Format::Text), ("json", Format::Json)]),
     );
     let targets =
-        [("stderr", None), ("journald", Some("to = \"journald\"")), ("syslog", Some("to = \"syslog\""))];
-    if let Some(Item { value: Some(setting), place }) = table.choice("to", &targets) {
-        table.reject_unsupported(
-            &place,
-            setting,
-            "write \"stderr\", or delete the key; systemd writes standard error to its journal",
-        );
-    }
+        [("stderr", LogTarget::Stderr), ("journald", LogTarget::Journald), ("syslog", LogTarget::Syslog)];
+    set(&mut draft.config.log.to, table.choice("to", &targets));
     if let Some(place) = unsupported_path(&mut table, "dnstap") {
         table.reject_unsupported(&place, "dnstap", "delete the key");
     }

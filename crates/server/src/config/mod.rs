@@ -49,8 +49,8 @@ pub use defaults::{DEFAULT_CONTROL, DEFAULT_LISTEN, DEFAULT_METRICS, DEFAULT_PAT
 pub use hosts_file::parse as hosts_text;
 pub use load::{Failure, Loaded, control_socket, load, parse};
 pub use model::{
-    Cache, Clients, Config, Dns64, Format, Forwarders, Level, Limits, Local, Log, Rpz, Rule, Server, Steer,
-    Upstream, Zone,
+    Cache, Clients, Config, Dns64, Format, Forwarders, Level, Limits, Local, Log, LogTarget, Rpz, Rule,
+    Server, Steer, Upstream, Zone,
 };
 pub use name::Name;
 pub use notation::forgotten_brackets;

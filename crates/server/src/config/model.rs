@@ -249,6 +249,8 @@ pub struct Log {
     pub level: Level,
     /// Format of a line.
     pub format: Format,
+    /// Destination of the lines.
+    pub to: LogTarget,
 }
 
 /// `log.level`.
@@ -273,4 +275,15 @@ pub enum Format {
     Text,
     /// One JSON object per line.
     Json,
+}
+
+/// `log.to`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogTarget {
+    /// Standard error.
+    Stderr,
+    /// systemd-journald, by its native protocol.
+    Journald,
+    /// The local syslog daemon, by RFC 5424.
+    Syslog,
 }

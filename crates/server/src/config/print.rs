@@ -1,7 +1,7 @@
 //! The effective configuration as a TOML file. It is complete, with all defaults: `sixfold check` shows the values in force,
 //! and the file keeps them for a later version with other defaults.
 
-use super::{Config, Format, Forwarders, Level, Network, Steer, amount};
+use super::{Config, Format, Forwarders, Level, LogTarget, Network, Steer, amount};
 use engine::settings::{ClientSubnet, Dnssec, Lookup, OnFailure, Reverse, Select, Transport};
 use std::fmt::{self, Display, Write};
 use std::path::Path;
@@ -59,7 +59,8 @@ impl Display for Config {
         let socket = self.control_socket.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
         writeln!(f, "[control]\nsocket = {}\n", text(socket))?;
         let (level, format) = (level_word(self.log.level), format_word(self.log.format));
-        writeln!(f, "[log]\nlevel = {}\nformat = {}\nto = \"stderr\"", text(level), text(format))
+        let target = target_word(self.log.to);
+        writeln!(f, "[log]\nlevel = {}\nformat = {}\nto = {}", text(level), text(format), text(target))
     }
 }
 
@@ -220,6 +221,14 @@ fn format_word(format: Format) -> &'static str {
     match format {
         Format::Text => "text",
         Format::Json => "json",
+    }
+}
+
+fn target_word(target: LogTarget) -> &'static str {
+    match target {
+        LogTarget::Stderr => "stderr",
+        LogTarget::Journald => "journald",
+        LogTarget::Syslog => "syslog",
     }
 }
 

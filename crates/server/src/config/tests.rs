@@ -211,8 +211,6 @@ const UNSUPPORTED: &[(&str, &str)] = &[
     ("tls.listen-dot = [\"[::]:853\"]", "tls.listen-dot"),
     ("tls.listen-doh = [\"::\"]", "tls.listen-doh"),
     ("tls.listen-doq = [\"::\"]", "tls.listen-doq"),
-    ("log.to = \"journald\"", "log.to"),
-    ("log.to = \"syslog\"", "log.to"),
     ("log.dnstap = \"unix:/run/dnstap.sock\"", "log.dnstap"),
 ];
 
@@ -716,7 +714,7 @@ fn the_effective_configuration_reads_back_as_itself() {
         recursive-only = true\nmax-records = 1024\n[dns64.on-failure]\nservfail = \"pass\"\ntimeout = \"pass\"\n\
         [edns]\nudp-size = 4096\nclient-subnet = \"forward\"\n[limits]\nclient-prefix = 48\nqueries-per-client = 7\nresponses-per-client = 5\npending = 1\npending-per-client = 2\ntcp-connections = 3\ntcp-per-client = 4\n\
         tcp-idle = \"0.25s\"\n[metrics]\nlisten = \"\"\n[control]\nsocket = \"/tmp/a \\\"quoted\\\" \\u0001 path\"\n\
-        [log]\nlevel = \"trace\"\nformat = \"json\"\n";
+        [log]\nlevel = \"trace\"\nformat = \"json\"\nto = \"syslog\"\n";
     for text in ["", rich, "[control]\nsocket = \"\"\n[metrics]\nlisten = \"::1\"\n"] {
         let config = read(text);
         assert_eq!(read(&config.to_toml()), config, "{}", config.to_toml());

@@ -4,13 +4,13 @@
 //! themselves are explained in the engine. Read [`explain()`] first.
 
 mod json;
-mod records;
+pub mod records;
 mod sockets;
 mod text;
 mod words;
 
 use crate::config::Name;
-use crate::escape;
+use crate::control_answer::{Answer, Format};
 use crate::handle::ServerHandle;
 use engine::Client;
 use engine::explain::Explainer;
@@ -40,15 +40,13 @@ pub struct Request {
     pub dnssec_ok: bool,
     /// True if the query has CD set.
     pub checking_disabled: bool,
-    /// True for JSON, false for text.
-    pub json: bool,
 }
 
 impl Request {
     /// The command as one line. The text form of a name contains no blanks.
     pub fn to_line(&self) -> String {
         let mut line = format!("explain {} {} {}", self.name, self.qtype, self.client);
-        for (word, is_set) in [("do", self.dnssec_ok), ("cd", self.checking_disabled), ("json", self.json)] {
+        for (word, is_set) in [("do", self.dnssec_ok), ("cd", self.checking_disabled)] {
             if is_set {
                 let _ = write!(line, " {word}");
             }
@@ -67,13 +65,11 @@ impl Request {
             .map_err(|_| format!("explain: {qtype:?} is not a record type; write AAAA, MX or TYPE65280\n"))?;
         let client = next("the client")?;
         let client = client.parse().map_err(|_| format!("explain: {client:?} is not an IP address\n"))?;
-        let mut request =
-            Request { name, qtype, client, dnssec_ok: false, checking_disabled: false, json: false };
+        let mut request = Request { name, qtype, client, dnssec_ok: false, checking_disabled: false };
         for word in words {
             match word {
                 "do" => request.dnssec_ok = true,
                 "cd" => request.checking_disabled = true,
-                "json" => request.json = true,
                 other => return Err(format!("explain: unknown word: {other:?}\n")),
             }
         }
@@ -100,7 +96,7 @@ impl Request {
 }
 
 /// Resolves a question, and explains how the answer came about.
-pub async fn explain(server: &ServerHandle, rest: &str) -> Result<String, String> {
+pub async fn explain(server: &ServerHandle, rest: &str, format: Format) -> Result<Answer, String> {
     let request = Request::from_line(rest)?;
     let settings = server
         .settings()
@@ -117,10 +113,9 @@ pub async fn explain(server: &ServerHandle, rest: &str) -> Result<String, String
         PERMITS.try_acquire().map_err(|_| "explain: four explanations are running already; try again\n")?;
     let explanation = sockets::run(explainer, TIMEOUT).await;
     let config = server.config();
-    Ok(if request.json {
-        escape::json(&format!("{:#}\n", json::of(&explanation, &config)))
-    } else {
-        text::of(&explanation, &config)
+    Ok(match format {
+        Format::Json => Answer::json(&json::of(&explanation, &config)),
+        Format::Text => Answer::text(text::of(&explanation, &config)),
     })
 }
 
@@ -132,8 +127,8 @@ mod tests {
     fn a_request_reads_as_it_was_written() {
         for (name, qtype, client, bits) in [
             ("www.example.", Type::AAAA, "::1", 0),
-            (".", Type::NS, "192.0.2.1", 7),
-            ("a\\032b\\.c.", Type(65_280), "2001:db8::1", 5),
+            (".", Type::NS, "192.0.2.1", 3),
+            ("a\\032b\\.c.", Type(65_280), "2001:db8::1", 1),
         ] {
             let request = Request {
                 name: Name::parse(name).unwrap(),
@@ -141,7 +136,6 @@ mod tests {
                 client: client.parse().unwrap(),
                 dnssec_ok: bits & 1 > 0,
                 checking_disabled: bits & 2 > 0,
-                json: bits & 4 > 0,
             };
             let line = request.to_line();
             assert_eq!(Request::from_line(line.strip_prefix("explain ").unwrap()), Ok(request), "{line}");

@@ -9,6 +9,8 @@ mod upstream;
 
 mod allow;
 mod control;
+mod control_faults;
+mod control_json;
 mod cookies;
 mod demo;
 mod documents;
@@ -18,6 +20,7 @@ mod forgery;
 mod health;
 mod limits;
 mod local_networks;
+mod log_targets;
 mod memory;
 mod metrics;
 mod overload;

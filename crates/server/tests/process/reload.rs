@@ -247,8 +247,6 @@ fn keys_that_need_a_restart_are_named() {
         "limits.pending = 77",
         "metrics.listen = \"127.0.0.1:11998\"",
         "control.socket = \"/tmp/other.sock\"",
-        "log.level = \"debug\"",
-        "log.format = \"json\"",
     ];
     server.rewrite(&changes);
     let documented = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/operating.md");

@@ -1,0 +1,98 @@
+//! `sixfold ctl`: the client of the control socket. It sends one command as a line (`control.rs` has the format) and prints the
+//! answer. `connection.rs` has the exchange and its faults, `access.rs` the reason of a permission that is missing.
+//!
+//! With `--json` the answer goes to standard output as one object, errors too, so that a script reads one stream.
+
+mod access;
+mod connection;
+
+use crate::cli::{Ctl, CtlCommand};
+use crate::config::{DEFAULT_PATH, control_socket};
+use crate::control_answer::{Format, error_object};
+use connection::send;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Runs `sixfold ctl`.
+pub fn run(arguments: &Ctl) -> ExitCode {
+    let format = if arguments.json { Format::Json } else { Format::Text };
+    let Some(command) = command_line(&arguments.command) else {
+        return fail("`sixfold ctl trace` is not supported yet", "not_supported", format);
+    };
+    let path = match socket_path(arguments) {
+        Ok(path) => path,
+        Err(error) => return fail(&error, "no_socket_path", format),
+    };
+    match send(&path, &command, format) {
+        Ok((is_yes, text)) => print_answer(is_yes, &text, format),
+        Err(fault) => fail(&fault.tell(&path), fault.code(), format),
+    }
+}
+
+/// Prints the answer of the server. An answer with exit status 1 is an error for people, and an object like others for scripts.
+fn print_answer(is_yes: bool, text: &str, format: Format) -> ExitCode {
+    if is_yes || format == Format::Json {
+        // The command has succeeded even if the reader closes the pipe (`| head`).
+        let _ = io::stdout().write_all(text.as_bytes());
+    } else {
+        eprint!("sixfold: {text}");
+    }
+    if is_yes { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Prints an error of the client.
+fn fail(error: &str, code: &str, format: Format) -> ExitCode {
+    match format {
+        Format::Json => _ = writeln!(io::stdout(), "{}", error_object(error, code)),
+        Format::Text => eprintln!("sixfold: {error}"),
+    }
+    ExitCode::FAILURE
+}
+
+/// The command as the line that the server reads; none for a command that the server does not support yet.
+fn command_line(command: &CtlCommand) -> Option<String> {
+    let line = match command {
+        CtlCommand::Status => "status".into(),
+        CtlCommand::Stats => "stats".into(),
+        CtlCommand::Reload => "reload".into(),
+        CtlCommand::Health => "health".into(),
+        CtlCommand::Explain(explain) => explain.request().to_line(),
+        CtlCommand::Flush { name, below } => {
+            let name = name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
+            format!("flush{name}{}", if *below { " below" } else { "" })
+        }
+        CtlCommand::Lookup { name, record_type } => {
+            let qtype = record_type.as_ref().map(|qtype| format!(" {qtype}")).unwrap_or_default();
+            format!("lookup {name}{qtype}")
+        }
+        CtlCommand::Upstreams => "upstreams".into(),
+        CtlCommand::Drain => "drain".into(),
+        CtlCommand::Undrain => "undrain".into(),
+        CtlCommand::Trace { .. } => return None,
+    };
+    Some(line)
+}
+
+/// Path of the control socket: from the command line, else from the configuration. A file that was named must be readable, else a
+/// command would go to another server than the one that was meant.
+fn socket_path(arguments: &Ctl) -> Result<PathBuf, String> {
+    if let Some(path) = &arguments.socket {
+        return Ok(path.clone());
+    }
+    if let Some(file) = &arguments.config
+        && let Err(error) = std::fs::File::open(file)
+    {
+        return Err(format!(
+            "cannot read {}: {error}; --socket names the control socket itself",
+            file.display()
+        ));
+    }
+    control_socket(arguments.config.as_deref()).ok_or_else(|| {
+        let file = arguments.config.as_deref().unwrap_or(DEFAULT_PATH.as_ref()).display();
+        format!(
+            "the configuration has no control socket (`control.socket` is \"\" in {file}); set the key, or name a socket with \
+             --socket"
+        )
+    })
+}

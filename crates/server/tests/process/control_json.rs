@@ -1,0 +1,102 @@
+//! `sixfold ctl --json`: the objects, with the fields of docs/operating.md.
+
+use crate::client::{Udp, name_of};
+use crate::daemon::{Daemon, PREFIX, Setup};
+use crate::upstream::{Behavior, Upstream};
+use serde_json::{Value, json};
+use wire::Type;
+
+/// Runs a command with `--json`. Returns its exit status and its object.
+fn object(server: &Daemon, arguments: &[&str]) -> (i32, Value) {
+    let output = server.ctl(&[arguments, &["--json"]].concat());
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!((output.stderr.len(), text.lines().count()), (0, 1), "{arguments:?}: {text}");
+    (output.status.code().unwrap(), serde_json::from_str(&text).unwrap())
+}
+
+/// The object of a command that succeeds.
+fn yes(server: &Daemon, arguments: &[&str]) -> Value {
+    let (status, object) = object(server, arguments);
+    assert_eq!(status, 0, "{arguments:?}: {object}");
+    object
+}
+
+fn fields(object: &Value) -> Vec<&str> {
+    object.as_object().unwrap().keys().map(String::as_str).collect()
+}
+
+#[test]
+fn every_command_has_an_object_with_the_documented_fields() {
+    let upstream = Upstream::start(|_| Behavior::Answer);
+    let server = Setup::new(upstream.address).start();
+    for _ in 0..2 {
+        Udp::to(server.v6()).ask(&name_of(1), Type::AAAA);
+    }
+    let status = yes(&server, &["status"]);
+    assert_eq!(status["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(status["process_id"], server.process.pid());
+    assert_eq!((&status["serving"], &status["state"]), (&true.into(), &"serving".into()));
+    assert_eq!(status["configuration_file"], server.config.display().to_string());
+    assert_eq!(status["listen"], json!([server.v6().to_string(), server.v4().to_string()]));
+    assert_eq!(status["prefixes"], json!([PREFIX]));
+    let counts = ["workers", "workers_responding", "pending", "streams"].map(|name| status[name].as_u64());
+    assert_eq!(counts, [Some(1), Some(1), Some(0), Some(0)]);
+    assert!(status["uptime_seconds"].is_u64() && status["commit"].is_string(), "{status}");
+    assert_eq!(status["upstreams"][0]["address"], upstream.address.to_string());
+    let listed = yes(&server, &["upstreams"]);
+    assert_eq!(fields(&status["upstreams"][0]), fields(&listed));
+    assert_eq!(yes(&server, &["health"]), json!({ "serving": true, "reason": null }));
+    assert!(yes(&server, &["stats"])["sixfold_queries_total{transport=\"udp\",family=\"ipv6\"}"].is_number());
+    let explained = yes(&server, &["explain", &name_of(1)]);
+    assert_eq!(explained["answer"]["rcode"], "NOERROR", "{explained}");
+
+    let found = yes(&server, &["lookup", &name_of(1)]);
+    let entries = found["entries"].as_array().unwrap();
+    let kinds: Vec<_> =
+        entries.iter().map(|entry| (entry["type"].as_str(), entry["kind"].as_str())).collect();
+    let [a, aaaa] = [Some("A"), Some("AAAA")];
+    assert_eq!(
+        kinds,
+        [(a, Some("answer")), (aaaa, Some("negative")), (aaaa, Some("synthesized"))],
+        "{found}"
+    );
+    let first = &entries[0];
+    assert_eq!([&first["cd"], &first["ad"], &first["do"]], [false, false, false]);
+    assert_eq!((&first["forwarders"], &first["zone"]), (&"default".into(), &Value::Null));
+    assert_eq!((&first["rcode"], first["records"].as_array().unwrap().len()), (&"NOERROR".into(), 1));
+    assert!(first["expires_seconds"].as_i64() > Some(0) && first["octets"].as_u64() > Some(0), "{first}");
+    assert!(entries[1]["authority"][0].as_str().unwrap().contains(" SOA "), "{found}");
+
+    assert_eq!(yes(&server, &["flush", &name_of(1)]), json!({ "flushed": 3 }));
+    assert_eq!(yes(&server, &["reload"]), json!({ "reloaded": true, "notes": [] }));
+    assert_eq!(yes(&server, &["drain"]), json!({ "drained": true, "changed": true }));
+    assert_eq!(yes(&server, &["drain"]), json!({ "drained": true, "changed": false }));
+    assert_eq!(yes(&server, &["undrain"]), json!({ "drained": false, "changed": true }));
+    server.process.stop();
+}
+
+#[test]
+fn an_answer_that_is_no_is_an_object_and_so_is_an_error() {
+    let upstream = Upstream::start(|_| Behavior::Answer);
+    let server = Setup::new(upstream.address).start();
+    let nothing = json!({ "name": "a.test", "entries": [] });
+    assert_eq!(object(&server, &["lookup", "a.test"]), (1, nothing));
+    yes(&server, &["drain"]);
+    let (status, health) = object(&server, &["health"]);
+    assert_eq!((status, &health["serving"]), (1, &false.into()));
+    assert!(health["reason"].as_str().unwrap().starts_with("drained by the operator"), "{health}");
+    for (arguments, words) in [
+        (&["lookup", "a..b"][..], "a label is empty"),
+        (&["lookup", "a.test", "ADRESS"], "`ADRESS` is not a record type"),
+        (&["flush", "a..b"], "a label is empty"),
+    ] {
+        let (status, error) = object(&server, arguments);
+        assert_eq!((status, &error["code"]), (1, &"failed".into()), "{error}");
+        assert!(error["error"].as_str().unwrap().contains(words), "{error}");
+    }
+    server.rewrite(&["upstream.tries = 99", "dns64.max-records = 0"]);
+    let (status, error) = object(&server, &["reload"]);
+    let told = error["error"].as_str().unwrap();
+    assert!(status == 1 && told.contains("upstream.tries") && told.contains("dns64.max-records"), "{error}");
+    server.process.stop();
+}
