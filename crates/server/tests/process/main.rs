@@ -24,5 +24,6 @@ mod overload;
 mod proxy;
 mod reload;
 mod startup;
+mod status_page;
 mod steering;
 mod stop;
