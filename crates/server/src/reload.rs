@@ -121,6 +121,7 @@ impl Reloads {
     pub fn record(&self, result: &Result<Vec<String>, String>) {
         self.set(result.is_ok());
         match result {
+            Ok(notes) if notes.is_empty() => self.history.record(true, "the new configuration is in force"),
             Ok(notes) => self.history.record(true, &notes.join("\n")),
             Err(error) => self.history.record(false, error),
         }

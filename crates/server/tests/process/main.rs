@@ -20,6 +20,7 @@ mod limits;
 mod local_networks;
 mod memory;
 mod metrics;
+mod monitoring;
 mod overload;
 mod proxy;
 mod reload;
