@@ -137,12 +137,17 @@ impl Process {
     /// Sends a signal and waits for the end of the process.
     pub fn stop(&mut self, name: &str) -> ExitStatus {
         self.signal(name);
+        self.finish()
+    }
+
+    /// Waits for the end of a process that ends by itself.
+    pub fn finish(&mut self) -> ExitStatus {
         let mut status = None;
         wait_until(|| {
             status = self.child.try_wait().expect("our own child");
             status.is_some()
         });
-        status.unwrap_or_else(|| panic!("it did not end on SIG{name}, log:\n{}", self.log()))
+        status.unwrap_or_else(|| panic!("it did not end, log:\n{}", self.log()))
     }
 
     /// Kills the process and its children, and waits for its end.

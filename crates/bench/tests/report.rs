@@ -1,8 +1,5 @@
 //! The report as a browser shows it, and the commands that write it and compare two runs.
 
-mod browser;
-
-use browser::{Browser, Look};
 use measure::plan::Draft;
 use measure::run::{CellResult, Run, Summary};
 use report::sample::{self, Shape};
@@ -11,6 +8,7 @@ use sixfold_bench::bundle;
 use sixfold_bench::run::Journal;
 use std::path::PathBuf;
 use std::process::{Command, Output};
+use test_skip::browser::{Browser, Look};
 
 /// A folder with a run. Dropping the value removes it.
 struct Folder(PathBuf);

@@ -38,7 +38,7 @@ pub use limits::TICK;
 pub use listen::listener::{BindError, UdpListener};
 pub use listen::steering::{Seed, Steer, owner};
 pub use listen::{proxy_protocol, steering};
-pub use socket::syscalls::{fast_open, now, pin};
+pub use socket::syscalls::{fast_open, now, pin, run_when_idle};
 pub use upstream::framing;
 pub use worker::event_loop::{Hook, Worker};
 pub use worker::group::{BuildError, Built, Options, build};

@@ -327,6 +327,13 @@ impl Counters {
         self.values[counter as usize]
     }
 
+    /// Adds the counters of another engine.
+    pub fn include(&mut self, other: &Counters) {
+        let mine = self.values.iter_mut().chain(&mut self.durations);
+        mine.zip(other.values.iter().chain(&other.durations)).for_each(|(mine, other)| *mine += other);
+        self.duration_sum_ns += other.duration_sum_ns;
+    }
+
     /// Counts the duration of one answer.
     #[inline]
     pub fn duration(&mut self, span: crate::base::time::Span) {

@@ -5,13 +5,12 @@
 //! the worker runs on its engine between two batches; the result comes back over a channel. A worker that does not
 //! respond within `WORKER_TIMEOUT` is reported as such.
 
-use crate::config::{Config, Loaded, Network, Overrides, of_interfaces};
-use crate::demo;
+use crate::config::{Config, Network, Overrides, of_interfaces};
 use crate::file_limit::FileLimit;
+use crate::history::History;
 use crate::log;
-use crate::reload::{
-    LastReload, Replaced, free, keep_until_restart, read_configuration, replace, restart_notes,
-};
+use crate::reload::{Prepared, Reloads, Replaced, Request, engine_settings, free, in_background, replace};
+use crate::traffic::{Sample, Traffic};
 use datapath::{MailboxFull, Shared};
 use engine::limits::HOPS;
 use engine::message::cookie::Secret;
@@ -69,10 +68,14 @@ pub struct ServerHandle {
     pub draining: AtomicBool,
     /// True while the operator has taken the server out of service with `ctl drain`: it goes on answering.
     pub drained: AtomicBool,
-    /// Result of the last reload.
-    pub last_reload: LastReload,
     /// The log.
     pub log: log::Handle,
+    /// Reloads of the configuration.
+    pub reloads: Reloads,
+    /// Upgrades of the binary.
+    pub upgrades: History,
+    /// Counters of the last minutes.
+    pub traffic: Traffic,
 }
 
 impl ServerHandle {
@@ -99,6 +102,14 @@ impl ServerHandle {
             status
         })
         .await
+    }
+
+    /// Counters of all workers, as their last statuses have them.
+    pub fn last_sample(&self) -> Sample {
+        let mut sample = Sample { at: Instant::now(), ..Sample::at_start(self.started) };
+        self.last_statuses().iter().for_each(|status| sample.engine.include(&status.counters));
+        sample.datapath = self.workers.total();
+        sample
     }
 
     /// Last status of each worker, however old.
@@ -185,45 +196,57 @@ impl ServerHandle {
         Arc::clone(&self.config.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Reads the configuration again. After an error the old configuration stays in force, with all its parts. After
-    /// success the workers use the new configuration; the result has warnings, and the keys that need a restart. A second
-    /// reload waits for the first.
+    /// Reads the configuration again. After an error, or if a key has changed that needs a restart, the old configuration stays in
+    /// force, with all its parts. After success the workers use the new configuration; the result has warnings. A second reload
+    /// waits for the first.
     pub async fn reload(&self) -> Result<Vec<String>, String> {
-        let _one_at_a_time = self.last_reload.turn.lock().await;
-        let result = match read_configuration(self.source.clone(), self.overrides.clone()).await {
-            Ok(loaded) => self.use_configuration(loaded).await,
-            Err(error) => Err(error),
+        let _one_at_a_time = self.reloads.turn.lock().await;
+        let request = Request {
+            source: self.source.clone(),
+            overrides: self.overrides.clone(),
+            demo: self.demo,
+            old: self.config(),
+            cookie_secret: self.cookie_secret,
+            workers: self.workers.workers(),
         };
-        self.last_reload.set(result.is_ok());
+        let result = match in_background(|| request.prepare()).await {
+            Ok(Ok(prepared)) => self.use_configuration(prepared).await,
+            Ok(Err(error)) | Err(error) => Err(error),
+        };
+        self.reloads.record(&result);
         result
     }
 
-    /// Uses a configuration that was read. The result has warnings, and the keys that need a restart.
-    async fn use_configuration(&self, loaded: Loaded) -> Result<Vec<String>, String> {
-        let old = self.config();
-        let mut new = loaded.config;
-        if self.demo {
-            demo::adapt(&mut new);
-            new.control_socket.clone_from(&old.control_socket);
-        }
-        let mut notes = loaded.warnings;
-        notes.extend(restart_notes(&old, &new));
-        keep_until_restart(&old, &mut new);
+    /// Uses a configuration that was read. The result has warnings.
+    async fn use_configuration(&self, prepared: Prepared) -> Result<Vec<String>, String> {
+        let Prepared { config: mut new, warnings: mut notes, mut settings } = prepared;
         // Addresses may have changed since the thread read them, and the news about that is taken.
         if new.server.allow.has_local()
             && let Ok(networks) = of_interfaces()
+            && networks != new.server.allow.interfaces
         {
             new.server.allow.interfaces = networks;
+            settings.iter_mut().for_each(|settings| settings.allow = new.allowed_networks());
         }
-        let applied = self.apply(&old, &new)?;
+        let applied = match self.apply(&new, settings).await {
+            Ok(applied) => applied,
+            Err(error) => {
+                free(new);
+                return Err(error);
+            }
+        };
         notes.extend(self.file_limit.warning(&new).filter(|_| !self.demo));
         self.log.configure(&new.log);
-        *self.config.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(new);
+        let old = {
+            let mut config = self.config.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::replace(&mut *config, Arc::new(new))
+        };
         let deadline = tokio::time::Instant::now() + WORKER_TIMEOUT;
+        let mut former = Vec::new();
         for (worker, mut replaced) in applied.into_iter().enumerate() {
             let is_done = tokio::time::timeout_at(deadline, &mut replaced.0).await;
             if let Ok(Ok(settings)) = is_done {
-                free(settings);
+                former.push(settings);
             } else {
                 notes.push(format!(
                     "worker {worker} does not respond: it uses the new configuration as soon as it does"
@@ -231,24 +254,22 @@ impl ServerHandle {
                 replaced.free_later();
             }
         }
+        free((old, former));
         Ok(notes)
     }
 
     /// Sends the new configuration to all workers and to the streams; if one worker cannot take it, all keep the old
     /// one. Each part of the result is about one worker.
-    fn apply(&self, old: &Config, new: &Config) -> Result<Vec<Replaced>, String> {
-        let settings = engine_settings(new, self.cookie_secret);
+    async fn apply(&self, new: &Config, settings: Vec<Settings>) -> Result<Vec<Replaced>, String> {
         let mut receivers = Vec::new();
-        for worker in 0..self.workers.workers() {
-            match self.configure(worker, settings.clone()) {
+        let mut settings = settings.into_iter().enumerate();
+        while let Some((worker, of_worker)) = settings.next() {
+            match self.configure(worker, of_worker) {
                 Ok(done) => receivers.push(done),
                 Err(full) => {
-                    // The worker that refused gets the old settings as well: it may have the new ones in its mailbox
-                    // although it could not be woken.
-                    let settings = engine_settings(old, self.cookie_secret);
-                    let workers = 0..=worker;
-                    let restored = workers.flat_map(|worker| self.configure(worker, settings.clone()));
-                    receivers.into_iter().chain(restored).for_each(Replaced::free_later);
+                    free(settings);
+                    receivers.into_iter().for_each(Replaced::free_later);
+                    self.restore(worker).await?;
                     return Err(format!(
                         "worker {worker} cannot take the new configuration: {full}; try again"
                     ));
@@ -258,6 +279,16 @@ impl ServerHandle {
         self.workers.set_client_prefix(new.limits.client_prefix);
         self.streams.configure(stream_limits(new, &self.file_limit));
         Ok(receivers)
+    }
+
+    /// Gives the workers up to `last` the settings of the configuration in force again. The last one gets them as well: it may have
+    /// the new ones in its mailbox although it could not be woken.
+    async fn restore(&self, last: usize) -> Result<(), String> {
+        let (old, secret) = (self.config(), self.cookie_secret);
+        let settings = in_background(move || engine_settings(&old, secret)).await?;
+        let restored = (0..=last).flat_map(|worker| self.configure(worker, settings.clone()));
+        restored.for_each(Replaced::free_later);
+        Ok(())
     }
 
     /// Gives the workers the networks of this machine's interfaces, if they are others than before. False: a worker cannot take
@@ -309,16 +340,6 @@ pub fn health(statuses: &[Option<Arc<WorkerStatus>>]) -> Result<(), String> {
         return Err("no upstream answers".into());
     }
     Ok(())
-}
-
-/// Engine settings of a configuration. Without a secret in the configuration, cookies are made with the secret that
-/// was drawn at start.
-pub fn engine_settings(config: &Config, drawn: Secret) -> Settings {
-    let mut settings = config.settings();
-    if settings.cookies.secrets.is_empty() {
-        settings.cookies.secrets.push(drawn);
-    }
-    settings
 }
 
 /// Limits of client streams.

@@ -1,10 +1,11 @@
-//! The HTTP server of `[metrics]`: `/metrics` for Prometheus, `/livez` and `/readyz` for orchestrators. It accepts few
+//! The HTTP server of `[metrics]`: `/metrics` for Prometheus, `/livez` and `/readyz` for orchestrators, `/status` for people. It accepts few
 //! connections and has short deadlines, so that it never takes time from the resolver. Clients that send nothing, or that
 //! stay connected, give way to new ones (`places.rs`), so they cannot make a probe fail.
 
 use crate::handle::ServerHandle;
 use crate::metrics::Metrics;
 use crate::places::{Place, Places};
+use crate::status_page;
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{ALLOW, CONTENT_TYPE};
@@ -96,8 +97,10 @@ async fn answer(request: &Request<Incoming>, server: &ServerHandle) -> Response<
             Ok(()) => text(StatusCode::OK, "ok\n".into()),
             Err(why) => text(StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")),
         },
-        "/status" => text(StatusCode::NOT_IMPLEMENTED, "not supported yet\n".into()),
-        _ => text(StatusCode::NOT_FOUND, "the paths are /metrics, /livez and /readyz\n".into()),
+        "/status" | "/status.json" | "/status.css" | "/status.js" => {
+            status_page::answer(request, server).await
+        }
+        _ => text(StatusCode::NOT_FOUND, "the paths are /metrics, /livez, /readyz and /status\n".into()),
     }
 }
 

@@ -1,16 +1,17 @@
 //! The metrics in the text format of Prometheus and as JSON. Label values come from closed sets: reasons, types, and
 //! the upstreams of the configuration; never from a packet.
 
-use crate::handle::{ServerHandle, WorkerStatus};
+use crate::handle::{ServerHandle, WorkerStatus, health};
 use crate::version;
-use engine::Counter;
 use engine::counters::DURATION_BOUNDS_US;
 use engine::upstream::BreakerState;
 use engine::upstream::{QueryKind, Server};
+use engine::{Counter, Counters};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 /// Sample: labels and value.
 type Sample = (Vec<(String, String)>, f64);
@@ -28,7 +29,8 @@ pub struct Metrics(BTreeMap<String, Family>);
 impl Metrics {
     /// Collects the metrics from the workers, the streams and the datapath.
     pub async fn gather(server: &ServerHandle) -> Metrics {
-        let responding = server.worker_statuses().await.iter().flatten().count();
+        let answered = server.worker_statuses().await;
+        let responding = answered.iter().flatten().count();
         // A worker that does not respond counts with its last status: a counter must not go backwards.
         let statuses = server.last_statuses();
         let mut metrics = Metrics(BTreeMap::new());
@@ -50,33 +52,46 @@ impl Metrics {
         metrics.gauge("cache_entries", &[], total(|status| status.cached.1));
         metrics.gauge("workers", &[], server.workers.workers() as f64);
         metrics.gauge("workers_responding", &[], responding as f64);
+        let is_ready = server.out_of_service().is_none() && health(&answered).is_ok();
+        metrics.gauge("ready", &[], f64::from(u8::from(is_ready)));
         metrics.gauge("draining", &[], f64::from(u8::from(server.draining.load(Ordering::Relaxed))));
         metrics.gauge("drained", &[], f64::from(u8::from(server.drained.load(Ordering::Relaxed))));
         for (result, lines) in server.log.counts().by_result() {
             metrics.counter("log_lines_total", &[("result", result)], lines as f64);
         }
-        let last_reload = &server.last_reload;
-        let successful = f64::from(u8::from(last_reload.successful()));
+        let reloads = &server.reloads;
+        let successful = f64::from(u8::from(reloads.successful()));
         metrics.gauge("config_last_reload_successful", &[], successful);
-        let timestamp = last_reload.success_unix_secs();
+        let timestamp = reloads.success_unix_secs();
         metrics.gauge("config_last_reload_success_timestamp_seconds", &[], timestamp);
+        let (succeeded, failed) = reloads.history.totals();
+        metrics.counter("config_reloads_total", &[("result", "succeeded")], succeeded as f64);
+        metrics.counter("config_reloads_total", &[("result", "failed")], failed as f64);
+        metrics.limits(server);
+        metrics.counter("cpu_seconds_total", &[], processor_time().as_secs_f64());
         metrics.gauge("uptime_seconds", &[], server.started.elapsed().as_secs_f64());
         metrics.gauge("build_info", &[("version", version::VERSION), ("commit", version::COMMIT)], 1.0);
         metrics
     }
 
     fn engine(&mut self, statuses: &[Arc<WorkerStatus>]) {
+        let mut total = Counters::default();
+        statuses.iter().for_each(|status| total.include(&status.counters));
         for &counter in Counter::ALL {
             let (family, labels) = counter.describe();
-            let sum: u64 = statuses.iter().map(|status| status.counters.get(counter)).sum();
-            self.counter(family, labels, sum as f64);
+            self.counter(family, labels, total.get(counter) as f64);
         }
-        let mut durations = [0u64; DURATION_BOUNDS_US.len() + 1];
-        for status in statuses {
-            add(&mut durations, &status.counters.durations);
-        }
-        let sum_ns: u64 = statuses.iter().map(|status| status.counters.duration_sum_ns).sum();
-        self.histogram("request_duration_seconds", &[], &durations, sum_ns);
+        self.histogram("request_duration_seconds", &[], &total.durations, total.duration_sum_ns);
+    }
+
+    /// The limits of what other gauges show.
+    fn limits(&mut self, server: &ServerHandle) {
+        let config = server.config();
+        let pending = config.limits.pending * server.workers.workers();
+        self.gauge("pending_limit", &[], pending as f64);
+        self.gauge("cache_limit_bytes", &[], config.cache.size as f64);
+        let connections = server.file_limit.grant(config.limits.tcp_connections);
+        self.gauge("stream_connections_limit", &[], connections as f64);
     }
 
     fn upstreams(&mut self, statuses: &[Arc<WorkerStatus>]) {
@@ -195,6 +210,12 @@ fn series(name: &str, kind: &str, labels: &[(String, String)]) -> String {
     }
 }
 
+/// Processor time of all threads.
+fn processor_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or_default())
+}
+
 fn add(sum: &mut [u64], more: &[u64]) {
     sum.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
 }
@@ -210,7 +231,10 @@ const HELP: &[(&str, &str)] = &[
     ("responses_total", "Responses to clients."),
     ("truncated_responses_total", "Responses over UDP that did not fit and have TC set."),
     ("copied_responses_total", "Responses copied from that to another query for the same reply."),
-    ("request_duration_seconds", "Time from a query to its answer, for queries that waited for an upstream."),
+    (
+        "request_duration_seconds",
+        "Time from a query to its answer; an answer copied from the cache counts with 0, the time within one batch.",
+    ),
     ("synthesized_total", "Answers with synthesized AAAA records, by the result of the AAAA leg."),
     ("not_synthesized_total", "AAAA queries answered without synthesis, by reason."),
     ("local_answers_total", "Queries answered from special-use names and local data, by zone."),
@@ -267,6 +291,7 @@ const HELP: &[(&str, &str)] = &[
     ("client_octets_in_total", "Octets of datagrams received from clients."),
     ("client_octets_out_total", "Octets of datagrams sent to clients."),
     ("stream_connections", "Open client connections."),
+    ("stream_connections_limit", "Client connections that may be open."),
     ("stream_connections_total", "Client connections, by result of accepting them."),
     ("stream_closed_total", "Client connections that ended, by reason."),
     ("stream_questions_total", "Queries received over connections."),
@@ -285,9 +310,12 @@ const HELP: &[(&str, &str)] = &[
     ("cache_refreshes_total", "Questions asked upstream to refresh a cache entry before it expires."),
     ("cache_bytes", "Octets that the cache entries use."),
     ("cache_entries", "Entries in the cache."),
+    ("cache_limit_bytes", "Octets that the cache entries may use."),
     ("pending", "Client queries that wait for an upstream."),
+    ("pending_limit", "Client queries that may wait for an upstream."),
     ("workers", "Workers."),
     ("workers_responding", "Workers that responded to this scrape."),
+    ("ready", "1 if the server is to get queries, as /readyz says, 0 if not."),
     ("draining", "1 while the server stops, 0 otherwise."),
     ("drained", "1 while the operator keeps the server out of service, 0 otherwise."),
     (
@@ -295,10 +323,12 @@ const HELP: &[(&str, &str)] = &[
         "Lines of the log, by result: written, held back as repetitions, dropped for lack of room.",
     ),
     ("config_last_reload_successful", "1 if the last reload of the configuration succeeded, 0 if it failed."),
+    ("config_reloads_total", "Reloads of the configuration since the start, by result."),
     (
         "config_last_reload_success_timestamp_seconds",
         "Time of the last reload that succeeded, or of the start, in seconds since 1970.",
     ),
+    ("cpu_seconds_total", "Processor time of the process, user and system."),
     ("uptime_seconds", "Time since the start."),
     ("build_info", "Version and commit."),
 ];

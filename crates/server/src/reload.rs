@@ -1,29 +1,102 @@
-//! Parts of a reload: the configuration is read on a thread of its own, the workers hand back the settings that they used, and the
-//! keys that need a restart keep their old values. `handle.rs` puts them together; this file knows no running server.
+//! Parts of a reload: the configuration is read and compiled on a thread of its own, keys that need a restart are refused, and the
+//! workers hand back the settings that they used. `handle.rs` puts them together; this file knows no running server.
+//!
+//! A large response policy zone takes seconds of processor time, in which probes, control commands and signals must not wait, and
+//! queries least of all. So that thread only gets processor time that no other thread wants.
 
-use crate::config::{Config, Loaded, Overrides, load};
+use crate::config::{Config, Overrides, load};
+use crate::demo;
+use crate::history::History;
+use engine::message::cookie::Secret;
 use engine::{Engine, Settings};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::oneshot;
 
-/// Reads the configuration on a thread of its own: a large response policy zone takes seconds, in which probes, control commands
-/// and signals must not wait.
-pub async fn read_configuration(source: Option<PathBuf>, overrides: Overrides) -> Result<Loaded, String> {
-    let (sender, loaded) = oneshot::channel();
+/// Runs a job on a thread of its own, with processor time that no other thread wants. On a machine whose workers take all of it,
+/// the scheduler leaves at least 0.3 % to such a thread (weight 3 against 1,024).
+pub async fn in_background<T: Send + 'static>(job: impl FnOnce() -> T + Send + 'static) -> Result<T, String> {
+    let (sender, result) = oneshot::channel();
     std::thread::Builder::new()
         .name("reload".into())
         .spawn(move || {
+            if let Err(error) = datapath::run_when_idle() {
+                tracing::debug!("the thread of a reload keeps its priority: {error}");
+            }
             // The receiver may have given up.
-            let _ = sender.send(load(source.as_deref(), &overrides).map_err(|failure| failure.of_reload()));
+            let _ = sender.send(job());
         })
-        .map_err(|error| format!("cannot start the thread that reads the configuration: {error}"))?;
-    loaded.await.unwrap_or_else(|_| Err("the thread that reads the configuration has failed".into()))
+        .map_err(|error| format!("cannot start the thread of the reload: {error}"))?;
+    result.await.map_err(|_| "the thread of the reload has failed".into())
 }
 
-/// Result of the last reload, for metrics. The configuration of the start counts as one.
-pub struct LastReload {
+/// Frees a value in the background: millions of allocations would hold up a worker, or the control thread.
+pub fn free<T: Send + 'static>(value: T) {
+    tokio::spawn(in_background(move || drop(value)));
+}
+
+/// Everything that a reload reads.
+#[derive(Clone)]
+pub struct Request {
+    /// File of the configuration.
+    pub source: Option<PathBuf>,
+    /// Flags that override the file.
+    pub overrides: Overrides,
+    /// True with `--demo`.
+    pub demo: bool,
+    /// The configuration in force.
+    pub old: Arc<Config>,
+    /// Secret of server cookies for a configuration without one.
+    pub cookie_secret: Secret,
+    /// Number of workers.
+    pub workers: usize,
+}
+
+/// A configuration that can take effect.
+pub struct Prepared {
+    /// The configuration.
+    pub config: Config,
+    /// Warnings about it.
+    pub warnings: Vec<String>,
+    /// Its settings, for each worker.
+    pub settings: Vec<Settings>,
+}
+
+impl Request {
+    /// Reads, checks and compiles the configuration. The error has everything that is wrong with it.
+    pub fn prepare(self) -> Result<Prepared, String> {
+        let loaded = load(self.source.as_deref(), &self.overrides).map_err(|failure| failure.of_reload())?;
+        let mut config = loaded.config;
+        if self.demo {
+            demo::adapt(&mut config);
+            config.control_socket.clone_from(&self.old.control_socket);
+        }
+        let keys = restart_keys(&self.old, &config);
+        if !keys.is_empty() {
+            return Err(refusal(&keys));
+        }
+        let settings = engine_settings(&config, self.cookie_secret);
+        let settings = std::iter::repeat_n(settings, self.workers).collect();
+        Ok(Prepared { config, warnings: loaded.warnings, settings })
+    }
+}
+
+/// Engine settings of a configuration. Without a secret in the configuration, cookies are made with the secret that
+/// was drawn at start.
+pub fn engine_settings(config: &Config, drawn: Secret) -> Settings {
+    let mut settings = config.settings();
+    if settings.cookies.secrets.is_empty() {
+        settings.cookies.secrets.push(drawn);
+    }
+    settings
+}
+
+/// Result of the last reload, and the history of all. The configuration of the start counts as a success.
+pub struct Reloads {
+    /// The reloads since the start.
+    pub history: History,
     successful: AtomicBool,
     /// Time of the last success, in milliseconds since 1970.
     success_unix_ms: AtomicU64,
@@ -31,19 +104,30 @@ pub struct LastReload {
     pub turn: tokio::sync::Mutex<()>,
 }
 
-impl LastReload {
+impl Reloads {
     /// The start has read the configuration just now.
-    pub fn at_start() -> LastReload {
-        let last = LastReload {
+    pub fn at_start() -> Reloads {
+        let reloads = Reloads {
+            history: History::default(),
             successful: AtomicBool::new(true),
             success_unix_ms: AtomicU64::new(0),
             turn: tokio::sync::Mutex::new(()),
         };
-        last.set(true);
-        last
+        reloads.set(true);
+        reloads
     }
 
-    pub fn set(&self, successful: bool) {
+    /// Records the result of a reload: notes, or errors.
+    pub fn record(&self, result: &Result<Vec<String>, String>) {
+        self.set(result.is_ok());
+        match result {
+            Ok(notes) if notes.is_empty() => self.history.record(true, "the new configuration is in force"),
+            Ok(notes) => self.history.record(true, &notes.join("\n")),
+            Err(error) => self.history.record(false, error),
+        }
+    }
+
+    fn set(&self, successful: bool) {
         self.successful.store(successful, Ordering::Relaxed);
         if successful {
             let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -69,11 +153,11 @@ pub fn replace(engine: &mut Engine, settings: Settings, sender: oneshot::Sender<
 }
 
 /// The settings that a worker used before, as soon as it uses the new ones. The last reference to local data and response policy
-/// zones may be among them: millions of allocations, which would hold up a worker, or the control thread, if they were freed there.
+/// zones may be among them.
 pub struct Replaced(pub oneshot::Receiver<Settings>);
 
 impl Replaced {
-    /// Waits for the settings in the background, and frees them.
+    /// Waits for the settings, and frees them in the background.
     pub fn free_later(self) {
         tokio::spawn(async {
             if let Ok(settings) = self.0.await {
@@ -83,13 +167,8 @@ impl Replaced {
     }
 }
 
-/// Frees settings on a thread that serves nothing.
-pub fn free(settings: Settings) {
-    tokio::task::spawn_blocking(|| drop(settings));
-}
-
-/// A note for each key that has changed and needs a restart.
-pub fn restart_notes(old: &Config, new: &Config) -> impl Iterator<Item = String> {
+/// The keys that have changed and take effect only at a start: they decide about sockets, threads and memory.
+pub fn restart_keys(old: &Config, new: &Config) -> Vec<&'static str> {
     [
         (new.server.listen != old.server.listen, "server.listen"),
         (new.server.workers != old.server.workers, "server.workers"),
@@ -105,25 +184,23 @@ pub fn restart_notes(old: &Config, new: &Config) -> impl Iterator<Item = String>
     ]
     .into_iter()
     .filter(|&(is_changed, _)| is_changed)
-    .map(|(_, key)| format!("{key} has changed: it takes effect after a restart"))
+    .map(|(_, key)| key)
+    .collect()
 }
 
-/// Puts the old values back into the new configuration where a change needs a restart, so that the configuration that
-/// is shown is the one in force.
-pub fn keep_until_restart(old: &Config, new: &mut Config) {
-    new.server = crate::config::Server { allow: new.server.allow.clone(), ..old.server.clone() };
-    new.udp_size = old.udp_size;
-    new.cache.size = old.cache.size;
-    new.limits.pending = old.limits.pending;
-    new.metrics_listen = old.metrics_listen;
-    new.control_socket = old.control_socket.clone();
-    new.upstream.tcp_fast_open = old.upstream.tcp_fast_open;
+/// The error for keys that need a restart. Nothing has changed yet: half of a configuration in force would be one that no file has.
+fn refusal(keys: &[&str]) -> String {
+    let lines = keys.iter().map(|key| format!("{key} has changed, and takes effect only at a start\n"));
+    format!(
+        "{}restart the server to use the new file, or put the old value{} back to reload the rest of it",
+        lines.collect::<String>(),
+        if keys.len() == 1 { "" } else { "s" }
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
     use std::time::Duration;
 
     #[test]

@@ -8,9 +8,11 @@ use crate::bind::{Bound, ControlSocket};
 use crate::cli::Serve;
 use crate::config::{Config, Loaded, load};
 use crate::demo::{self, Demo, warn_unless};
-use crate::handle::{ServerHandle, engine_settings};
 use crate::log::{self, Log};
-use crate::reload::LastReload;
+use crate::handle::ServerHandle;
+use crate::history::History;
+use crate::reload::{Reloads, engine_settings};
+use crate::traffic::{self, Traffic};
 use crate::{control, event_log, http, local_networks};
 use datapath::{Shared, Worker, privileges};
 use engine::message::cookie::Secret;
@@ -96,8 +98,10 @@ fn start_and_serve(arguments: &Serve) -> Result<(), String> {
         started: Instant::now(),
         draining: AtomicBool::new(false),
         drained: AtomicBool::new(false),
-        last_reload: LastReload::at_start(),
         log: log.handle(),
+        reloads: Reloads::at_start(),
+        upgrades: History::default(),
+        traffic: Traffic::default(),
     });
     supervise(&server, threads, metrics, control.as_ref())
 }
@@ -283,7 +287,19 @@ fn serve_operators(
     }
     tokio::task::spawn_local(event_log::run(Arc::clone(server)));
     tokio::task::spawn_local(local_networks::follow(Arc::clone(server)));
+    tokio::task::spawn_local(sample_traffic(Arc::clone(server)));
     Ok(())
+}
+
+/// Samples the counters for the status page until the process ends.
+async fn sample_traffic(server: Arc<ServerHandle>) {
+    let mut ticks = tokio::time::interval(traffic::PERIOD);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        server.worker_statuses().await;
+        server.traffic.add(server.last_sample());
+    }
 }
 
 /// Prints the line that says that the server is ready, and tells the service manager.

@@ -68,7 +68,7 @@ pub async fn json(server: &ServerHandle) -> Value {
 }
 
 /// The file of the configuration, with its whole path: nobody knows the folder in which the server was started.
-fn source(file: Option<&Path>) -> String {
+pub fn source(file: Option<&Path>) -> String {
     let Some(file) = file else { return "defaults and flags".into() };
     std::path::absolute(file).unwrap_or_else(|_| file.to_owned()).display().to_string()
 }
@@ -77,7 +77,7 @@ fn source(file: Option<&Path>) -> String {
 const SERVING: &str = "serving";
 
 /// The state of the server in words. It says `serving` if and only if the server is healthy.
-fn state(out_of_service: Option<&str>, statuses: &[Option<Arc<WorkerStatus>>]) -> String {
+pub fn state(out_of_service: Option<&str>, statuses: &[Option<Arc<WorkerStatus>>]) -> String {
     match (out_of_service, health(statuses)) {
         (Some(why), _) => why.into(),
         (None, Ok(())) => SERVING.into(),
@@ -86,16 +86,21 @@ fn state(out_of_service: Option<&str>, statuses: &[Option<Arc<WorkerStatus>>]) -
 }
 
 /// One upstream, over all workers.
-struct UpstreamStatus {
-    address: SocketAddr,
-    transport: &'static str,
-    up: bool,
+pub struct UpstreamStatus {
+    /// Its address.
+    pub address: SocketAddr,
+    /// The transport of questions to it.
+    pub transport: &'static str,
+    /// True if at least one worker asks it.
+    pub up: bool,
     /// Workers that do not ask it in its turn, and why.
-    details: Option<String>,
-    round_trip: Option<Span>,
+    pub details: Option<String>,
+    /// Mean round trip.
+    pub round_trip: Option<Span>,
     /// Questions sent, without probes.
-    questions: u64,
-    failures: u64,
+    pub questions: u64,
+    /// Tries that failed.
+    pub failures: u64,
 }
 
 impl UpstreamStatus {
@@ -148,13 +153,12 @@ impl fmt::Display for UpstreamStatus {
 /// The upstreams that the configuration names or that are still in use, in its order.
 async fn upstream_statuses(server: &ServerHandle) -> Vec<UpstreamStatus> {
     let statuses = server.worker_statuses().await;
-    let responding: Vec<_> = statuses.iter().flatten().collect();
-    of_workers(&responding, server.config().upstream.transport)
+    of_workers(&statuses.iter().flatten().collect::<Vec<_>>(), server.config().upstream.transport)
 }
 
-/// The upstreams as the workers that respond know them.
-fn of_workers(responding: &[&Arc<WorkerStatus>], transport: Transport) -> Vec<UpstreamStatus> {
-    let upstreams = by_address(responding).into_iter();
+/// The upstreams as these workers know them.
+pub fn of_workers(statuses: &[&Arc<WorkerStatus>], transport: Transport) -> Vec<UpstreamStatus> {
+    let upstreams = by_address(statuses).into_iter();
     upstreams.map(|(address, servers)| UpstreamStatus::new(address, &servers, transport)).collect()
 }
 

@@ -44,6 +44,14 @@ pub fn pin<T>(thread: &JoinHandle<T>, processor: usize) -> io::Result<()> {
     if code == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(code)) }
 }
 
+/// Gives the calling thread only processor time that no other thread wants (SCHED_IDLE). A thread that wakes up takes the processor
+/// from it at once; a low priority (nice) would let it finish its time slice of some milliseconds.
+pub fn run_when_idle() -> io::Result<()> {
+    let parameter = libc::sched_param { sched_priority: 0 };
+    // SAFETY: 0 stands for the calling thread, and the parameter is a valid sched_param, which the call only reads.
+    check(unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &parameter) }).map(drop)
+}
+
 /// The result of a system call as a `Result`: -1 means that errno holds the error.
 pub(crate) fn check(result: libc::c_int) -> io::Result<usize> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as usize) }

@@ -79,11 +79,12 @@ fn other_methods_and_other_paths_are_refused() {
         assert_eq!(response.status, 405, "{method}");
         assert!(response.head.contains("\r\nallow: get, head"), "{}", response.head);
     }
-    for path in ["/", "/metrics/", "/Metrics", "/../metrics", "/livez2", "//metrics"] {
+    for path in
+        ["/", "/status/", "/status.html", "/metrics/", "/Metrics", "/../metrics", "/livez2", "//metrics"]
+    {
         assert_eq!(request(server.metrics, "GET", path).status, 404, "{path}");
     }
     assert_eq!(request(server.metrics, "GET", "/metrics?name=x").status, 200);
-    assert_eq!(request(server.metrics, "GET", "/status").status, 501);
     let head = request(server.metrics, "HEAD", "/metrics");
     assert_eq!((head.status, head.body.as_str()), (200, ""));
     assert!(request(server.metrics, "GET", "/metrics").head.contains("text/plain; version=0.0.4"));

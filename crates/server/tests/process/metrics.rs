@@ -16,6 +16,9 @@ const DOCUMENTED: &[(&str, &str, &[&str])] = &[
     ("request_duration_seconds", "histogram", &["le"]),
     ("synthesized_total", "counter", &["reason"]),
     ("not_synthesized_total", "counter", &["reason"]),
+    ("cache_hits_total", "counter", &["kind"]),
+    ("cache_misses_total", "counter", &[]),
+    ("cache_bytes", "gauge", &[]),
     ("upstream_queries_total", "counter", &["upstream", "type"]),
     ("upstream_duration_seconds", "histogram", &["upstream", "le"]),
     ("upstream_up", "gauge", &["upstream"]),
@@ -228,9 +231,54 @@ fn promtool_finds_nothing_wrong() {
         .stdin(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn();
-    let Ok(mut tool) = tool else { return test_skip::skip("there is no promtool") };
+    let Ok(mut tool) = tool else { return test_skip::missing("promtool", "apt-get install prometheus") };
     tool.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
     let output = tool.wait_with_output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    server.process.stop();
+}
+
+#[test]
+fn an_answer_from_the_cache_counts_in_the_first_bucket_of_the_histogram() {
+    let upstream = Upstream::start(|_| Behavior::After(std::time::Duration::from_millis(20)));
+    let server = start(&upstream);
+    let client = Udp::to(server.v6());
+    let first = || Scrape::of(server.metrics).value("request_duration_seconds _bucket", &[("le", "0.00005")]);
+    assert_eq!(client.ask(&name_of(1), Type::AAAA).rcode, Rcode::NOERROR);
+    assert_eq!(first(), 0.0, "the upstream took 20 ms for each leg");
+    for answered in 1..=5 {
+        assert_eq!(client.ask(&name_of(1), Type::AAAA).rcode, Rcode::NOERROR);
+        assert_eq!(first(), f64::from(answered));
+    }
+    let scrape = Scrape::of(server.metrics);
+    assert_eq!(scrape.value("request_duration_seconds _count", &[]), 6.0);
+    assert!(scrape.value("request_duration_seconds _sum", &[]) >= 0.04);
+    server.process.stop();
+}
+
+#[test]
+fn readiness_limits_and_reloads_are_gauged() {
+    let upstream = Upstream::start(|_| Behavior::Answer);
+    let server = Setup::new(upstream.address)
+        .line("server.workers = 2")
+        .line("limits.pending = 1000")
+        .line("limits.tcp-connections = 77")
+        .line("cache.size = \"3MiB\"")
+        .metrics()
+        .start();
+    let gauge = |name: &str| Scrape::of(server.metrics).value(name, &[]);
+    let limits = ["pending_limit", "stream_connections_limit", "cache_limit_bytes"].map(gauge);
+    assert_eq!(limits, [2000.0, 77.0, 3.0 * 1024.0 * 1024.0]);
+    assert_eq!(gauge("ready"), 1.0);
+    assert_eq!(server.ctl(&["drain"]).status.code(), Some(0));
+    assert_eq!(gauge("ready"), 0.0);
+    let reloads = |result| Scrape::of(server.metrics).value("config_reloads_total", &[("result", result)]);
+    assert_eq!([reloads("succeeded"), reloads("failed")], [0.0, 0.0], "the start is not a reload");
+    assert_eq!(server.ctl(&["reload"]).status.code(), Some(0));
+    server.rewrite(&["upstream.tries = 99"]);
+    assert_eq!(server.ctl(&["reload"]).status.code(), Some(1));
+    assert_eq!([reloads("succeeded"), reloads("failed")], [1.0, 1.0]);
+    let before = gauge("cpu_seconds_total");
+    wait_until("the server uses processor time", || gauge("cpu_seconds_total") > before);
     server.process.stop();
 }

@@ -15,7 +15,12 @@ pub struct Response {
 
 /// One request over a connection of its own.
 pub fn request(server: SocketAddr, method: &str, path: &str) -> Response {
-    let text = exchange(server, &format!("{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"));
+    request_of(server, method, path, "Host: x\r\n")
+}
+
+/// One request with these header lines.
+pub fn request_of(server: SocketAddr, method: &str, path: &str, headers: &str) -> Response {
+    let text = exchange(server, &format!("{method} {path} HTTP/1.1\r\n{headers}Connection: close\r\n\r\n"));
     let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no response: {text:?}"));
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
     Response { status: status.unwrap(), head: head.to_lowercase(), body: body.to_owned() }

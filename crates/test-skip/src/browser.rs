@@ -101,13 +101,18 @@ impl Browser {
 
     /// Opens a file and waits until it is loaded.
     pub fn open(&mut self, file: &Path, look: Look) -> Result<(), String> {
+        self.visit(&format!("file://{}", file.display()), look)
+    }
+
+    /// Opens an address and waits until the page is loaded.
+    pub fn visit(&mut self, url: &str, look: Look) -> Result<(), String> {
         let features = json!([{"name": "prefers-color-scheme", "value": look.scheme}]);
         self.order("Emulation.setEmulatedMedia", json!({"media": look.media, "features": features}))?;
         self.order("Emulation.setScriptExecutionDisabled", json!({"value": !look.script}))?;
         let size = json!({"width": look.width, "height": 900, "deviceScaleFactor": 1, "mobile": false});
         self.order("Emulation.setDeviceMetricsOverride", size)?;
         self.events.clear();
-        self.order("Page.navigate", json!({"url": format!("file://{}", file.display())}))?;
+        self.order("Page.navigate", json!({"url": url}))?;
         let end = Instant::now() + TIME_LIMIT;
         while !self.events.iter().any(|event| event["method"] == "Page.loadEventFired") {
             let message = self.next(end)?;
@@ -131,6 +136,26 @@ impl Browser {
         let answer =
             self.order("Page.printToPDF", json!({"printBackground": true, "preferCSSPageSize": true}))?;
         Ok(answer["data"].as_str().unwrap_or_default().to_owned())
+    }
+
+    /// A picture of the whole page (PNG), in base64.
+    pub fn picture(&mut self) -> Result<String, String> {
+        let answer =
+            self.order("Page.captureScreenshot", json!({"format": "png", "captureBeyondViewport": true}))?;
+        Ok(answer["data"].as_str().unwrap_or_default().to_owned())
+    }
+
+    /// Presses and releases a key, by its name in the DOM and its code, like `Tab` and 9.
+    pub fn press(&mut self, key: &str, code: u32) -> Result<(), String> {
+        for kind in ["keyDown", "keyUp"] {
+            let mut event = json!({"type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code});
+            // A button is pressed by the character of the key.
+            if kind == "keyDown" && key == "Enter" {
+                event["text"] = json!("\r");
+            }
+            self.order("Input.dispatchKeyEvent", event)?;
+        }
+        Ok(())
     }
 
     /// Sends a command and waits for its response. Keeps the events that arrive meanwhile.

@@ -1,0 +1,317 @@
+//! The contents of the status page, as texts that are ready to be shown.
+
+use super::figures::{count, latency, mebibytes, points, rate, share, uptime};
+use crate::config::Config;
+use crate::escape;
+use crate::handle::{ServerHandle, WorkerStatus};
+use crate::history::{Event, History};
+use crate::status::{self, UpstreamStatus};
+use crate::traffic::{PERIOD, Sample, Window, sample_before};
+use crate::version;
+use engine::Counter;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+/// Age of the sample with which the figures of "the last 10 seconds" begin: samples are [`PERIOD`] apart, so it has 8 to 13 s.
+const SHORT: Duration = Duration::from_secs(8);
+
+/// Age of the sample with which the figures of "the last 10 minutes" begin.
+const LONG: Duration = Duration::from_secs(595);
+
+/// Zones that the page names for an upstream.
+const ZONES: usize = 5;
+
+/// Share of SERVFAIL that is marked.
+const SERVFAIL_SHARE: f64 = 0.05;
+
+/// Metrics with reasons that an operator looks for, and their words.
+const REASONS: [(&str, &str); 8] = [
+    ("refused_total", "refused"),
+    ("slipped_total", "sent to TCP"),
+    ("dropped_total", "dropped"),
+    ("not_synthesized_total", "not synthesized"),
+    ("left_out_addresses_total", "address left out"),
+    ("filtered_total", "filtered"),
+    ("forgery_suspects_total", "possible forgery"),
+    ("upstream_useless_total", "useless reply"),
+];
+
+/// A row of a table.
+#[derive(serde::Serialize)]
+pub struct Row {
+    /// `good`, `bad` or nothing. The words of the row say the same.
+    pub tone: &'static str,
+    /// The cells. A single one spans the table.
+    pub cells: Vec<String>,
+}
+
+impl Row {
+    fn new(cells: Vec<String>) -> Row {
+        Row { tone: "", cells }
+    }
+}
+
+/// The contents of the page, by place.
+#[derive(serde::Serialize)]
+pub struct View {
+    /// Texts.
+    pub fields: BTreeMap<&'static str, String>,
+    /// `good`, `bad` or nothing.
+    pub tones: BTreeMap<&'static str, &'static str>,
+    /// Rows of tables.
+    pub rows: BTreeMap<&'static str, Vec<Row>>,
+    /// Points of lines, as SVG has them.
+    pub lines: BTreeMap<&'static str, String>,
+}
+
+/// The windows of the tables: the last seconds, the last minutes, since the start.
+type Windows<'s> = [Window<'s>; 3];
+
+impl View {
+    /// The contents now.
+    pub async fn of(server: &ServerHandle) -> View {
+        let statuses = server.worker_statuses().await;
+        let (config, samples) = (server.config(), server.traffic.samples());
+        let (start, now) = (Sample::at_start(server.started), server.last_sample());
+        let first = |age| sample_before(&samples, &start, now.at, age);
+        let windows = [first(SHORT), first(LONG), &start].map(|first| Window::new(first, &now));
+        let responding: Vec<_> = statuses.iter().flatten().collect();
+        let upstreams = status::of_workers(&responding, config.upstream.transport);
+        let state = status::state(server.out_of_service(), &statuses);
+
+        let mut view = View {
+            fields: fields(server, &config, &responding, &windows[0]),
+            tones: BTreeMap::new(),
+            rows: BTreeMap::new(),
+            lines: BTreeMap::new(),
+        };
+        view.tones.insert("state", if state == "serving" { "good" } else { "bad" });
+        let failed = windows[0].count(Counter::ResponsesServFail) as f64;
+        let is_failing = failed > SERVFAIL_SHARE * windows[0].family("responses_total") as f64;
+        view.tones.insert("servfail", if is_failing { "bad" } else { "" });
+        view.fields.insert("title", format!("Sixfold: {state}"));
+        view.fields.insert("state", state);
+        view.fields.insert("upstreams", of_upstreams(&upstreams));
+        let (line, caption) = chart(&samples);
+        view.lines.insert("queries", line);
+        view.fields.insert("chart", caption);
+        view.rows.insert("traffic", traffic(&windows));
+        view.rows.insert("upstreams", upstream_rows(upstreams, &config));
+        view.rows.insert("reasons", reasons(&windows));
+        view.rows.insert("reloads", history(&server.reloads.history));
+        view.rows.insert("upgrades", history(&server.upgrades));
+        view.rows.insert("server", facts(server, &config, &responding));
+        view.without_control_characters()
+    }
+
+    /// The contents for the script.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// Makes control characters, and those that change the direction of text, visible.
+    fn without_control_characters(mut self) -> View {
+        let cells = self.rows.values_mut().flatten().flat_map(|row| &mut row.cells);
+        for text in self.fields.values_mut().chain(cells) {
+            *text = escape::text(text);
+        }
+        self
+    }
+}
+
+/// The figures at the top, of the last seconds.
+fn fields(
+    server: &ServerHandle,
+    config: &Config,
+    workers: &[&Arc<WorkerStatus>],
+    window: &Window<'_>,
+) -> BTreeMap<&'static str, String> {
+    let pending: usize = workers.iter().map(|status| status.pending).sum();
+    let cached: usize = workers.iter().map(|status| status.cached.0).sum();
+    let host = rustix::system::uname();
+    BTreeMap::from([
+        ("host", host.nodename().to_string_lossy().into_owned()),
+        ("time", httpdate::fmt_http_date(SystemTime::now())),
+        ("queries", rate(window.rate("queries_total"))),
+        ("synthesized", synthesized(window)),
+        ("cached", from_cache(window)),
+        ("servfail", servfail(window)),
+        ("latency", latency(window.latency(0.99))),
+        ("pending", format!("{} of {}", count(pending as u64), count(pending_limit(server, config)))),
+        ("cache", format!("{} of {} MiB", mebibytes(cached as u64), mebibytes(config.cache.size))),
+    ])
+}
+
+/// Queries that may wait for an upstream, in all workers.
+fn pending_limit(server: &ServerHandle, config: &Config) -> u64 {
+    (config.limits.pending * server.workers.workers()) as u64
+}
+
+fn synthesized(window: &Window<'_>) -> String {
+    share(window.family("synthesized_total"), window.family("responses_total"))
+}
+
+fn from_cache(window: &Window<'_>) -> String {
+    let hits = window.family("cache_hits_total");
+    share(hits, hits + window.count(Counter::CacheMisses))
+}
+
+fn servfail(window: &Window<'_>) -> String {
+    share(window.count(Counter::ResponsesServFail), window.family("responses_total"))
+}
+
+/// The table of rates, shares and latencies.
+fn traffic(windows: &Windows<'_>) -> Vec<Row> {
+    type Figure = fn(&Window<'_>) -> String;
+    let figures: [(&str, Figure); 8] = [
+        ("Queries", |window| rate(window.rate("queries_total"))),
+        ("Synthesized, of all answers", synthesized),
+        ("From the cache, of all lookups", from_cache),
+        ("SERVFAIL, of all answers", servfail),
+        ("Questions to upstreams that timed out", |window| rate(window.rate("upstream_timeouts_total"))),
+        ("Latency, median", |window| latency(window.latency(0.5))),
+        ("Latency, 99 %", |window| latency(window.latency(0.99))),
+        ("Latency, 99.9 %", |window| latency(window.latency(0.999))),
+    ];
+    let row = |(name, figure): (&str, Figure)| {
+        Row::new(std::iter::once(name.to_owned()).chain(windows.iter().map(figure)).collect())
+    };
+    figures.into_iter().map(row).collect()
+}
+
+/// The line of queries per second between the samples, and its caption.
+fn chart(samples: &[Sample]) -> (String, String) {
+    let pairs = samples.windows(2).map(|pair| Window::new(&pair[0], &pair[1]).rate("queries_total"));
+    let rates: Vec<f64> = pairs.map(Option::unwrap_or_default).collect();
+    let highest = rates.iter().copied().fold(0.0, f64::max);
+    let minutes = (rates.len() as u64 * PERIOD.as_secs()).div_ceil(60);
+    let caption = match minutes {
+        0 => "Queries per second: the line begins in some seconds.".into(),
+        1 => format!("Queries per second over the last minute; at most {}.", rate(Some(highest))),
+        _ => format!("Queries per second over the last {minutes} minutes; at most {}.", rate(Some(highest))),
+    };
+    (points(&rates, highest), caption)
+}
+
+fn of_upstreams(upstreams: &[UpstreamStatus]) -> String {
+    let up = upstreams.iter().filter(|upstream| upstream.up).count();
+    format!("{up} of {} up", upstreams.len())
+}
+
+/// The upstreams: first those that are down, then those that some workers do not ask, each in the order of the configuration.
+fn upstream_rows(mut upstreams: Vec<UpstreamStatus>, config: &Config) -> Vec<Row> {
+    let purposes = purposes(config);
+    upstreams.sort_by_key(|upstream| (upstream.up, upstream.details.is_none()));
+    let row = |upstream: UpstreamStatus| {
+        let state = if upstream.up { "up" } else { "down" };
+        let state = upstream.details.map_or(state.into(), |details| format!("{state}: {details}"));
+        let round_trip = upstream.round_trip;
+        let cells = vec![
+            upstream.address.to_string(),
+            state,
+            round_trip.map_or("not measured".into(), |span| format!("{:.1} ms", span.as_secs_f64() * 1e3)),
+            count(upstream.questions),
+            count(upstream.failures),
+            upstream.transport.to_owned(),
+            purposes.get(&upstream.address).map(|zones| listed(zones)).unwrap_or_default(),
+        ];
+        Row { tone: if upstream.up { "" } else { "bad" }, cells }
+    };
+    or_none(upstreams.into_iter().map(row).collect())
+}
+
+/// The zones of each upstream.
+fn purposes(config: &Config) -> BTreeMap<SocketAddr, Vec<String>> {
+    let mut purposes: BTreeMap<SocketAddr, Vec<String>> = BTreeMap::new();
+    let upstream = &config.upstream;
+    let general = [("all other names".to_owned(), &upstream.forwarders)];
+    let zones = upstream.zones.iter().map(|zone| (zone.zone.to_string(), &zone.forwarders));
+    for (purpose, forwarders) in general.into_iter().chain(zones) {
+        for &address in &forwarders.addresses {
+            purposes.entry(upstream.reached_at(address)).or_default().push(purpose.clone());
+        }
+    }
+    purposes
+}
+
+/// The first items of a list, and the number of the others.
+fn listed(items: &[String]) -> String {
+    let first = items[..items.len().min(ZONES)].join(", ");
+    match items.len().saturating_sub(ZONES) {
+        0 => first,
+        others => format!("{first} and {others} more"),
+    }
+}
+
+/// The reasons that have occurred, the most frequent first.
+fn reasons(windows: &Windows<'_>) -> Vec<Row> {
+    let mut found: Vec<(String, [u64; 3])> = Vec::new();
+    for &counter in Counter::ALL {
+        let (family, labels) = counter.describe();
+        let word = REASONS.iter().find(|(name, _)| *name == family).map(|(_, word)| word);
+        if let (Some(word), Some((_, reason))) = (word, labels.first()) {
+            found.push((worded(word, reason), windows.each_ref().map(|window| window.count(counter))));
+        }
+    }
+    for counter in datapath::Counter::ALL.into_iter().filter(|counter| counter.is_drop()) {
+        let counts = windows.each_ref().map(|window| window.datapath(counter));
+        found.push((worded("dropped", counter.name()), counts));
+    }
+    found.retain(|(_, [.., total])| *total > 0);
+    found.sort_by_key(|(_, counts)| std::cmp::Reverse(*counts));
+    let row = |(name, counts): (String, [u64; 3])| {
+        Row::new(std::iter::once(name).chain(counts.map(count)).collect())
+    };
+    or_none(found.into_iter().map(row).collect())
+}
+
+/// A reason in words; a label value has underscores in place of blanks.
+fn worded(word: &str, reason: &str) -> String {
+    format!("{word}: {}", reason.replace('_', " "))
+}
+
+/// The events of a history.
+fn history(history: &History) -> Vec<Row> {
+    let row = |event: Event| {
+        let (tone, result) = if event.succeeded { ("", "succeeded") } else { ("bad", "failed") };
+        Row { tone, cells: vec![httpdate::fmt_http_date(event.at), result.into(), event.message] }
+    };
+    or_none(history.last().into_iter().map(row).collect())
+}
+
+/// Rows, or one that says that there are none.
+fn or_none(rows: Vec<Row>) -> Vec<Row> {
+    match rows.is_empty() {
+        true => vec![Row::new(vec!["None since the start.".into()])],
+        false => rows,
+    }
+}
+
+/// Facts about the process.
+fn facts(server: &ServerHandle, config: &Config, workers: &[&Arc<WorkerStatus>]) -> Vec<Row> {
+    let listen: Vec<String> = server.workers.addresses().iter().map(ToString::to_string).collect();
+    let prefixes: Vec<String> = config.dns64.prefixes.iter().map(ToString::to_string).collect();
+    let sum = |value: fn(&WorkerStatus) -> usize| {
+        count(workers.iter().map(|status| value(status)).sum::<usize>() as u64)
+    };
+    [
+        ("Version", format!("{}, commit {}", version::VERSION, version::COMMIT)),
+        ("Running for", uptime(server.started.elapsed())),
+        ("Process", std::process::id().to_string()),
+        ("Configuration", status::source(server.source.as_deref())),
+        ("Listening on", listen.join(" ")),
+        ("Prefixes", prefixes.join(" ")),
+        ("Workers", format!("{}, of which {} respond", server.workers.workers(), workers.len())),
+        (
+            "Client connections",
+            format!("{} of {}", server.streams.connections(), config.limits.tcp_connections),
+        ),
+        ("Questions in flight", sum(|status| status.flights)),
+        ("Links to upstreams", sum(|status| status.links)),
+        ("Cache entries", sum(|status| status.cached.1)),
+    ]
+    .map(|(name, value)| Row::new(vec![name.into(), value]))
+    .into()
+}
