@@ -136,7 +136,7 @@ impl Writer {
             return false;
         }
         let stop_by = *self.stop_by.get_or_insert_with(|| Instant::now() + STOP);
-        let is_used = |lane: &Arc<Lane>| Arc::strong_count(lane) > 2 || !lane.is_empty();
+        let is_used = |lane: &Arc<Lane>| Arc::strong_count(lane) > 1 || !lane.is_empty();
         Instant::now() >= stop_by || !self.lanes.iter().any(is_used)
     }
 

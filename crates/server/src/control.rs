@@ -1,12 +1,13 @@
 //! The control socket: the server side of `sixfold ctl`. One command per connection: the client sends a line; the
-//! answer is a line `0` or `1` (the exit status), then the text for the operator.
+//! answer is a line `0` or `1` (the exit status), then the text for the operator. The text of `trace on` goes on until the client
+//! closes the connection, or the trace ends.
 
 use crate::cache_commands;
 use crate::escape;
 use crate::handle::ServerHandle;
 use crate::metrics::Metrics;
 use crate::places::{Place, Places};
-use crate::status;
+use crate::{status, trace};
 use std::fmt::Write as _;
 use std::io;
 use std::os::unix::fs::FileTypeExt;
@@ -104,6 +105,9 @@ async fn handle_connection(stream: UnixStream, place: &Place, server: &Arc<Serve
     }
     let command = line.trim();
     tracing::debug!("control command {command:?}");
+    if let Some(rest) = command.strip_prefix("trace on") {
+        return trace::follow(server, rest, &mut reader, &mut write).await;
+    }
     let result = match command {
         "reload" => reload(server).await,
         _ => tokio::time::timeout(DEADLINE, execute(command, server))
@@ -133,6 +137,7 @@ async fn execute(command: &str, server: &ServerHandle) -> Result<String, String>
         "upstreams json" => Ok(status::upstreams_json(server).await),
         "drain" => Ok(drain(server, true)),
         "undrain" => Ok(drain(server, false)),
+        "trace off" => Ok(server.traces.end_all()),
         "flush" => cache_commands::flush(server, None, false).await,
         _ if command.starts_with("explain ") => crate::explain::explain(server, &command[8..]).await,
         _ => match *command.split_whitespace().collect::<Vec<_>>() {

@@ -1,10 +1,10 @@
 //! `sixfold ctl`: the client of the control socket. It sends one command as a line (`control.rs` has the format) and
 //! prints the answer.
 
-use crate::cli::{Ctl, CtlCommand};
+use crate::cli::{Ctl, CtlCommand, Switch, Trace};
 use crate::config::control_socket;
 use crate::control::DEADLINE;
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -14,10 +14,7 @@ const MARGIN: Duration = Duration::from_secs(2);
 
 /// Runs `sixfold ctl`.
 pub fn run(arguments: &Ctl) -> ExitCode {
-    let Some(command) = command_line(&arguments.command) else {
-        eprintln!("sixfold: `sixfold ctl trace` is not supported yet");
-        return ExitCode::FAILURE;
-    };
+    let command = command_line(&arguments.command);
     let path = match socket_path(arguments) {
         Ok(path) => path,
         Err(error) => {
@@ -25,7 +22,11 @@ pub fn run(arguments: &Ctl) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    match send(&path, &command) {
+    let answer = match &arguments.command {
+        CtlCommand::Trace(Trace { switch: Switch::On, .. }) => follow(&path, &command),
+        _ => send(&path, &command),
+    };
+    match answer {
         Ok((true, text)) => {
             // The command has succeeded even if the reader closes the pipe (`| head`).
             let _ = io::stdout().write_all(text.as_bytes());
@@ -46,9 +47,9 @@ pub fn run(arguments: &Ctl) -> ExitCode {
     }
 }
 
-/// The command as the line that the server reads; none for a command that the server does not support yet.
-fn command_line(command: &CtlCommand) -> Option<String> {
-    let line = match command {
+/// The command as the line that the server reads.
+fn command_line(command: &CtlCommand) -> String {
+    match command {
         CtlCommand::Status => "status".into(),
         CtlCommand::Stats { json: false } => "stats".into(),
         CtlCommand::Stats { json: true } => "stats json".into(),
@@ -67,9 +68,9 @@ fn command_line(command: &CtlCommand) -> Option<String> {
         CtlCommand::Upstreams { json: true } => "upstreams json".into(),
         CtlCommand::Drain => "drain".into(),
         CtlCommand::Undrain => "undrain".into(),
-        CtlCommand::Trace { .. } => return None,
-    };
-    Some(line)
+        CtlCommand::Trace(Trace { switch: Switch::Off, .. }) => "trace off".into(),
+        CtlCommand::Trace(trace) => trace.request().to_line(),
+    }
 }
 
 /// Path of the control socket: from the command line, else from the configuration.
@@ -99,10 +100,40 @@ fn send(path: &Path, command: &str) -> io::Result<(bool, String)> {
     match answer.split_once('\n') {
         Some(("0", text)) => Ok((true, text.to_owned())),
         Some(("1", text)) => Ok((false, text.to_owned())),
-        _ => {
-            Err(io::Error::new(io::ErrorKind::InvalidData, "the answer does not come from a Sixfold server"))
+        _ => Err(not_a_server()),
+    }
+}
+
+/// Sends a command whose answer goes on, and prints the lines as they come. Returns true for exit status 0, and the text of an
+/// answer that is an error.
+fn follow(path: &Path, command: &str) -> io::Result<(bool, String)> {
+    let mut stream = std::os::unix::net::UnixStream::connect(path)?;
+    stream.set_read_timeout(answer_deadline(command))?;
+    stream.write_all(format!("{command}\n").as_bytes())?;
+    let mut lines = BufReader::new(stream);
+    let mut status = String::new();
+    lines.read_line(&mut status)?;
+    let mut text = String::new();
+    if status != "0\n" {
+        lines.read_to_string(&mut text)?;
+        return match status.as_str() {
+            "1\n" => Ok((false, text)),
+            _ => Err(not_a_server()),
+        };
+    }
+    // The next query may come in a day.
+    lines.get_ref().set_read_timeout(None)?;
+    loop {
+        text.clear();
+        // A reader that closes the pipe (`| head`) ends the trace.
+        if lines.read_line(&mut text)? == 0 || io::stdout().write_all(text.as_bytes()).is_err() {
+            return Ok((true, String::new()));
         }
     }
+}
+
+fn not_a_server() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "the answer does not come from a Sixfold server")
 }
 
 #[cfg(test)]

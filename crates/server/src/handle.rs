@@ -7,10 +7,13 @@
 
 use crate::config::{Config, Loaded, Network, Overrides, of_interfaces};
 use crate::demo;
+use crate::dnstap_output::DnstapOutput;
 use crate::file_limit::FileLimit;
 use crate::reload::{
     LastReload, Replaced, free, keep_until_restart, read_configuration, replace, restart_notes,
 };
+use crate::taps::Machine;
+use crate::trace::RunningTraces;
 use datapath::{MailboxFull, Shared};
 use engine::limits::HOPS;
 use engine::message::cookie::Secret;
@@ -45,7 +48,7 @@ pub struct WorkerStatus {
 /// Handle to the running server.
 pub struct ServerHandle {
     /// The workers.
-    pub workers: Arc<Shared<Engine>>,
+    pub workers: Arc<Shared<Machine>>,
     /// The client streams.
     pub streams: Streams,
     /// The configuration in force.
@@ -70,6 +73,10 @@ pub struct ServerHandle {
     pub drained: AtomicBool,
     /// Result of the last reload.
     pub last_reload: LastReload,
+    /// The dnstap output.
+    pub dnstap: DnstapOutput,
+    /// The traces that operators follow.
+    pub traces: RunningTraces,
 }
 
 impl ServerHandle {
@@ -170,9 +177,9 @@ impl ServerHandle {
         task: impl FnOnce(&mut Engine, engine::Instant) -> T + Send + 'static,
     ) -> Option<oneshot::Receiver<T>> {
         let (sender, receiver) = oneshot::channel();
-        let posted = self.workers.mailbox(worker).submit(move |engine: &mut Engine, now| {
+        let posted = self.workers.mailbox(worker).submit(move |machine: &mut Machine, now| {
             // The receiver may have given up.
-            let _ = sender.send(task(engine, now));
+            let _ = sender.send(task(machine, now));
         });
         posted.is_ok().then_some(receiver)
     }
@@ -214,7 +221,11 @@ impl ServerHandle {
         }
         let applied = self.apply(&old, &new)?;
         notes.extend(self.file_limit.warning(&new).filter(|_| !self.demo));
+        let new_dnstap = new.log.dnstap != old.log.dnstap;
         *self.config.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(new);
+        if new_dnstap {
+            notes.extend(self.dnstap.configure(&self.config(), &self.workers).err());
+        }
         let deadline = tokio::time::Instant::now() + WORKER_TIMEOUT;
         for (worker, mut replaced) in applied.into_iter().enumerate() {
             let is_done = tokio::time::timeout_at(deadline, &mut replaced.0).await;
@@ -269,8 +280,10 @@ impl ServerHandle {
         let allowed = new.allowed_networks();
         for worker in 0..self.workers.workers() {
             let allowed = allowed.clone();
-            let posted =
-                self.workers.mailbox(worker).submit(move |engine: &mut Engine, _| engine.set_allow(allowed));
+            let posted = self
+                .workers
+                .mailbox(worker)
+                .submit(move |machine: &mut Machine, _| machine.set_allow(allowed));
             if posted.is_err() {
                 return false;
             }
@@ -288,7 +301,7 @@ impl ServerHandle {
         let (sender, replaced) = oneshot::channel();
         self.workers
             .mailbox(worker)
-            .submit(move |engine: &mut Engine, _| replace(engine, settings, sender))?;
+            .submit(move |machine: &mut Machine, _| replace(machine, settings, sender))?;
         Ok(Replaced(replaced))
     }
 }

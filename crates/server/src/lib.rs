@@ -1,7 +1,7 @@
 //! The `sixfold` server: command line, configuration, start and stop, reload, metrics and control.
 //!
-//! This crate does nothing per packet: the engine decides what to answer, the datapath and the transport crate move the
-//! messages. Read [`serve`] first, then [`handle`]; [`config`] stands alone.
+//! This crate does nothing per packet, unless somebody listens to the messages (`taps/`): the engine decides what to answer, the
+//! datapath and the transport crate move the messages. Read [`serve`] first, then [`handle`]; [`config`] stands alone.
 #![forbid(unsafe_code)]
 
 mod bind;
@@ -12,6 +12,7 @@ pub mod config;
 pub mod control;
 pub mod ctl;
 mod demo;
+mod dnstap_output;
 mod escape;
 mod event_log;
 pub mod explain;
@@ -24,4 +25,6 @@ mod places;
 mod reload;
 pub mod serve;
 mod status;
+mod taps;
+mod trace;
 pub mod version;

@@ -120,7 +120,7 @@ pub fn keep_until_restart(old: &Config, new: &mut Config) {
     new.metrics_listen = old.metrics_listen;
     new.control_socket = old.control_socket.clone();
     new.upstream.tcp_fast_open = old.upstream.tcp_fast_open;
-    new.log = old.log.clone();
+    new.log = crate::config::Log { dnstap: new.log.dnstap.take(), ..old.log.clone() };
 }
 
 #[cfg(test)]

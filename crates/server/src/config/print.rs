@@ -59,7 +59,9 @@ impl Display for Config {
         let socket = self.control_socket.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
         writeln!(f, "[control]\nsocket = {}\n", text(socket))?;
         let (level, format) = (level_word(self.log.level), format_word(self.log.format));
-        writeln!(f, "[log]\nlevel = {}\nformat = {}\nto = \"stderr\"", text(level), text(format))
+        writeln!(f, "[log]\nlevel = {}\nformat = {}\nto = \"stderr\"", text(level), text(format))?;
+        let dnstap = self.log.dnstap.as_ref().map(ToString::to_string).unwrap_or_default();
+        writeln!(f, "dnstap = {}", text(dnstap))
     }
 }
 

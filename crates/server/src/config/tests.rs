@@ -213,7 +213,6 @@ const UNSUPPORTED: &[(&str, &str)] = &[
     ("tls.listen-doq = [\"::\"]", "tls.listen-doq"),
     ("log.to = \"journald\"", "log.to"),
     ("log.to = \"syslog\"", "log.to"),
-    ("log.dnstap = \"unix:/run/dnstap.sock\"", "log.dnstap"),
 ];
 
 #[test]

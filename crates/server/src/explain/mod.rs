@@ -4,10 +4,12 @@
 //! themselves are explained in the engine. Read [`explain()`] first.
 
 mod json;
-mod records;
+pub mod records;
 mod sockets;
 mod text;
 mod words;
+
+pub use words::name;
 
 use crate::config::Name;
 use crate::escape;
