@@ -48,7 +48,7 @@ pub struct RunningTraces {
 
 impl RunningTraces {
     /// Begins a trace. The error is for the operator.
-    fn begin(&self, request: Request) -> Result<Arc<TraceQueue>, String> {
+    fn begin(&self, request: &Request) -> Result<Arc<TraceQueue>, String> {
         let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
         queues.retain(|queue| !queue.has_ended());
         if queues.len() == TRACES {
@@ -85,8 +85,8 @@ impl Drop for Running {
 }
 
 /// Begins the trace of a request at all workers.
-fn begin(server: &ServerHandle, rest: &str) -> Result<Running, String> {
-    let running = Running(server.traces.begin(Request::from_line(rest)?)?);
+fn begin(server: &ServerHandle, request: &Request) -> Result<Running, String> {
+    let running = Running(server.traces.begin(request)?);
     running.0.refill(QUERIES_PER_PERIOD, QUERIES_PER_SECOND);
     for worker in 0..server.workers.workers() {
         let queue = Arc::clone(&running.0);
@@ -106,15 +106,17 @@ pub async fn follow(
     reader: &mut (impl AsyncRead + Unpin),
     writer: &mut (impl AsyncWrite + Unpin),
 ) -> io::Result<()> {
-    let running = match begin(server, rest) {
-        Ok(running) => running,
+    let request = Request::from_line(rest);
+    let begun = request.and_then(|request| begin(server, &request).map(|running| (request, running)));
+    let (request, running) = match begun {
+        Ok(begun) => begun,
         Err(text) => return writer.write_all(format!("1\n{text}").as_bytes()).await,
     };
     writer.write_all(b"0\n").await?;
-    tracing::info!("trace on{rest}");
+    tracing::info!("{}", request.to_line());
     let closed = async {
         // The operator sends nothing more.
-        while !matches!(reader.read_u8().await, Err(_)) {}
+        while reader.read_u8().await.is_ok() {}
     };
     let mut lines = Lines { queue: &running.0, written: 0, reported: 0, next_report: Instant::now() };
     let result = tokio::select! {
