@@ -21,9 +21,11 @@ use crate::cache::store::MessageCache;
 use crate::client::refused::RefusedClients;
 use crate::client::{ClientLimits, Clients};
 use crate::counters::Counters;
+use crate::interface::{Link, Transport};
 use crate::settings::{Capacity, Networks, Settings};
 use crate::upstream::Upstream;
 use crate::upstream::cookies::ClientCookieSecret;
+use core::net::SocketAddr;
 
 /// The DNS64 engine. See the crate's documentation for what it does not do.
 pub struct Engine {
@@ -105,6 +107,16 @@ impl Engine {
     /// Returns the refused clients since the last call.
     pub fn take_refused_clients(&mut self) -> RefusedClients {
         core::mem::take(&mut self.clients.refused)
+    }
+
+    /// Time of day at `now`, as time since 1970.
+    pub fn unix_time(&self, now: Instant) -> Span {
+        self.clients.clock.unix(now)
+    }
+
+    /// Open links, with the upstream and the transport of each.
+    pub(crate) fn links(&self) -> impl Iterator<Item = (Link, SocketAddr, Transport)> {
+        self.upstream.addresses_of_links()
     }
 
     /// Number of client queries that wait for an upstream.

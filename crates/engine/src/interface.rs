@@ -3,7 +3,7 @@
 //! [`Machine`], and so does the reflector with which the benchmarks compare it.
 
 use crate::base::time::Instant;
-use crate::trace::TraceEvent;
+use crate::trace::{Subject, TraceEvent};
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 /// Transport of a client's query, and of its answer.
@@ -184,18 +184,19 @@ pub trait Outbox {
     /// false if it could not be opened (no descriptor, no route).
     fn open(&mut self, link: Link, upstream: SocketAddr, transport: Transport, port: u16) -> bool;
 
-    /// Local address of an open link; none if it is not known. Client cookies for upstreams depend on it, so that they do not
-    /// allow tracking from network to network.
-    fn local(&self, _link: Link) -> Option<IpAddr> {
+    /// Local address and port of an open link; none if they are not known. Client cookies for upstreams depend on the address, so
+    /// that they do not allow tracking from network to network.
+    fn local(&self, _link: Link) -> Option<SocketAddr> {
         None
     }
 
     /// Closes a link. No message arrives over it any more.
     fn close(&mut self, link: Link);
 
-    /// Receives a decision of the engine. Only `explain/` listens; for other implementations the event is not even built.
+    /// Receives an event of the engine, and the query or question that it belongs to. Only `explain/` and an observed engine
+    /// listen; for other implementations the event is not even built.
     #[inline]
-    fn trace<'n>(&mut self, _event: impl FnOnce() -> TraceEvent<'n>) {}
+    fn trace<'n>(&mut self, _subject: Subject, _event: impl FnOnce() -> TraceEvent<'n>) {}
 }
 
 /// State machine that a driver calls: the DNS64 engine, or a reflector.

@@ -5,6 +5,7 @@
 //! The modules are floors; a file uses only floors below its own (`tests/layers.rs` holds that):
 //!
 //! ```text
+//! observed                             an engine with an observer of its messages and events
 //! machine                              the three inputs: query, reply, time
 //! query                                a client's query: check, classify, admit, begin
 //! resolve   explain   cache_control    what happens to an admitted query; methods of Engine stand from here on upwards only
@@ -14,7 +15,7 @@
 //! cache     local                      cached messages; local data and special-use names
 //! answer    upstream                   responses as bytes; everything between "ask this" and "this came back"
 //! interface                            Client, Link, Machine, Outbox
-//! trace                                decisions, told to `explain`
+//! trace                                events, told to `explain` and to observers
 //! dns64                                RFC 6147 and RFC 6052: rules, decision, embedding
 //! message                              meaning of one message: question, CNAME chain, kind of reply, EDNS options
 //! limits    counters
@@ -38,6 +39,7 @@ pub mod limits;
 pub mod local;
 mod machine;
 pub mod message;
+mod observed;
 mod query;
 mod resolve;
 pub mod rpz;
@@ -54,4 +56,5 @@ pub use client::refused::RefusedClients;
 pub use counters::{Counter, Counters};
 pub use engine::Engine;
 pub use interface::{Client, ClientNetwork, ClientTransport, Link, Machine, Outbox, Proxy, Transport};
+pub use observed::{Moment, ObservedEngine, ObservedLink, Observer};
 pub use settings::{Capacity, Settings};

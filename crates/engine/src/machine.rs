@@ -6,6 +6,7 @@ use crate::base::slab::Index;
 use crate::base::time::Instant;
 use crate::engine::Engine;
 use crate::interface::{Client, Link, Machine, Outbox};
+use crate::trace::{Subject, TraceEvent};
 use crate::upstream::receive::Received;
 use crate::upstream::retry::{NextTry, TryDeadline};
 use wire::{ede, lower_question};
@@ -46,6 +47,7 @@ impl Machine for Engine {
         let Some(mut failed) = self.upstream.fail_link(via, now, &mut self.counters) else { return };
         // Every question whose current try used the link is asked again at once, over another server if possible.
         while let Some(flight) = self.upstream.next_stranded(&mut failed) {
+            out.trace(Subject::Flight(flight), || TraceEvent::LinkFailed);
             self.retry(flight, now, out);
         }
         self.upstream.finish_failed_link(&failed, out);
@@ -81,6 +83,10 @@ impl Engine {
                 self.upstream.set_deadline(flight, until);
             }
             TryDeadline::Over(silent) => {
+                // A query that could not be sent was told of then.
+                if !self.upstream.flights[flight].send_failed {
+                    out.trace(Subject::Flight(flight), || TraceEvent::NoReply);
+                }
                 self.retry(flight, now, out);
                 if let Some(server) = silent {
                     self.upstream.probe_idle_servers(flight, server, now);

@@ -22,7 +22,7 @@ use crate::message::cookie::{Cookie, MalformedCookie};
 use crate::message::question::{QueryFlags, Question};
 use crate::resolve::from_cache::CacheLookup;
 use crate::settings::ClientSubnet;
-use crate::trace::TraceEvent;
+use crate::trace::{Subject, TraceEvent};
 use wire::header::{self, Flags};
 use wire::{EdeCode, Malformed, Message, Opcode, Rcode, Type, ede};
 
@@ -49,11 +49,13 @@ impl Engine {
             (ClientTransport::Tcp, false) => Counter::QueriesTcp6,
         });
         if message.len() < wire::HEADER {
+            out.trace(Subject::Query, || TraceEvent::Limited(Counter::DroppedRunt));
             return self.counters.count(Counter::DroppedRunt);
         }
         let flags = header::flags(message);
         // A response is never answered, or two servers would talk for ever (RFC 1035 section 7.3, CVE-2024-2169).
         if flags.contains(Flags::QR) {
+            out.trace(Subject::Query, || TraceEvent::Limited(Counter::DroppedResponse));
             return self.counters.count(Counter::DroppedResponse);
         }
         // Rate limit: the client's network pays, whatever the query holds. TCP proves the source address.
@@ -61,6 +63,7 @@ impl Engine {
         let mut rate = self.clients.rate_limiter.query(now, from, proven);
         // Only an OPT record could have a cookie that counts for the client.
         if rate == RateDecision::Beyond && !proven && header::arcount(message) == 0 {
+            out.trace(Subject::Query, || TraceEvent::Limited(Counter::DroppedQueryRate));
             return self.counters.count(Counter::DroppedQueryRate);
         }
         // Parse. A malformed message goes on, as it may get FORMERR, and a response needs ID and flags only.
@@ -87,7 +90,7 @@ impl Engine {
         };
         match (rejected, &parsed) {
             (Some((rcode, ede)), _) => {
-                out.trace(|| TraceEvent::Refused { rcode, ede });
+                out.trace(Subject::Query, || TraceEvent::Refused { rcode, ede });
                 send(self.response_sink(now), from, &requestor, out, |frame, requestor| {
                     write_empty(frame, requestor, rcode, ede)
                 });
@@ -166,6 +169,7 @@ impl Engine {
         let sink = ResponseSink { counters: &mut self.counters, rate_limiter: None, now };
         if proven {
             sink.counters.count(Counter::RefusedQueryRate);
+            out.trace(Subject::Query, || TraceEvent::Limited(Counter::RefusedQueryRate));
             send(sink, from, requestor, out, |frame, requestor| {
                 write_empty(frame, requestor, Rcode::REFUSED, None)
             });
@@ -174,9 +178,11 @@ impl Engine {
             && self.settings.allow.contains(from.address)
         {
             sink.counters.count(Counter::SlippedQueryRate);
+            out.trace(Subject::Query, || TraceEvent::Limited(Counter::SlippedQueryRate));
             send(sink, from, requestor, out, write_truncated);
         } else {
             sink.counters.count(Counter::DroppedQueryRate);
+            out.trace(Subject::Query, || TraceEvent::Limited(Counter::DroppedQueryRate));
         }
     }
 
@@ -193,16 +199,21 @@ impl Engine {
         match rejection {
             Rejection::Refused(reason) => {
                 self.counters.count(reason);
+                out.trace(Subject::Query, || TraceEvent::Limited(reason));
                 send(self.response_sink(now), from, requestor, out, |frame, requestor| {
                     write_empty(frame, requestor, Rcode::REFUSED, None)
                 });
             }
             Rejection::Slip => {
                 self.counters.count(Counter::SlippedPendingPerClient);
+                out.trace(Subject::Query, || TraceEvent::Limited(Counter::SlippedPendingPerClient));
                 let sink = ResponseSink { counters: &mut self.counters, rate_limiter: None, now };
                 send(sink, from, requestor, out, write_truncated);
             }
-            Rejection::Drop => self.counters.count(Counter::DroppedPendingPerClient),
+            Rejection::Drop => {
+                self.counters.count(Counter::DroppedPendingPerClient);
+                out.trace(Subject::Query, || TraceEvent::Limited(Counter::DroppedPendingPerClient));
+            }
         }
     }
 
@@ -265,7 +276,7 @@ impl Engine {
                 self.begin(now, from, message, None, requestor, out);
             }
             SpecialUse::Local(answer) => {
-                out.trace(|| TraceEvent::SpecialUse { counter: answer.counter, name: qname });
+                out.trace(Subject::Query, || TraceEvent::SpecialUse { counter: answer.counter, name: qname });
                 self.counters.count(answer.counter);
                 let sink = ResponseSink {
                     counters: &mut self.counters,
@@ -277,7 +288,7 @@ impl Engine {
                 });
             }
             SpecialUse::Alias(address) => {
-                out.trace(|| TraceEvent::ReverseAlias { name: qname, address });
+                out.trace(Subject::Query, || TraceEvent::ReverseAlias { name: qname, address });
                 self.counters.count(Counter::LocalReverse);
                 match special_use::alias(requestor.question, address) {
                     Some(alias) => self.begin(now, from, message, Some(alias), requestor, out),
@@ -305,7 +316,7 @@ impl Engine {
         if let Some(reason) = reason {
             self.counters.count(reason);
         }
-        out.trace(|| TraceEvent::Taken { dns64: stage == Stage::Aaaa, reason });
+        out.trace(Subject::Query, || TraceEvent::Taken { dns64: stage == Stage::Aaaa, reason });
         let target = alias.as_ref().map(|alias| alias.target);
         let name = target.as_ref().map_or(message.qname(), InAddr::wire);
         let mut question = Question {
@@ -329,6 +340,7 @@ impl Engine {
         // A retransmission gets the answer to the first query.
         let flight = self.upstream.flights.find(&question);
         if flight.is_some_and(|flight| self.is_repeated(flight, from, requestor)) {
+            out.trace(Subject::Query, || TraceEvent::Limited(Counter::DroppedRepeated));
             return self.counters.count(Counter::DroppedRepeated);
         }
         // Admission: from here on the query holds a waiter.
@@ -337,6 +349,7 @@ impl Engine {
             Ok(index) => index,
             Err(rejection) => return self.answer_rejected(now, from, requestor, rejection, out),
         };
+        out.trace(Subject::Waiter(index), || TraceEvent::Admitted);
         self.clients.waiters[index].fill(requestor, stage, query_flags, question.hash, scope);
         if let Some(alias) = alias {
             let Some(chase) = self.clients.start_chase(index) else {
@@ -363,6 +376,7 @@ impl Engine {
     ) {
         if let Some(flight) = flight {
             self.counters.count(Counter::Joined);
+            out.trace(Subject::Waiter(waiter), || self.wait_event(waiter, question.qtype, flight));
             self.attach(flight, waiter);
             // The stagger of the question that it joined has expired already.
             if stage == Stage::Aaaa && self.asks_a_at_once(flight) {
@@ -373,6 +387,7 @@ impl Engine {
         let Some(flight) = self.upstream.launch(question, now, &mut self.counters, out) else {
             return self.respond_empty(waiter, Rcode::SERVFAIL, None, now, out);
         };
+        out.trace(Subject::Waiter(waiter), || self.wait_event(waiter, question.qtype, flight));
         self.attach(flight, waiter);
         if stage == Stage::Aaaa {
             //= RFC 6147 section 5.1.8: requirements 15, 15b

@@ -1,13 +1,38 @@
-//! Trace events: the decisions of the engine on the way to an answer, for an [`Outbox`](crate::Outbox) that asks for them. A
-//! datapath ignores them: there the events are never built and cost nothing. `explain/` listens to them.
+//! Trace events: the decisions of the engine on the way to an answer, for an [`Outbox`](crate::Outbox) that asks for them. Other
+//! outboxes ignore them: there the events are never built and cost nothing. `explain/` listens to them, for one query in an engine
+//! of its own and for the queries of an observed engine (`observed.rs`).
+//!
+//! An observed engine has many queries at a time, so each event has a [`Subject`]. The life of a query in events:
+//!
+//! ```text
+//! Query      Refused, Limited, SpecialUse, ...                  answered or dropped at once
+//! Query      Taken, Cached                                      answered from the cache at once
+//! Waiter     Admitted, WaitsFor, Leg, ..., Responds, Freed      admitted
+//! Flight     Launched, Sends, NoReply, Sends, Replied, Completed
+//! ```
 
+use crate::base::slab::Index;
 use crate::counters::Counter;
 use crate::dns64::decision::Cause;
 use crate::dns64::rules::{Applicable, Rule};
 use crate::message::cname_chain::Chain;
 use wire::{EdeCode, Message, Rcode, Type};
 
-/// One decision. Names are in wire form.
+/// Query or question that an event belongs to. An index is used again after [`TraceEvent::Freed`] or [`TraceEvent::Completed`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// The client query that the engine handles now, and that is no waiter yet.
+    Query,
+    /// A client query that was admitted.
+    Waiter(Index),
+    /// The client query whose response was handed to the outbox last: a waiter between [`TraceEvent::Responds`] and
+    /// [`TraceEvent::Freed`], or else the query that the engine handles now.
+    Response,
+    /// A question in flight to upstreams.
+    Flight(Index),
+}
+
+/// One event. Names are in wire form.
 pub enum TraceEvent<'n> {
     /// The query is answered at once and without records.
     Refused {
@@ -16,13 +41,46 @@ pub enum TraceEvent<'n> {
         /// Extended DNS error of the answer, if there is one.
         ede: Option<EdeCode>,
     },
-    /// The query is admitted.
+    /// A limit applies to the query: it is dropped, refused or sent to TCP. The counter names the limit.
+    Limited(Counter),
+    /// The query is accepted.
     Taken {
         /// True if DNS64 applies to it.
         dns64: bool,
         /// If it asks for AAAA records and DNS64 does not apply, the counter of the reason.
         reason: Option<Counter>,
     },
+    /// The query holds a waiter from now on.
+    Admitted,
+    /// The cache has the answer to the query, or the reply to the waiter's current question. The counter names the kind of hit.
+    Cached(Counter),
+    /// The waiter waits for a question in flight: a new one, if this event follows [`TraceEvent::Launched`], or an earlier one.
+    WaitsFor {
+        /// The question in flight.
+        flight: Index,
+        /// Its name.
+        name: &'n [u8],
+        /// Its type.
+        qtype: Type,
+    },
+    /// The next call of [`Outbox::answer`](crate::Outbox::answer) is for this waiter.
+    Responds,
+    /// The waiter has its answer, or will not get one.
+    Freed,
+    /// A question is put in flight, and its first query is sent next.
+    Launched,
+    /// The next call of [`Outbox::ask`](crate::Outbox::ask) is for this question.
+    Sends,
+    /// A query of the question could not be sent.
+    SendFailed,
+    /// An upstream has replied to a query of the question.
+    Replied(&'n Message<'n>),
+    /// The last query of the question has no reply yet, and its time is over.
+    NoReply,
+    /// The link of the question's last query has failed.
+    LinkFailed,
+    /// The question is over.
+    Completed,
     /// A special-use name is answered locally.
     SpecialUse {
         /// Counter of the answer.

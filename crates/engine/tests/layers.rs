@@ -23,6 +23,7 @@ const FLOORS: &[&[&str]] = &[
     &["resolve", "explain", "cache_control"],
     &["query"],
     &["machine"],
+    &["observed"],
 ];
 
 /// Files and folders that may have methods of `Engine`.

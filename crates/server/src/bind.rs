@@ -6,8 +6,8 @@ use crate::control;
 use crate::demo::{Demo, warn_unless};
 use crate::file_limit::FileLimit;
 use crate::handle::stream_limits;
+use crate::taps::Machine;
 use datapath::{Options, Shared, Worker};
-use engine::Engine;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,8 +19,8 @@ const FAST_OPEN_PENDING: u32 = 256;
 
 /// The bound sockets and the workers that will serve them.
 pub struct Bound {
-    pub workers: Vec<Worker<Engine>>,
-    pub shared: Arc<Shared<Engine>>,
+    pub workers: Vec<Worker<Machine>>,
+    pub shared: Arc<Shared<Machine>>,
     pub streams: BoundStreams,
     pub file_limit: FileLimit,
     pub metrics: Option<std::net::TcpListener>,

@@ -1,6 +1,9 @@
 //! The command line of `sixfold`.
 
-use crate::config::{Allowed, Name, Overrides, allowed, endpoint, forgotten_brackets, limits, prefix};
+use crate::config::address::{Family, network};
+use crate::config::{
+    Allowed, Name, Network, Overrides, allowed, endpoint, forgotten_brackets, limits, prefix,
+};
 use crate::explain::Request;
 use crate::version;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -67,6 +70,12 @@ The upstreams are asked again; the caches of the workers are not used.
 
 Example: why does this client get these addresses?
   sixfold ctl explain www.example.com --client 2001:db8::1";
+
+const TRACE_HELP: &str = "\
+At most 1,000 queries a second and 100,000 in all; a line tells how many were left out. Ctrl-C ends the trace.
+
+Example: the queries of one network, until 10 were shown:
+  sixfold ctl trace on --client 2001:db8:1::/48 | head";
 
 /// `sixfold serve`.
 #[derive(Clone, Debug, Args)]
@@ -156,18 +165,9 @@ pub enum CtlCommand {
     Drain,
     /// Reverses `drain`
     Undrain,
-    /// Shows queries as they arrive (not supported yet)
-    Trace {
-        /// Start or stop
-        #[arg(value_enum)]
-        switch: Option<Switch>,
-        /// Only names in this zone
-        #[arg(long, value_name = "ZONE")]
-        name: Option<String>,
-        /// Only clients in this network
-        #[arg(long, value_name = "CIDR")]
-        client: Option<String>,
-    },
+    /// Shows matching queries as they are answered, one JSON object a line, with every step and its time
+    #[command(after_help = TRACE_HELP)]
+    Trace(Trace),
 }
 
 /// `sixfold ctl explain`.
@@ -212,6 +212,27 @@ pub enum CompletedShell {
     Zsh,
     /// In /usr/share/fish/vendor_completions.d/sixfold.fish
     Fish,
+}
+
+/// `sixfold ctl trace`.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct Trace {
+    /// Start a trace, which goes on until it is interrupted, or stop all traces
+    #[arg(value_enum, default_value = "on")]
+    pub switch: Switch,
+    /// Only names in this zone
+    #[arg(long, value_name = "ZONE", value_parser = parse_name)]
+    pub name: Option<Name>,
+    /// Only clients in this network
+    #[arg(long, value_name = "CIDR", value_parser = parse_network)]
+    pub client: Option<Network>,
+}
+
+impl Trace {
+    /// The request to the server.
+    pub fn request(&self) -> crate::trace::Request {
+        crate::trace::Request { zone: self.name.clone(), client: self.client }
+    }
 }
 
 /// On or off.
@@ -278,6 +299,10 @@ fn parse_forwarder(text: &str) -> Result<SocketAddr, String> {
 
 fn parse_prefix(text: &str) -> Result<Pref64, String> {
     prefix(text).map_err(|fault| fault.to_string())
+}
+
+fn parse_network(text: &str) -> Result<Network, String> {
+    network(text, Family::Both).map_err(|fault| fault.to_string())
 }
 
 fn parse_name(text: &str) -> Result<Name, String> {

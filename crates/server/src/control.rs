@@ -1,12 +1,13 @@
 //! The control socket: the server side of `sixfold ctl`. One command per connection: the client sends a line, which begins with
-//! `json ` if it wants the answer as JSON. `control_answer.rs` has the form of the answer.
+//! `json ` if it wants the answer as JSON. `control_answer.rs` has the form of the answer. The answer of
+//! `trace on` goes on until the client closes the connection, or the trace ends.
 
 use crate::cache_commands;
 use crate::control_answer::{Answer, Format, UNKNOWN_COMMAND};
 use crate::handle::ServerHandle;
 use crate::metrics::Metrics;
 use crate::places::{Place, Places};
-use crate::status;
+use crate::{status, trace};
 use serde_json::json;
 use std::io;
 use std::os::unix::fs::FileTypeExt;
@@ -104,6 +105,9 @@ async fn handle_connection(stream: UnixStream, place: &Place, server: &Arc<Serve
     }
     let (format, command) = requested(line.trim());
     tracing::debug!("control command {command:?}");
+    if let Some(rest) = command.strip_prefix("trace on") {
+        return trace::follow(server, rest, format, &mut reader, &mut write).await;
+    }
     let result = match command {
         "reload" => reload(server).await.map(|notes| reload_answer(&notes, format)),
         _ => tokio::time::timeout(DEADLINE, execute(command, format, server))
@@ -141,6 +145,7 @@ async fn execute(command: &str, format: Format, server: &ServerHandle) -> Result
         }),
         "drain" => Ok(drain(server, true, format)),
         "undrain" => Ok(drain(server, false, format)),
+        "trace off" => Ok(end_traces(server, format)),
         "flush" => cache_commands::flush(server, None, false, format).await,
         _ if command.starts_with("explain ") => crate::explain::explain(server, &command[8..], format).await,
         _ => match *command.split_whitespace().collect::<Vec<_>>() {
@@ -176,6 +181,17 @@ fn drain(server: &ServerHandle, drained: bool, format: Format) -> Answer {
     match format {
         Format::Json => Answer::json(&json!({ "drained": drained, "changed": is_changed })),
         Format::Text => Answer::text(format!("{}\n", if is_changed { news } else { known })),
+    }
+}
+
+/// Ends all traces.
+fn end_traces(server: &ServerHandle, format: Format) -> Answer {
+    let ended = server.traces.end_all();
+    match (format, ended) {
+        (Format::Json, _) => Answer::json(&json!({ "ended": ended })),
+        (Format::Text, 0) => Answer::text("no trace was running\n".into()),
+        (Format::Text, 1) => Answer::text("1 trace ended\n".into()),
+        (Format::Text, _) => Answer::text(format!("{ended} traces ended\n")),
     }
 }
 

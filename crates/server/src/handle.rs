@@ -6,10 +6,13 @@
 //! respond within `WORKER_TIMEOUT` is reported as such.
 
 use crate::config::{Config, Network, Overrides, of_interfaces};
+use crate::dnstap_output::DnstapOutput;
 use crate::file_limit::FileLimit;
 use crate::history::History;
 use crate::log;
 use crate::reload::{Prepared, Reloads, Replaced, Request, engine_settings, free, in_background, replace};
+use crate::taps::Machine;
+use crate::trace::RunningTraces;
 use crate::traffic::{Sample, Traffic};
 use datapath::{MailboxFull, Shared};
 use engine::limits::HOPS;
@@ -45,7 +48,7 @@ pub struct WorkerStatus {
 /// Handle to the running server.
 pub struct ServerHandle {
     /// The workers.
-    pub workers: Arc<Shared<Engine>>,
+    pub workers: Arc<Shared<Machine>>,
     /// The client streams.
     pub streams: Streams,
     /// The configuration in force.
@@ -76,6 +79,10 @@ pub struct ServerHandle {
     pub upgrades: History,
     /// Counters of the last minutes.
     pub traffic: Traffic,
+    /// The dnstap output.
+    pub dnstap: DnstapOutput,
+    /// The traces that operators follow.
+    pub traces: RunningTraces,
 }
 
 impl ServerHandle {
@@ -184,9 +191,9 @@ impl ServerHandle {
         task: impl FnOnce(&mut Engine, engine::Instant) -> T + Send + 'static,
     ) -> Option<oneshot::Receiver<T>> {
         let (sender, receiver) = oneshot::channel();
-        let posted = self.workers.mailbox(worker).submit(move |engine: &mut Engine, now| {
+        let posted = self.workers.mailbox(worker).submit(move |machine: &mut Machine, now| {
             // The receiver may have given up.
-            let _ = sender.send(task(engine, now));
+            let _ = sender.send(task(machine, now));
         });
         posted.is_ok().then_some(receiver)
     }
@@ -241,6 +248,10 @@ impl ServerHandle {
             let mut config = self.config.lock().unwrap_or_else(PoisonError::into_inner);
             std::mem::replace(&mut *config, Arc::new(new))
         };
+        let config = self.config();
+        if config.log.dnstap != old.log.dnstap {
+            notes.extend(self.dnstap.configure(&config, &self.workers).err());
+        }
         let deadline = tokio::time::Instant::now() + WORKER_TIMEOUT;
         let mut former = Vec::new();
         for (worker, mut replaced) in applied.into_iter().enumerate() {
@@ -304,8 +315,10 @@ impl ServerHandle {
         let allowed = new.allowed_networks();
         for worker in 0..self.workers.workers() {
             let allowed = allowed.clone();
-            let posted =
-                self.workers.mailbox(worker).submit(move |engine: &mut Engine, _| engine.set_allow(allowed));
+            let posted = self
+                .workers
+                .mailbox(worker)
+                .submit(move |machine: &mut Machine, _| machine.set_allow(allowed));
             if posted.is_err() {
                 return false;
             }
@@ -323,7 +336,7 @@ impl ServerHandle {
         let (sender, replaced) = oneshot::channel();
         self.workers
             .mailbox(worker)
-            .submit(move |engine: &mut Engine, _| replace(engine, settings, sender))?;
+            .submit(move |machine: &mut Machine, _| replace(machine, settings, sender))?;
         Ok(Replaced(replaced))
     }
 }

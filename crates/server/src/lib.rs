@@ -1,7 +1,7 @@
 //! The `sixfold` server: command line, configuration, start and stop, reload, metrics and control.
 //!
-//! This crate does nothing per packet: the engine decides what to answer, the datapath and the transport crate move the
-//! messages. Read [`serve`] first, then [`handle`]; [`config`] stands alone.
+//! This crate does nothing per packet, unless somebody listens to the messages (`taps/`): the engine decides what to answer, the
+//! datapath and the transport crate move the messages. Read [`serve`] first, then [`handle`]; [`config`] stands alone.
 #![forbid(unsafe_code)]
 
 mod bind;
@@ -14,6 +14,7 @@ pub mod control;
 mod control_answer;
 pub mod ctl;
 mod demo;
+mod dnstap_output;
 mod escape;
 mod event_log;
 pub mod explain;
@@ -30,4 +31,6 @@ pub mod serve;
 mod status;
 mod status_page;
 mod traffic;
+mod taps;
+mod trace;
 pub mod version;

@@ -41,6 +41,7 @@ impl Metrics {
             let (family, (label, value)) = counter.describe();
             metrics.counter(family, &[(label, value)], server.streams.counter(counter) as f64);
         }
+        metrics.dnstap(server);
         metrics.gauge("stream_connections", &[], server.streams.connections() as f64);
         let total = |value: fn(&WorkerStatus) -> usize| {
             statuses.iter().map(|status| value(status)).sum::<usize>() as f64
@@ -128,6 +129,14 @@ impl Metrics {
             } else {
                 self.counter(&format!("{}_total", counter.name()), &[], value as f64);
             }
+        }
+    }
+
+    fn dnstap(&mut self, server: &ServerHandle) {
+        let counts = &server.dnstap.counts;
+        for (result, count) in [("sent", &counts.sent), ("dropped", &counts.dropped)] {
+            let count = count.load(Ordering::Relaxed) as f64;
+            self.counter("dnstap_frames_total", &[("result", result)], count);
         }
     }
 
@@ -305,6 +314,7 @@ const HELP: &[(&str, &str)] = &[
     ("receive_batches_total", "Receive calls that returned at least one message."),
     ("send_batches_total", "Send calls."),
     ("turns_total", "Iterations of the worker loops."),
+    ("dnstap_frames_total", "Messages for the reader of dnstap, by result."),
     ("cache_hits_total", "Queries answered from the cache, by kind."),
     ("cache_misses_total", "Queries for which an upstream had to be asked."),
     ("cache_refreshes_total", "Questions asked upstream to refresh a cache entry before it expires."),

@@ -8,10 +8,13 @@ use crate::bind::{Bound, ControlSocket};
 use crate::cli::Serve;
 use crate::config::{Config, Loaded, load};
 use crate::demo::{self, Demo, warn_unless};
-use crate::log::{self, Log};
+use crate::dnstap_output::DnstapOutput;
 use crate::handle::ServerHandle;
 use crate::history::History;
+use crate::log::{self, Log};
 use crate::reload::{Reloads, engine_settings};
+use crate::taps::{Machine, Taps};
+use crate::trace::RunningTraces;
 use crate::traffic::{self, Traffic};
 use crate::{control, event_log, http, local_networks};
 use datapath::{Shared, Worker, privileges};
@@ -102,7 +105,12 @@ fn start_and_serve(arguments: &Serve) -> Result<(), String> {
         reloads: Reloads::at_start(),
         upgrades: History::default(),
         traffic: Traffic::default(),
+        dnstap: DnstapOutput::default(),
+        traces: RunningTraces::default(),
     });
+    if let Err(error) = server.dnstap.configure(&server.config(), &server.workers) {
+        tracing::warn!("{error}");
+    }
     supervise(&server, threads, metrics, control.as_ref())
 }
 
@@ -147,7 +155,7 @@ impl Identity {
 }
 
 /// Passes a query of a client stream to the worker that owns the name.
-struct QueryPoster(Arc<Shared<Engine>>);
+struct QueryPoster(Arc<Shared<Machine>>);
 
 impl QuerySink for QueryPoster {
     fn post(&self, client: &Client, message: &[u8]) -> bool {
@@ -156,11 +164,11 @@ impl QuerySink for QueryPoster {
 }
 
 fn start_workers(
-    workers: Vec<Worker<Engine>>,
+    workers: Vec<Worker<Machine>>,
     config: &Config,
     cookie_secret: Secret,
     streams: &Streams,
-) -> Result<Vec<JoinHandle<Engine>>, String> {
+) -> Result<Vec<JoinHandle<Machine>>, String> {
     // A clone shares the large parts.
     let settings = engine_settings(config, cookie_secret);
     let count = workers.len();
@@ -171,10 +179,13 @@ fn start_workers(
             let mut engine = Engine::new(settings.clone(), capacity, random()?);
             engine.share_limits(count);
             engine.set_unix_time(datapath::now(), unix_time());
-            // The system's clock may be set at any time.
-            let hook = |engine: &mut Engine, now| engine.set_unix_time(now, unix_time());
+            let hook = |machine: &mut Machine, now| {
+                // The system's clock may be set at any time.
+                machine.set_unix_time(now, unix_time());
+                Taps::tick(machine);
+            };
             worker
-                .start(engine, streams.clone(), Box::new(hook))
+                .start(Machine::new(engine), streams.clone(), Box::new(hook))
                 .map_err(|error| format!("cannot start a worker: {error}"))
         })
         .collect()
@@ -195,7 +206,7 @@ fn unix_time() -> engine::Span {
 /// SIGINT stops the server, which waits for answers under way; a second one ends the wait.
 fn supervise(
     server: &Arc<ServerHandle>,
-    threads: Vec<JoinHandle<Engine>>,
+    threads: Vec<JoinHandle<Machine>>,
     metrics: Option<std::net::TcpListener>,
     control: Option<&ControlSocket>,
 ) -> Result<(), String> {
@@ -325,7 +336,7 @@ fn announce(server: &ServerHandle, control: Option<&ControlSocket>) {
 /// Starts a thread that stops the server. The receiver hears when all threads have ended.
 fn start_stop(
     server: &Arc<ServerHandle>,
-    threads: Vec<JoinHandle<Engine>>,
+    threads: Vec<JoinHandle<Machine>>,
 ) -> Result<tokio::sync::oneshot::Receiver<()>, String> {
     let (sender, stopped) = tokio::sync::oneshot::channel();
     let server = Arc::clone(server);
@@ -340,12 +351,13 @@ fn start_stop(
 }
 
 /// Waits until the answers under way are sent, and ends the threads.
-fn stop(server: &ServerHandle, threads: Vec<JoinHandle<Engine>>) {
+fn stop(server: &ServerHandle, threads: Vec<JoinHandle<Machine>>) {
     // The workers stop first: otherwise they would take new datagrams for as long as a stream waits for its last
     // answer. A worker that holds a query of a stream runs until that query is answered.
     server.workers.stop(GRACE);
     let cut = server.streams.drain(GRACE);
     let left: usize =
-        threads.into_iter().filter_map(|thread| thread.join().ok()).map(|engine| engine.pending()).sum();
+        threads.into_iter().filter_map(|thread| thread.join().ok()).map(|machine| machine.pending()).sum();
+    server.dnstap.stop();
     tracing::info!("stopped: {cut} connections cut, {left} queries left without an answer");
 }

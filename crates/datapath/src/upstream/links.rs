@@ -10,7 +10,7 @@ use crate::upstream::udp_link::{UdpLink, UdpSendQueue};
 use engine::limits::LINKS;
 use engine::{Link, Transport};
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::fd::RawFd;
 
 /// The bit in a poll token that marks a link. The lower half of the token holds the link's slot and generation.
@@ -239,8 +239,8 @@ impl Links {
         })
     }
 
-    /// The local address of an open link.
-    pub(crate) fn local(&self, link: Link) -> Option<IpAddr> {
+    /// The local address and port of an open link.
+    pub(crate) fn local(&self, link: Link) -> Option<SocketAddr> {
         let Some(Some(entry)) = self.table.get(usize::from(link.slot)) else { return None };
         let address = match &entry.socket {
             LinkSocket::Udp(udp) => udp.local(),

@@ -5,7 +5,7 @@ use crate::socket::syscalls::{set_option, take_error};
 use crate::upstream::framing::{Decoder, Encoder};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, RawFd};
 
 /// A TCP connection, which may still be in its handshake.
@@ -35,9 +35,9 @@ impl TcpLink {
         }
     }
 
-    /// The local address of the connection.
-    pub(crate) fn local(&self) -> Option<IpAddr> {
-        self.socket.local_addr().ok()?.as_socket().map(|address| address.ip())
+    /// The local address and port of the connection.
+    pub(crate) fn local(&self) -> Option<SocketAddr> {
+        self.socket.local_addr().ok()?.as_socket()
     }
 
     pub(crate) fn descriptor(&self) -> RawFd {

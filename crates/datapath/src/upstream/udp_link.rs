@@ -12,7 +12,7 @@ use crate::socket::syscalls::{ignore_path_mtu, receive_drops, set_option, set_re
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::cmp::Reverse;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsRawFd, RawFd};
 
 const NONE: u16 = u16::MAX;
@@ -49,9 +49,9 @@ impl UdpLink {
         Err(io::Error::from_raw_os_error(libc::EADDRINUSE))
     }
 
-    /// The local address of the link.
-    pub(crate) fn local(&self) -> Option<IpAddr> {
-        self.socket.local_addr().ok()?.as_socket().map(|address| address.ip())
+    /// The local address and port of the link.
+    pub(crate) fn local(&self) -> Option<SocketAddr> {
+        self.socket.local_addr().ok()?.as_socket()
     }
 
     pub(crate) fn descriptor(&self) -> RawFd {

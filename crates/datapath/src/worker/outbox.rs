@@ -6,7 +6,7 @@ use crate::upstream::links::Links;
 use crate::worker::mailbox::StreamSink;
 use engine::limits::MESSAGE;
 use engine::{Client, ClientTransport, Link, Outbox, Transport};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// The outbox with the sockets of one worker.
@@ -46,7 +46,7 @@ impl<S: StreamSink> Outbox for SocketOutbox<S> {
         self.links.open(link, upstream, transport, port, &self.counters)
     }
 
-    fn local(&self, link: Link) -> Option<IpAddr> {
+    fn local(&self, link: Link) -> Option<SocketAddr> {
         self.links.local(link)
     }
 

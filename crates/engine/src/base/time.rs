@@ -57,6 +57,11 @@ impl Clock {
         Clock { origin_ns: unix.0.wrapping_sub(now.0) }
     }
 
+    /// Unix time at `now`.
+    pub(crate) fn unix(self, now: Instant) -> Span {
+        Span(self.origin_ns.wrapping_add(now.0))
+    }
+
     /// Unix time in seconds, modulo 2^32: the timestamp of cookies (RFC 9018 section 4.3).
     pub(crate) fn unix_secs(self, now: Instant) -> u32 {
         (self.origin_ns.wrapping_add(now.0) / 1_000_000_000) as u32

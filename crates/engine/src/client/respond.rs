@@ -8,6 +8,7 @@ use crate::client::rate_limit::{RateDecision, RateLimiter};
 use crate::client::waiter::Waiter;
 use crate::counters::{Counter, Counters};
 use crate::interface::{Client, ClientTransport, Outbox};
+use crate::trace::{Subject, TraceEvent};
 use wire::Rcode;
 
 /// State that every response passes: counters, and the rate limit.
@@ -50,8 +51,14 @@ pub(crate) fn send(
     });
     match decision {
         RateDecision::Within => {}
-        RateDecision::Slip => counters.count(Counter::SlippedResponseRate),
-        RateDecision::Beyond => return counters.count(Counter::DroppedResponseRate),
+        RateDecision::Slip => {
+            out.trace(Subject::Response, || TraceEvent::Limited(Counter::SlippedResponseRate));
+            counters.count(Counter::SlippedResponseRate);
+        }
+        RateDecision::Beyond => {
+            out.trace(Subject::Response, || TraceEvent::Limited(Counter::DroppedResponseRate));
+            return counters.count(Counter::DroppedResponseRate);
+        }
     }
     match written {
         Some(written) if sent => {
@@ -88,9 +95,11 @@ pub(crate) fn respond(
     // Accumulated responses must not leave at once, for a victim (DNSBomb). Over TCP a client waits as long as its connection is
     // open.
     if waiter.client.transport == ClientTransport::Udp && sink.now > waiter.useful_until {
+        out.trace(Subject::Waiter(index), || TraceEvent::Limited(Counter::DroppedOverdue));
         return sink.counters.count(Counter::DroppedOverdue);
     }
     let requestor = waiter.requestor(own_size);
     sink.counters.duration(sink.now - waiter.arrived);
+    out.trace(Subject::Waiter(index), || TraceEvent::Responds);
     send(sink, &waiter.client, &requestor, out, write);
 }

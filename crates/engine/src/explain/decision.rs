@@ -5,6 +5,7 @@ use crate::base::network::Network;
 use crate::counters::Counter;
 use crate::dns64::decision::Cause;
 use crate::dns64::embed::Embedding;
+use crate::explain::immediate::{limit_code, limit_requirement, write_cached, write_limited};
 use crate::explain::{NoReply, RealFate, Unreachable};
 use core::fmt;
 use core::net::{Ipv4Addr, Ipv6Addr};
@@ -15,6 +16,10 @@ use wire::{EdeCode, Name, Rcode};
 pub enum Decision {
     /// The query is answered immediately, with an RCODE and perhaps an extended DNS error.
     Refused(Rcode, Option<EdeCode>),
+    /// A limit drops the query, refuses it or sends it to TCP, and is counted by this counter.
+    Limited(Counter),
+    /// The cache has the answer or the reply; the counter names the kind of hit.
+    Cached(Counter),
     /// The query is for a zone transfer.
     Transfer,
     /// The query is for AAAA records, and DNS64 applies.
@@ -63,6 +68,12 @@ impl Decision {
     pub fn code(&self) -> &'static str {
         match self {
             Decision::Refused(..) => "refused",
+            Decision::Limited(counter) => limit_code(*counter),
+            Decision::Cached(Counter::CacheHitsSynthesized) => "cached_synthesis",
+            Decision::Cached(Counter::CacheHitsNegative) => "cached_negative",
+            Decision::Cached(Counter::CacheHitsFailure) => "cached_failure",
+            Decision::Cached(Counter::CacheHitsStale) => "cached_stale",
+            Decision::Cached(_) => "cached",
             Decision::Transfer => "transfer",
             Decision::Dns64 => "dns64",
             Decision::NoDns64(reason) | Decision::PassedOn(reason) => label(*reason),
@@ -97,6 +108,11 @@ impl Decision {
             Decision::Refused(Rcode::REFUSED, _) => "server.allow",
             Decision::Refused(Rcode::NOTIMP, _) => "RFC 1035 section 4.1.1",
             Decision::Refused(..) => "RFC 1035 section 4.1",
+            Decision::Limited(counter) => limit_requirement(*counter),
+            Decision::Cached(Counter::CacheHitsFailure) => "RFC 9520",
+            Decision::Cached(Counter::CacheHitsStale) => "RFC 8767",
+            Decision::Cached(Counter::CacheHitsNegative) => "RFC 2308 section 5",
+            Decision::Cached(_) => "RFC 1034 section 5.3.3",
             Decision::Transfer => "RFC 5936",
             Decision::Dns64 => "RFC 6147 section 5.1",
             Decision::NotAClient(_) => "dns64.clients",
@@ -203,6 +219,8 @@ impl fmt::Display for Decision {
                 write!(f, "the query is refused: this client is not allowed")
             }
             Decision::Refused(rcode, _) => write!(f, "the query is answered with {rcode} immediately"),
+            Decision::Limited(counter) => write_limited(f, *counter),
+            Decision::Cached(counter) => write_cached(f, *counter),
             Decision::Transfer => write!(f, "the query is refused: a forwarder has no zones to transfer"),
             Decision::Dns64 => write!(f, "the query is for AAAA records in class IN: DNS64 applies"),
             Decision::NoDns64(reason) => write_no_dns64(f, *reason),

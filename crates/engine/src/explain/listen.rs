@@ -1,8 +1,9 @@
 //! The listener of an explainer: an outbox that passes everything on, and records traffic and trace events.
 
+use crate::base::network::Networks;
 use crate::base::time::Instant;
 use crate::counters::Counter;
-use crate::dns64::config::Excluder;
+use crate::dns64::config::{Dns64, Excluder};
 use crate::dns64::decision::{Cause, TTL_WITHOUT_SOA};
 use crate::dns64::embed::{self, Embedding};
 use crate::dns64::rules::{Applicable, Rule};
@@ -14,10 +15,11 @@ use crate::interface::{Client, Link, Outbox, Transport};
 use crate::message::cname_chain::Chain;
 use crate::message::reply::soa_of;
 use crate::settings::Settings;
-use crate::trace::TraceEvent;
+use crate::trace::{Subject, TraceEvent};
 use core::net::{Ipv6Addr, SocketAddr};
 use core::ops::ControlFlow;
 use std::collections::HashMap;
+use std::sync::Arc;
 use wire::{EdeCode, Flags, Message, Rcode, Section, Type};
 
 /// Record of the events so far.
@@ -26,7 +28,7 @@ pub struct Transcript {
     pub explanation: Explanation,
     /// Time of the client's query.
     pub started: Instant,
-    settings: Settings,
+    policy: Arc<Policy>,
     /// Upstream and transport of each link.
     links: HashMap<Link, (SocketAddr, Transport)>,
     /// Queries sent to upstreams.
@@ -41,8 +43,22 @@ pub struct Transcript {
     unchecked: bool,
 }
 
+/// The settings that an explanation refers to. They are a copy, and much smaller than all settings.
+#[derive(Clone, Debug)]
+pub struct Policy {
+    allow: Networks,
+    dns64: Dns64,
+}
+
+impl Policy {
+    /// Copies the part of the settings. Rules are shared, so a rule of an event is found in them.
+    pub fn of(settings: &Settings) -> Policy {
+        Policy { allow: settings.allow.clone(), dns64: settings.dns64.clone() }
+    }
+}
+
 /// Returns a name in lower case: the letter case of upstream queries is random (`dns0x20.rs`) and means nothing.
-fn lower_case(name: &[u8]) -> Box<[u8]> {
+pub(super) fn lower_case(name: &[u8]) -> Box<[u8]> {
     let mut name: Box<[u8]> = name.into();
     wire::fold(&mut name);
     name
@@ -101,14 +117,14 @@ impl<O: Outbox> Outbox for Listener<'_, O> {
         self.out.close(link);
     }
 
-    fn trace<'n>(&mut self, event: impl FnOnce() -> TraceEvent<'n>) {
+    fn trace<'n>(&mut self, _: Subject, event: impl FnOnce() -> TraceEvent<'n>) {
         self.transcript.on_event(&event());
     }
 }
 
 impl Transcript {
     /// Creates the transcript of one query.
-    pub fn new(settings: Settings, client: Ipv6Addr, question: Vec<u8>) -> Transcript {
+    pub fn new(policy: Arc<Policy>, client: Ipv6Addr, question: Vec<u8>) -> Transcript {
         let explanation = Explanation {
             question,
             client,
@@ -117,7 +133,7 @@ impl Transcript {
             real: Vec::new(),
             addresses: Vec::new(),
             ttl: None,
-            dnssec: settings.dns64.dnssec,
+            dnssec: policy.dns64.dnssec,
             secure: None,
             answer: None,
             is_unfinished: false,
@@ -125,7 +141,7 @@ impl Transcript {
         Transcript {
             explanation,
             started: Instant(0),
-            settings,
+            policy,
             links: HashMap::new(),
             tries: Vec::new(),
             local_source: None,
@@ -223,20 +239,19 @@ impl Transcript {
 
     /// Returns the number of a rule, from 1.
     fn rule_number(&self, rule: &Rule) -> Option<usize> {
-        // The settings of the engine share these rules.
-        let rules = self.settings.dns64.rules.list();
+        let rules = self.policy.dns64.rules.list();
         Some(1 + rules.iter().position(|other| core::ptr::eq(rule, other))?)
     }
 
     /// Records a trace event of the engine.
-    fn on_event(&mut self, event: &TraceEvent<'_>) {
+    pub(super) fn on_event(&mut self, event: &TraceEvent<'_>) {
         match *event {
             TraceEvent::Refused { rcode, ede } => self.on_refused(rcode, ede),
             TraceEvent::Taken { dns64, reason } => {
                 self.dns64 = dns64;
                 self.record(match reason {
                     Some(Counter::NotSynthesizedClient) => {
-                        let clients = &self.settings.dns64.clients;
+                        let clients = &self.policy.dns64.clients;
                         Decision::NotAClient(clients.excluder(self.explanation.client).copied())
                     }
                     Some(reason) => Decision::NoDns64(reason),
@@ -284,12 +299,26 @@ impl Transcript {
             }
             TraceEvent::ReasksAaaa => self.record(Decision::RechecksBogus),
             TraceEvent::Synthesizes { secure } => self.explanation.secure = Some(secure),
+            TraceEvent::Limited(counter) => self.record(Decision::Limited(counter)),
+            TraceEvent::Cached(counter) => self.record(Decision::Cached(counter)),
+            // The outbox has heard the message, or there is only one query.
+            TraceEvent::Admitted
+            | TraceEvent::WaitsFor { .. }
+            | TraceEvent::Responds
+            | TraceEvent::Freed
+            | TraceEvent::Launched
+            | TraceEvent::Sends
+            | TraceEvent::SendFailed
+            | TraceEvent::Replied(_)
+            | TraceEvent::NoReply
+            | TraceEvent::LinkFailed
+            | TraceEvent::Completed => {}
         }
     }
 
     /// Records that the query is answered immediately.
     fn on_refused(&mut self, rcode: Rcode, ede: Option<EdeCode>) {
-        let is_transfer = self.settings.allow.contains(self.explanation.client)
+        let is_transfer = self.policy.allow.contains(self.explanation.client)
             && Message::parse(&self.explanation.question)
                 .is_ok_and(|asked| matches!(asked.qtype(), Type::AXFR | Type::IXFR));
         self.record(match is_transfer {
@@ -322,7 +351,7 @@ impl Transcript {
         negative_ttl: Option<u32>,
     ) {
         let mut addresses = Vec::new();
-        embed::decide_addresses(reply, chain, &self.settings.dns64, rules, |decision| {
+        embed::decide_addresses(reply, chain, &self.policy.dns64, rules, |decision| {
             let mut owner = [0; 255];
             let length = decision.owner.write(&mut owner);
             let embedded = decision.prefix.filter(|_| decision.fate == Embedding::Embedded);
@@ -363,7 +392,7 @@ impl Transcript {
         let addresses = ends.filter_map(|record| record.address6());
         self.explanation.real = addresses
             .map(|address| {
-                let fate = match self.settings.dns64.excluder(address) {
+                let fate = match self.policy.dns64.excluder(address) {
                     None => RealFate::Kept,
                     Some(Excluder::Network(network)) => RealFate::Excluded(*network),
                     Some(Excluder::Prefix(prefix)) => RealFate::OurPrefix(*prefix),

@@ -4,7 +4,8 @@
 //! traffic with the upstreams, so the answer that it explains comes from the code that answers all clients. It has no I/O: the
 //! driver owns sockets and clock. It does not use the state of a worker (the cache, the upstreams that are dead).
 //!
-//! Read `listen.rs` first (it records the events), then `decision.rs` (the decisions in words).
+//! Read `listen.rs` first (it records the events), then `decision.rs` (the decisions in words). [`live`] records the queries of
+//! clients in the same words, for `sixfold ctl trace`.
 
 use crate::base::network::Network;
 use crate::base::time::{Instant, Span};
@@ -15,15 +16,19 @@ use crate::interface::{Client, Link, Machine, Outbox, Transport};
 use crate::settings::{Capacity, Settings};
 use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use pref64::Pref64;
+use std::sync::Arc;
 use wire::{Message, Rcode, Type};
 
 mod decision;
+mod immediate;
 mod listen;
+pub mod live;
 mod security;
 
 pub use crate::dns64::decision::Cause;
 pub use crate::dns64::embed::Embedding;
 pub use decision::Decision;
+pub use listen::Policy;
 pub use security::Security;
 
 /// The explanation of one answer.
@@ -241,7 +246,7 @@ pub struct Explainer {
 impl Explainer {
     /// Prepares the query `question`, a whole message from `client`. `seed` is 32 octets of entropy.
     pub fn new(settings: Settings, client: Client, question: Vec<u8>, seed: [u8; 32]) -> Explainer {
-        let transcript = Transcript::new(settings.clone(), client.address, question);
+        let transcript = Transcript::new(Arc::new(Policy::of(&settings)), client.address, question);
         let engine = Engine::new(settings, Capacity { pending: 1, cache: 0 }, seed);
         Explainer { engine, transcript, client }
     }

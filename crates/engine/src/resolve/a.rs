@@ -16,7 +16,7 @@ use crate::interface::Outbox;
 use crate::message::cname_chain::Chain;
 use crate::message::reply::{Outcome, negative_ttl};
 use crate::resolve::to_cache::synthesize_for_cache;
-use crate::trace::TraceEvent;
+use crate::trace::{Subject, TraceEvent};
 use crate::upstream::in_flight::FlightState;
 use crate::upstream::parked_replies::NOT_PARKED;
 use wire::{Message, Rcode, Record, Section, Type, ede};
@@ -42,7 +42,7 @@ impl Engine {
             }
             Outcome::Failed => (None, false),
         };
-        out.trace(|| TraceEvent::AsksA {
+        out.trace(Subject::Waiter(waiter), || TraceEvent::AsksA {
             cause,
             rule: if cause == Cause::Ignored { self.ignores_real(waiter) } else { None },
         });
@@ -94,10 +94,10 @@ impl Engine {
         now: Instant,
         out: &mut impl Outbox,
     ) {
-        out.trace(|| self.leg_event(waiter, outcome));
+        out.trace(Subject::Waiter(waiter), || self.leg_event(waiter, outcome));
         let Outcome::Reply(message, chain) = outcome else {
             self.counters.count(Counter::NotSynthesizedAFailed);
-            out.trace(|| TraceEvent::AnswerIs(Counter::NotSynthesizedAFailed));
+            out.trace(Subject::Waiter(waiter), || TraceEvent::AnswerIs(Counter::NotSynthesizedAFailed));
             return self.respond_empty(waiter, Rcode::SERVFAIL, Some(ede::NETWORK_ERROR), now, out);
         };
         let Some(first) = first_a(message, chain) else {
@@ -107,7 +107,12 @@ impl Engine {
         let state = &self.clients.waiters[waiter];
         let rules = dns64.rules.of(state.client.address, state.name());
         let negative_ttl = state.negative_ttl;
-        out.trace(|| TraceEvent::Addresses { reply: message, chain, rules: &rules, negative_ttl });
+        out.trace(Subject::Waiter(waiter), || TraceEvent::Addresses {
+            reply: message,
+            chain,
+            rules: &rules,
+            negative_ttl,
+        });
         let left_out = embed::all_left_out(&first, message, chain, dns64, &rules);
         if let Some(counts) = left_out
             && self.needs_negative_aaaa(waiter, message)
@@ -116,7 +121,7 @@ impl Engine {
         }
         let secure =
             self.clients.waiters[waiter].aaaa_secure && is_secure(message, dns64) && self.came_secure(waiter);
-        out.trace(|| TraceEvent::Synthesizes { secure });
+        out.trace(Subject::Waiter(waiter), || TraceEvent::Synthesizes { secure });
         let mut stored = if self.is_synthesis_stored(waiter) { Some(self.frames.take()) } else { None };
         let Clients { waiters, chases, rate_limiter, .. } = &mut self.clients;
         let state = &waiters[waiter];
@@ -140,7 +145,7 @@ impl Engine {
             self.frames.give(frame);
         }
         self.count_synthesis(waiter, &counts);
-        self.free_waiter(waiter);
+        self.free_waiter(waiter, out);
     }
 
     /// Handles a reply of the A leg without addresses: chases a CNAME that it ends in, or forwards the reply.
@@ -161,7 +166,7 @@ impl Engine {
         }
         let reason = if is_failure { Counter::NotSynthesizedAFailed } else { Counter::NotSynthesizedNoA };
         self.counters.count(reason);
-        out.trace(|| TraceEvent::AnswerIs(reason));
+        out.trace(Subject::Waiter(waiter), || TraceEvent::AnswerIs(reason));
         self.forward_to(waiter, message, chain, true, now, out);
     }
 
@@ -184,7 +189,7 @@ impl Engine {
         out: &mut impl Outbox,
     ) {
         self.count_synthesis(waiter, counts);
-        out.trace(|| TraceEvent::AsksNegativeAaaa);
+        out.trace(Subject::Waiter(waiter), || TraceEvent::AsksNegativeAaaa);
         self.clients.waiters[waiter].stage = Stage::NegativeAaaa;
         self.look_up(waiter, now, out);
     }
@@ -197,7 +202,7 @@ impl Engine {
         now: Instant,
         out: &mut impl Outbox,
     ) {
-        out.trace(|| self.leg_event(waiter, outcome));
+        out.trace(Subject::Waiter(waiter), || self.leg_event(waiter, outcome));
         match outcome {
             Outcome::Reply(message, chain) if message.rcode() == Rcode::NOERROR => {
                 self.forward_to(waiter, message, chain, true, now, out);

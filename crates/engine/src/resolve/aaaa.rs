@@ -8,7 +8,7 @@ use crate::dns64::rules::Rule;
 use crate::engine::Engine;
 use crate::interface::Outbox;
 use crate::message::reply::Outcome;
-use crate::trace::TraceEvent;
+use crate::trace::{Subject, TraceEvent};
 
 impl Engine {
     /// Handles the outcome of the AAAA leg as the decision says.
@@ -20,20 +20,20 @@ impl Engine {
         now: Instant,
         out: &mut impl Outbox,
     ) {
-        out.trace(|| self.leg_event(waiter, outcome));
+        out.trace(Subject::Waiter(waiter), || self.leg_event(waiter, outcome));
         let cause = match (decision, outcome) {
             (AaaaDecision::Pass(Counter::NotSynthesizedReal), _) if self.ignores_real(waiter).is_some() => {
                 Cause::Ignored
             }
             (AaaaDecision::Pass(reason), Outcome::Reply(message, chain)) => {
                 self.counters.count(reason);
-                out.trace(|| TraceEvent::AnswerIs(reason));
+                out.trace(Subject::Waiter(waiter), || TraceEvent::AnswerIs(reason));
                 self.mark_valid_for_dns64(waiter, message, reason);
                 return self.forward_to(waiter, message, chain, true, now, out);
             }
             (AaaaDecision::Pass(reason), Outcome::Failed) => {
                 self.counters.count(reason);
-                out.trace(|| TraceEvent::AnswerIs(reason));
+                out.trace(Subject::Waiter(waiter), || TraceEvent::AnswerIs(reason));
                 return self.on_direct(waiter, outcome, now, out);
             }
             (AaaaDecision::ChaseCname, Outcome::Reply(message, chain)) => {

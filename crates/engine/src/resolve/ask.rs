@@ -7,6 +7,7 @@ use crate::dns64::decision::Stage;
 use crate::engine::Engine;
 use crate::interface::Outbox;
 use crate::message::question::Question;
+use crate::trace::Subject;
 use wire::Type;
 
 impl Engine {
@@ -41,6 +42,7 @@ impl Engine {
             return;
         }
         if let Some(flight) = self.flight_for(index, Type::A, now, out) {
+            out.trace(Subject::Waiter(index), || self.wait_event(index, Type::A, flight));
             self.upstream.flights[flight].references += 1;
             self.clients.waiters[index].a_flight = flight;
         }

@@ -22,7 +22,7 @@ use crate::engine::Engine;
 use crate::interface::Outbox;
 use crate::message::question::QueryFlags;
 use crate::message::reply::{Outcome, is_stale};
-use crate::trace::TraceEvent;
+use crate::trace::{Subject, TraceEvent};
 use wire::{Rcode, ede};
 
 impl Engine {
@@ -42,12 +42,12 @@ impl Engine {
         if state.bogus_recheck {
             self.counters.count(Counter::NotSynthesizedBogus);
             self.store_bogus(waiter);
-            out.trace(|| TraceEvent::AnswerIs(Counter::NotSynthesizedBogus));
+            out.trace(Subject::Waiter(waiter), || TraceEvent::AnswerIs(Counter::NotSynthesizedBogus));
             //= RFC 6147 section 5.5: requirement 29
             self.respond_empty(waiter, Rcode::SERVFAIL, Some(ede::DNSSEC_BOGUS), now, out);
             return None;
         }
-        out.trace(|| TraceEvent::ChecksBogus);
+        out.trace(Subject::Waiter(waiter), || TraceEvent::ChecksBogus);
         state.stage = Stage::AaaaWithCd;
         if state.a_flight == NONE {
             self.ask_a_early(waiter, now, out);
@@ -65,14 +65,14 @@ impl Engine {
         now: Instant,
         out: &mut impl Outbox,
     ) {
-        out.trace(|| self.leg_event(waiter, outcome));
+        out.trace(Subject::Waiter(waiter), || self.leg_event(waiter, outcome));
         match outcome {
             // Expired data do not show that a server answers now.
             Outcome::Reply(message, _) if is_stale(message) => {
                 self.decide_by_a(waiter, Cause::Error, &Outcome::Failed, now, out);
             }
             Outcome::Reply(message, _) if matches!(message.rcode(), Rcode::NOERROR | Rcode::NXDOMAIN) => {
-                out.trace(|| TraceEvent::ReasksAaaa);
+                out.trace(Subject::Waiter(waiter), || TraceEvent::ReasksAaaa);
                 let state = &mut self.clients.waiters[waiter];
                 state.stage = Stage::Aaaa;
                 state.bogus_recheck = true;

@@ -7,7 +7,7 @@ use crate::counters::Counter;
 use crate::engine::Engine;
 use crate::interface::Outbox;
 use crate::limits::{CHAIN_OCTETS, HOPS};
-use crate::trace::TraceEvent;
+use crate::trace::{Subject, TraceEvent};
 use wire::{Message, Name};
 
 impl Engine {
@@ -30,7 +30,7 @@ impl Engine {
         });
         let octets = before.iter().map(Vec::len).sum::<usize>() + message.bytes().len();
         if comes_back || before.len() == HOPS || octets > CHAIN_OCTETS {
-            out.trace(|| TraceEvent::ChaseEnds);
+            out.trace(Subject::Waiter(waiter), || TraceEvent::ChaseEnds);
             return false;
         }
         let chase = match self.clients.waiters[waiter].chase {
@@ -44,7 +44,7 @@ impl Engine {
         let len = end.write(&mut name);
         let chase = &mut self.clients.chases[chase];
         chase.advance(&name[..len], message.bytes().to_vec());
-        out.trace(|| TraceEvent::ChasesCname { reply: message, name: &chase.name });
+        out.trace(Subject::Waiter(waiter), || TraceEvent::ChasesCname { reply: message, name: &chase.name });
         // The bogus check and the early A question were about another name.
         self.clients.waiters[waiter].bogus_recheck = false;
         let a_flight = core::mem::replace(&mut self.clients.waiters[waiter].a_flight, NONE);

@@ -22,6 +22,7 @@ use crate::message::cname_chain::Chain;
 use crate::message::question::{QueryFlags, Question};
 use crate::message::reply::Outcome;
 use crate::settings::Settings;
+use crate::trace::{Subject, TraceEvent};
 use wire::header::{self, Flags};
 use wire::{Class, Message, Rcode, ede};
 
@@ -101,6 +102,7 @@ impl Engine {
         let trusted = self.settings.dns64.dnssec == Dnssec::Trust;
         let reason = dns64.then(|| entry.reason());
         let cache_hit = hit_counter(&entry);
+        out.trace(Subject::Query, || TraceEvent::Cached(cache_hit));
         let sink = ResponseSink {
             counters: &mut self.counters,
             rate_limiter: Some(&mut self.clients.rate_limiter),
@@ -145,6 +147,7 @@ impl Engine {
             () if entry.is(NEGATIVE) => CacheHit::Negative,
             () => CacheHit::Positive,
         };
+        out.trace(Subject::Waiter(waiter), || TraceEvent::Cached(reply_counter(&entry, is_stale)));
         entry::visit(self.cache.entries.entry_mut(place));
         if is_refreshed {
             if is_fresh {
@@ -211,6 +214,15 @@ fn hit_counter(entry: &Entry<'_>) -> Counter {
         EntryKind::Synthesis => Counter::CacheHitsSynthesized,
         EntryKind::Reply if entry.is(NEGATIVE) => Counter::CacheHitsNegative,
         EntryKind::Reply => Counter::CacheHitsPositive,
+    }
+}
+
+/// The counter that names the kind of a cached reply.
+fn reply_counter(entry: &Entry<'_>, is_stale: bool) -> Counter {
+    match () {
+        () if is_stale => Counter::CacheHitsStale,
+        () if entry.is(FAILURE) => Counter::CacheHitsFailure,
+        () => hit_counter(entry),
     }
 }
 

@@ -14,7 +14,7 @@ use crate::local::special_use::{self, Alias, SpecialUse};
 use crate::message::cname_chain::Chain;
 use crate::message::question::{QUESTION, Question};
 use crate::message::reply::Outcome;
-use crate::trace::TraceEvent;
+use crate::trace::{Subject, TraceEvent};
 use wire::{Class, Message, Rcode, Type};
 
 impl Engine {
@@ -46,7 +46,10 @@ impl Engine {
     pub(crate) fn ask_upstream(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) {
         let qtype = self.clients.waiters[waiter].current_type();
         match self.flight_for(waiter, qtype, now, out) {
-            Some(flight) => self.attach(flight, waiter),
+            Some(flight) => {
+                out.trace(Subject::Waiter(waiter), || self.wait_event(waiter, qtype, flight));
+                self.attach(flight, waiter);
+            }
             // The A leg has shown that the name exists.
             None if self.clients.waiters[waiter].stage == Stage::NegativeAaaa => {
                 self.respond_aliases(waiter, now, out);
@@ -72,13 +75,16 @@ impl Engine {
         match special_use::classify(settings.special_use(), state.client.address, name, qtype, class) {
             SpecialUse::Ordinary => false,
             SpecialUse::Local(answer) => {
-                out.trace(|| TraceEvent::SpecialUse { counter: answer.counter, name });
+                out.trace(Subject::Waiter(waiter), || TraceEvent::SpecialUse {
+                    counter: answer.counter,
+                    name,
+                });
                 counters.count(answer.counter);
                 let sink = ResponseSink { counters, rate_limiter: Some(rate_limiter), now };
                 respond(waiters, sink, own_size, waiter, out, |frame, requestor| {
                     answer.write(frame, requestor, name, replies)
                 });
-                self.free_waiter(waiter);
+                self.free_waiter(waiter, out);
                 true
             }
             SpecialUse::Alias(address) => {
@@ -87,7 +93,7 @@ impl Engine {
                 question.extend([leg.0.to_be_bytes(), class.0.to_be_bytes()].as_flattened());
                 let Some(Alias { reply, .. }) = special_use::alias(&question, address) else { return false };
                 counters.count(crate::counters::Counter::LocalReverse);
-                out.trace(|| TraceEvent::ReverseAlias { name, address });
+                out.trace(Subject::Waiter(waiter), || TraceEvent::ReverseAlias { name, address });
                 // `special_use::alias` wrote it with the builder of `wire`.
                 let message = Message::parse(&reply).expect("an alias is well formed");
                 let chain = Chain::follow(&message);
@@ -112,7 +118,7 @@ impl Engine {
         let reply = self.settings.local_data.reply(question, &self.settings.dns64.arpa, &mut frame);
         if let Some((length, counter)) = reply {
             self.counters.count(counter);
-            out.trace(|| TraceEvent::LocalReply(counter));
+            out.trace(Subject::Waiter(waiter), || TraceEvent::LocalReply(counter));
             self.use_local_reply(waiter, &frame[..length], qtype, now, out);
         }
         self.frames.give(frame);

@@ -16,6 +16,7 @@ use crate::engine::Engine;
 use crate::interface::Outbox;
 use crate::message::cname_chain::Chain;
 use crate::message::reply::Outcome;
+use crate::trace::Subject;
 use wire::header::{self, Flags};
 use wire::{EdeCode, Message, Rcode, ede};
 
@@ -41,7 +42,7 @@ impl Engine {
         respond(waiters, sink, own_size, index, out, |frame, requestor| {
             write_empty(frame, requestor, rcode, ede)
         });
-        self.free_waiter(index);
+        self.free_waiter(index, out);
     }
 
     /// Answers with the outcome of a question without DNS64.
@@ -52,7 +53,7 @@ impl Engine {
         now: Instant,
         out: &mut impl Outbox,
     ) {
-        out.trace(|| self.leg_event(waiter, outcome));
+        out.trace(Subject::Waiter(waiter), || self.leg_event(waiter, outcome));
         match outcome {
             Outcome::Reply(message, chain) => {
                 self.mark_valid(waiter, None);
@@ -73,7 +74,7 @@ impl Engine {
         respond(waiters, sink, settings.udp_size, waiter, out, |frame, requestor| {
             write_aliases(frame, requestor, before)
         });
-        self.free_waiter(waiter);
+        self.free_waiter(waiter, out);
     }
 
     /// Forwards a reply to a waiter, and frees it. `filter`: excluded AAAA records are left out.
@@ -106,7 +107,7 @@ impl Engine {
             };
             last_answers.write(message.bytes(), || forwarded.composition(), frame, requestor, compose).0
         });
-        self.free_waiter(waiter);
+        self.free_waiter(waiter, out);
     }
 
     /// True if every reply of a waiter's CNAME chase was secure: AD covers all records of an answer (RFC 4035 section

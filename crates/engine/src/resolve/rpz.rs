@@ -18,7 +18,7 @@ use crate::message::question::QUESTION;
 use crate::message::reply::Outcome;
 use crate::rpz::response::RewritePoint;
 use crate::rpz::table::{Action, NO_RULE_YET, PASSTHRU, ReplyAddresses};
-use crate::trace::TraceEvent;
+use crate::trace::{Subject, TraceEvent};
 use wire::{Message, Rcode, Type, ede};
 
 impl Engine {
@@ -98,14 +98,14 @@ impl Engine {
             Action::TcpOnly if over_udp => (Counter::FilteredTcpOnly, false),
             Action::Passthru | Action::TcpOnly => {
                 self.counters.count(Counter::FilteredPassthru);
-                out.trace(|| TraceEvent::LocalReply(Counter::FilteredPassthru));
+                out.trace(Subject::Waiter(waiter), || TraceEvent::LocalReply(Counter::FilteredPassthru));
                 self.clients.waiters[waiter].rpz_rule = PASSTHRU;
                 return false;
             }
             Action::Data(_) | Action::Suffix(_) => (Counter::FilteredLocal, true),
         };
         self.counters.count(counter);
-        out.trace(|| TraceEvent::LocalReply(counter));
+        out.trace(Subject::Waiter(waiter), || TraceEvent::LocalReply(counter));
         if leads_on {
             self.clients.waiters[waiter].rpz_rule = rule;
             // The early A question is not about the zone's data.
@@ -122,7 +122,7 @@ impl Engine {
             self.counters.count(Counter::NotSynthesizedPolicy);
         }
         match counter {
-            Counter::FilteredDrop => self.free_waiter(waiter),
+            Counter::FilteredDrop => self.free_waiter(waiter, out),
             Counter::FilteredTcpOnly => self.refer_to_tcp(waiter, now, out),
             _ => self.deny_by(waiter, rule, from, now, out),
         }
@@ -136,7 +136,7 @@ impl Engine {
         let Clients { waiters, rate_limiter, .. } = clients;
         let sink = ResponseSink { counters, rate_limiter: Some(rate_limiter), now };
         respond(waiters, sink, own_size, waiter, out, write_truncated);
-        self.free_waiter(waiter);
+        self.free_waiter(waiter, out);
     }
 
     /// Answers a waiter with a denial, NXDOMAIN or NODATA, on any leg.
@@ -155,7 +155,9 @@ impl Engine {
         match length.and_then(|length| Message::parse(&frame[..length]).ok()) {
             Some(message) => {
                 let chain = Chain::follow(&message);
-                out.trace(|| self.leg_event(waiter, &Outcome::Reply(&message, &chain)));
+                out.trace(Subject::Waiter(waiter), || {
+                    self.leg_event(waiter, &Outcome::Reply(&message, &chain))
+                });
                 self.forward_to(waiter, &message, &chain, false, now, out);
             }
             None => self.respond_empty(waiter, Rcode::SERVFAIL, Some(ede::BLOCKED), now, out),

@@ -9,6 +9,7 @@ use crate::message::question::CurrentQuestion;
 use crate::message::reply::Outcome;
 use crate::rpz::table::NO_RULE_YET;
 use crate::trace::TraceEvent;
+use wire::Type;
 
 impl Engine {
     /// Continues a waiter with an upstream's reply, new or cached, unless a response policy zone replaces it. `decision`: decision
@@ -62,6 +63,11 @@ impl Engine {
             Stage::NegativeAaaa => self.on_negative_aaaa(waiter, outcome, now, out),
             Stage::AaaaWithCd => self.on_aaaa_with_cd(waiter, outcome, now, out),
         }
+    }
+
+    /// Trace event for a waiter that waits for a flight.
+    pub(crate) fn wait_event(&self, waiter: Index, qtype: Type, flight: Index) -> TraceEvent<'_> {
+        TraceEvent::WaitsFor { flight, name: self.clients.current_question(waiter).name, qtype }
     }
 
     /// Trace event for the end of a waiter's leg.

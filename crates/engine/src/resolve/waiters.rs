@@ -8,6 +8,7 @@ use crate::counters::Counter;
 use crate::engine::Engine;
 use crate::interface::{Client, Outbox};
 use crate::limits::CLIENT_TIMEOUT;
+use crate::trace::{Subject, TraceEvent};
 use wire::Rcode;
 
 /// Client response timer: time that a client waits for fresh data if the cache has expired data (RFC 8767 section 5: 1.8 s, because
@@ -30,6 +31,7 @@ impl Engine {
             Admission::Rejected(rejection) => return Err(rejection),
             Admission::Evict(newest) => {
                 self.counters.count(Counter::RefusedPending);
+                out.trace(Subject::Waiter(newest), || TraceEvent::Limited(Counter::RefusedPending));
                 self.detach(newest);
                 self.respond_empty(newest, Rcode::REFUSED, None, now, out);
                 None
@@ -41,7 +43,8 @@ impl Engine {
     }
 
     /// Frees a waiter that has its answer, or will not get one.
-    pub(crate) fn free_waiter(&mut self, waiter: Index) {
+    pub(crate) fn free_waiter(&mut self, waiter: Index, out: &mut impl Outbox) {
+        out.trace(Subject::Waiter(waiter), || TraceEvent::Freed);
         let a_flight = self.clients.free(waiter, &mut self.counters);
         if a_flight != NONE {
             self.upstream.release_flight(a_flight);

@@ -10,6 +10,7 @@ use crate::interface::{Link, Outbox, Transport};
 use crate::limits::{ATTEMPTS, SUBNETS};
 use crate::message::client_subnet::Subnet;
 use crate::message::question::{QueryFlags, Question};
+use crate::trace::{Subject, TraceEvent};
 use crate::upstream::Upstream;
 use crate::upstream::dns0x20::mix_case;
 use crate::upstream::links::Release;
@@ -457,6 +458,7 @@ impl Upstream {
 
     /// Ends a question: no reply and no other question finds it any more, and its links may close. Returns its first waiter.
     pub fn complete(&mut self, index: Index, out: &mut impl Outbox) -> Index {
+        out.trace(Subject::Flight(index), || TraceEvent::Completed);
         self.wheel.cancel(&mut self.flights.slab, index);
         self.flights.remove(index);
         for place in 0..self.flights[index].attempts_len as usize {

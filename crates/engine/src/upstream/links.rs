@@ -262,6 +262,11 @@ impl Links {
         self.states.iter().any(|state| state.open && state.server == server)
     }
 
+    /// The open links.
+    pub fn open(&self) -> impl Iterator<Item = Link> {
+        (0..self.states.len() as u16).filter_map(|slot| self.link(slot))
+    }
+
     /// Number of open links.
     pub fn open_count(&self) -> usize {
         self.states.len() - self.free_slots.len()

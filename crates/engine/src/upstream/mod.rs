@@ -33,7 +33,7 @@ use crate::base::random::Random;
 use crate::base::slab::Index;
 use crate::base::time::{Instant, Span};
 use crate::base::timer_wheel::TimerWheel;
-use crate::interface::{Link, Outbox};
+use crate::interface::{Link, Outbox, Transport};
 use crate::upstream::config::{Parameters, UpstreamConfig};
 use crate::upstream::cookies::ClientCookieSecret;
 use crate::upstream::groups::ServerGroups;
@@ -41,6 +41,7 @@ use crate::upstream::in_flight::Flights;
 use crate::upstream::links::{Links, Release};
 use crate::upstream::parked_replies::ParkedReplies;
 use crate::upstream::retry_budget::RetryBudget;
+use core::net::SocketAddr;
 
 /// The upstream part of the engine: servers, links, and the questions in flight to them.
 pub(crate) struct Upstream {
@@ -98,6 +99,15 @@ impl Upstream {
     /// Number of open links.
     pub fn open_links(&self) -> usize {
         self.links.open_count()
+    }
+
+    /// Open links, with the upstream and the transport of each.
+    pub fn addresses_of_links(&self) -> impl Iterator<Item = (Link, SocketAddr, Transport)> {
+        let links = &self.links;
+        links.open().map(|link| {
+            let server = &self.servers.list[usize::from(links.server(link))];
+            (link, server.address, links.transport(link))
+        })
     }
 
     /// True if a question with expired data in the cache is not asked now, because its servers have only just recovered

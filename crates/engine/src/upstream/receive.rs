@@ -12,6 +12,7 @@ use crate::limits::{REPLY_RECORDS, SHORTEST_RECORD};
 use crate::message::lame::is_lame;
 use crate::message::question::QueryFlags;
 use crate::message::reply::{is_bogus, warrants_failover};
+use crate::trace::{Subject, TraceEvent};
 use crate::upstream::Upstream;
 use crate::upstream::in_flight::FlightState;
 use wire::header::{self, Flags};
@@ -148,6 +149,7 @@ impl Upstream {
         out: &mut impl Outbox,
     ) -> Received {
         let attempt = self.flights[index].attempts[place];
+        out.trace(Subject::Flight(index), || TraceEvent::Replied(message));
         if attempt.with_cookie && !self.verify_cookie(index, place, message, now, counters, out) {
             return Received::Nothing;
         }

@@ -7,6 +7,7 @@ use crate::interface::{Link, Outbox, Transport};
 use crate::limits::ATTEMPTS;
 use crate::message::cookie::{self, LONGEST};
 use crate::message::question::{QueryFlags, Question};
+use crate::trace::{Subject, TraceEvent};
 use crate::upstream::Upstream;
 use crate::upstream::in_flight::{Attempt, Flight};
 use crate::upstream::links::Release;
@@ -24,6 +25,7 @@ impl Upstream {
         out: &mut impl Outbox,
     ) -> Option<Index> {
         let index = self.prepare(question)?;
+        out.trace(Subject::Flight(index), || TraceEvent::Launched);
         self.send(index, now, counters, out);
         Some(index)
     }
@@ -38,6 +40,7 @@ impl Upstream {
             Some(server) => self.send_to(index, server, now, counters, out),
             // A group without servers: the question runs out of time at once.
             None => {
+                out.trace(Subject::Flight(index), || TraceEvent::SendFailed);
                 self.flights[index].tries = u8::MAX;
                 self.set_deadline(index, now);
             }
@@ -59,6 +62,7 @@ impl Upstream {
             .is_some_and(|link| self.send_over(index, link, server, now, out));
         if !sent {
             counters.count(Counter::DroppedQuestion);
+            out.trace(Subject::Flight(index), || TraceEvent::SendFailed);
             self.record_send_failure(index, server, now);
         }
         let flight = &mut self.flights[index];
@@ -139,6 +143,7 @@ impl Upstream {
             false => None,
         };
         let opt = with_opt.then_some(QueryOpt { own_size: self.parameters.udp_size, with_subnet, cookie });
+        out.trace(Subject::Flight(index), || TraceEvent::Sends);
         let taken = out.ask(link, |frame| write_query(flight, id, opt, frame));
         if !taken {
             if self.links.release(link) == Release::Close {
@@ -226,7 +231,12 @@ impl Upstream {
     fn set_client_cookie(&mut self, link: Link, server: u16, now: Instant, out: &mut impl Outbox) {
         if self.parameters.sends_cookies {
             let address = self.servers.list[usize::from(server)].address.ip();
-            let cookie = self.cookie_secret.cookie(address, out.local(link), now, &mut self.random);
+            let cookie = self.cookie_secret.cookie(
+                address,
+                out.local(link).map(|local| local.ip()),
+                now,
+                &mut self.random,
+            );
             self.links.set_cookie(link, cookie);
         }
     }

@@ -151,7 +151,8 @@ fn entries_synthesized_under_other_settings_are_not_listed() {
             world.run(Span::from_millis(5));
         }
         assert_eq!(shown(&world), all, "{prefix}");
-        world.engine.configure(world.engine.settings().clone());
+        let settings = world.engine.settings().clone();
+        world.engine.configure(settings);
         assert_eq!(shown(&world), legs, "{prefix}");
     }
 }

@@ -28,5 +28,6 @@ mod pending_limits;
 mod reload;
 mod scenario_parser;
 mod scenarios;
+mod trace;
 mod upstream_outages;
 mod upstreams;

@@ -2,8 +2,8 @@
 
 use super::scenario_parser::{Statement, Step, cache_size, configured, read};
 use crate::world::{
-    Answer, COOKIE, ClientQuery, SentQuery, World, canonical, client, cookie_of, name, octets, query, subnet,
-    subnets,
+    Answer, COOKIE, ClientQuery, Recording, SentQuery, World, canonical, client, cookie_of, name, octets,
+    query, subnet, subnets,
 };
 use engine::{Counter, Transport};
 use std::fs;
@@ -71,6 +71,8 @@ fn play(text: &str) -> Result<(), String> {
         collected: (0, 0),
         seen: vec![],
     };
+    // The observer must change nothing, and miss nothing.
+    player.world.engine.observe(Some(Recording::default()));
     for (place, statement) in statements.iter().enumerate() {
         let outcome = match &statement.step {
             Step::Set { late: true, .. } => configured(&statements[..=place], usize::MAX)
@@ -85,7 +87,26 @@ fn play(text: &str) -> Result<(), String> {
     }
     match player.unread.first() {
         Some(answer) => Err(format!("end: unexpected answer: {}", describe_answer(answer))),
-        None => Ok(()),
+        None => check_traces(&mut player.world),
+    }
+}
+
+/// Checks that each query that does not wait has one trace, and that the traces have the answers that the clients got.
+fn check_traces(world: &mut World) -> Result<(), String> {
+    let queries = world.sum(|family| family == "queries_total") as usize;
+    let pending = world.engine.pending();
+    let mut sent: Vec<_> = world.answers.iter().map(|answer| answer.bytes.clone()).collect();
+    let traces = &world.engine.observer().expect("the observer").traces;
+    if traces.len() + pending != queries {
+        return Err(format!("end: {} traces and {pending} pending of {queries} queries", traces.len()));
+    }
+    let mut traced: Vec<_> =
+        traces.iter().flat_map(|trace| &trace.answer).map(|answer| answer.message.clone()).collect();
+    sent.sort();
+    traced.sort();
+    match sent == traced && traces.iter().all(|trace| !trace.steps.is_empty()) {
+        true => Ok(()),
+        false => Err("end: traces lack answers or steps".to_owned()),
     }
 }
 

@@ -7,6 +7,7 @@ mod answer;
 mod client_query;
 mod edns_option;
 mod outbox;
+mod recording;
 mod reply;
 mod rng;
 mod settings;
@@ -16,11 +17,14 @@ pub use answer::{Answer, canonical};
 pub use client_query::{ClientQuery, client, name, query};
 pub use edns_option::{COOKIE, cookie_of, octets, subnet, subnets};
 pub use outbox::{SentQuery, TestOutbox};
+pub use recording::{Heard, Recording};
 pub use reply::{ParsedRecord, Reply, record, records};
 pub use rng::Rng;
 pub use settings::{START_UNIX_SECS, clients, forwarders, networks, set_prefixes, settings};
 
-use engine::{Capacity, Client, Counter, Engine, Instant, Link, Machine, Settings, Span, Transport};
+use engine::{
+    Capacity, Client, Counter, Engine, Instant, Link, Machine, ObservedEngine, Settings, Span, Transport,
+};
 use std::collections::{BTreeMap, HashMap};
 use std::net::Ipv6Addr;
 
@@ -52,7 +56,7 @@ pub struct Token(usize);
 
 /// One engine with its clients, upstreams, links and clock.
 pub struct World {
-    pub engine: Engine,
+    pub engine: ObservedEngine<Recording>,
     pub now: Instant,
     pub outbox: TestOutbox,
     pub rng: Rng,
@@ -90,7 +94,7 @@ impl World {
         let mut engine = Engine::new(settings, capacity, entropy.try_into().expect("32 octets"));
         engine.set_unix_time(Instant(0), Span::from_secs(START_UNIX_SECS));
         World {
-            engine,
+            engine: ObservedEngine::new(engine),
             now: Instant(0),
             outbox: TestOutbox::default(),
             rng,

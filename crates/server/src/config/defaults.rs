@@ -43,7 +43,7 @@ pub fn config() -> Config {
         limits: limits(),
         metrics_listen: None,
         control_socket: Some(DEFAULT_CONTROL.into()),
-        log: Log { level: Level::Info, format: Format::Text, to: LogTarget::Stderr },
+        log: Log { level: Level::Info, format: Format::Text, to: LogTarget::Stderr, dnstap: None },
     }
 }
 

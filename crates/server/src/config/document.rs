@@ -4,12 +4,12 @@
 use super::access::{Allowed, allowed};
 use super::address::{Family, forwarder, prefix};
 use super::draft::{Draft, Source, ZoneDraft};
-use super::fields::{ADDRESS, address, bounded_list, networks, set, set_number, unsupported_path};
+use super::fields::{ADDRESS, address, bounded_list, networks, set, set_number};
 use super::model::{Format, Level, LogTarget, Steer};
 use super::notation::forgotten_brackets;
 use super::report::{Fault, Item, Problems, quoted};
 use super::table::{Entry, Table};
-use super::{Name, amount, limits};
+use super::{Name, amount, dnstap, limits};
 use engine::limits::{TRIES, UDP_SIZE};
 use engine::message::cookie::{NotASecret, SECRETS, Secret};
 use engine::settings::{ClientSubnet, Select, Transport};
@@ -282,8 +282,6 @@ fn log(mut table: Table<'_>, draft: &mut Draft) {
     let targets =
         [("stderr", LogTarget::Stderr), ("journald", LogTarget::Journald), ("syslog", LogTarget::Syslog)];
     set(&mut draft.config.log.to, table.choice("to", &targets));
-    if let Some(place) = unsupported_path(&mut table, "dnstap") {
-        table.reject_unsupported(&place, "dnstap", "delete the key");
-    }
+    set(&mut draft.config.log.dnstap, table.parse("dnstap", "the address of a reader", dnstap::destination));
     table.finish();
 }

@@ -14,6 +14,7 @@ mod amount;
 mod cache;
 mod defaults;
 mod dns64;
+mod dnstap;
 mod document;
 mod draft;
 mod engine_settings;

@@ -1,6 +1,7 @@
 //! The types of the effective configuration. Names and meanings are those of the file; see sixfold.toml(5).
 
 use super::{Allow, ConfiguredRecord, Name, Network};
+use dnstap::Destination;
 use engine::message::cookie::Cookies;
 use engine::settings::{ClientSubnet, Dnssec, FailurePolicy, Lookup, Reverse, Select, Transport};
 use pref64::Pref64;
@@ -251,6 +252,8 @@ pub struct Log {
     pub format: Format,
     /// Destination of the lines.
     pub to: LogTarget,
+    /// Reader of dnstap; none when switched off (`""`).
+    pub dnstap: Option<Destination>,
 }
 
 /// `log.level`.

@@ -60,7 +60,9 @@ impl Display for Config {
         writeln!(f, "[control]\nsocket = {}\n", text(socket))?;
         let (level, format) = (level_word(self.log.level), format_word(self.log.format));
         let target = target_word(self.log.to);
-        writeln!(f, "[log]\nlevel = {}\nformat = {}\nto = {}", text(level), text(format), text(target))
+        writeln!(f, "[log]\nlevel = {}\nformat = {}\nto = {}", text(level), text(format), text(target))?;
+        let dnstap = self.log.dnstap.as_ref().map(ToString::to_string).unwrap_or_default();
+        writeln!(f, "dnstap = {}", text(dnstap))
     }
 }
 

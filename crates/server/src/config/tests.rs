@@ -211,7 +211,6 @@ const UNSUPPORTED: &[(&str, &str)] = &[
     ("tls.listen-dot = [\"[::]:853\"]", "tls.listen-dot"),
     ("tls.listen-doh = [\"::\"]", "tls.listen-doh"),
     ("tls.listen-doq = [\"::\"]", "tls.listen-doq"),
-    ("log.dnstap = \"unix:/run/dnstap.sock\"", "log.dnstap"),
 ];
 
 #[test]

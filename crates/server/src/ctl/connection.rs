@@ -3,7 +3,7 @@
 use super::access;
 use crate::control::DEADLINE;
 use crate::control_answer::{Format, UNKNOWN_COMMAND};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -118,23 +118,52 @@ pub fn send(path: &Path, command: &str, format: Format) -> Result<(bool, String)
     let mut stream = UnixStream::connect(path).map_err(|error| Fault::of_connect(error, path))?;
     let deadline = answer_deadline(command);
     let mut answer = String::new();
-    exchange(&mut stream, command, format, deadline, &mut answer)
+    order(&mut stream, command, format, deadline)
+        .and_then(|()| stream.read_to_string(&mut answer))
         .map_err(|error| Fault::of_exchange(error, deadline))?;
     read_answer(&answer)
 }
 
-fn exchange(
+/// Sends a command whose answer goes on (`trace on`), and writes the lines to `out` as they come. Returns true for exit status 0
+/// when the answer has ended, and the text of an answer that is an error.
+pub fn follow(
+    path: &Path,
+    command: &str,
+    format: Format,
+    out: &mut impl Write,
+) -> Result<(bool, String), Fault> {
+    let mut stream = UnixStream::connect(path).map_err(|error| Fault::of_connect(error, path))?;
+    let deadline = answer_deadline(command);
+    order(&mut stream, command, format, deadline).map_err(|error| Fault::of_exchange(error, deadline))?;
+    let mut lines = BufReader::new(stream);
+    let mut line = String::new();
+    lines.read_line(&mut line).map_err(|error| Fault::of_exchange(error, deadline))?;
+    if line != "0\n" {
+        lines.read_to_string(&mut line).map_err(|error| Fault::of_exchange(error, deadline))?;
+        return read_answer(&line);
+    }
+    // The next query may come in a day.
+    lines.get_ref().set_read_timeout(None).map_err(Fault::System)?;
+    loop {
+        line.clear();
+        let octets = lines.read_line(&mut line).map_err(|error| Fault::of_exchange(error, None))?;
+        // A reader that closes the pipe (`| head`) ends the trace.
+        if octets == 0 || out.write_all(line.as_bytes()).is_err() {
+            return Ok((true, String::new()));
+        }
+    }
+}
+
+/// Writes the line of a command, and sets the time to wait for the answer.
+fn order(
     stream: &mut UnixStream,
     command: &str,
     format: Format,
     deadline: Option<Duration>,
-    answer: &mut String,
 ) -> io::Result<()> {
     stream.set_read_timeout(deadline)?;
     let form = if format == Format::Json { "json " } else { "" };
-    stream.write_all(format!("{form}{command}\n").as_bytes())?;
-    stream.read_to_string(answer)?;
-    Ok(())
+    stream.write_all(format!("{form}{command}\n").as_bytes())
 }
 
 /// Time to wait for the answer. A reload takes as long as its files take to read; giving up would make a reload that succeeds look

@@ -6,10 +6,10 @@
 mod access;
 mod connection;
 
-use crate::cli::{Ctl, CtlCommand};
+use crate::cli::{Ctl, CtlCommand, Switch, Trace};
 use crate::config::{DEFAULT_PATH, control_socket};
 use crate::control_answer::{Format, error_object};
-use connection::send;
+use connection::{follow, send};
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -17,14 +17,16 @@ use std::process::ExitCode;
 /// Runs `sixfold ctl`.
 pub fn run(arguments: &Ctl) -> ExitCode {
     let format = if arguments.json { Format::Json } else { Format::Text };
-    let Some(command) = command_line(&arguments.command) else {
-        return fail("`sixfold ctl trace` is not supported yet", "not_supported", format);
-    };
+    let command = command_line(&arguments.command);
     let path = match socket_path(arguments) {
         Ok(path) => path,
         Err(error) => return fail(&error, "no_socket_path", format),
     };
-    match send(&path, &command, format) {
+    let answer = match &arguments.command {
+        CtlCommand::Trace(Trace { switch: Switch::On, .. }) => follow(&path, &command, format, &mut io::stdout()),
+        _ => send(&path, &command, format),
+    };
+    match answer {
         Ok((is_yes, text)) => print_answer(is_yes, &text, format),
         Err(fault) => fail(&fault.tell(&path), fault.code(), format),
     }
@@ -50,9 +52,9 @@ fn fail(error: &str, code: &str, format: Format) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// The command as the line that the server reads; none for a command that the server does not support yet.
-fn command_line(command: &CtlCommand) -> Option<String> {
-    let line = match command {
+/// The command as the line that the server reads.
+fn command_line(command: &CtlCommand) -> String {
+    match command {
         CtlCommand::Status => "status".into(),
         CtlCommand::Stats => "stats".into(),
         CtlCommand::Reload => "reload".into(),
@@ -69,9 +71,9 @@ fn command_line(command: &CtlCommand) -> Option<String> {
         CtlCommand::Upstreams => "upstreams".into(),
         CtlCommand::Drain => "drain".into(),
         CtlCommand::Undrain => "undrain".into(),
-        CtlCommand::Trace { .. } => return None,
-    };
-    Some(line)
+        CtlCommand::Trace(Trace { switch: Switch::Off, .. }) => "trace off".into(),
+        CtlCommand::Trace(trace) => trace.request().to_line(),
+    }
 }
 
 /// Path of the control socket: from the command line, else from the configuration. A file that was named must be readable, else a

@@ -9,6 +9,8 @@ mod sockets;
 mod text;
 mod words;
 
+pub use words::name;
+
 use crate::config::Name;
 use crate::control_answer::{Answer, Format};
 use crate::handle::ServerHandle;

@@ -102,18 +102,6 @@ fn health_and_reload_say_yes_with_exit_status_0() {
 }
 
 #[test]
-fn commands_that_do_not_exist_yet_say_so() {
-    let (_upstream, server) = start();
-    for arguments in [&["trace"][..], &["trace", "on"]] {
-        let output = server.ctl(arguments);
-        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
-        let text = stderr(&output);
-        assert!(text.starts_with("sixfold: ") && text.contains("not supported yet"), "{arguments:?}: {text}");
-    }
-    server.process.stop();
-}
-
-#[test]
 fn upstreams_are_listed_with_their_questions_and_failures() {
     let silent = Upstream::start(|_| Behavior::Ignore);
     let alive = Upstream::start(|_| Behavior::Answer);

@@ -1,0 +1,270 @@
+//! An engine that may be observed: a [`Machine`] that passes everything on to the engine, and tells an [`Observer`] of the messages
+//! and events, if there is one. `sixfold ctl trace` and dnstap are observers.
+//!
+//! Without an observer, each input costs one comparison: the engine then runs with the driver's own outbox, which builds no events.
+//! With an observer it runs with an outbox that tells of everything (a second copy of its code).
+
+use crate::base::time::{Instant, Span};
+use crate::engine::Engine;
+use crate::explain::Policy;
+use crate::interface::{Client, Link, Machine, Outbox, Transport};
+use crate::trace::{Subject, TraceEvent};
+use core::net::SocketAddr;
+use core::ops::{Deref, DerefMut};
+use std::sync::Arc;
+
+/// A listener to the messages and events of one engine. It must not block.
+pub trait Observer {
+    /// A client's query arrives. The engine handles it next. `policy` returns the settings that a trace refers to.
+    fn query(&mut self, at: Moment, from: &Client, message: &[u8], policy: impl FnOnce() -> Arc<Policy>);
+
+    /// The engine has handled the query.
+    fn end_query(&mut self, at: Moment);
+
+    /// A response to a client is handed to the sockets.
+    fn answer(&mut self, at: Moment, to: &Client, message: &[u8]);
+
+    /// A query to an upstream is handed to the sockets.
+    fn ask(&mut self, at: Moment, link: &ObservedLink, message: &[u8]);
+
+    /// A message from an upstream arrives. The engine decides next if it is believed.
+    fn reply(&mut self, at: Moment, link: &ObservedLink, message: &[u8]);
+
+    /// An event of the engine.
+    fn event<'n>(&mut self, at: Moment, subject: Subject, event: impl FnOnce() -> TraceEvent<'n>);
+}
+
+/// Time of a message or event, which is the time of the driver's turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment {
+    /// Engine time.
+    pub now: Instant,
+    /// Time since 1970.
+    pub unix: Span,
+}
+
+/// Addresses of a link to an upstream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ObservedLink {
+    /// Address of the upstream.
+    pub upstream: SocketAddr,
+    /// Transport of the link.
+    pub transport: Transport,
+    /// Local address, if the driver knows it.
+    pub local: Option<SocketAddr>,
+    generation: u16,
+}
+
+/// An engine, and its observer, if there is one.
+pub struct ObservedEngine<O> {
+    engine: Engine,
+    observation: Option<Box<Observation<O>>>,
+}
+
+struct Observation<O> {
+    observer: O,
+    /// Open links, by slot.
+    links: Vec<Option<ObservedLink>>,
+    /// Settings for traces, until they may have changed.
+    policy: Option<Arc<Policy>>,
+}
+
+impl<O: Observer> ObservedEngine<O> {
+    /// An engine without an observer.
+    pub fn new(engine: Engine) -> ObservedEngine<O> {
+        ObservedEngine { engine, observation: None }
+    }
+
+    /// Sets the time of day, as [`Engine::set_unix_time`] does.
+    pub fn set_unix_time(&mut self, now: Instant, unix: Span) {
+        self.engine.set_unix_time(now, unix);
+    }
+
+    /// The observer.
+    pub fn observer(&mut self) -> Option<&mut O> {
+        self.observation.as_mut().map(|observation| &mut observation.observer)
+    }
+
+    /// Changes the observer, or removes it. It hears of the queries that come from now on.
+    pub fn observe(&mut self, observer: Option<O>) {
+        let engine = &self.engine;
+        self.observation = observer.map(|observer| {
+            let mut links = Vec::new();
+            for (link, upstream, transport) in engine.links() {
+                set(&mut links, link, upstream, transport);
+            }
+            Box::new(Observation { observer, links, policy: None })
+        });
+    }
+}
+
+impl<O> Deref for ObservedEngine<O> {
+    type Target = Engine;
+
+    fn deref(&self) -> &Engine {
+        &self.engine
+    }
+}
+
+impl<O> DerefMut for ObservedEngine<O> {
+    /// The engine, for changes, perhaps of its settings.
+    fn deref_mut(&mut self) -> &mut Engine {
+        if let Some(observation) = &mut self.observation {
+            observation.policy = None;
+        }
+        &mut self.engine
+    }
+}
+
+/// Enters a link into the table.
+fn set(links: &mut Vec<Option<ObservedLink>>, link: Link, upstream: SocketAddr, transport: Transport) {
+    let slot = usize::from(link.slot);
+    if links.len() <= slot {
+        links.resize(slot + 1, None);
+    }
+    links[slot] = Some(ObservedLink { upstream, transport, local: None, generation: link.generation });
+}
+
+impl<O: Observer> Observation<O> {
+    /// Runs one input of the engine with an outbox that tells the observer of everything.
+    fn run<X: Outbox, T>(
+        &mut self,
+        at: Moment,
+        out: &mut X,
+        input: impl FnOnce(&mut ObservedOutbox<'_, O, X>) -> T,
+    ) -> T {
+        input(&mut ObservedOutbox { observer: &mut self.observer, links: &mut self.links, at, out })
+    }
+}
+
+impl<O: Observer> Machine for ObservedEngine<O> {
+    #[inline]
+    fn query(&mut self, now: Instant, from: &Client, message: &[u8], out: &mut impl Outbox) {
+        match &mut self.observation {
+            None => self.engine.query(now, from, message, out),
+            Some(observation) => {
+                let engine = &mut self.engine;
+                let at = Moment { now, unix: engine.unix_time(now) };
+                let Observation { observer, policy, .. } = &mut **observation;
+                let policy =
+                    || Arc::clone(policy.get_or_insert_with(|| Arc::new(Policy::of(engine.settings()))));
+                observer.query(at, from, message, policy);
+                observation.run(at, out, |out| engine.query(now, from, message, out));
+                observation.observer.end_query(at);
+            }
+        }
+    }
+
+    #[inline]
+    fn reply(&mut self, now: Instant, via: Link, message: &mut [u8], out: &mut impl Outbox) {
+        match &mut self.observation {
+            None => self.engine.reply(now, via, message, out),
+            Some(observation) => {
+                let engine = &mut self.engine;
+                let at = Moment { now, unix: engine.unix_time(now) };
+                observation.run(at, out, |out| {
+                    if let Some(link) = out.link(via) {
+                        out.observer.reply(at, &link, message);
+                    }
+                    engine.reply(now, via, message, out);
+                });
+            }
+        }
+    }
+
+    #[inline]
+    fn unreachable(&mut self, now: Instant, via: Link, out: &mut impl Outbox) {
+        match &mut self.observation {
+            None => self.engine.unreachable(now, via, out),
+            Some(observation) => {
+                let engine = &mut self.engine;
+                let at = Moment { now, unix: engine.unix_time(now) };
+                observation.run(at, out, |out| engine.unreachable(now, via, out));
+            }
+        }
+    }
+
+    #[inline]
+    fn idle(&self) -> bool {
+        self.engine.idle()
+    }
+
+    #[inline]
+    fn expire(&mut self, now: Instant, out: &mut impl Outbox) -> Option<Instant> {
+        match &mut self.observation {
+            None => self.engine.expire(now, out),
+            Some(observation) => {
+                let engine = &mut self.engine;
+                let at = Moment { now, unix: engine.unix_time(now) };
+                observation.run(at, out, |out| engine.expire(now, out))
+            }
+        }
+    }
+}
+
+/// The outbox of the driver, and the observer of everything that passes through it.
+struct ObservedOutbox<'o, O, X> {
+    observer: &'o mut O,
+    links: &'o mut Vec<Option<ObservedLink>>,
+    at: Moment,
+    out: &'o mut X,
+}
+
+impl<O, X: Outbox> ObservedOutbox<'_, O, X> {
+    /// The addresses of an open link. The local address is asked for once.
+    fn link(&mut self, via: Link) -> Option<ObservedLink> {
+        let link = self.links.get_mut(usize::from(via.slot))?.as_mut()?;
+        if link.generation != via.generation {
+            return None;
+        }
+        if link.local.is_none() {
+            link.local = self.out.local(via);
+        }
+        Some(*link)
+    }
+}
+
+impl<O: Observer, X: Outbox> Outbox for ObservedOutbox<'_, O, X> {
+    fn answer(&mut self, to: &Client, size: usize, fill: impl FnOnce(&mut [u8]) -> usize) -> bool {
+        let (observer, at) = (&mut *self.observer, self.at);
+        self.out.answer(to, size, |frame| {
+            let length = fill(frame);
+            if length > 0 {
+                observer.answer(at, to, &frame[..length]);
+            }
+            length
+        })
+    }
+
+    fn ask(&mut self, via: Link, fill: impl FnOnce(&mut [u8]) -> usize) -> bool {
+        let link = self.link(via);
+        let (observer, at) = (&mut *self.observer, self.at);
+        self.out.ask(via, |frame| {
+            let length = fill(frame);
+            if let Some(link) = link {
+                observer.ask(at, &link, &frame[..length]);
+            }
+            length
+        })
+    }
+
+    fn open(&mut self, link: Link, upstream: SocketAddr, transport: Transport, port: u16) -> bool {
+        let is_open = self.out.open(link, upstream, transport, port);
+        if is_open {
+            set(self.links, link, upstream, transport);
+        }
+        is_open
+    }
+
+    fn local(&self, link: Link) -> Option<SocketAddr> {
+        self.out.local(link)
+    }
+
+    fn close(&mut self, link: Link) {
+        self.out.close(link);
+    }
+
+    fn trace<'n>(&mut self, subject: Subject, event: impl FnOnce() -> TraceEvent<'n>) {
+        self.observer.event(self.at, subject, event);
+    }
+}
