@@ -1,12 +1,15 @@
 //! The command line of `sixfold`.
 
-use crate::config::{Allowed, Name, Overrides, allowed, endpoint, forgotten_brackets, limits, prefix};
+use crate::config::{
+    Allowed, Name, Overrides, allowed, duration, endpoint, forgotten_brackets, limits, prefix,
+};
 use crate::explain::Request;
 use crate::version;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use pref64::Pref64;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// DNS64 server: lets IPv6-only networks reach IPv4-only servers.
 #[derive(Debug, Parser)]
@@ -30,6 +33,9 @@ pub enum Command {
     /// Sends a command to the running server over its control socket.
     #[command(after_help = CTL_HELP, arg_required_else_help = true)]
     Ctl(Ctl),
+    /// Starts the successors of a server, for `ctl upgrade`; `serve` starts it.
+    #[command(hide = true)]
+    Launcher(Launcher),
 }
 
 const SERVE_HELP: &str = "\
@@ -56,6 +62,12 @@ The upstreams are asked again; the caches of the workers are not used.
 
 Example: why does this client get these addresses?
   sixfold ctl explain www.example.com --client 2001:db8::1";
+
+const UPGRADE_HELP: &str = "\
+Prints the new process and its version. Exit status 1: the old process goes on, for the reason shown.
+
+Example: after the installation of a new version:
+  sixfold ctl upgrade";
 
 /// `sixfold serve`.
 #[derive(Clone, Debug, Args)]
@@ -105,6 +117,16 @@ pub struct Ctl {
     pub command: CtlCommand,
 }
 
+/// `sixfold launcher`: a part of `sixfold serve`.
+#[derive(Clone, Debug, Args)]
+pub struct Launcher {
+    /// Program of the successors.
+    pub program: PathBuf,
+    /// Its arguments.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub arguments: Vec<std::ffi::OsString>,
+}
+
 /// Commands for a running server.
 #[derive(Clone, Debug, PartialEq, Eq, Subcommand)]
 pub enum CtlCommand {
@@ -150,6 +172,16 @@ pub enum CtlCommand {
     Drain,
     /// Reverses `drain`
     Undrain,
+    /// Starts a new process with the same arguments, which takes over all sockets; queries under way are answered by the old one
+    #[command(after_help = UPGRADE_HELP)]
+    Upgrade {
+        /// Program of the new process [default: that of the running one, as it is on the disk now]
+        #[arg(long, value_name = "FILE")]
+        binary: Option<PathBuf>,
+        /// Longest wait until the new process is ready; then it is ended, and the old one goes on
+        #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_patience)]
+        timeout: Duration,
+    },
     /// Shows queries as they arrive (not supported yet)
     Trace {
         /// Start or stop
@@ -280,6 +312,10 @@ fn parse_flushed_name(text: &str) -> Result<String, String> {
         }
         None => Ok(text.to_owned()),
     }
+}
+
+fn parse_patience(text: &str) -> Result<Duration, String> {
+    duration(text, limits::UPGRADE_PATIENCE).map_err(|fault| fault.to_string())
 }
 
 fn parse_type(text: &str) -> Result<wire::Type, String> {

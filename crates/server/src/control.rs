@@ -7,6 +7,8 @@ use crate::handle::ServerHandle;
 use crate::metrics::Metrics;
 use crate::places::{Place, Places};
 use crate::status;
+use crate::upgrade::attempt;
+use crate::upgrade::request::Request;
 use std::fmt::Write as _;
 use std::io;
 use std::os::unix::fs::FileTypeExt;
@@ -16,7 +18,7 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 
-/// Time for one command, but for `reload`, which takes as long as the files take to read.
+/// Time for one command, but for `reload`, which takes as long as the files take to read, and `upgrade`, which has its own limit.
 pub const DEADLINE: Duration = Duration::from_secs(10);
 
 /// Time for the client to send its command.
@@ -104,8 +106,14 @@ async fn handle_connection(stream: UnixStream, place: &Place, server: &Arc<Serve
     }
     let command = line.trim();
     tracing::debug!("control command {command:?}");
+    let mut turn = None;
     let result = match command {
         "reload" => reload(server).await,
+        _ if let Some(request) = Request::from_line(command) => {
+            let (result, held) = attempt::run(server, request).await;
+            turn = held;
+            result
+        }
         _ => tokio::time::timeout(DEADLINE, execute(command, server))
             .await
             .unwrap_or_else(|_| Err("the command took too long; try again\n".into())),
@@ -116,7 +124,10 @@ async fn handle_connection(stream: UnixStream, place: &Place, server: &Arc<Serve
     };
     let answer = format!("{status}\n{}", escape::text(&text));
     tokio::time::timeout(ANSWER_DEADLINE, write.write_all(answer.as_bytes())).await??;
-    write.shutdown().await
+    let sent = write.shutdown().await;
+    // The process goes on until the answer has left.
+    drop(turn);
+    sent
 }
 
 /// Executes a command. The text is for the operator, with exit status 0 (`Ok`) or 1 (`Err`).

@@ -4,6 +4,7 @@
 use crate::cli::{Ctl, CtlCommand};
 use crate::config::control_socket;
 use crate::control::DEADLINE;
+use crate::upgrade::request::Request;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -67,6 +68,11 @@ fn command_line(command: &CtlCommand) -> Option<String> {
         CtlCommand::Upstreams { json: true } => "upstreams json".into(),
         CtlCommand::Drain => "drain".into(),
         CtlCommand::Undrain => "undrain".into(),
+        CtlCommand::Upgrade { binary, timeout } => {
+            let program =
+                binary.as_ref().map(|path| std::path::absolute(path).unwrap_or_else(|_| path.clone()));
+            Request::new(program, Some(*timeout)).to_line()
+        }
         CtlCommand::Trace { .. } => return None,
     };
     Some(line)
@@ -83,10 +89,11 @@ fn socket_path(arguments: &Ctl) -> Result<PathBuf, String> {
     })
 }
 
-/// Time to wait for the answer. A reload takes as long as its files take to read; giving up would make a reload that succeeds look
-/// like one that has failed.
+/// Time to wait for the answer. A reload takes as long as its files take to read, and an upgrade has its own limit; giving up would
+/// make one that succeeds look like one that has failed.
 fn answer_deadline(command: &str) -> Option<Duration> {
-    (command != "reload").then_some(DEADLINE + MARGIN)
+    let takes_long = command == "reload" || command.starts_with("upgrade ");
+    (!takes_long).then_some(DEADLINE + MARGIN)
 }
 
 /// Sends a command. Returns true for exit status 0, and the text of the answer.
@@ -112,6 +119,7 @@ mod tests {
     #[test]
     fn a_reload_is_waited_for_and_other_commands_longer_than_the_server_takes() {
         assert_eq!(answer_deadline("reload"), None);
+        assert_eq!(answer_deadline(&Request::default().to_line()), None);
         assert!(answer_deadline("status").is_some_and(|deadline| deadline > DEADLINE));
     }
 }

@@ -11,6 +11,7 @@ use crate::file_limit::FileLimit;
 use crate::reload::{
     LastReload, Replaced, free, keep_until_restart, read_configuration, replace, restart_notes,
 };
+use crate::upgrade::state::Upgrade;
 use datapath::{MailboxFull, Shared};
 use engine::limits::HOPS;
 use engine::message::cookie::Secret;
@@ -70,6 +71,8 @@ pub struct ServerHandle {
     pub drained: AtomicBool,
     /// Result of the last reload.
     pub last_reload: LastReload,
+    /// Upgrades: launcher, sockets for a successor, history.
+    pub upgrade: Upgrade,
 }
 
 impl ServerHandle {

@@ -9,5 +9,8 @@ fn main() -> ExitCode {
         Command::Check(arguments) => sixfold::check::run(&arguments),
         Command::Serve(arguments) => sixfold::serve::run(&arguments),
         Command::Ctl(arguments) => sixfold::ctl::run(&arguments),
+        Command::Launcher(arguments) => {
+            sixfold::upgrade::launcher::run(&arguments.program, &arguments.arguments)
+        }
     }
 }

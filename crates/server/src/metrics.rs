@@ -57,6 +57,10 @@ impl Metrics {
         metrics.gauge("config_last_reload_successful", &[], successful);
         let timestamp = last_reload.success_unix_secs();
         metrics.gauge("config_last_reload_success_timestamp_seconds", &[], timestamp);
+        let upgrades = server.upgrade.history();
+        metrics.counter("upgrades_total", &[("result", "success")], upgrades.succeeded as f64);
+        metrics.counter("upgrades_total", &[("result", "failure")], upgrades.failed as f64);
+        metrics.gauge("upgrade_last_success_timestamp_seconds", &[], upgrades.last_success_secs());
         metrics.gauge("uptime_seconds", &[], server.started.elapsed().as_secs_f64());
         metrics.gauge("build_info", &[("version", version::VERSION), ("commit", version::COMMIT)], 1.0);
         metrics
@@ -291,6 +295,14 @@ const HELP: &[(&str, &str)] = &[
     (
         "config_last_reload_success_timestamp_seconds",
         "Time of the last reload that succeeded, or of the start, in seconds since 1970.",
+    ),
+    (
+        "upgrades_total",
+        "Upgrades of the service since the start of its first process, by result: after a failure the old process goes on.",
+    ),
+    (
+        "upgrade_last_success_timestamp_seconds",
+        "Time of the last upgrade that succeeded, in seconds since 1970; 0 if there was none.",
     ),
     ("uptime_seconds", "Time since the start."),
     ("build_info", "Version and commit."),

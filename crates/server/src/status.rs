@@ -2,6 +2,7 @@
 //! the log uses too (`event_log.rs`).
 
 use crate::handle::{ServerHandle, WorkerStatus, health};
+use crate::upgrade::history::History;
 use crate::version;
 use engine::Span;
 use engine::settings::Transport;
@@ -11,6 +12,7 @@ use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The text of `sixfold ctl status`.
 pub async fn text(server: &ServerHandle) -> String {
@@ -33,6 +35,7 @@ pub async fn text(server: &ServerHandle) -> String {
     line("workers", format!("{} ({} responding)", statuses.len(), responding.len()));
     line("pending", responding.iter().map(|status| status.pending).sum::<usize>().to_string());
     line("streams", server.streams.connections().to_string());
+    line("upgrades", upgrades(&server.upgrade.history()));
     for (address, servers) in by_address(&responding) {
         line("upstream", format!("{address} {}", upstream(&servers)));
     }
@@ -43,6 +46,21 @@ pub async fn text(server: &ServerHandle) -> String {
 fn source(file: Option<&Path>) -> String {
     let Some(file) = file else { return "defaults and flags".into() };
     std::path::absolute(file).unwrap_or_else(|_| file.to_owned()).display().to_string()
+}
+
+/// The upgrades so far, and the last attempt.
+fn upgrades(history: &History) -> String {
+    let counts = format!("{} ({} failed)", history.succeeded, history.failed);
+    let Some(last) = history.attempts.last() else { return counts };
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let ago = since_1970.saturating_sub(Duration::from_millis(last.unix_ms)).as_secs();
+    match (&last.error, last.process) {
+        (None, Some(process)) => {
+            format!("{counts}, the last {ago} s ago: process {process}, {}", last.version)
+        }
+        (None, None) => counts,
+        (Some(error), _) => format!("{counts}, the last {ago} s ago failed: {error}"),
+    }
 }
 
 /// The state of the server in words. It says `serving` if and only if the server is healthy.

@@ -19,6 +19,8 @@ pub struct UdpListener {
     address: SocketAddr,
     /// True if several workers read this socket.
     is_shared: bool,
+    /// True if this is another handle of the socket of a worker before.
+    is_duplicate: bool,
 }
 
 impl UdpListener {
@@ -61,7 +63,7 @@ impl UdpListener {
             .local_addr()
             .and_then(|bound| bound.as_socket().ok_or_else(|| io::Error::other("not an IP address")))
             .map_err(failed("getsockname"))?;
-        Ok(UdpListener { socket, address, is_shared: false })
+        Ok(UdpListener { socket, address, is_shared: false, is_duplicate: false })
     }
 
     /// Takes over a socket that another process has bound to `address`. The datagrams that wait in it stay there.
@@ -77,7 +79,7 @@ impl UdpListener {
         }
         // The filter of the fair shedding, if the other process has left one. Without one this is an error, which is none.
         let _ = set_option(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_DETACH_FILTER, 0);
-        Ok(UdpListener { socket, address, is_shared: false })
+        Ok(UdpListener { socket, address, is_shared: false, is_duplicate: false })
     }
 
     /// One listener per worker for the sockets of a group that are bound already: each worker has its own, or shares one with
@@ -94,7 +96,7 @@ impl UdpListener {
             let other = &mut group[worker % count];
             other.is_shared = true;
             let socket = other.socket.try_clone().map_err(|error| BindError::new(address, "dup", error))?;
-            group.push(UdpListener { socket, address, is_shared: true });
+            group.push(UdpListener { socket, address, is_shared: true, is_duplicate: true });
         }
         Ok(group)
     }
@@ -107,6 +109,11 @@ impl UdpListener {
     /// True if the socket is bound to all addresses of its family, so that each datagram carries its local address.
     pub fn is_wildcard(&self) -> bool {
         self.address.ip().is_unspecified()
+    }
+
+    /// True if this is another handle of the socket of a worker before.
+    pub fn is_duplicate(&self) -> bool {
+        self.is_duplicate
     }
 
     /// True if several workers read this socket.

@@ -69,6 +69,7 @@ impl Drop for Directory {
 pub struct Setup {
     lines: Vec<String>,
     metrics: bool,
+    command: Vec<String>,
 }
 
 impl Setup {
@@ -76,7 +77,7 @@ impl Setup {
     pub fn new(forwarder: SocketAddr) -> Setup {
         let lines =
             vec![format!("upstream.forwarders = [\"{forwarder}\"]"), "server.user = \"root\"".to_owned()];
-        Setup { lines, metrics: false }
+        Setup { lines, metrics: false, command: Vec::new() }
             .line("server.workers = 1")
             .line(&format!("dns64.prefixes = [\"{PREFIX}\"]"))
     }
@@ -95,6 +96,12 @@ impl Setup {
         self
     }
 
+    /// Starts the server through another command.
+    pub fn through(mut self, command: &[&str]) -> Setup {
+        self.command = command.iter().map(|&word| word.to_owned()).collect();
+        self
+    }
+
     /// Starts the server and waits until it is ready.
     pub fn start(self) -> Daemon {
         for attempt in 0..STARTS {
@@ -110,7 +117,7 @@ impl Setup {
             let config = directory.file("sixfold.toml");
             std::fs::write(&config, lines.join("\n")).unwrap();
             let arguments = ["serve", "--config", &config.display().to_string()].map(str::to_owned);
-            let process = Process::start(&[], &arguments);
+            let process = Process::start(&self.command, &arguments);
             match process.wait_for("sixfold: ready") {
                 Some(_) => {
                     return Daemon { process, port, metrics, control, config, lines, _directory: directory };

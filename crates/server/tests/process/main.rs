@@ -5,8 +5,10 @@
 mod client;
 mod daemon;
 mod scrape;
+mod service;
 mod upstream;
 
+mod activation;
 mod allow;
 mod control;
 mod cookies;
@@ -26,3 +28,5 @@ mod reload;
 mod startup;
 mod steering;
 mod stop;
+mod upgrade;
+mod upgrade_failures;
