@@ -1,4 +1,4 @@
-//! The `sixfold` server: command line, configuration, start and stop, reload, metrics and control.
+//! The `sixfold` server: command line, configuration, start and stop, reload, upgrade, metrics and control.
 //!
 //! This crate does nothing per packet: the engine decides what to answer, the datapath and the transport crate move the
 //! messages. Read [`serve`] first, then [`handle`]; [`config`] stands alone.
