@@ -225,6 +225,11 @@ impl std::error::Error for BindError {}
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::listen::fair_shedding::ShedNetwork;
+    use crate::listen::shedding_filter;
+    use engine::ClientNetwork;
+    use engine::settings::Networks;
+    use std::net::Ipv4Addr;
 
     #[test]
     fn a_used_port_is_an_error_that_names_it_even_when_the_user_shares_ports() {
@@ -259,6 +264,21 @@ mod tests {
         assert_eq!(group[2].socket.recv(&mut buffer).unwrap(), 8);
         let error = group[0].socket.recv(&mut buffer).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::WouldBlock, "the sockets are one");
+    }
+
+    #[test]
+    fn a_filter_that_another_process_has_left_is_taken_away() {
+        let bound = UdpListener::bind("127.0.0.1:0".parse().unwrap(), false).unwrap();
+        let address = bound.address();
+        let network = ClientNetwork::of(Ipv4Addr::LOCALHOST.to_ipv6_mapped(), 0);
+        let shed = [ShedNetwork { network, length: network.length(), share: 0.0 }];
+        shedding_filter::attach(bound.socket.as_raw_fd(), &shed, false, &Networks::default()).unwrap();
+        let client = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let mut buffer = [std::mem::MaybeUninit::uninit(); 16];
+        client.send_to(b"dropped", address).unwrap();
+        let adopted = UdpListener::adopt(OwnedFd::from(bound.socket), address).unwrap();
+        client.send_to(b"question", address).unwrap();
+        assert_eq!(adopted.socket.recv(&mut buffer).unwrap(), 8);
     }
 
     #[test]

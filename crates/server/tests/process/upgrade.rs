@@ -44,6 +44,15 @@ fn ask_over_tcp(server: SocketAddr, number: &AtomicU32, stop: &AtomicBool, round
     asked
 }
 
+/// Stops the clients also when the test fails: otherwise it would wait for them.
+struct StopAtEnd<'a>(&'a AtomicBool);
+
+impl Drop for StopAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 #[test]
 fn upgrades_under_load_lose_no_query_over_udp_or_tcp() {
     const UPGRADES: usize = 5;
@@ -59,6 +68,7 @@ fn upgrades_under_load_lose_no_query_over_udp_or_tcp() {
             scope.spawn(move || ask_over_tcp(v4, number, stop, 1)),
             scope.spawn(move || ask_over_tcp(v6, number, stop, 200)),
         ];
+        let at_end = StopAtEnd(stop);
         let mut seen = vec![service.pid()];
         for _ in 0..UPGRADES {
             let before = number.load(Ordering::Relaxed);
@@ -69,7 +79,7 @@ fn upgrades_under_load_lose_no_query_over_udp_or_tcp() {
                 number.load(Ordering::Relaxed) > before + 200 || load.iter().any(|one| one.is_finished())
             });
         }
-        stop.store(true, Ordering::Relaxed);
+        drop(at_end);
         for thread in load {
             assert!(thread.join().unwrap() > 10);
         }

@@ -98,6 +98,12 @@ fn signals_for_the_whole_service_do_not_end_its_launcher() {
     else {
         panic!("one launcher")
     };
+    // SIGUSR2, number 12, is the last signal for which it sets a handler; it may still be about to.
+    wait_until("the launcher handles signals", || {
+        let status = std::fs::read_to_string(format!("/proc/{launcher}/status")).unwrap();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap().trim();
+        u64::from_str_radix(caught, 16).unwrap() & 1 << (12 - 1) != 0
+    });
     for signal in ["INT", "TERM", "HUP", "USR1", "USR2"] {
         send(signal, launcher);
     }
