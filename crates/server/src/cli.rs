@@ -2,7 +2,7 @@
 
 use crate::config::address::{Family, network};
 use crate::config::{
-    Allowed, Name, Network, Overrides, allowed, endpoint, forgotten_brackets, limits, prefix,
+    Allowed, Name, Network, Overrides, allowed, duration, endpoint, forgotten_brackets, limits, prefix,
 };
 use crate::explain::Request;
 use crate::version;
@@ -10,6 +10,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use pref64::Pref64;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// DNS64 server: lets IPv6-only networks reach IPv4-only servers.
 #[derive(Debug, Parser)]
@@ -40,6 +41,9 @@ pub enum Command {
         #[arg(value_enum, value_name = "SHELL")]
         shell: CompletedShell,
     },
+    /// Starts the successors of a server, for `ctl upgrade`; `serve` starts it.
+    #[command(hide = true)]
+    Launcher(Launcher),
 }
 
 const COMPLETIONS_HELP: &str = "\
@@ -76,6 +80,11 @@ At most 1,000 queries a second and 100,000 in all; a line tells how many were le
 
 Example: the queries of one network, until 10 were shown:
   sixfold ctl trace on --client 2001:db8:1::/48 | head";
+const UPGRADE_HELP: &str = "\
+Prints the new process and its version. Exit status 1: the old process goes on, for the reason shown.
+
+Example: after the installation of a new version:
+  sixfold ctl upgrade";
 
 /// `sixfold serve`.
 #[derive(Clone, Debug, Args)]
@@ -128,6 +137,16 @@ pub struct Ctl {
     pub command: CtlCommand,
 }
 
+/// `sixfold launcher`: a part of `sixfold serve`.
+#[derive(Clone, Debug, Args)]
+pub struct Launcher {
+    /// Program of the successors.
+    pub program: PathBuf,
+    /// Its arguments.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub arguments: Vec<std::ffi::OsString>,
+}
+
 /// Commands for a running server.
 #[derive(Clone, Debug, PartialEq, Eq, Subcommand)]
 pub enum CtlCommand {
@@ -165,6 +184,16 @@ pub enum CtlCommand {
     Drain,
     /// Reverses `drain`
     Undrain,
+    /// Starts a new process with the same arguments, which takes over all sockets; queries under way are answered by the old one
+    #[command(after_help = UPGRADE_HELP)]
+    Upgrade {
+        /// Program of the new process [default: that of the running one, as it is on the disk now]
+        #[arg(long, value_name = "FILE")]
+        binary: Option<PathBuf>,
+        /// Longest wait until the new process is ready; then it is ended, and the old one goes on
+        #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_patience)]
+        timeout: Duration,
+    },
     /// Shows matching queries as they are answered, one JSON object a line, with every step and its time
     #[command(after_help = TRACE_HELP)]
     Trace(Trace),
@@ -318,6 +347,10 @@ fn parse_flushed_name(text: &str) -> Result<String, String> {
         }
         None => Ok(text.to_owned()),
     }
+}
+
+fn parse_patience(text: &str) -> Result<Duration, String> {
+    duration(text, limits::UPGRADE_PATIENCE).map_err(|fault| fault.to_string())
 }
 
 fn parse_type(text: &str) -> Result<wire::Type, String> {

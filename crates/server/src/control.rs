@@ -7,6 +7,8 @@ use crate::control_answer::{Answer, Format, UNKNOWN_COMMAND};
 use crate::handle::ServerHandle;
 use crate::metrics::Metrics;
 use crate::places::{Place, Places};
+use crate::upgrade::attempt::{self, Upgraded};
+use crate::upgrade::request;
 use crate::{status, trace};
 use serde_json::json;
 use std::io;
@@ -17,7 +19,7 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 
-/// Time for one command, but for `reload`, which takes as long as the files take to read.
+/// Time for one command, but for `reload`, which takes as long as the files take to read, and `upgrade`, which has its own limit.
 pub const DEADLINE: Duration = Duration::from_secs(10);
 
 /// Time for the client to send its command.
@@ -108,15 +110,24 @@ async fn handle_connection(stream: UnixStream, place: &Place, server: &Arc<Serve
     if let Some(rest) = command.strip_prefix("trace on") {
         return trace::follow(server, rest, format, &mut reader, &mut write).await;
     }
+    let mut turn = None;
     let result = match command {
         "reload" => reload(server).await.map(|notes| reload_answer(&notes, format)),
+        _ if let Some(request) = request::Request::from_line(command) => {
+            let (result, held) = attempt::run(server, request).await;
+            turn = held;
+            result.map(|upgraded| upgrade_answer(&upgraded, format))
+        }
         _ => tokio::time::timeout(DEADLINE, execute(command, format, server))
             .await
             .unwrap_or_else(|_| Err("the command took too long; try again\n".into())),
     };
     let answer = result.unwrap_or_else(|error| Answer::error(&error, format)).to_wire();
     tokio::time::timeout(ANSWER_DEADLINE, write.write_all(answer.as_bytes())).await??;
-    write.shutdown().await
+    let sent = write.shutdown().await;
+    // The process goes on until the answer has left.
+    drop(turn);
+    sent
 }
 
 /// The form in which the client wants the answer, and the command.
@@ -181,6 +192,14 @@ fn drain(server: &ServerHandle, drained: bool, format: Format) -> Answer {
     match format {
         Format::Json => Answer::json(&json!({ "drained": drained, "changed": is_changed })),
         Format::Text => Answer::text(format!("{}\n", if is_changed { news } else { known })),
+    }
+}
+
+fn upgrade_answer(upgraded: &Upgraded, format: Format) -> Answer {
+    let Upgraded { process, version } = upgraded;
+    match format {
+        Format::Json => Answer::json(&json!({ "process_id": process, "version": version })),
+        Format::Text => Answer::text(format!("upgraded: process {process}, version {version}\n")),
     }
 }
 

@@ -12,10 +12,11 @@ pub struct FileLimit {
 }
 
 impl FileLimit {
-    /// Each worker needs its links to upstreams, its listeners and the descriptor that wakes it. Some more files are
+    /// Each worker needs its links to upstreams, its listeners, further handles of them for a successor (`upgrade/`), and the
+    /// descriptor that wakes it. Some more files are
     /// for the rest: log, metrics, control socket, and the configuration during a reload.
     pub fn new(limit: u64, workers: usize, listeners: usize) -> FileLimit {
-        let reserved = workers * (LINKS + 2 * listeners) + 64;
+        let reserved = workers * (LINKS + 3 * listeners) + 64;
         FileLimit { limit: usize::try_from(limit).unwrap_or(usize::MAX), reserved }
     }
 
@@ -53,7 +54,7 @@ mod tests {
     fn connections_leave_the_files_that_the_workers_need() {
         let files = FileLimit::new(20_000, 4, 2);
         assert_eq!(files.grant(10_000), 10_000);
-        assert_eq!(files.grant(50_000), 20_000 - 4 * (LINKS + 4) - 64);
+        assert_eq!(files.grant(50_000), 20_000 - 4 * (LINKS + 6) - 64);
     }
 
     #[test]

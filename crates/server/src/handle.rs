@@ -8,12 +8,12 @@
 use crate::config::{Config, Network, Overrides, of_interfaces};
 use crate::dnstap_output::DnstapOutput;
 use crate::file_limit::FileLimit;
-use crate::history::History;
 use crate::log;
 use crate::reload::{Prepared, Reloads, Replaced, Request, engine_settings, free, in_background, replace};
 use crate::taps::Machine;
 use crate::trace::RunningTraces;
 use crate::traffic::{Sample, Traffic};
+use crate::upgrade::state::Upgrade;
 use datapath::{MailboxFull, Shared};
 use engine::limits::HOPS;
 use engine::message::cookie::Secret;
@@ -75,8 +75,8 @@ pub struct ServerHandle {
     pub log: log::Handle,
     /// Reloads of the configuration.
     pub reloads: Reloads,
-    /// Upgrades of the binary.
-    pub upgrades: History,
+    /// Upgrades: launcher, sockets for a successor, history.
+    pub upgrade: Upgrade,
     /// Counters of the last minutes.
     pub traffic: Traffic,
     /// The dnstap output.

@@ -1,4 +1,4 @@
-//! The `sixfold` server: command line, configuration, start and stop, reload, metrics and control.
+//! The `sixfold` server: command line, configuration, start and stop, reload, upgrade, metrics and control.
 //!
 //! This crate does nothing per packet, unless somebody listens to the messages (`taps/`): the engine decides what to answer, the
 //! datapath and the transport crate move the messages. Read [`serve`] first, then [`handle`]; [`config`] stands alone.
@@ -19,6 +19,7 @@ mod escape;
 mod event_log;
 pub mod explain;
 mod file_limit;
+mod given_sockets;
 pub mod handle;
 mod history;
 pub mod http;
@@ -30,7 +31,8 @@ mod reload;
 pub mod serve;
 mod status;
 mod status_page;
-mod traffic;
 mod taps;
 mod trace;
+mod traffic;
+pub mod upgrade;
 pub mod version;

@@ -10,5 +10,8 @@ fn main() -> ExitCode {
         Command::Serve(arguments) => sixfold::serve::run(&arguments),
         Command::Ctl(arguments) => sixfold::ctl::run(&arguments),
         Command::Completions { shell } => sixfold::completions::run(shell),
+        Command::Launcher(arguments) => {
+            sixfold::upgrade::launcher::run(&arguments.program, &arguments.arguments)
+        }
     }
 }

@@ -70,6 +70,10 @@ impl Metrics {
         metrics.counter("config_reloads_total", &[("result", "failed")], failed as f64);
         metrics.limits(server);
         metrics.counter("cpu_seconds_total", &[], processor_time().as_secs_f64());
+        let upgrades = server.upgrade.history();
+        metrics.counter("upgrades_total", &[("result", "success")], upgrades.succeeded as f64);
+        metrics.counter("upgrades_total", &[("result", "failure")], upgrades.failed as f64);
+        metrics.gauge("upgrade_last_success_timestamp_seconds", &[], upgrades.last_success_secs());
         metrics.gauge("uptime_seconds", &[], server.started.elapsed().as_secs_f64());
         metrics.gauge("build_info", &[("version", version::VERSION), ("commit", version::COMMIT)], 1.0);
         metrics
@@ -339,6 +343,14 @@ const HELP: &[(&str, &str)] = &[
         "Time of the last reload that succeeded, or of the start, in seconds since 1970.",
     ),
     ("cpu_seconds_total", "Processor time of the process, user and system."),
+    (
+        "upgrades_total",
+        "Upgrades of the service since the start of its first process, by result: after a failure the old process goes on.",
+    ),
+    (
+        "upgrade_last_success_timestamp_seconds",
+        "Time of the last upgrade that succeeded, in seconds since 1970; 0 if there was none.",
+    ),
     ("uptime_seconds", "Time since the start."),
     ("build_info", "Version and commit."),
 ];

@@ -9,13 +9,17 @@ use crate::cli::Serve;
 use crate::config::{Config, Loaded, load};
 use crate::demo::{self, Demo, warn_unless};
 use crate::dnstap_output::DnstapOutput;
+use crate::given_sockets::{GivenSockets, Origin};
 use crate::handle::ServerHandle;
-use crate::history::History;
 use crate::log::{self, Log};
 use crate::reload::{Reloads, engine_settings};
 use crate::taps::{Machine, Taps};
 use crate::trace::RunningTraces;
 use crate::traffic::{self, Traffic};
+use crate::upgrade::attempt;
+use crate::upgrade::request::Request;
+use crate::upgrade::state::Upgrade;
+use crate::upgrade::successor::Predecessor;
 use crate::{control, event_log, http, local_networks};
 use datapath::{Shared, Worker, privileges};
 use engine::message::cookie::Secret;
@@ -36,6 +40,9 @@ const GRACE: Duration = Duration::from_secs(10);
 /// process and to its process group.
 const REPEATED_SIGNAL: Duration = Duration::from_millis(500);
 
+/// Time for the end of an upgrade that is under way, and for its requester to take the answer.
+const LAST_ANSWER: Duration = Duration::from_secs(5);
+
 /// Soft limit of open files that systems begin with, used when the real limit cannot be raised or read.
 const FILE_LIMIT: u64 = 1024;
 
@@ -44,9 +51,15 @@ const STREAM_THREADS: usize = 1;
 
 /// Runs the command until a signal ends it.
 pub fn run(arguments: &Serve) -> ExitCode {
-    match start_and_serve(arguments) {
+    let mut predecessor = None;
+    let served = given_sockets(&mut predecessor)
+        .and_then(|given| start_and_serve(arguments, given, predecessor.as_ref()));
+    match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
+            if let Some(predecessor) = predecessor {
+                predecessor.report(&error);
+            }
             // A report about the configuration begins with its own prefix.
             let has_prefix = error.starts_with("error") || error.starts_with("sixfold: ");
             let error = if has_prefix { error } else { format!("sixfold: {error}") };
@@ -57,7 +70,24 @@ pub fn run(arguments: &Serve) -> ExitCode {
     }
 }
 
-fn start_and_serve(arguments: &Serve) -> Result<(), String> {
+/// The sockets of the predecessor of this process, else those of the service manager. They are taken before any other file is opened.
+fn given_sockets(predecessor: &mut Option<Predecessor>) -> Result<GivenSockets, String> {
+    if let Some((before, sockets)) = Predecessor::from_environment()? {
+        *predecessor = Some(before);
+        return GivenSockets::new(sockets, Origin::Predecessor);
+    }
+    match datapath::take_listen_fds() {
+        Ok(sockets) if sockets.is_empty() => Ok(GivenSockets::none()),
+        Ok(sockets) => GivenSockets::new(sockets, Origin::ServiceManager),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn start_and_serve(
+    arguments: &Serve,
+    given: GivenSockets,
+    predecessor: Option<&Predecessor>,
+) -> Result<(), String> {
     let mut overrides = arguments.overrides();
     let mut demo = arguments.demo.then(Demo::start).transpose()?;
     if let Some(demo) = &demo {
@@ -77,16 +107,24 @@ fn start_and_serve(arguments: &Serve) -> Result<(), String> {
         warn_unless(demo.is_some(), &format!("cannot raise the limit of open files: {error}"));
         FILE_LIMIT
     });
-    let bound = Bound::bind(&config, open_files, demo.as_ref())?;
+    let seed = predecessor.map(|predecessor| predecessor.steering_seed);
+    let bound = Bound::bind(&config, open_files, demo.as_ref(), given, seed)?;
     if let Some(identity) = &identity {
         identity.assume(bound.control.as_ref())?;
     }
+    let Bound { workers, shared, streams, file_limit, metrics, control, for_successor } = bound;
+    let history = predecessor.map(|predecessor| predecessor.history.clone()).unwrap_or_default();
+    let owns_path = control.as_ref().is_some_and(|control| control.owns_path.get())
+        || predecessor.is_some_and(|predecessor| predecessor.owns_control_path);
+    let upgrade = Upgrade::prepare(for_successor, owns_path, history, demo.is_some());
     log.start_writer()?;
-    let Bound { workers, shared, streams, file_limit, metrics, control } = bound;
     let streams = streams
         .start(Arc::new(QueryPoster(Arc::clone(&shared))), STREAM_THREADS)
         .map_err(|error| error.to_string())?;
-    let cookie_secret = Secret(random()?);
+    let cookie_secret = match predecessor {
+        Some(predecessor) => predecessor.cookie_secret,
+        None => Secret(random()?),
+    };
     let threads = start_workers(workers, &config, cookie_secret, &streams)?;
     let server = Arc::new(ServerHandle {
         workers: shared,
@@ -100,10 +138,10 @@ fn start_and_serve(arguments: &Serve) -> Result<(), String> {
         file_limit,
         started: Instant::now(),
         draining: AtomicBool::new(false),
-        drained: AtomicBool::new(false),
+        drained: AtomicBool::new(predecessor.is_some_and(|predecessor| predecessor.drained)),
         log: log.handle(),
         reloads: Reloads::at_start(),
-        upgrades: History::default(),
+        upgrade,
         traffic: Traffic::default(),
         dnstap: DnstapOutput::default(),
         traces: RunningTraces::default(),
@@ -111,7 +149,7 @@ fn start_and_serve(arguments: &Serve) -> Result<(), String> {
     if let Err(error) = server.dnstap.configure(&server.config(), &server.workers) {
         tracing::warn!("{error}");
     }
-    supervise(&server, threads, metrics, control.as_ref())
+    supervise(&server, threads, metrics, control.as_ref(), predecessor)
 }
 
 /// The user that a server started as root becomes.
@@ -203,12 +241,14 @@ fn unix_time() -> engine::Span {
 }
 
 /// Serves metrics and the control socket, says that the server is ready, and waits for signals. The first SIGTERM or
-/// SIGINT stops the server, which waits for answers under way; a second one ends the wait.
+/// SIGINT stops the server, which waits for answers under way; a second one ends the wait. A successor that serves makes this
+/// process retire.
 fn supervise(
     server: &Arc<ServerHandle>,
     threads: Vec<JoinHandle<Machine>>,
     metrics: Option<std::net::TcpListener>,
     control: Option<&ControlSocket>,
+    predecessor: Option<&Predecessor>,
 ) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -217,19 +257,77 @@ fn supervise(
     let local = tokio::task::LocalSet::new();
     local.block_on(&runtime, async {
         let mut signals = Signals::new().map_err(|error| cannot_wait(&error))?;
-        serve_operators(server, metrics, control).map_err(|error| cannot_wait(&error))?;
-        announce(server, control);
-        signals.reload_until_stop(server).await;
-        tracing::info!("draining");
-        server.draining.store(true, Ordering::Relaxed);
-        let _ = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);
-        let stopped = start_stop(server, threads)?;
-        tokio::select! {
-            _ = stopped => {}
-            () = signals.second_stop() => tracing::warn!("second signal: not waiting"),
+        let operators = serve_operators(server, metrics, control).map_err(|error| cannot_wait(&error))?;
+        if let Some(predecessor) = predecessor {
+            take_over(server, predecessor, control);
         }
+        announce(server, control);
+        match signals.serve_until_end(server).await {
+            End::Stop => stop_all(server, threads, &mut signals).await?,
+            End::Replaced { control: successor_has_path } => {
+                if let Some(control) = control {
+                    control.owns_path.set(control.owns_path.get() && !successor_has_path);
+                }
+                operators.iter().for_each(tokio::task::JoinHandle::abort);
+                retire(server, threads, &mut signals).await?;
+            }
+        }
+        // The requester of an upgrade has the answer after that.
+        let _ = tokio::time::timeout(LAST_ANSWER, server.upgrade.cancel()).await;
         Ok(())
     })
+}
+
+/// Replaces the predecessor: this process serves, and the path of the control socket is its own.
+fn take_over(server: &ServerHandle, predecessor: &Predecessor, control: Option<&ControlSocket>) {
+    predecessor.replace(control.is_some_and(|control| !control.owns_path.get()));
+    server.upgrade.note_success();
+    if let Some(control) = control {
+        control.owns_path.set(control.owns_path.get() || predecessor.owns_control_path);
+    }
+}
+
+/// Stops the server, once answers under way are sent.
+async fn stop_all(
+    server: &Arc<ServerHandle>,
+    threads: Vec<JoinHandle<Machine>>,
+    signals: &mut Signals,
+) -> Result<(), String> {
+    tracing::info!("draining");
+    server.draining.store(true, Ordering::Relaxed);
+    let _ = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);
+    // A successor that is not ready must not outlive this process.
+    let _ = tokio::time::timeout(LAST_ANSWER, server.upgrade.cancel()).await;
+    let stopped = start_stop(server, threads, stop)?;
+    tokio::select! {
+        _ = stopped => {}
+        () = signals.second_stop() => tracing::warn!("second signal: not waiting"),
+    }
+    Ok(())
+}
+
+/// Serves what this process still has, beside its successor. A signal ends the patience with open connections, a second one all.
+async fn retire(
+    server: &Arc<ServerHandle>,
+    threads: Vec<JoinHandle<Machine>>,
+    signals: &mut Signals,
+) -> Result<(), String> {
+    let mut stopped = start_stop(server, threads, |server, threads| {
+        attempt::retire(server);
+        stop(server, threads);
+    })?;
+    tokio::select! {
+        _ = &mut stopped => return Ok(()),
+        () = signals.stop() => tracing::info!("draining"),
+    }
+    let streams = server.streams.clone();
+    // The call blocks until the connections have ended; the other thread waits for that too.
+    tokio::task::spawn_blocking(move || streams.drain(GRACE));
+    tokio::select! {
+        _ = stopped => {}
+        () = signals.second_stop() => tracing::warn!("second signal: not waiting"),
+    }
+    Ok(())
 }
 
 fn cannot_wait(error: &std::io::Error) -> String {
@@ -241,6 +339,18 @@ struct Signals {
     terminate: Signal,
     interrupt: Signal,
     hangup: Signal,
+    upgrade: Signal,
+}
+
+/// The reason why the server ends.
+enum End {
+    /// A signal.
+    Stop,
+    /// A successor serves.
+    Replaced {
+        /// True if the path of the control socket belongs to it.
+        control: bool,
+    },
 }
 
 impl Signals {
@@ -249,21 +359,38 @@ impl Signals {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
             hangup: signal(SignalKind::hangup())?,
+            upgrade: signal(SignalKind::user_defined2())?,
         })
     }
 
-    /// Waits for SIGTERM or SIGINT, and starts a reload of the configuration at each SIGHUP until then.
-    async fn reload_until_stop(&mut self, server: &Arc<ServerHandle>) {
+    /// Waits for SIGTERM, SIGINT or a successor. Until then starts a reload of the configuration at each SIGHUP, and an upgrade
+    /// at each SIGUSR2.
+    async fn serve_until_end(&mut self, server: &Arc<ServerHandle>) -> End {
         loop {
             tokio::select! {
-                _ = self.terminate.recv() => return,
-                _ = self.interrupt.recv() => return,
+                _ = self.terminate.recv() => return End::Stop,
+                _ = self.interrupt.recv() => return End::Stop,
+                control = server.upgrade.replaced() => return End::Replaced { control },
                 _ = self.hangup.recv() => {
                     let server = Arc::clone(server);
                     // The log has the result. A stop does not wait for it.
                     tokio::task::spawn_local(async move { drop(control::reload(&server).await) });
                 }
+                _ = self.upgrade.recv() => {
+                    let server = Arc::clone(server);
+                    tokio::task::spawn_local(async move {
+                        drop(attempt::run(&server, Request::default()).await);
+                    });
+                }
             }
+        }
+    }
+
+    /// Waits for SIGTERM or SIGINT.
+    async fn stop(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
         }
     }
 
@@ -271,10 +398,7 @@ impl Signals {
     async fn second_stop(&mut self) {
         let begun = Instant::now();
         loop {
-            tokio::select! {
-                _ = self.terminate.recv() => {}
-                _ = self.interrupt.recv() => {}
-            }
+            self.stop().await;
             if begun.elapsed() >= REPEATED_SIGNAL {
                 return;
             }
@@ -282,24 +406,26 @@ impl Signals {
     }
 }
 
-/// Starts the tasks that serve metrics and the control socket, that write the log, and that follow the addresses of this machine.
+/// Starts the tasks that serve metrics and the control socket, that write the log, and that follow the addresses of this machine. The
+/// result has those that accept connections.
 fn serve_operators(
     server: &Arc<ServerHandle>,
     metrics: Option<std::net::TcpListener>,
     control: Option<&ControlSocket>,
-) -> std::io::Result<()> {
+) -> std::io::Result<Vec<tokio::task::JoinHandle<()>>> {
+    let mut accepting = Vec::new();
     if let Some(listener) = metrics {
         let listener = tokio::net::TcpListener::from_std(listener)?;
-        tokio::task::spawn_local(http::serve(listener, Arc::clone(server)));
+        accepting.push(tokio::task::spawn_local(http::serve(listener, Arc::clone(server))));
     }
     if let Some(ControlSocket { listener, .. }) = control {
         let listener = listener.try_clone().and_then(tokio::net::UnixListener::from_std)?;
-        tokio::task::spawn_local(control::serve(listener, Arc::clone(server)));
+        accepting.push(tokio::task::spawn_local(control::serve(listener, Arc::clone(server))));
     }
     tokio::task::spawn_local(event_log::run(Arc::clone(server)));
     tokio::task::spawn_local(local_networks::follow(Arc::clone(server)));
     tokio::task::spawn_local(sample_traffic(Arc::clone(server)));
-    Ok(())
+    Ok(accepting)
 }
 
 /// Samples the counters for the status page until the process ends.
@@ -337,6 +463,7 @@ fn announce(server: &ServerHandle, control: Option<&ControlSocket>) {
 fn start_stop(
     server: &Arc<ServerHandle>,
     threads: Vec<JoinHandle<Machine>>,
+    stop: impl FnOnce(&ServerHandle, Vec<JoinHandle<Machine>>) + Send + 'static,
 ) -> Result<tokio::sync::oneshot::Receiver<()>, String> {
     let (sender, stopped) = tokio::sync::oneshot::channel();
     let server = Arc::clone(server);
@@ -352,6 +479,8 @@ fn start_stop(
 
 /// Waits until the answers under way are sent, and ends the threads.
 fn stop(server: &ServerHandle, threads: Vec<JoinHandle<Machine>>) {
+    server.draining.store(true, Ordering::Relaxed);
+    server.upgrade.close_sockets();
     // The workers stop first: otherwise they would take new datagrams for as long as a stream waits for its last
     // answer. A worker that holds a query of a stream runs until that query is answered.
     server.workers.stop(GRACE);

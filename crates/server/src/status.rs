@@ -2,6 +2,7 @@
 //! the log uses too (`event_log.rs`).
 
 use crate::handle::{ServerHandle, WorkerStatus, health};
+use crate::upgrade::history::History;
 use crate::version;
 use engine::Span;
 use engine::settings::Transport;
@@ -12,6 +13,7 @@ use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The text of `sixfold ctl status`.
 pub async fn text(server: &ServerHandle) -> String {
@@ -34,6 +36,7 @@ pub async fn text(server: &ServerHandle) -> String {
     line("workers", format!("{} ({} responding)", statuses.len(), responding.len()));
     line("pending", responding.iter().map(|status| status.pending).sum::<usize>().to_string());
     line("streams", server.streams.connections().to_string());
+    line("upgrades", upgrades(&server.upgrade.history()));
     for (address, servers) in by_address(&responding) {
         line("upstream", format!("{address} {}", upstream(&servers)));
     }
@@ -75,6 +78,20 @@ pub fn source(file: Option<&Path>) -> String {
 
 /// The state of a healthy server.
 const SERVING: &str = "serving";
+/// The upgrades so far, and the last attempt.
+fn upgrades(history: &History) -> String {
+    let counts = format!("{} ({} failed)", history.succeeded, history.failed);
+    let Some(last) = history.attempts.last() else { return counts };
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let ago = since_1970.saturating_sub(Duration::from_millis(last.unix_ms)).as_secs();
+    match (&last.error, last.process) {
+        (None, Some(process)) => {
+            format!("{counts}, the last {ago} s ago: process {process}, {}", last.version)
+        }
+        (None, None) => counts,
+        (Some(error), _) => format!("{counts}, the last {ago} s ago failed: {error}"),
+    }
+}
 
 /// The state of the server in words. It says `serving` if and only if the server is healthy.
 pub fn state(out_of_service: Option<&str>, statuses: &[Option<Arc<WorkerStatus>>]) -> String {

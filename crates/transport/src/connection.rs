@@ -14,9 +14,10 @@ use crate::outbound::Outbound;
 use crate::thread_context::ThreadContext;
 use datapath::proxy_protocol::{self, Header};
 use engine::Client;
+use socket2::SockRef;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
@@ -78,6 +79,10 @@ pub(crate) struct Connection {
     outstanding: u32,
     /// The client has shut down its side. It still gets its answers.
     client_finished: bool,
+    /// Another process accepts the new connections: this one may be idle for a short time only.
+    retiring: bool,
+    /// The connection is closed as soon as all answers have left and no query waits in the socket.
+    finishing: bool,
     /// The server stops: no more queries are handed over.
     draining: bool,
     /// Number of times that the server has refused the first query in `inbound`.
@@ -106,6 +111,8 @@ impl Connection {
             outbound: Outbound::default(),
             outstanding: 0,
             client_finished: false,
+            retiring: false,
+            finishing: false,
             draining: false,
             refusals: 0,
             paused: false,
@@ -136,7 +143,8 @@ impl Connection {
         match went.and_then(|()| self.update_account(thread)) {
             Err(close) => Poll::Ready(close),
             Ok(()) if !self.has_ended() => Poll::Pending,
-            Ok(()) => Poll::Ready(if self.draining { CloseReason::Drained } else { CloseReason::Ended }),
+            Ok(()) if self.draining || self.finishing => Poll::Ready(CloseReason::Drained),
+            Ok(()) => Poll::Ready(CloseReason::Ended),
         }
     }
 
@@ -162,8 +170,21 @@ impl Connection {
             self.close_reason = self.overdue(now, timeouts);
             if self.close_reason.is_some() {
                 self.wake();
+            } else if self.retiring && !self.finishing && self.is_idle_for(now, limits::RETIRED_IDLE) {
+                self.finish();
             }
         }
+    }
+
+    /// Makes the connection close when it has been idle for a short time.
+    pub(crate) fn retire(&mut self) {
+        self.retiring = true;
+    }
+
+    /// Makes the connection close as soon as all answers have left and no more queries have arrived.
+    pub(crate) fn finish(&mut self) {
+        self.finishing = true;
+        self.wake();
     }
 
     /// Makes the connection close as soon as all pending answers have left.
@@ -308,10 +329,28 @@ impl Connection {
 
     /// True if nothing is left to do. A partial message is dropped when the client ends the stream.
     fn has_ended(&self) -> bool {
-        (self.client_finished || self.draining)
+        let is_closing = self.client_finished || self.draining || self.finishing;
+        is_closing
             && !self.inbound.has_backlog()
             && self.outstanding == 0
             && self.outbound.is_empty()
+            && (self.client_finished || self.draining || self.has_no_more_queries())
+    }
+
+    /// True if the client has sent no query, and no part of one, that was not handed over. The socket itself is asked: the runtime
+    /// learns of new octets a little later, and a close with unread octets is a reset.
+    fn has_no_more_queries(&self) -> bool {
+        let mut octet = [std::mem::MaybeUninit::uninit()];
+        let waiting = SockRef::from(&self.stream).peek(&mut octet);
+        self.inbound.is_empty() && !waiting.is_ok_and(|octets| octets > 0)
+    }
+
+    /// True if nothing is under way, and nothing was for this time.
+    fn is_idle_for(&self, now: Instant, time: Duration) -> bool {
+        self.outstanding == 0
+            && self.outbound.is_empty()
+            && self.inbound.is_empty()
+            && now.saturating_duration_since(self.active) >= time
     }
 
     fn overdue(&self, now: Instant, timeouts: Timeouts) -> Option<CloseReason> {
@@ -325,8 +364,7 @@ impl Connection {
         } else if self.outstanding > 0 {
             (quiet >= timeouts.answer_wait).then_some(CloseReason::Unanswered)
         } else {
-            let idle = self.outbound.is_empty() && self.inbound.is_empty();
-            (idle && quiet >= timeouts.idle).then_some(CloseReason::Idle)
+            self.is_idle_for(now, timeouts.idle).then_some(CloseReason::Idle)
         }
     }
 

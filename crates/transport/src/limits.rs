@@ -72,6 +72,10 @@ pub const RECEIVE_BUFFER_OCTETS: usize = 64 * 1024;
 /// are slow and honest.
 pub const USER_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// Time for which a connection may be idle once another process accepts the new ones. Shorter than `tcp-idle`, so that this process
+/// ends soon; longer than the round trip of any client that goes on asking.
+pub const RETIRED_IDLE: Duration = Duration::from_secs(2);
+
 /// A network may open one more connection while it holds at most one in so many parts of what its site may still take. With
 /// 10,000 connections, 42 networks of a site may have all of their 100: 16 x 100 < 10,000 - 2 x 4,200. All 256 networks of a
 /// greedy /56 get 19 each: 16 x 19 < 10,000 - 2 x 256 x 19 = 272; then a neighbour still gets some ten.

@@ -26,9 +26,25 @@ pub struct BoundStreams {
 }
 
 impl BoundStreams {
-    pub(crate) fn bind(listen: &[SocketAddr], options: Options) -> Result<BoundStreams, Error> {
-        let bind_one = |&address: &SocketAddr| bind_one(address).map_err(|error| Error::at(address, error));
-        let listeners = listen.iter().map(bind_one).collect::<Result<_, Error>>()?;
+    /// Binds sockets. `given` are listening sockets of these addresses that exist already: they are used instead.
+    pub(crate) fn bind(
+        listen: &[SocketAddr],
+        mut given: Vec<TcpListener>,
+        options: Options,
+    ) -> Result<BoundStreams, Error> {
+        let listeners = listen.iter().map(|&address| {
+            let is_here = |one: &TcpListener| one.local_addr().is_ok_and(|local| local == address);
+            match given.iter().position(is_here) {
+                Some(place) => adopt_one(given.remove(place)),
+                None => bind_one(address),
+            }
+            .map_err(|error| Error::at(address, error))
+        });
+        let mut listeners = listeners.collect::<Result<Vec<_>, Error>>()?;
+        // Further sockets of an address, which a service manager binds with SO_REUSEPORT, have clients of their own.
+        for further in given {
+            listeners.push(adopt_one(further).map_err(Error::Given)?);
+        }
         Ok(BoundStreams { listeners, options })
     }
 
@@ -49,15 +65,28 @@ fn bind_one(address: SocketAddr) -> io::Result<TcpListener> {
         socket.set_only_v6(true)?; // So that [::]:53 and 0.0.0.0:53 can both be bound.
     }
     socket.set_reuse_address(true)?; // A restart must not wait for the TIME-WAIT of old connections.
-    // Connections inherit these from the listener, which saves the system calls.
+    set_options(&socket)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+/// Takes over a socket that listens already. Clients that wait in it stay there.
+fn adopt_one(listener: TcpListener) -> io::Result<TcpListener> {
+    let socket = Socket::from(listener);
+    set_options(&socket)?;
+    // A second call only changes the length of the queue (listen(2)).
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+/// Sets the options of a listening socket. Connections inherit them, which saves the system calls.
+fn set_options(socket: &Socket) -> io::Result<()> {
     socket.set_tcp_nodelay(true)?; // An answer is written whole; waiting for more would only delay it.
     socket.set_send_buffer_size(SEND_BUFFER_OCTETS)?;
     socket.set_recv_buffer_size(RECEIVE_BUFFER_OCTETS)?;
     socket.set_tcp_user_timeout(Some(USER_TIMEOUT))?;
-    socket.bind(&address.into())?;
-    socket.listen(BACKLOG)?;
-    socket.set_nonblocking(true)?;
-    Ok(socket.into())
+    socket.set_nonblocking(true)
 }
 
 /// The reason why client streams cannot start.
@@ -73,6 +102,8 @@ pub enum Error {
     NoSuchFamily(SocketAddr),
     /// Any other error with an address.
     Socket(SocketAddr, io::Error),
+    /// A socket that this process was given cannot be used. Start the server anew.
+    Given(io::Error),
     /// A stream thread could not be started. Raise the limits of processes and open files.
     Thread(io::Error),
 }
@@ -115,6 +146,7 @@ impl fmt::Display for Error {
                  from `listen`, or enable IPv6"
             ),
             Error::Socket(address, error) => write!(f, "cannot listen on TCP {address}: {error}"),
+            Error::Given(error) => write!(f, "cannot use a given TCP socket: {error}; start the server anew"),
             Error::Thread(error) => {
                 write!(f, "cannot start a thread for client streams: {error}; raise TasksMax and LimitNOFILE")
             }
@@ -125,7 +157,7 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Error::Socket(_, error) | Error::Thread(error) => Some(error),
+            Error::Socket(_, error) | Error::Given(error) | Error::Thread(error) => Some(error),
             _ => None,
         }
     }
@@ -137,7 +169,7 @@ mod tests {
 
     fn bind(listen: &[&str]) -> Result<BoundStreams, Error> {
         let listen: Vec<SocketAddr> = listen.iter().map(|address| address.parse().unwrap()).collect();
-        BoundStreams::bind(&listen, Options::default())
+        BoundStreams::bind(&listen, Vec::new(), Options::default())
     }
 
     #[test]
@@ -153,6 +185,19 @@ mod tests {
             })
             .expect("one of many ports is free in both families");
         assert_ne!(addresses, 0);
+    }
+
+    #[test]
+    fn a_given_socket_takes_the_place_of_its_address_with_the_clients_that_wait() {
+        let first = bind(&["127.0.0.1:0"]).unwrap();
+        let address = first.local_addresses().unwrap()[0];
+        let _client = std::net::TcpStream::connect(address).unwrap();
+        let given = first.listeners;
+        let addresses = [address, "127.0.0.1:0".parse().unwrap()];
+        let second = BoundStreams::bind(&addresses, given, Options::default()).unwrap();
+        assert_eq!(second.local_addresses().unwrap()[0], address);
+        assert_eq!(second.listeners.len(), 2);
+        assert!(second.listeners[0].accept().is_ok());
     }
 
     #[test]

@@ -23,6 +23,8 @@ pub(crate) struct Shared {
     pub(crate) proxies: TrustedProxies,
     /// Octets buffered for all connections.
     pub(crate) buffered: AtomicUsize,
+    /// Set when another process accepts the new connections: the time from which on a connection is closed after its answers.
+    pub(crate) last_answers: OnceLock<Instant>,
     /// Set when draining begins.
     pub(crate) drain_deadline: OnceLock<Instant>,
     /// Connections that were cut off at the end of the grace period.
@@ -33,6 +35,16 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// The time from which on a connection is closed after its answers, once another process accepts the new ones.
+    pub(crate) fn last_answers(&self) -> Option<Instant> {
+        self.last_answers.get().copied()
+    }
+
+    /// True once no new connections are accepted here.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.last_answers.get().is_some() || self.drain_deadline.get().is_some()
+    }
+
     /// The end of the grace period, once draining has begun.
     pub(crate) fn drain_deadline(&self) -> Option<Instant> {
         self.drain_deadline.get().copied()
@@ -43,7 +55,7 @@ impl Shared {
 pub(crate) struct AnswerQueue {
     answers: ArrayQueue<QueuedMessage>,
     octets: AtomicUsize,
-    /// Wakes the stream thread: for answers, for draining, and while draining for each connection that ends.
+    /// Wakes the stream thread: for answers, for retiring and draining, and during them for each connection that ends.
     pub(crate) wakeup: Notify,
     /// True once the thread has ended.
     pub(crate) closed: AtomicBool,

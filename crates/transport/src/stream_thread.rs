@@ -50,16 +50,17 @@ impl<Q: QuerySink> StreamThread<Q> {
             let listener = tokio::net::TcpListener::from_std(listener)?;
             tasks.push(spawn_local(accept(self.clone(), listener, index as u16)));
         }
-        let drain_deadline = loop {
+        loop {
             self.deliver().await;
-            if let Some(drain_deadline) = self.context.shared.drain_deadline() {
-                break drain_deadline;
+            if self.context.shared.is_ending() {
+                break;
             }
             self.answer_queue().wakeup.notified().await;
-        };
+        }
         // Aborted tasks drop their listeners as soon as they are polled: no more connections are accepted.
         tasks.drain(1..).for_each(|task| task.abort());
-        self.connections.borrow().values().for_each(|connection| connection.borrow_mut().drain());
+        let Some(drain_deadline) = self.retire().await else { return Ok(()) };
+        self.for_each(Connection::drain);
         let drained = async {
             while !self.connections.borrow().is_empty() {
                 self.answer_queue().wakeup.notified().await;
@@ -69,6 +70,30 @@ impl<Q: QuerySink> StreamThread<Q> {
         let _ = tokio::time::timeout_at(drain_deadline.into(), drained).await;
         self.context.shared.cut_off.fetch_add(self.connections.borrow().len(), Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Serves the open connections while another process accepts the new ones. Returns the end of the grace period once the
+    /// streams must drain; none if no connection is left.
+    async fn retire(&self) -> Option<Instant> {
+        let shared = &self.context.shared;
+        let Some(last_answers) = shared.last_answers() else { return shared.drain_deadline() };
+        self.for_each(Connection::retire);
+        let mut is_late = false;
+        while shared.drain_deadline().is_none() && !self.connections.borrow().is_empty() {
+            let wakeup = self.answer_queue().wakeup.notified();
+            if is_late {
+                wakeup.await;
+            } else if tokio::time::timeout_at(last_answers.into(), wakeup).await.is_err() {
+                is_late = true;
+                self.for_each(Connection::finish);
+            }
+            self.deliver().await;
+        }
+        shared.drain_deadline()
+    }
+
+    fn for_each(&self, act: impl Fn(&mut Connection)) {
+        self.connections.borrow().values().for_each(|connection| act(&mut connection.borrow_mut()));
     }
 
     /// Delivers the answers in the queue to their connections, which write them after all are delivered.
@@ -153,7 +178,7 @@ impl<Q: QuerySink> Drop for ConnectionGuard<Q> {
         self.thread.connections.borrow_mut().remove(&self.token);
         self.thread.context.count(self.close.counter());
         self.connection.borrow_mut().release(self.close, &self.thread.context);
-        if self.thread.context.shared.drain_deadline().is_some() {
+        if self.thread.context.shared.is_ending() {
             self.thread.answer_queue().wakeup.notify_one();
         }
     }

@@ -29,7 +29,16 @@ pub struct Streams {
 impl Streams {
     /// Binds listening sockets. Serving begins with [`BoundStreams::start`].
     pub fn bind(listen: &[SocketAddr], options: Options) -> Result<BoundStreams, Error> {
-        BoundStreams::bind(listen, options)
+        BoundStreams::bind(listen, Vec::new(), options)
+    }
+
+    /// Like [`Streams::bind`], with sockets that listen already in the place of the addresses that they have.
+    pub fn bind_with(
+        listen: &[SocketAddr],
+        given: Vec<TcpListener>,
+        options: Options,
+    ) -> Result<BoundStreams, Error> {
+        BoundStreams::bind(listen, given, options)
     }
 
     pub(crate) fn start(
@@ -45,6 +54,7 @@ impl Streams {
             counters: Counters::new(),
             proxies: options.proxies,
             buffered: AtomicUsize::new(0),
+            last_answers: OnceLock::new(),
             drain_deadline: OnceLock::new(),
             cut_off: AtomicUsize::new(0),
             running: Mutex::new(0),
@@ -68,15 +78,32 @@ impl Streams {
         self.shared.admission.configure(limits);
     }
 
+    /// Leaves new connections to another process, which has the same listening sockets. Open connections are served until their
+    /// clients end them or they are idle for [`limits::RETIRED_IDLE`]. After `patience` each is closed as soon as it has all its
+    /// answers and no more queries have arrived. Returns when all are closed, or when [`Streams::drain`] was called, at the latest
+    /// after `patience` and `grace`. Call [`Streams::drain`] then. The workers must keep running meanwhile.
+    pub fn retire(&self, patience: Duration, grace: Duration) {
+        let shared = &*self.shared;
+        let last_answers = *shared.last_answers.get_or_init(|| Instant::now() + patience);
+        self.wake_threads();
+        let latest = (last_answers + grace).saturating_duration_since(Instant::now());
+        let running = shared.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let goes_on = |running: &mut usize| *running > 0 && shared.drain_deadline().is_none();
+        drop(shared.ended.wait_timeout_while(running, latest, goes_on));
+    }
+
+    fn wake_threads(&self) {
+        self.shared.answer_queues.iter().for_each(|queue| queue.wakeup.notify_one());
+    }
+
     /// Stops the streams. They take no more connections and no more queries. Pending answers leave, and then each connection is
     /// closed, at the latest after `grace`. Returns the number of connections that were cut off, when all are closed. The
     /// workers must keep running meanwhile. The first call sets the grace period.
     pub fn drain(&self, grace: Duration) -> usize {
         let shared = &*self.shared;
         let deadline = *shared.drain_deadline.get_or_init(|| Instant::now() + grace);
-        for queue in &shared.answer_queues {
-            queue.wakeup.notify_one();
-        }
+        self.wake_threads();
+        shared.ended.notify_all();
         // Some more seconds, for threads that do not get processor time.
         let latest = deadline.saturating_duration_since(Instant::now()) + Duration::from_secs(5);
         let running = shared.running.lock().unwrap_or_else(PoisonError::into_inner);

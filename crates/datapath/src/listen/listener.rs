@@ -1,19 +1,26 @@
 //! Listening UDP sockets. The sockets of all workers for one address form one SO_REUSEPORT group, in the order of the
 //! workers. The steering program depends on that order.
+//!
+//! A socket that is bound already comes from the service manager or from the predecessor of this process
+//! ([`UdpListener::adopt`]). Such a group may have fewer sockets than there are workers, which then share them.
 
 use crate::limits::{RECEIVE_BUFFER, SEND_BUFFER};
-use crate::socket::syscalls::{ignore_path_mtu, set_option, set_receive_buffer};
+use crate::socket::syscalls::{ignore_path_mtu, receive_queue, set_option, set_receive_buffer};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 /// A nonblocking UDP socket bound to one address, for one worker.
 #[derive(Debug)]
 pub struct UdpListener {
     socket: Socket,
     address: SocketAddr,
+    /// True if several workers read this socket.
+    is_shared: bool,
+    /// True if this is another handle of the socket of a worker before.
+    is_duplicate: bool,
 }
 
 impl UdpListener {
@@ -43,21 +50,11 @@ impl UdpListener {
         let socket =
             Socket::new(Domain::for_address(address), Type::DGRAM.nonblocking(), Some(Protocol::UDP))
                 .map_err(failed("socket"))?;
-        let raw = socket.as_raw_fd();
-        let any = address.ip().is_unspecified();
         if address.is_ipv6() {
             socket.set_only_v6(true).map_err(failed("IPV6_V6ONLY"))?;
-            if any {
-                set_option(raw, libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, 1)
-                    .map_err(failed("IPV6_RECVPKTINFO"))?;
-            }
-        } else if any {
-            set_option(raw, libc::IPPROTO_IP, libc::IP_PKTINFO, 1).map_err(failed("IP_PKTINFO"))?;
         }
-        ignore_path_mtu(raw, address.is_ipv6());
-        set_receive_buffer(raw, RECEIVE_BUFFER, true);
-        // A smaller send buffer is not an error: datagrams that do not fit are dropped and counted.
-        let _ = socket.set_send_buffer_size(SEND_BUFFER);
+        set_options(&socket, address)?;
+        set_receive_buffer(socket.as_raw_fd(), RECEIVE_BUFFER, true);
         if reuseport {
             socket.set_reuse_port(true).map_err(failed("SO_REUSEPORT"))?;
         }
@@ -66,7 +63,42 @@ impl UdpListener {
             .local_addr()
             .and_then(|bound| bound.as_socket().ok_or_else(|| io::Error::other("not an IP address")))
             .map_err(failed("getsockname"))?;
-        Ok(UdpListener { socket, address })
+        Ok(UdpListener { socket, address, is_shared: false, is_duplicate: false })
+    }
+
+    /// Takes over a socket that another process has bound to `address`. The datagrams that wait in it stay there.
+    pub fn adopt(socket: OwnedFd, address: SocketAddr) -> Result<UdpListener, BindError> {
+        let failed = |step| move |error| BindError::new(address, step, error);
+        let socket = Socket::from(socket);
+        socket.set_nonblocking(true).map_err(failed("O_NONBLOCK"))?;
+        set_options(&socket, address)?;
+        // Asking again could only make it smaller, if this process has fewer privileges than the one that asked first. The kernel
+        // reports twice the size that it was asked for.
+        if receive_queue(socket.as_raw_fd()).size < 2 * RECEIVE_BUFFER as u32 {
+            set_receive_buffer(socket.as_raw_fd(), RECEIVE_BUFFER, true);
+        }
+        // The filter of the fair shedding, if the other process has left one. Without one this is an error, which is none.
+        let _ = set_option(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_DETACH_FILTER, 0);
+        Ok(UdpListener { socket, address, is_shared: false, is_duplicate: false })
+    }
+
+    /// One listener per worker for the sockets of a group that are bound already: each worker has its own, or shares one with
+    /// others if there are too few. There must be at least one, and no more than workers.
+    pub fn adopt_group(
+        sockets: Vec<OwnedFd>,
+        address: SocketAddr,
+        workers: usize,
+    ) -> Result<Vec<UdpListener>, BindError> {
+        let adopted = sockets.into_iter().map(|socket| UdpListener::adopt(socket, address));
+        let mut group = adopted.collect::<Result<Vec<_>, _>>()?;
+        let count = group.len();
+        for worker in count..workers {
+            let other = &mut group[worker % count];
+            other.is_shared = true;
+            let socket = other.socket.try_clone().map_err(|error| BindError::new(address, "dup", error))?;
+            group.push(UdpListener { socket, address, is_shared: true, is_duplicate: true });
+        }
+        Ok(group)
     }
 
     /// The address that the socket is bound to, with the actual port.
@@ -79,10 +111,36 @@ impl UdpListener {
         self.address.ip().is_unspecified()
     }
 
+    /// True if this is another handle of the socket of a worker before.
+    pub fn is_duplicate(&self) -> bool {
+        self.is_duplicate
+    }
+
+    /// True if several workers read this socket.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.is_shared
+    }
+
     /// The socket.
     pub fn socket(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
+}
+
+/// Sets the options that are the same for sockets that this process has bound and for others.
+fn set_options(socket: &Socket, address: SocketAddr) -> Result<(), BindError> {
+    let failed = |step| move |error| BindError::new(address, step, error);
+    let raw = socket.as_raw_fd();
+    let any = address.ip().is_unspecified();
+    if address.is_ipv6() && any {
+        set_option(raw, libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, 1).map_err(failed("IPV6_RECVPKTINFO"))?;
+    } else if any {
+        set_option(raw, libc::IPPROTO_IP, libc::IP_PKTINFO, 1).map_err(failed("IP_PKTINFO"))?;
+    }
+    ignore_path_mtu(raw, address.is_ipv6());
+    // A smaller send buffer is not an error: datagrams that do not fit are dropped and counted.
+    let _ = socket.set_send_buffer_size(SEND_BUFFER);
+    Ok(())
 }
 
 /// The reason why an address cannot be listened on. Its text contains the remedy.
@@ -167,6 +225,11 @@ impl std::error::Error for BindError {}
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::listen::fair_shedding::ShedNetwork;
+    use crate::listen::shedding_filter;
+    use engine::ClientNetwork;
+    use engine::settings::Networks;
+    use std::net::Ipv4Addr;
 
     #[test]
     fn a_used_port_is_an_error_that_names_it_even_when_the_user_shares_ports() {
@@ -185,6 +248,37 @@ mod tests {
         let error = UdpListener::bind("192.0.2.77:0".parse().unwrap(), false).unwrap_err();
         assert!(matches!(error, BindError::NoSuchAddress(_)));
         assert!(error.to_string().contains("0.0.0.0:0"));
+    }
+
+    #[test]
+    fn workers_share_the_sockets_of_a_group_that_has_too_few() {
+        let bound = UdpListener::bind("127.0.0.1:0".parse().unwrap(), false).unwrap();
+        let address = bound.address();
+        let given = vec![OwnedFd::from(bound.socket)];
+        let group = UdpListener::adopt_group(given, address, 3).unwrap();
+        assert_eq!(group.len(), 3);
+        assert!(group.iter().all(|listener| listener.is_shared() && listener.address() == address));
+        let client = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        client.send_to(b"question", address).unwrap();
+        let mut buffer = [std::mem::MaybeUninit::uninit(); 16];
+        assert_eq!(group[2].socket.recv(&mut buffer).unwrap(), 8);
+        let error = group[0].socket.recv(&mut buffer).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock, "the sockets are one");
+    }
+
+    #[test]
+    fn a_filter_that_another_process_has_left_is_taken_away() {
+        let bound = UdpListener::bind("127.0.0.1:0".parse().unwrap(), false).unwrap();
+        let address = bound.address();
+        let network = ClientNetwork::of(Ipv4Addr::LOCALHOST.to_ipv6_mapped(), 0);
+        let shed = [ShedNetwork { network, length: network.length(), share: 0.0 }];
+        shedding_filter::attach(bound.socket.as_raw_fd(), &shed, false, &Networks::default()).unwrap();
+        let client = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let mut buffer = [std::mem::MaybeUninit::uninit(); 16];
+        client.send_to(b"dropped", address).unwrap();
+        let adopted = UdpListener::adopt(OwnedFd::from(bound.socket), address).unwrap();
+        client.send_to(b"question", address).unwrap();
+        assert_eq!(adopted.socket.recv(&mut buffer).unwrap(), 8);
     }
 
     #[test]

@@ -7,13 +7,16 @@
 
 use crate::limits::STEERING_OCTETS;
 use crate::listen::proxy_protocol;
-use crate::socket::syscalls::check;
+use crate::socket::syscalls::{check, set_option};
 use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 /// Octets before the name: the DNS header (RFC 1035 section 4.1.1).
 const HEADER: usize = 12;
+
+/// The option that takes a steering program away (asm-generic/socket.h); the `libc` crate has it for Android only.
+const SO_DETACH_REUSEPORT_BPF: libc::c_int = 68;
 
 const PRIME: u32 = 0x0100_0193;
 const FINISH: u32 = 0x9e37_79b1;
@@ -45,6 +48,12 @@ impl Seed {
 impl From<u64> for Seed {
     fn from(bits: u64) -> Seed {
         Seed { start: bits as u32, finish: (bits >> 32) as u32 }
+    }
+}
+
+impl From<Seed> for u64 {
+    fn from(seed: Seed) -> u64 {
+        u64::from(seed.finish) << 32 | u64::from(seed.start)
     }
 }
 
@@ -178,6 +187,13 @@ pub fn attach(first: BorrowedFd<'_>, workers: usize, seed: Seed, proxied: bool) 
         )
     };
     check(result).map(|_| ())
+}
+
+/// Takes the program away from a SO_REUSEPORT group: the kernel then picks by the addresses and ports. `first` is any socket of
+/// the group. A kernel before Linux 5.3 cannot do that; a group without program needs nothing. Both are no error: the workers
+/// forward the queries that others own.
+pub(crate) fn detach(first: BorrowedFd<'_>) {
+    let _ = set_option(first.as_raw_fd(), libc::SOL_SOCKET, SO_DETACH_REUSEPORT_BPF, 0);
 }
 
 #[cfg(test)]

@@ -22,12 +22,13 @@ use crate::listen::shedding_filter;
 use crate::listen::steering::find_owner;
 use crate::socket::receive_batch::ReceiveBatch;
 use crate::socket::send_batch::kernel_supports_gso;
-use crate::socket::syscalls::{Epoll, now, receive_queue};
+use crate::socket::syscalls::{Epoll, now, receive_drops, receive_queue};
 use crate::upstream::links::{LINK_TOKEN, Links, ReadMode, from_token};
 use crate::worker::mailbox::{Mailbox, StreamSink};
 use crate::worker::outbox::SocketOutbox;
 use crate::worker::shared::Shared;
 use engine::limits::{LINKS, MESSAGE};
+use engine::settings::Networks;
 use engine::{ClientNetwork, Instant, Link, Machine};
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
@@ -55,6 +56,8 @@ pub struct Worker<M> {
     counted_drops: Vec<u32>,
     /// The fair shedding of each listening socket.
     shedding: Vec<FairShedding>,
+    /// True once another process reads the listening sockets.
+    released: bool,
     udp_size: usize,
     tcp_fast_open: bool,
 }
@@ -73,7 +76,9 @@ impl<M: Machine + Send + 'static> Worker<M> {
         let registry = poll.registry()?;
         registry.add(mailbox.descriptor(), libc::EPOLLIN, MAILBOX_TOKEN)?;
         for (number, listener) in listeners.iter().enumerate() {
-            registry.add(listener.socket().as_raw_fd(), libc::EPOLLIN, number as u64)?;
+            // Of the workers that share a socket and sleep, the kernel wakes one, not all.
+            let exclusive = if listener.is_shared() { libc::EPOLLEXCLUSIVE } else { 0 };
+            registry.add(listener.socket().as_raw_fd(), libc::EPOLLIN | exclusive, number as u64)?;
         }
         Ok(Worker {
             index,
@@ -84,12 +89,19 @@ impl<M: Machine + Send + 'static> Worker<M> {
             batch: ReceiveBatch::new(udp_size + header),
             stream_buffer: vec![0; STREAM_READ_OCTETS].into_boxed_slice(),
             readable: vec![false; listeners.len()],
-            counted_drops: vec![0; listeners.len()],
+            // A socket that another process used before has counted drops already.
+            counted_drops: listeners.iter().map(|one| receive_drops(one.socket().as_raw_fd())).collect(),
             shedding: listeners.iter().map(|_| FairShedding::new()).collect(),
             listeners,
+            released: false,
             udp_size,
             tcp_fast_open,
         })
+    }
+
+    /// The listening sockets of this worker.
+    pub fn listeners(&self) -> &[UdpListener] {
+        &self.listeners
     }
 
     /// The worker's number.
@@ -146,6 +158,9 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
             self.serve_events();
             self.serve_mailbox();
             self.serve_listeners(turn);
+            if self.worker.mailbox.take_release() {
+                self.release_listeners();
+            }
             if drain_deadline.is_none()
                 && let Some(grace) = self.worker.mailbox.stop_grace()
             {
@@ -399,8 +414,25 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
         }
     }
 
+    /// Stops reading the listening sockets, which another process reads from now on. They stay open, to answer what was read.
+    fn release_listeners(&mut self) {
+        self.drain_listeners();
+        self.worker.released = true;
+        for (listener, shedding) in self.worker.listeners.iter().zip(&mut self.worker.shedding) {
+            if shedding.is_active() {
+                // The other process does not know of this filter. It attaches its own when it must.
+                let raw = listener.socket().as_raw_fd();
+                let _ = shedding_filter::attach(raw, &[], false, &Networks::default());
+                *shedding = FairShedding::new();
+            }
+        }
+    }
+
     /// Takes the queries that already wait at the listeners of a worker that must stop, and none that come later.
     fn drain_listeners(&mut self) {
+        if self.worker.released {
+            return;
+        }
         for listener in 0..self.worker.listeners.len() {
             for _ in 0..LAST_BATCHES {
                 if !self.serve_listener(listener) {
@@ -430,8 +462,8 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
         let worker = &mut self.worker;
         let listeners = worker.listeners.iter().zip(&worker.shedding);
         for ((listener, shedding), counted) in listeners.zip(&mut worker.counted_drops) {
-            // While networks are shed, `update_shedding` counts the drops.
-            if !shedding.is_active() {
+            // While networks are shed, `update_shedding` counts the drops. Those of released sockets are counted elsewhere.
+            if !shedding.is_active() && !worker.released {
                 let drops = receive_queue(listener.socket().as_raw_fd()).drops;
                 let new = drops.wrapping_sub(std::mem::replace(counted, drops));
                 worker.counters.add(Counter::ReceiveQueueOverflow, u64::from(new));

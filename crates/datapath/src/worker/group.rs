@@ -12,6 +12,7 @@ use engine::Machine;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicUsize};
 
@@ -35,22 +36,47 @@ pub struct Options {
 /// The workers, and the handle for other threads.
 pub type Built<M> = (Vec<Worker<M>>, Arc<Shared<M>>);
 
+/// Parts of the datapath that exist already: sockets of the service manager, or those of the predecessor of this process.
+#[derive(Debug, Default)]
+pub struct Given {
+    /// Bound UDP sockets by their address, which is that of the options, in the order of the workers.
+    pub sockets: Vec<(SocketAddr, Vec<OwnedFd>)>,
+    /// The secret of the steering hash, so that a name keeps its worker.
+    pub seed: Option<Seed>,
+}
+
+impl Given {
+    /// Takes the sockets of one address.
+    fn take(&mut self, address: SocketAddr) -> Vec<OwnedFd> {
+        let place = self.sockets.iter().position(|(bound, _)| *bound == address);
+        place.map_or_else(Vec::new, |place| self.sockets.swap_remove(place).1)
+    }
+}
+
 /// Binds all sockets and makes the workers. The caller starts each worker with a machine of its own.
 pub fn build<M: Machine + Send + 'static>(options: &Options) -> Result<Built<M>, BuildError> {
-    let workers = options.workers.max(1);
-    let seed = Seed::random().map_err(|error| BuildError::System { step: "random seed", error })?;
+    build_with(options, Given::default())
+}
+
+/// Like [`build`], with sockets that are bound already in the place of the addresses that they have. A group with more sockets
+/// than workers makes more workers: nobody would read the others. Workers share the sockets of a group that has fewer, and
+/// pass on the queries that others own.
+pub fn build_with<M: Machine + Send + 'static>(
+    options: &Options,
+    mut given: Given,
+) -> Result<Built<M>, BuildError> {
+    let largest = given.sockets.iter().map(|(_, sockets)| sockets.len()).max();
+    let workers = options.workers.max(largest.unwrap_or(1)).max(1);
+    let random = || Seed::random().map_err(|error| BuildError::System { step: "random seed", error });
+    let seed = given.seed.map_or_else(random, Ok)?;
     let mut listeners: Vec<Vec<UdpListener>> = (0..workers).map(|_| Vec::new()).collect();
     let mut addresses = Vec::new();
     let mut must_forward = workers > 1 && options.steer == Steer::Flow;
     let mut steering_error = None;
     for &address in &options.listen {
-        let group = UdpListener::bind_group(address, workers).map_err(BuildError::Bind)?;
+        let (group, steered) = open_group(options, address, given.take(address), workers, seed)?;
         addresses.push(group[0].address());
-        if workers > 1
-            && options.steer == Steer::Name
-            && let Err(error) =
-                steering::attach(group[0].socket(), workers, seed, !options.proxies.is_empty())
-        {
+        if let Err(error) = steered {
             must_forward = true;
             steering_error = Some(error);
         }
@@ -79,6 +105,42 @@ pub fn build<M: Machine + Send + 'static>(options: &Options) -> Result<Built<M>,
         })
         .collect();
     Ok((workers.map_err(|error| BuildError::System { step: "epoll", error })?, shared))
+}
+
+/// The listeners of all workers for one address, bound here or given. The other result is the reason why the kernel does not
+/// steer by name to them.
+fn open_group(
+    options: &Options,
+    address: SocketAddr,
+    given: Vec<OwnedFd>,
+    workers: usize,
+    seed: Seed,
+) -> Result<(Vec<UdpListener>, io::Result<()>), BuildError> {
+    let bound = given.len();
+    let group = match bound {
+        0 => UdpListener::bind_group(address, workers),
+        _ => UdpListener::adopt_group(given, address, workers),
+    }
+    .map_err(BuildError::Bind)?;
+    let first = group[0].socket();
+    let steered = match options.steer {
+        Steer::Name if workers == 1 => Ok(()),
+        Steer::Name if bound == 0 || bound == workers => {
+            steering::attach(first, workers, seed, !options.proxies.is_empty())
+        }
+        Steer::Name => Err(io::Error::other(format!(
+            "{bound} given socket{} on {address} for {workers} workers",
+            if bound == 1 { "" } else { "s" }
+        ))),
+        Steer::Flow => {
+            if bound > 1 {
+                // The process that used the sockets before may have steered by name.
+                steering::detach(first);
+            }
+            Ok(())
+        }
+    };
+    Ok((group, steered))
 }
 
 /// The reason why the datapath cannot be built.

@@ -106,6 +106,8 @@ pub struct Mailbox<M> {
     awake: AtomicBool,
     /// 0: keep running. Otherwise the grace period in nanoseconds, plus one.
     stop: AtomicU64,
+    /// True if the worker must stop reading its listening sockets, and has not done so yet.
+    release: AtomicBool,
     ended: AtomicBool,
     refused_messages: AtomicU64,
 }
@@ -118,6 +120,7 @@ impl<M> Mailbox<M> {
             wakeup: EventFd::new()?,
             awake: AtomicBool::new(true),
             stop: AtomicU64::new(0),
+            release: AtomicBool::new(false),
             ended: AtomicBool::new(false),
             refused_messages: AtomicU64::new(0),
         })
@@ -145,6 +148,18 @@ impl<M> Mailbox<M> {
         let grace_ns = grace.as_nanos().min(u128::from(u64::MAX - 1)) as u64;
         self.stop.store(grace_ns + 1, Ordering::SeqCst);
         let _ = self.wake();
+    }
+
+    /// Makes the worker stop reading its listening sockets, because another process reads them. It goes on answering the queries
+    /// that it has, and those of streams.
+    pub fn release_listeners(&self) {
+        self.release.store(true, Ordering::SeqCst);
+        let _ = self.wake();
+    }
+
+    /// True if the worker must stop reading its listening sockets. Returns true once.
+    pub(crate) fn take_release(&self) -> bool {
+        self.release.load(Ordering::Relaxed) && self.release.swap(false, Ordering::SeqCst)
     }
 
     /// Messages that were refused because the mailbox was full, or lost because the worker ended.
@@ -188,7 +203,9 @@ impl<M> Mailbox<M> {
     pub(crate) fn prepare_to_sleep(&self, knows_stop: bool) -> bool {
         self.awake.store(false, Ordering::SeqCst);
         fence(Ordering::SeqCst);
-        let quiet = self.is_empty() && (knows_stop || self.stop_grace().is_none());
+        let quiet = self.is_empty()
+            && (knows_stop || self.stop_grace().is_none())
+            && !self.release.load(Ordering::SeqCst);
         if !quiet {
             self.mark_awake();
         }

@@ -58,6 +58,11 @@ impl<M> Shared<M> {
         self.mailboxes.iter().for_each(|mailbox| mailbox.stop(grace));
     }
 
+    /// Makes all workers stop reading their listening sockets, as [`Mailbox::release_listeners`] describes.
+    pub fn release_listeners(&self) {
+        self.mailboxes.iter().for_each(|mailbox| mailbox.release_listeners());
+    }
+
     /// The counters of one worker.
     pub fn counters(&self, worker: usize) -> Snapshot {
         let mut snapshot = self.counters[worker].snapshot();
@@ -112,7 +117,8 @@ impl<M> Shared<M> {
         self.drained_workers.load(Ordering::SeqCst) >= self.workers()
     }
 
-    pub(crate) fn seed(&self) -> Seed {
+    /// The secret of the hash by which names belong to workers.
+    pub fn seed(&self) -> Seed {
         self.seed
     }
 

@@ -10,7 +10,10 @@ pub const FILE_OCTETS: u64 = 16 << 20;
 /// Worker threads: one per core; large servers have 256 cores.
 pub const WORKERS: RangeInclusive<u64> = 1..=256;
 
-/// Listening addresses. Each costs two sockets per worker: 64 x 2 x 256 = 32,768 descriptors at worst.
+/// Time for a new process of an upgrade to become ready. One that takes longer reads no file of a sensible size.
+pub const UPGRADE_PATIENCE: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(600);
+
+/// Listening addresses. Each costs three descriptors per worker: 64 x 3 x 256 = 49,152 descriptors at worst.
 pub const LISTENERS: usize = 64;
 
 /// Networks in one list. Each query is compared with them one by one: 1,024 comparisons of 128 bits take about a

@@ -46,6 +46,7 @@ mod zone_entries;
 
 pub use access::{Allow, Allowed, allowed, of_interfaces};
 pub use address::{Network, endpoint, forwarder, prefix};
+pub use amount::duration;
 pub use defaults::{DEFAULT_CONTROL, DEFAULT_LISTEN, DEFAULT_METRICS, DEFAULT_PATH};
 pub use hosts_file::parse as hosts_text;
 pub use load::{Failure, Loaded, control_socket, load, parse};

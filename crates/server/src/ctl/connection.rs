@@ -166,10 +166,11 @@ fn order(
     stream.write_all(format!("{form}{command}\n").as_bytes())
 }
 
-/// Time to wait for the answer. A reload takes as long as its files take to read; giving up would make a reload that succeeds look
-/// like one that has failed.
+/// Time to wait for the answer. A reload takes as long as its files take to read, and an upgrade has its own limit; giving up would
+/// make one that succeeds look like one that has failed.
 fn answer_deadline(command: &str) -> Option<Duration> {
-    (command != "reload").then_some(DEADLINE + MARGIN)
+    let takes_long = command == "reload" || command.starts_with("upgrade ");
+    (!takes_long).then_some(DEADLINE + MARGIN)
 }
 
 /// Reads an answer (`control_answer.rs`).
@@ -203,6 +204,7 @@ mod tests {
     #[test]
     fn a_reload_is_waited_for_and_other_commands_longer_than_the_server_takes() {
         assert_eq!(answer_deadline("reload"), None);
+        assert_eq!(answer_deadline(&crate::upgrade::request::Request::default().to_line()), None);
         assert!(answer_deadline("status").is_some_and(|deadline| deadline > DEADLINE));
     }
 

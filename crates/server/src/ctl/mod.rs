@@ -9,6 +9,7 @@ mod connection;
 use crate::cli::{Ctl, CtlCommand, Switch, Trace};
 use crate::config::{DEFAULT_PATH, control_socket};
 use crate::control_answer::{Format, error_object};
+use crate::upgrade::request::Request;
 use connection::{follow, send};
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -23,7 +24,9 @@ pub fn run(arguments: &Ctl) -> ExitCode {
         Err(error) => return fail(&error, "no_socket_path", format),
     };
     let answer = match &arguments.command {
-        CtlCommand::Trace(Trace { switch: Switch::On, .. }) => follow(&path, &command, format, &mut io::stdout()),
+        CtlCommand::Trace(Trace { switch: Switch::On, .. }) => {
+            follow(&path, &command, format, &mut io::stdout())
+        }
         _ => send(&path, &command, format),
     };
     match answer {
@@ -71,6 +74,11 @@ fn command_line(command: &CtlCommand) -> String {
         CtlCommand::Upstreams => "upstreams".into(),
         CtlCommand::Drain => "drain".into(),
         CtlCommand::Undrain => "undrain".into(),
+        CtlCommand::Upgrade { binary, timeout } => {
+            let program =
+                binary.as_ref().map(|path| std::path::absolute(path).unwrap_or_else(|_| path.clone()));
+            Request::new(program, Some(*timeout)).to_line()
+        }
         CtlCommand::Trace(Trace { switch: Switch::Off, .. }) => "trace off".into(),
         CtlCommand::Trace(trace) => trace.request().to_line(),
     }

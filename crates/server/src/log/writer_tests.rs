@@ -19,7 +19,8 @@ impl Running {
         std::fs::create_dir_all(&folder).unwrap();
         let counts = Arc::new(Counts::default());
         let queue = Arc::new(Queue::new(Arc::clone(&counts)));
-        let config = config::Log { level: config::Level::Info, format: Format::Text, to: target, dnstap: None };
+        let config =
+            config::Log { level: config::Level::Info, format: Format::Text, to: target, dnstap: None };
         let mut writer = Writer::new(Arc::clone(&queue), Arc::clone(&counts), &config);
         writer.paths = Paths { journald: folder.join("journald"), syslog: folder.join("syslog") };
         let thread = Some(std::thread::spawn(|| writer.run()));

@@ -7,7 +7,7 @@ use crate::handle::{ServerHandle, WorkerStatus};
 use crate::history::{Event, History};
 use crate::status::{self, UpstreamStatus};
 use crate::traffic::{PERIOD, Sample, Window, sample_before};
-use crate::version;
+use crate::{upgrade, version};
 use engine::Counter;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -101,7 +101,7 @@ impl View {
         view.rows.insert("upstreams", upstream_rows(upstreams, &config));
         view.rows.insert("reasons", reasons(&windows));
         view.rows.insert("reloads", history(&server.reloads.history));
-        view.rows.insert("upgrades", history(&server.upgrades));
+        view.rows.insert("upgrades", upgrades(&server.upgrade.history()));
         view.rows.insert("server", facts(server, &config, &responding));
         view.without_control_characters()
     }
@@ -279,6 +279,22 @@ fn history(history: &History) -> Vec<Row> {
         Row { tone, cells: vec![httpdate::fmt_http_date(event.at), result.into(), event.message] }
     };
     or_none(history.last().into_iter().map(row).collect())
+}
+
+/// The attempts to upgrade, the newest first.
+fn upgrades(history: &upgrade::history::History) -> Vec<Row> {
+    let row = |attempt: &upgrade::history::Attempt| {
+        let at = SystemTime::UNIX_EPOCH + Duration::from_millis(attempt.unix_ms);
+        let (tone, result, message) = match (&attempt.error, attempt.process) {
+            (Some(error), _) => ("bad", "failed", error.clone()),
+            (None, Some(process)) => {
+                ("", "succeeded", format!("process {process}, version {}", attempt.version))
+            }
+            (None, None) => ("", "succeeded", String::new()),
+        };
+        Row { tone, cells: vec![httpdate::fmt_http_date(at), result.into(), message] }
+    };
+    or_none(history.attempts.iter().rev().map(row).collect())
 }
 
 /// Rows, or one that says that there are none.

@@ -5,8 +5,10 @@
 mod client;
 mod daemon;
 mod scrape;
+mod service;
 mod upstream;
 
+mod activation;
 mod allow;
 mod control;
 mod control_faults;
@@ -33,3 +35,5 @@ mod status_page;
 mod steering;
 mod stop;
 mod trace;
+mod upgrade;
+mod upgrade_failures;

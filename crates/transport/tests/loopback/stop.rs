@@ -1,9 +1,10 @@
-//! Draining: pending queries are still answered, and new ones are not.
+//! Draining: pending queries are still answered, and new ones are not. Retiring: new connections are left to another process.
 
 use crate::fixture::*;
 use datapath::StreamSink;
-use sixfold_transport::Counter;
-use std::net::TcpStream;
+use sixfold_transport::{Counter, Options, Streams};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -50,4 +51,70 @@ fn a_drain_without_connections_is_immediate_and_may_be_repeated() {
     let service = Service::listening("[::1]:0", ROOMY, 2);
     assert_eq!(service.streams.drain(TEST_TIMEOUT), 0);
     assert_eq!(service.streams.drain(TEST_TIMEOUT), 0);
+}
+
+#[test]
+fn retired_streams_leave_new_clients_to_another_process_and_serve_the_others() {
+    let bound = Streams::bind(&["127.0.0.1:0".parse().unwrap()], Options::default()).unwrap();
+    let address = bound.local_addresses().unwrap()[0];
+    let successor = TcpListener::from(bound.sockets().next().unwrap().try_clone_to_owned().unwrap());
+    let workers = Arc::new(FakeWorkers::default());
+    let streams = bound.start(workers.clone(), 2).unwrap();
+    let service = Service { workers, streams, address };
+    let mut client = service.connect();
+    let mut idle = service.connect();
+    send(&mut client, &[question(1, 20)]);
+    let first = service.workers.next();
+    eventually("both are in", || service.streams.connections() == 2);
+    let streams = service.streams.clone();
+    let retired = thread::spawn(move || streams.retire(TEST_TIMEOUT, TEST_TIMEOUT));
+    // The aborted tasks have dropped their listeners: nobody else takes this client.
+    eventually("the successor accepts", || {
+        let _late = service.connect();
+        thread::sleep(Duration::from_millis(20));
+        successor.accept().is_ok()
+    });
+    // The open connection is served, also with queries that come now.
+    send(&mut client, &[question(2, 20)]);
+    let second = service.workers.next();
+    for (to, message) in [&first, &second] {
+        assert!(service.streams.deliver(to, &answer(message)));
+    }
+    assert_eq!([id(&receive(&mut client)), id(&receive(&mut client))], [1, 2]);
+    // Connections that are idle are closed, and then the threads end.
+    assert_eq!(read_to_end(&mut idle), 0);
+    assert_eq!(read_to_end(&mut client), 0);
+    retired.join().unwrap();
+    assert_eq!((service.streams.connections(), service.streams.drain(TEST_TIMEOUT)), (0, 0));
+}
+
+#[test]
+fn a_busy_connection_is_closed_after_its_last_answer() {
+    let service = Service::new(ROOMY);
+    let mut client = service.connect();
+    send(&mut client, &[question(1, 20), question(2, 20)]);
+    let asked = [service.workers.next(), service.workers.next()];
+    let streams = service.streams.clone();
+    let retired = thread::spawn(move || streams.retire(Duration::ZERO, TEST_TIMEOUT));
+    for (to, message) in &asked {
+        assert!(service.streams.deliver(to, &answer(message)));
+    }
+    assert_eq!([id(&receive(&mut client)), id(&receive(&mut client))], [1, 2]);
+    assert_eq!(read_to_end(&mut client), 0);
+    retired.join().unwrap();
+    assert_eq!(service.streams.counter(Counter::ClosedDrained), 1);
+}
+
+#[test]
+fn a_drain_ends_the_patience_with_retired_streams() {
+    let service = Service::new(ROOMY);
+    let mut client = service.connect();
+    send(&mut client, &[question(1, 20)]);
+    let asked = service.workers.next();
+    let streams = service.streams.clone();
+    let retired = thread::spawn(move || streams.retire(TEST_TIMEOUT, TEST_TIMEOUT));
+    assert_eq!(service.streams.drain(Duration::from_millis(50)), 1);
+    retired.join().unwrap();
+    assert_eq!(read_to_end(&mut client), 0);
+    assert!(!service.streams.deliver(&asked.0, &answer(&asked.1)));
 }

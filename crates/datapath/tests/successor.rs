@@ -1,0 +1,145 @@
+//! Workers that take over the listening sockets of others, on loopback only: no query is lost, whoever reads it.
+
+use engine::{Client, Instant, Link, Machine, Outbox};
+use sixfold_datapath::{Counter, Given, NoStreams, Options, Shared, Steer, build, build_with};
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+const TEST_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// A machine that answers each query with itself, and counts them.
+#[derive(Default)]
+struct Echo {
+    queries: usize,
+}
+
+impl Machine for Echo {
+    fn query(&mut self, _: Instant, from: &Client, message: &[u8], out: &mut impl Outbox) {
+        self.queries += 1;
+        out.answer(from, message.len(), |frame| {
+            frame[..message.len()].copy_from_slice(message);
+            message.len()
+        });
+    }
+
+    fn reply(&mut self, _: Instant, _: Link, _: &mut [u8], _: &mut impl Outbox) {}
+
+    fn unreachable(&mut self, _: Instant, _: Link, _: &mut impl Outbox) {}
+
+    fn idle(&self) -> bool {
+        true
+    }
+
+    fn expire(&mut self, _: Instant, _: &mut impl Outbox) -> Option<Instant> {
+        None
+    }
+}
+
+/// Running workers, and further handles of their sockets.
+struct Running {
+    shared: Arc<Shared<Echo>>,
+    threads: Vec<JoinHandle<Echo>>,
+    sockets: Vec<OwnedFd>,
+}
+
+fn options(listen: SocketAddr, workers: usize, steer: Steer) -> Options {
+    let proxies = Default::default();
+    Options { listen: vec![listen], workers, steer, udp_size: 1232, tcp_fast_open: false, proxies }
+}
+
+fn start(options: &Options, given: Option<Given>) -> Running {
+    let built = given.map_or_else(|| build(options), |given| build_with(options, given));
+    let (workers, shared) = built.unwrap();
+    let listeners = workers.iter().flat_map(|worker| worker.listeners());
+    let sockets = listeners.map(|listener| listener.socket().try_clone_to_owned().unwrap()).collect();
+    let start = |worker: sixfold_datapath::Worker<Echo>| {
+        worker.start(Echo::default(), NoStreams, Box::new(|_, _| ())).unwrap()
+    };
+    Running { shared, threads: workers.into_iter().map(start).collect(), sockets }
+}
+
+impl Running {
+    /// Stops the workers; the number of queries that each has read.
+    fn stop(self) -> Vec<usize> {
+        self.shared.stop(TEST_TIMEOUT);
+        self.threads.into_iter().map(|thread| thread.join().unwrap().queries).collect()
+    }
+}
+
+fn question(number: u32) -> Vec<u8> {
+    let mut message = vec![(number >> 8) as u8, number as u8, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
+    let label = format!("host-{number:05}");
+    message.push(label.len() as u8);
+    message.extend(label.bytes());
+    message.extend(b"\x04test\0\0\x1c\0\x01");
+    message
+}
+
+/// Asks these questions, and waits for all answers.
+fn ask(server: SocketAddr, numbers: std::ops::Range<u32>) {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.connect(server).unwrap();
+    socket.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
+    numbers.clone().for_each(|number| assert!(socket.send(&question(number)).is_ok()));
+    numbers.for_each(|_| assert!(socket.recv(&mut [0; 512]).is_ok(), "an answer is missing"));
+}
+
+/// Workers take over the sockets of others. The first ones must stop reading and still answer.
+fn take_over(first: usize, second: usize, steer: Steer) {
+    let old = start(&options("127.0.0.1:0".parse().unwrap(), first, steer), None);
+    let address = old.shared.addresses()[0];
+    ask(address, 0..50);
+    let sockets = old.sockets.iter().map(|socket| socket.try_clone().unwrap()).collect();
+    let given = Given { sockets: vec![(address, sockets)], seed: Some(old.shared.seed()) };
+    let new = start(&options(address, second, steer), Some(given));
+    assert_eq!(new.shared.addresses(), [address]);
+    assert_eq!(new.shared.workers(), first.max(second));
+    assert_eq!(new.shared.steering_error().is_some(), steer == Steer::Name && first < second);
+    // Both read now.
+    ask(address, 100..150);
+    old.shared.release_listeners();
+    let client = Client::udp("127.0.0.1:9".parse().unwrap());
+    let (done, is_done) = std::sync::mpsc::channel();
+    for worker in 0..first {
+        // Queries of streams are still answered, after the sockets were released.
+        old.shared.post(&client, &question(200 + worker as u32)).unwrap();
+        let done = done.clone();
+        old.shared.mailbox(worker).submit(move |echo, _| done.send(echo.queries).unwrap()).unwrap();
+        is_done.recv_timeout(TEST_TIMEOUT).unwrap();
+        // A worker releases its sockets at the end of this turn.
+        let turns = || old.shared.counters(worker).get(Counter::Turns);
+        let (end, turn) = (std::time::Instant::now() + TEST_TIMEOUT, turns());
+        while turns() < turn + 1 {
+            assert!(std::time::Instant::now() < end, "worker {worker} makes no turn");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+    let read = || new.shared.total().get(Counter::ClientPacketsIn);
+    let before = read();
+    ask(address, 300..350);
+    assert_eq!(read() - before, 50, "the old workers still read");
+    let read_by_old: usize = old.stop().iter().sum();
+    let read_by_new: usize = new.stop().iter().sum();
+    assert_eq!(read_by_old + read_by_new, 150 + first);
+}
+
+#[test]
+fn as_many_workers_take_over_the_sockets_and_steer_by_name() {
+    take_over(1, 1, Steer::Name);
+    take_over(3, 3, Steer::Name);
+}
+
+#[test]
+fn more_workers_share_the_sockets_and_pass_on_the_queries_of_others() {
+    take_over(1, 3, Steer::Name);
+    take_over(2, 3, Steer::Flow);
+}
+
+#[test]
+fn fewer_workers_than_sockets_become_as_many() {
+    take_over(3, 2, Steer::Name);
+    take_over(3, 1, Steer::Flow);
+}

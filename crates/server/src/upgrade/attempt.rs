@@ -1,0 +1,73 @@
+//! An attempt to upgrade, from the view of the running server: one at a time; its result goes to the operator, the log and the
+//! history. After a success the server retires.
+
+use crate::handle::ServerHandle;
+use crate::upgrade::predecessor::{self, Failure, Successor};
+use crate::upgrade::request::Request;
+use crate::upgrade::state::{Turn, Upgrade};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// Time after which the old process closes each connection after its answers. Clients that open a connection for some queries have
+/// ended it long before.
+const CONNECTIONS: Duration = Duration::from_secs(20);
+
+/// Time for connections that never fall silent, after [`CONNECTIONS`].
+const BUSY_CONNECTIONS: Duration = Duration::from_secs(10);
+
+/// A successor that serves.
+pub struct Upgraded {
+    /// Its process ID.
+    pub process: u32,
+    /// Its version.
+    pub version: String,
+}
+
+/// Upgrades the server. The error is for the operator. The caller keeps the turn until the operator has the answer.
+pub async fn run(server: &Arc<ServerHandle>, request: Request) -> (Result<Upgraded, String>, Turn) {
+    let Some(turn) = server.upgrade.try_turn() else {
+        return (Err("an upgrade is under way; wait for its end\n".into()), None);
+    };
+    if server.upgrade.is_cancelled() || server.upgrade.is_replaced() {
+        return (Err("this process stops; ask its successor\n".into()), Some(turn));
+    }
+    let (sender, result) = oneshot::channel();
+    let of_thread = Arc::clone(server);
+    let spawned = std::thread::Builder::new().name("upgrade".into()).spawn(move || {
+        let _ = sender.send(predecessor::replace(&of_thread, &request));
+    });
+    let result = match spawned {
+        Ok(_) => {
+            result.await.unwrap_or_else(|_| Err("the thread that upgrades has failed".to_owned().into()))
+        }
+        Err(error) => Err(format!("cannot start the thread that upgrades: {error}").into()),
+    };
+    (note(&server.upgrade, result), Some(turn))
+}
+
+/// Enters the result of an attempt into the history and the log.
+fn note(upgrade: &Upgrade, result: Result<Successor, Failure>) -> Result<Upgraded, String> {
+    match result {
+        Ok(Successor { process, version, control }) => {
+            tracing::info!(
+                "upgraded: process {process}, version {version}; this process answers what it has"
+            );
+            upgrade.note_successor(process, &version, control);
+            Ok(Upgraded { process, version })
+        }
+        Err(Failure { error, process }) => {
+            upgrade.note_failure(process, &error);
+            tracing::error!("upgrade failed, this process goes on: {error}");
+            Err(format!("upgrade failed, process {} goes on: {error}\n", std::process::id()))
+        }
+    }
+}
+
+/// Serves what this process still has, once its successor reads the sockets: queries under way, and open connections until they are
+/// idle. Returns when the connections have ended, or when [`transport::Streams::drain`] was called.
+pub fn retire(server: &ServerHandle) {
+    server.upgrade.close_sockets();
+    server.workers.release_listeners();
+    server.streams.retire(CONNECTIONS, BUSY_CONNECTIONS);
+}

@@ -1,0 +1,107 @@
+//! The program of a successor: its path, and the check of a file that an operator has named. A file that others may change would
+//! give them the identity of the server.
+
+use std::env;
+use std::fs::{self, Metadata};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// Permission bits by which group or others may write.
+const OTHERS_WRITE: u32 = 0o022;
+
+/// The bit of a directory in which only the owner of a file may replace it (chmod(1): restricted deletion).
+const STICKY: u32 = 0o1000;
+
+/// The path by which a successor of this process is started: that on the command line if it leads to this program, because it may
+/// be a link that a new version changes; else that of the file. Call it at start: when the file is replaced, the kernel calls the old
+/// one "deleted".
+pub fn of_this_process() -> std::io::Result<PathBuf> {
+    let file = env::current_exe()?;
+    let called = env::args_os().next().map(PathBuf::from).filter(|called| called.components().count() > 1);
+    let called = called.filter(|called| fs::canonicalize(called).is_ok_and(|path| path == file));
+    called.map_or(Ok(file), std::path::absolute)
+}
+
+/// Checks that nobody but root and `user` can change the file, nor put another one into its place. Returns its path without links.
+/// The error is the reason with the remedy.
+pub fn trusted(file: &Path, user: u32) -> Result<PathBuf, String> {
+    let shown = file.display();
+    let path = fs::canonicalize(file).map_err(|error| format!("cannot use {shown}: {error}"))?;
+    let metadata =
+        |path: &Path| fs::metadata(path).map_err(|error| format!("cannot use {}: {error}", path.display()));
+    let of_file = metadata(&path)?;
+    if !of_file.is_file() || of_file.mode() & 0o111 == 0 {
+        return Err(format!("{shown} is no program: name an executable file"));
+    }
+    let may_be_changed = |metadata: &Metadata, mode: u32| {
+        metadata.uid() != 0 && metadata.uid() != user || metadata.permissions().mode() & mode != 0
+    };
+    if may_be_changed(&of_file, OTHERS_WRITE) {
+        return Err(untrusted(&path, user));
+    }
+    for folder in path.ancestors().skip(1) {
+        let of_folder = metadata(folder)?;
+        let mode = if of_folder.mode() & STICKY != 0 { 0 } else { OTHERS_WRITE };
+        if may_be_changed(&of_folder, mode) {
+            return Err(untrusted(folder, user));
+        }
+    }
+    Ok(path)
+}
+
+fn untrusted(path: &Path, user: u32) -> String {
+    let shown = path.display();
+    format!(
+        "not starting a program that others may replace: {shown} must belong to root or to user {user}, and neither group nor \
+         others may write it; use `chown root {shown}` and `chmod go-w {shown}`, or install the program elsewhere"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::Permissions;
+
+    struct Folder(PathBuf);
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn a_program_is_trusted_only_if_nobody_else_can_replace_it() {
+        let folder = Folder(env::temp_dir().join(format!("sixfold-binary-{}", std::process::id())));
+        fs::create_dir_all(&folder.0).unwrap();
+        let user = fs::metadata(&folder.0).unwrap().uid();
+        let program = folder.0.join("program");
+        let set = |path: &Path, mode| fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+        set(&folder.0, 0o755);
+        fs::write(&program, "").unwrap();
+        set(&program, 0o644);
+        assert!(trusted(&program, user).unwrap_err().contains("is no program"));
+        set(&program, 0o755);
+        assert!(trusted(&program, user).is_ok());
+        for mode in [0o775, 0o757, 0o777] {
+            set(&program, mode);
+            let error = trusted(&program, user).unwrap_err();
+            assert!(error.contains("chmod go-w") && error.contains("program"), "{error}");
+        }
+        set(&program, 0o755);
+        set(&folder.0, 0o777);
+        assert!(trusted(&program, user).is_err());
+        set(&folder.0, 0o1777);
+        assert!(trusted(&program, user).is_ok());
+        let link = folder.0.join("link");
+        std::os::unix::fs::symlink(&program, &link).unwrap();
+        assert_eq!(trusted(&link, user).unwrap(), fs::canonicalize(&program).unwrap());
+        assert!(trusted(&folder.0.join("nothing"), user).unwrap_err().contains("No such file"));
+    }
+
+    #[test]
+    fn the_path_of_this_process_leads_to_its_program() {
+        let path = of_this_process().unwrap();
+        assert_eq!(fs::canonicalize(path).unwrap(), fs::canonicalize(env::current_exe().unwrap()).unwrap());
+    }
+}

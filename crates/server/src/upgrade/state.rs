@@ -1,0 +1,134 @@
+//! The state of the upgrades of a running server: its launcher, the sockets for a successor, the history, and whether a successor
+//! serves.
+
+use crate::upgrade::history::History;
+use crate::upgrade::launcher::Launcher;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::{Notify, OwnedMutexGuard};
+
+/// The state of the upgrades of a running server.
+pub struct Upgrade {
+    /// None if this process cannot have a successor, or has one.
+    pub launcher: Mutex<Option<Launcher>>,
+    /// Further handles of all listening sockets, for a successor.
+    pub sockets: Mutex<Vec<OwnedFd>>,
+    /// True if the server removes the path of the control socket at its end.
+    pub owns_control_path: bool,
+    history: Mutex<History>,
+    /// Held by the upgrade that is under way, until its requester has the answer.
+    turn: Arc<tokio::sync::Mutex<()>>,
+    /// True once this process stops: a successor that is not ready yet is ended.
+    is_cancelled: AtomicBool,
+    /// Set when a successor serves: true if the path of the control socket belongs to it.
+    replaced: Mutex<Option<bool>>,
+    wakeup: Notify,
+    is_demo: bool,
+}
+
+/// Keeps the process, and any other upgrade, waiting until the requester has its answer.
+pub type Turn = Option<OwnedMutexGuard<()>>;
+
+impl Upgrade {
+    /// Starts the launcher. `sockets`: further handles of all listening sockets. A demonstration has no upgrades. Call it when the
+    /// process has its user, and before it restricts itself further or starts threads.
+    pub fn prepare(
+        sockets: Vec<OwnedFd>,
+        owns_control_path: bool,
+        history: History,
+        is_demo: bool,
+    ) -> Upgrade {
+        let launcher = (!is_demo && std::process::id() != 1).then(|| {
+            Launcher::start().inspect_err(|error| {
+                tracing::warn!("cannot start the launcher: {error}; upgrades need a restart of the service");
+            })
+        });
+        Upgrade {
+            launcher: Mutex::new(launcher.and_then(Result::ok)),
+            sockets: Mutex::new(sockets),
+            owns_control_path,
+            history: Mutex::new(history),
+            turn: Arc::default(),
+            is_cancelled: AtomicBool::new(false),
+            replaced: Mutex::default(),
+            wakeup: Notify::new(),
+            is_demo,
+        }
+    }
+
+    /// The upgrades so far.
+    pub fn history(&self) -> History {
+        lock(&self.history).clone()
+    }
+
+    /// Enters this process into the history: it has taken the place of its predecessor.
+    pub fn note_success(&self) {
+        lock(&self.history).add_success(std::process::id(), crate::version::VERSION);
+    }
+
+    /// Takes the turn to upgrade, unless an upgrade is under way.
+    pub fn try_turn(&self) -> Turn {
+        Arc::clone(&self.turn).try_lock_owned().ok()
+    }
+
+    /// True if a successor serves.
+    pub fn is_replaced(&self) -> bool {
+        lock(&self.replaced).is_some()
+    }
+
+    /// Enters a successor that serves. `control`: the path of the control socket belongs to it.
+    pub fn note_successor(&self, process: u32, version: &str, control: bool) {
+        lock(&self.history).add_success(process, version);
+        *lock(&self.replaced) = Some(control);
+        self.wakeup.notify_one();
+    }
+
+    /// Enters an attempt after which this process goes on.
+    pub fn note_failure(&self, process: Option<u32>, error: &str) {
+        lock(&self.history).add_failure(process, error);
+    }
+
+    /// Waits until a successor serves. Returns true if the path of the control socket belongs to it.
+    pub async fn replaced(&self) -> bool {
+        loop {
+            let replaced = *lock(&self.replaced);
+            match replaced {
+                Some(control) => return control,
+                None => self.wakeup.notified().await,
+            }
+        }
+    }
+
+    /// Ends a successor that is not ready yet. Returns when none is left, and when the requester has the answer.
+    pub async fn cancel(&self) {
+        self.is_cancelled.store(true, Ordering::Relaxed);
+        drop(self.turn.lock().await);
+    }
+
+    /// Closes the further handles of the listening sockets.
+    pub fn close_sockets(&self) {
+        lock(&self.sockets).clear();
+    }
+
+    /// True once this process stops.
+    pub fn is_cancelled(&self) -> bool {
+        self.is_cancelled.load(Ordering::Relaxed)
+    }
+
+    /// The reason why this process has no launcher.
+    pub fn unavailable(&self) -> &'static str {
+        if self.is_demo {
+            "a demonstration cannot be upgraded: stop it, and start the new version"
+        } else if std::process::id() == 1 {
+            "the first process of a container cannot be replaced, because the container ends with it: replace the container"
+        } else {
+            "this process has no launcher, see the log of its start: restart the service"
+        }
+    }
+}
+
+/// Locks a mutex. A thread that failed left nothing half done.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
