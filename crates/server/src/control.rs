@@ -6,7 +6,7 @@ use crate::escape;
 use crate::handle::ServerHandle;
 use crate::metrics::Metrics;
 use crate::places::{Place, Places};
-use crate::status;
+use crate::{service_manager, status};
 use std::fmt::Write as _;
 use std::io;
 use std::os::unix::fs::FileTypeExt;
@@ -160,7 +160,10 @@ fn drain(server: &ServerHandle, drained: bool) -> String {
 
 /// Reloads the configuration, and logs the result.
 pub async fn reload(server: &ServerHandle) -> Result<String, String> {
-    match server.reload().await {
+    service_manager::reloading();
+    let result = server.reload().await;
+    service_manager::reloaded(server);
+    match result {
         Ok(notes) => {
             tracing::info!("configuration reloaded");
             let mut text = "reloaded\n".to_owned();

@@ -23,5 +23,6 @@ pub mod metrics;
 mod places;
 mod reload;
 pub mod serve;
+mod service_manager;
 mod status;
 pub mod version;

@@ -10,7 +10,7 @@ use crate::config::{Config, Format, Level, Loaded, load};
 use crate::demo::{self, Demo, warn_unless};
 use crate::handle::{ServerHandle, engine_settings};
 use crate::reload::LastReload;
-use crate::{control, event_log, http, local_networks};
+use crate::{control, event_log, http, local_networks, service_manager};
 use datapath::{Shared, Worker, privileges};
 use engine::message::cookie::Secret;
 use engine::{Client, Engine};
@@ -232,7 +232,7 @@ fn supervise(
         signals.reload_until_stop(server).await;
         tracing::info!("draining");
         server.draining.store(true, Ordering::Relaxed);
-        let _ = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);
+        service_manager::stopping();
         let stopped = start_stop(server, threads)?;
         tokio::select! {
             _ = stopped => {}
@@ -292,7 +292,8 @@ impl Signals {
     }
 }
 
-/// Starts the tasks that serve metrics and the control socket, that write the log, and that follow the addresses of this machine.
+/// Starts the tasks that serve metrics and the control socket, that write the log, that follow the addresses of this machine, and
+/// that answer the watchdog of the service manager.
 fn serve_operators(
     server: &Arc<ServerHandle>,
     metrics: Option<std::net::TcpListener>,
@@ -308,6 +309,7 @@ fn serve_operators(
     }
     tokio::task::spawn_local(event_log::run(Arc::clone(server)));
     tokio::task::spawn_local(local_networks::follow(Arc::clone(server)));
+    tokio::task::spawn_local(service_manager::watchdog(Arc::clone(server)));
     Ok(())
 }
 
@@ -328,7 +330,7 @@ fn announce(server: &ServerHandle, control: Option<&ControlSocket>) {
             print_line(&format!("sixfold: try: {hint}"));
         }
     }
-    let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
+    service_manager::ready(server);
 }
 
 /// Starts a thread that stops the server. The receiver hears when all threads have ended.
