@@ -11,6 +11,7 @@ use crate::file_limit::FileLimit;
 use crate::reload::{
     LastReload, Replaced, free, keep_until_restart, read_configuration, replace, restart_notes,
 };
+use crate::sandbox::Sandbox;
 use datapath::{MailboxFull, Shared};
 use engine::limits::HOPS;
 use engine::message::cookie::Secret;
@@ -68,6 +69,8 @@ pub struct ServerHandle {
     pub draining: AtomicBool,
     /// True while the operator has taken the server out of service with `ctl drain`: it goes on answering.
     pub drained: AtomicBool,
+    /// The restrictions of the process.
+    pub sandbox: Sandbox,
     /// Result of the last reload.
     pub last_reload: LastReload,
 }

@@ -22,6 +22,7 @@ mod local_networks;
 pub mod metrics;
 mod places;
 mod reload;
+mod sandbox;
 pub mod serve;
 mod service_manager;
 mod status;

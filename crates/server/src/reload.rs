@@ -1,7 +1,7 @@
 //! Parts of a reload: the configuration is read on a thread of its own, the workers hand back the settings that they used, and the
 //! keys that need a restart keep their old values. `handle.rs` puts them together; this file knows no running server.
 
-use crate::config::{Config, Loaded, Overrides, load};
+use crate::config::{Config, Loaded, Overrides, load_again};
 use engine::{Engine, Settings};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,7 +16,8 @@ pub async fn read_configuration(source: Option<PathBuf>, overrides: Overrides) -
         .name("reload".into())
         .spawn(move || {
             // The receiver may have given up.
-            let _ = sender.send(load(source.as_deref(), &overrides).map_err(|failure| failure.of_reload()));
+            let _ =
+                sender.send(load_again(source.as_deref(), &overrides).map_err(|failure| failure.of_reload()));
         })
         .map_err(|error| format!("cannot start the thread that reads the configuration: {error}"))?;
     loaded.await.unwrap_or_else(|_| Err("the thread that reads the configuration has failed".into()))
@@ -95,6 +96,7 @@ pub fn restart_notes(old: &Config, new: &Config) -> impl Iterator<Item = String>
         (new.server.workers != old.server.workers, "server.workers"),
         (new.server.steer != old.server.steer, "server.steer"),
         (new.server.user != old.server.user, "server.user"),
+        (new.server.sandbox != old.server.sandbox, "server.sandbox"),
         (new.server.proxy_from != old.server.proxy_from, "server.proxy-from"),
         (new.udp_size != old.udp_size, "edns.udp-size"),
         (new.cache.size != old.cache.size, "cache.size"),

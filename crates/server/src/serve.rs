@@ -10,11 +10,13 @@ use crate::config::{Config, Format, Level, Loaded, load};
 use crate::demo::{self, Demo, warn_unless};
 use crate::handle::{ServerHandle, engine_settings};
 use crate::reload::LastReload;
-use crate::{control, event_log, http, local_networks, service_manager};
+use crate::sandbox::{Needs, Sandbox};
+use crate::{control, event_log, http, local_networks, sandbox, service_manager};
 use datapath::{Shared, Worker, privileges};
 use engine::message::cookie::Secret;
 use engine::{Client, Engine};
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -59,7 +61,7 @@ fn print_line(line: &str) {
 
 fn start_and_serve(arguments: &Serve) -> Result<(), String> {
     let mut overrides = arguments.overrides();
-    let mut demo = arguments.demo.then(Demo::start).transpose()?;
+    let mut demo = arguments.demo.then(Demo::bind).transpose()?;
     if let Some(demo) = &demo {
         overrides.forwarders = demo.forwarders();
     }
@@ -78,9 +80,8 @@ fn start_and_serve(arguments: &Serve) -> Result<(), String> {
         FILE_LIMIT
     });
     let bound = Bound::bind(&config, open_files, demo.as_ref())?;
-    if let Some(identity) = &identity {
-        identity.assume(bound.control.as_ref())?;
-    }
+    let sandbox = restrict(&config, source.as_deref(), &bound, identity.as_ref(), demo.as_ref())?;
+    demo.as_mut().map_or(Ok(()), Demo::start)?;
     let Bound { workers, shared, streams, file_limit, metrics, control } = bound;
     let streams = streams
         .start(Arc::new(QueryPoster(Arc::clone(&shared))), STREAM_THREADS)
@@ -100,6 +101,7 @@ fn start_and_serve(arguments: &Serve) -> Result<(), String> {
         started: Instant::now(),
         draining: AtomicBool::new(false),
         drained: AtomicBool::new(false),
+        sandbox,
         last_reload: LastReload::at_start(),
     });
     supervise(&server, threads, metrics, control.as_ref())
@@ -164,6 +166,27 @@ impl Identity {
             tracing::warn!("cannot give {} to {user}: {error}; only root may use it", path.display());
         }
         privileges::become_user(&self.user).map_err(|error| error.to_string())
+    }
+}
+
+/// Gives up the privileges that binding needed: the process becomes the user, and enters the sandbox. No thread runs yet.
+fn restrict(
+    config: &Config,
+    source: Option<&Path>,
+    bound: &Bound,
+    identity: Option<&Identity>,
+    demo: Option<&Demo>,
+) -> Result<Sandbox, String> {
+    if config.server.sandbox {
+        sandbox::capabilities::drop_bounding_set();
+    }
+    if let Some(identity) = identity {
+        identity.assume(bound.control.as_ref())?;
+    }
+    if config.server.sandbox {
+        sandbox::enter(&Needs::of(config, source, demo.and_then(Demo::directory)))
+    } else {
+        Ok(Sandbox::off())
     }
 }
 

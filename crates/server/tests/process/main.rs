@@ -23,6 +23,7 @@ mod metrics;
 mod overload;
 mod proxy;
 mod reload;
+mod sandbox;
 mod service_manager;
 mod startup;
 mod steering;

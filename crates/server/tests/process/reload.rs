@@ -241,6 +241,7 @@ fn keys_that_need_a_restart_are_named() {
         "server.workers = 3",
         "server.steer = \"flow\"",
         "server.user = \"nobody\"",
+        "server.sandbox = \"off\"",
         "upstream.tcp-fast-open = false",
         "edns.udp-size = 1400",
         "cache.size = \"2MiB\"",
