@@ -6,6 +6,7 @@ use crate::demo::{is_root, unprivileged};
 use crate::upstream::{Behavior, Upstream};
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
 use wire::Type;
 
 /// The line of `ctl status` about the sandbox.
@@ -170,4 +171,28 @@ fn the_demonstration_removes_its_directory_in_the_sandbox() {
     process.stop();
     let left: Vec<_> = std::fs::read_dir(runtime.file("")).unwrap().flatten().collect();
     assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn the_systemd_unit_is_as_strict_as_promised() {
+    /// Exposure by `systemd-analyze security`: 0 is the least, 10 the most.
+    const MOST: f64 = 1.5;
+    let unit = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/systemd/sixfold.service");
+    let analyze = |arguments: &[&str]| Command::new("systemd-analyze").args(arguments).output();
+    let Ok(output) = analyze(&["security", "--offline=true", unit]) else {
+        return test_skip::missing("systemd-analyze", "apt-get install systemd");
+    };
+    let said = String::from_utf8(output.stdout).unwrap();
+    let exposure = said.lines().find_map(|line| line.split_once("exposure level for sixfold.service:"));
+    let exposure = exposure.unwrap_or_else(|| panic!("no exposure level in\n{said}")).1;
+    let exposure: f64 = exposure.split_whitespace().next().unwrap().parse().unwrap();
+    assert!(exposure <= MOST, "{said}");
+    // Unknown settings and system calls are warnings, which name the line. The program may be missing on this machine.
+    let output = analyze(&["verify", "--man=no", unit]).unwrap();
+    let warnings = String::from_utf8(output.stderr).unwrap();
+    let of_unit: Vec<&str> = warnings
+        .lines()
+        .filter(|line| line.contains("sixfold.service:") && !line.contains("is not executable"))
+        .collect();
+    assert!(of_unit.is_empty(), "{of_unit:?}");
 }
