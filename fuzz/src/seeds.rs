@@ -10,6 +10,7 @@ pub const CONFIG_WORDS: &[&str] = &[
     "allow",
     "steer",
     "user",
+    "sandbox",
     "proxy-from",
     "[upstream]",
     "forwarders",

@@ -37,7 +37,7 @@ pub use datapath::Steer;
 pub use faults::{Failure, FailureKind, FaultError, Faults};
 pub use polled::PolledServer;
 pub use reply::Answer;
-pub use server::Server;
+pub use server::{BoundServer, Server};
 pub use service::Content;
 pub use settings::Settings;
 pub use zone::{Zone, ZoneError};

@@ -15,16 +15,39 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
-/// A server with bound sockets, whose TCP threads run.
+/// A server with bound sockets, which has no threads yet.
 pub(crate) struct Bound {
     pub addresses: Vec<SocketAddr>,
     pub workers: Vec<UdpWorker>,
     pub service: Arc<Service>,
-    pub tcp_threads: ThreadGroup,
+    pub tcp: TcpListeners,
+}
+
+/// The TCP sockets of a server.
+pub(crate) struct TcpListeners {
+    sockets: Vec<TcpListener>,
+    service: Arc<Service>,
+    /// Number of UDP workers: their counters come first.
+    udp_workers: usize,
+}
+
+impl TcpListeners {
+    /// Starts a thread for each socket.
+    pub fn start(self) -> io::Result<ThreadGroup> {
+        let mut threads = ThreadGroup::default();
+        for (index, socket) in self.sockets.into_iter().enumerate() {
+            let (service, index) = (Arc::clone(&self.service), self.udp_workers + index);
+            threads.spawn("authority-tcp", move |stop| {
+                let counters = &service.counters.threads[index];
+                stream::Listener { socket: &socket, service: &service, counters, stop }.run();
+            })?;
+        }
+        Ok(threads)
+    }
 }
 
 impl Bound {
-    /// Binds all sockets and starts the TCP threads.
+    /// Binds all sockets.
     pub fn new(listen: &[SocketAddr], settings: &Settings) -> io::Result<Bound> {
         let mut workers: Vec<Vec<UdpListener>> = (0..settings.threads).map(|_| Vec::new()).collect();
         let mut listeners = Vec::new();
@@ -43,17 +66,11 @@ impl Bound {
             faults: settings.faults.clone(),
             counters: ServerCounters::new(settings.threads + listeners.len(), datagrams),
         });
-        let mut tcp_threads = ThreadGroup::default();
-        for (index, listener) in listeners.into_iter().enumerate() {
-            let (service, index) = (Arc::clone(&service), settings.threads + index);
-            tcp_threads.spawn("authority-tcp", move |stop| {
-                let counters = &service.counters.threads[index];
-                stream::Listener { socket: &listener, service: &service, counters, stop }.run();
-            })?;
-        }
+        let tcp =
+            TcpListeners { sockets: listeners, service: Arc::clone(&service), udp_workers: settings.threads };
         let worker = |(index, responder)| UdpWorker::new(responder, Arc::clone(&service), index);
         let workers = responders.into_iter().enumerate().map(worker).collect();
-        Ok(Bound { addresses, workers, service, tcp_threads })
+        Ok(Bound { addresses, workers, service, tcp })
     }
 }
 

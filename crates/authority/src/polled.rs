@@ -22,10 +22,9 @@ impl PolledServer {
     /// Listens on UDP and TCP of every address. Port 0 means any port that is free for both. The number of threads
     /// and their cores in `settings` are ignored.
     pub fn new(listen: &[SocketAddr], settings: &Settings) -> io::Result<PolledServer> {
-        let Bound { addresses, mut workers, tcp_threads, .. } =
-            Bound::new(listen, &settings.clone().threads(1))?;
+        let Bound { addresses, mut workers, tcp, .. } = Bound::new(listen, &settings.clone().threads(1))?;
         let worker = workers.pop().ok_or_else(|| io::Error::other("no thread to serve"))?;
-        Ok(PolledServer { worker, addresses, _tcp_threads: tcp_threads })
+        Ok(PolledServer { worker, addresses, _tcp_threads: tcp.start()? })
     }
 
     /// Answers the waiting queries and the delayed queries that are due; returns their number. Never blocks.

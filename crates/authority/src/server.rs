@@ -31,24 +31,7 @@ impl Server {
 
     /// Like [`Server::start`], with every setting.
     pub fn with(listen: &[SocketAddr], settings: &Settings) -> io::Result<Server> {
-        let Bound { addresses, workers, service, tcp_threads: mut threads } = Bound::new(listen, settings)?;
-        for (index, mut worker) in workers.into_iter().enumerate() {
-            threads.spawn("authority-udp", move |stop| {
-                while !stop.load(Ordering::Relaxed) {
-                    if worker.poll() == 0 {
-                        worker.wait(limits::POLL);
-                    }
-                }
-            })?;
-            if let (Some(core), Some(thread)) =
-                (settings.pins.get(index % settings.pins.len().max(1)), threads.threads.last())
-            {
-                datapath::pin(thread, *core).map_err(|error| {
-                    io::Error::new(error.kind(), format!("cannot run on core {core}: {error}"))
-                })?;
-            }
-        }
-        Ok(Server { addresses, service, _threads: threads })
+        BoundServer::new(listen, settings)?.start()
     }
 
     /// The addresses served, in the order of `listen`, with the chosen ports.
@@ -69,5 +52,46 @@ impl Server {
     /// All counters of the server.
     pub fn counters(&self) -> &ServerCounters {
         &self.service.counters
+    }
+}
+
+/// A server whose sockets are bound and which has no threads yet: the caller may give up privileges before it starts them.
+pub struct BoundServer {
+    bound: Bound,
+    /// Cores of the UDP threads, in turn.
+    pins: Vec<usize>,
+}
+
+impl BoundServer {
+    /// Binds UDP and TCP of every address, like [`Server::with`].
+    pub fn new(listen: &[SocketAddr], settings: &Settings) -> io::Result<BoundServer> {
+        Ok(BoundServer { bound: Bound::new(listen, settings)?, pins: settings.pins.clone() })
+    }
+
+    /// The addresses, in the order of `listen`, with the chosen ports.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.bound.addresses
+    }
+
+    /// Starts the threads.
+    pub fn start(self) -> io::Result<Server> {
+        let BoundServer { bound: Bound { addresses, workers, service, tcp }, pins } = self;
+        let mut threads = tcp.start()?;
+        for (index, mut worker) in workers.into_iter().enumerate() {
+            threads.spawn("authority-udp", move |stop| {
+                while !stop.load(Ordering::Relaxed) {
+                    if worker.poll() == 0 {
+                        worker.wait(limits::POLL);
+                    }
+                }
+            })?;
+            if let (Some(core), Some(thread)) = (pins.get(index % pins.len().max(1)), threads.threads.last())
+            {
+                datapath::pin(thread, *core).map_err(|error| {
+                    io::Error::new(error.kind(), format!("cannot run on core {core}: {error}"))
+                })?;
+            }
+        }
+        Ok(Server { addresses, service, _threads: threads })
     }
 }

@@ -9,7 +9,7 @@ use crate::metrics::Metrics;
 use crate::places::{Place, Places};
 use crate::upgrade::attempt::{self, Upgraded};
 use crate::upgrade::request;
-use crate::{status, trace};
+use crate::{service_manager, status, trace};
 use serde_json::json;
 use std::io;
 use std::os::unix::fs::FileTypeExt;
@@ -195,6 +195,7 @@ fn drain(server: &ServerHandle, drained: bool, format: Format) -> Answer {
     }
 }
 
+/// The answer to an upgrade.
 fn upgrade_answer(upgraded: &Upgraded, format: Format) -> Answer {
     let Upgraded { process, version } = upgraded;
     match format {
@@ -214,9 +215,12 @@ fn end_traces(server: &ServerHandle, format: Format) -> Answer {
     }
 }
 
-/// Reloads the configuration, and logs the result. Returns the notes about keys that need a restart.
+/// Reloads the configuration, and logs the result. Returns the notes about the new configuration.
 pub async fn reload(server: &ServerHandle) -> Result<Vec<String>, String> {
-    match server.reload().await {
+    service_manager::reloading();
+    let result = server.reload().await;
+    service_manager::reloaded(server);
+    match result {
         Ok(notes) => {
             tracing::info!("configuration reloaded");
             for note in &notes {

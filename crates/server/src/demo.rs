@@ -15,27 +15,40 @@ const NAME: &str = "198-51-100-7.demo.test";
 /// Names that are tried for the directory: others may have made one of that name.
 const NAMES_TRIED: u32 = 8;
 
-/// A running demonstration. It ends when it is dropped, and removes its directory then.
+/// A demonstration. It ends when it is dropped, and removes its directory then.
 pub struct Demo {
-    authority: authority::Server,
+    forwarders: Vec<SocketAddr>,
+    /// The authority, until [`Demo::start`] takes it.
+    bound: Option<authority::BoundServer>,
+    /// The authority once its threads run.
+    authority: Option<authority::Server>,
     /// Directory of the control socket. Dropped after the socket.
     directory: Option<PrivateDirectory>,
 }
 
 impl Demo {
-    /// Starts the authority.
-    pub fn start() -> Result<Demo, String> {
+    /// Binds the sockets of the authority.
+    pub fn bind() -> Result<Demo, String> {
         let zone =
             authority::Zone::new(ZONE).map_err(|error| format!("cannot make the zone {ZONE}: {error}"))?;
         let listen = SocketAddr::from(([127, 0, 0, 1], 0));
-        let authority = authority::Server::start(&[listen], zone, 1)
-            .map_err(|error| format!("cannot start the demonstration: {error}"))?;
-        Ok(Demo { authority, directory: None })
+        let bound = authority::BoundServer::new(&[listen], &authority::Settings::new(zone))
+            .map_err(|error| cannot_start(&error))?;
+        let forwarders = bound.addresses().to_vec();
+        Ok(Demo { forwarders, bound: Some(bound), authority: None, directory: None })
+    }
+
+    /// Starts the threads of the authority, once the process has given up its privileges.
+    pub fn start(&mut self) -> Result<(), String> {
+        if let Some(bound) = self.bound.take() {
+            self.authority = Some(bound.start().map_err(|error| cannot_start(&error))?);
+        }
+        Ok(())
     }
 
     /// The forwarders: the authority.
     pub fn forwarders(&self) -> Vec<SocketAddr> {
-        self.authority.addresses().to_vec()
+        self.forwarders.clone()
     }
 
     /// Prepares the configuration. Unless it names a control socket, the socket is put into a private directory, which belongs to
@@ -51,10 +64,19 @@ impl Demo {
         config.control_socket = self.directory.as_ref().map(|directory| directory.0.join("control.sock"));
     }
 
+    /// The directory that the demonstration removes at its end.
+    pub fn directory(&self) -> Option<&Path> {
+        self.directory.as_ref().map(|directory| &*directory.0)
+    }
+
     /// True if the demonstration, not the operator, chose this path of the control socket.
     pub fn chose(&self, path: &Path) -> bool {
         self.directory.as_ref().is_some_and(|directory| path.parent() == Some(&directory.0))
     }
+}
+
+fn cannot_start(error: &io::Error) -> String {
+    format!("cannot start the demonstration: {error}")
 }
 
 /// Adapts a configuration to the demonstration, which uses addresses for documentation (RFC 5737): they are not global.

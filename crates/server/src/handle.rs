@@ -10,6 +10,7 @@ use crate::dnstap_output::DnstapOutput;
 use crate::file_limit::FileLimit;
 use crate::log;
 use crate::reload::{Prepared, Reloads, Replaced, Request, engine_settings, free, in_background, replace};
+use crate::sandbox::Sandbox;
 use crate::taps::Machine;
 use crate::trace::RunningTraces;
 use crate::traffic::{Sample, Traffic};
@@ -83,6 +84,8 @@ pub struct ServerHandle {
     pub dnstap: DnstapOutput,
     /// The traces that operators follow.
     pub traces: RunningTraces,
+    /// The restrictions of the process.
+    pub sandbox: Sandbox,
 }
 
 impl ServerHandle {

@@ -4,7 +4,7 @@
 //! A large response policy zone takes seconds of processor time, in which probes, control commands and signals must not wait, and
 //! queries least of all. So that thread only gets processor time that no other thread wants.
 
-use crate::config::{Config, Overrides, load};
+use crate::config::{Config, Overrides, load_again};
 use crate::demo;
 use crate::history::History;
 use engine::message::cookie::Secret;
@@ -67,7 +67,8 @@ pub struct Prepared {
 impl Request {
     /// Reads, checks and compiles the configuration. The error has everything that is wrong with it.
     pub fn prepare(self) -> Result<Prepared, String> {
-        let loaded = load(self.source.as_deref(), &self.overrides).map_err(|failure| failure.of_reload())?;
+        let loaded =
+            load_again(self.source.as_deref(), &self.overrides).map_err(|failure| failure.of_reload())?;
         let mut config = loaded.config;
         if self.demo {
             demo::adapt(&mut config);
@@ -174,6 +175,7 @@ pub fn restart_keys(old: &Config, new: &Config) -> Vec<&'static str> {
         (new.server.workers != old.server.workers, "server.workers"),
         (new.server.steer != old.server.steer, "server.steer"),
         (new.server.user != old.server.user, "server.user"),
+        (new.server.sandbox != old.server.sandbox, "server.sandbox"),
         (new.server.proxy_from != old.server.proxy_from, "server.proxy-from"),
         (new.udp_size != old.udp_size, "edns.udp-size"),
         (new.cache.size != old.cache.size, "cache.size"),

@@ -13,6 +13,7 @@ use crate::given_sockets::{GivenSockets, Origin};
 use crate::handle::ServerHandle;
 use crate::log::{self, Log};
 use crate::reload::{Reloads, engine_settings};
+use crate::sandbox::{Needs, Sandbox};
 use crate::taps::{Machine, Taps};
 use crate::trace::RunningTraces;
 use crate::traffic::{self, Traffic};
@@ -20,11 +21,12 @@ use crate::upgrade::attempt;
 use crate::upgrade::request::Request;
 use crate::upgrade::state::Upgrade;
 use crate::upgrade::successor::Predecessor;
-use crate::{control, event_log, http, local_networks};
+use crate::{control, event_log, http, local_networks, sandbox, service_manager};
 use datapath::{Shared, Worker, privileges};
 use engine::message::cookie::Secret;
 use engine::{Client, Engine};
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -89,7 +91,7 @@ fn start_and_serve(
     predecessor: Option<&Predecessor>,
 ) -> Result<(), String> {
     let mut overrides = arguments.overrides();
-    let mut demo = arguments.demo.then(Demo::start).transpose()?;
+    let mut demo = arguments.demo.then(Demo::bind).transpose()?;
     if let Some(demo) = &demo {
         overrides.forwarders = demo.forwarders();
     }
@@ -109,14 +111,14 @@ fn start_and_serve(
     });
     let seed = predecessor.map(|predecessor| predecessor.steering_seed);
     let bound = Bound::bind(&config, open_files, demo.as_ref(), given, seed)?;
-    if let Some(identity) = &identity {
-        identity.assume(bound.control.as_ref())?;
-    }
+    become_user(&config, identity.as_ref(), bound.control.as_ref())?;
     let Bound { workers, shared, streams, file_limit, metrics, control, for_successor } = bound;
     let history = predecessor.map(|predecessor| predecessor.history.clone()).unwrap_or_default();
     let owns_path = control.as_ref().is_some_and(|control| control.owns_path.get())
         || predecessor.is_some_and(|predecessor| predecessor.owns_control_path);
     let upgrade = Upgrade::prepare(for_successor, owns_path, history, demo.is_some());
+    let sandbox = restrict(&config, source.as_deref(), demo.as_ref())?;
+    demo.as_mut().map_or(Ok(()), Demo::start)?;
     log.start_writer()?;
     let streams = streams
         .start(Arc::new(QueryPoster(Arc::clone(&shared))), STREAM_THREADS)
@@ -145,6 +147,7 @@ fn start_and_serve(
         traffic: Traffic::default(),
         dnstap: DnstapOutput::default(),
         traces: RunningTraces::default(),
+        sandbox,
     });
     if let Err(error) = server.dnstap.configure(&server.config(), &server.workers) {
         tracing::warn!("{error}");
@@ -189,6 +192,28 @@ impl Identity {
             tracing::warn!("cannot give {} to {user}: {error}; only root may use it", path.display());
         }
         privileges::become_user(&self.user).map_err(|error| error.to_string())
+    }
+}
+
+/// Gives up the privileges that binding needed. No thread runs yet.
+fn become_user(
+    config: &Config,
+    identity: Option<&Identity>,
+    control: Option<&ControlSocket>,
+) -> Result<(), String> {
+    if config.server.sandbox {
+        sandbox::capabilities::drop_bounding_set();
+    }
+    identity.map_or(Ok(()), |identity| identity.assume(control))
+}
+
+/// Enters the sandbox. No thread runs yet, and the launcher runs already: a successor must not inherit the sandbox of its predecessor,
+/// which may be of another version.
+fn restrict(config: &Config, source: Option<&Path>, demo: Option<&Demo>) -> Result<Sandbox, String> {
+    if config.server.sandbox {
+        sandbox::enter(&Needs::of(config, source, demo.and_then(Demo::directory)))
+    } else {
+        Ok(Sandbox::off())
     }
 }
 
@@ -295,7 +320,7 @@ async fn stop_all(
 ) -> Result<(), String> {
     tracing::info!("draining");
     server.draining.store(true, Ordering::Relaxed);
-    let _ = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);
+    service_manager::stopping();
     // A successor that is not ready must not outlive this process.
     let _ = tokio::time::timeout(LAST_ANSWER, server.upgrade.cancel()).await;
     let stopped = start_stop(server, threads, stop)?;
@@ -406,8 +431,8 @@ impl Signals {
     }
 }
 
-/// Starts the tasks that serve metrics and the control socket, that write the log, and that follow the addresses of this machine. The
-/// result has those that accept connections.
+/// Starts the tasks that serve metrics and the control socket, that write the log, that follow the addresses of this machine, and
+/// that answer the watchdog of the service manager. The result has those that accept connections.
 fn serve_operators(
     server: &Arc<ServerHandle>,
     metrics: Option<std::net::TcpListener>,
@@ -424,6 +449,7 @@ fn serve_operators(
     }
     tokio::task::spawn_local(event_log::run(Arc::clone(server)));
     tokio::task::spawn_local(local_networks::follow(Arc::clone(server)));
+    tokio::task::spawn_local(service_manager::watchdog(Arc::clone(server)));
     tokio::task::spawn_local(sample_traffic(Arc::clone(server)));
     Ok(accepting)
 }
@@ -456,7 +482,7 @@ fn announce(server: &ServerHandle, control: Option<&ControlSocket>) {
             server.log.print(format!("sixfold: try: {hint}"));
         }
     }
-    let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
+    service_manager::ready(server);
 }
 
 /// Starts a thread that stops the server. The receiver hears when all threads have ended.

@@ -28,6 +28,7 @@ pub async fn text(server: &ServerHandle) -> String {
     line("process", std::process::id().to_string());
     line("uptime", format!("{} s", server.started.elapsed().as_secs()));
     line("config", source(server.source.as_deref()));
+    line("sandbox", server.sandbox.to_string());
     line("state", state(server.out_of_service(), &statuses));
     let addresses: Vec<_> = server.workers.addresses().iter().map(ToString::to_string).collect();
     line("listen", addresses.join(" "));

@@ -54,6 +54,7 @@ fn server() -> Server {
         allow: Allow { entries: vec![Allowed::Local], interfaces: Vec::new() },
         steer: Steer::Name,
         user: None,
+        sandbox: true,
         proxy_from: Vec::new(),
     }
 }

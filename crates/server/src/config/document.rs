@@ -82,6 +82,7 @@ fn server(mut table: Table<'_>, draft: &mut Draft, problems: &Problems) {
     if let Some(user) = table.parse("user", "the name of a user", user) {
         draft.config.server.user = Some(user.value);
     }
+    set(&mut draft.config.server.sandbox, table.choice("sandbox", &[("on", true), ("off", false)]));
     if let Some(proxies) = networks(&mut table, "proxy-from", Family::Both, problems) {
         draft.config.server.proxy_from = proxies;
     }
@@ -92,7 +93,7 @@ fn server(mut table: Table<'_>, draft: &mut Draft, problems: &Problems) {
 pub fn user(text: &str) -> Result<String, Fault> {
     // Every name that a line of passwd(5) can hold; useradd(8) is stricter.
     if text.is_empty() || text.len() > 32 || text.contains(|c: char| !c.is_ascii_graphic() || c == ':') {
-        let help = "write the name of a user, like \"sixfold\"; \"root\" keeps all rights";
+        let help = "write the name of a user, like \"sixfold\"; \"root\" stays root";
         return Err(Fault::new(format!("{} is not the name of a user", quoted(text)), help));
     }
     Ok(text.to_owned())

@@ -3,6 +3,7 @@
 use super::report::{Fault, Place, Problem, Problems, Report};
 use super::source::SourceLines;
 use super::{Config, DEFAULT_CONTROL, DEFAULT_PATH, Overrides, document, limits, of_interfaces};
+use crate::sandbox::reach;
 use datapath::privileges;
 use std::fmt;
 use std::io::{ErrorKind, Read};
@@ -66,6 +67,20 @@ impl std::error::Error for Failure {}
 
 /// Reads and checks the configuration in `file`, or in [`DEFAULT_PATH`] if that exists, or the defaults.
 pub fn load(file: Option<&Path>, overrides: &Overrides) -> Result<Loaded, Failure> {
+    read(file, overrides, missing_user)
+}
+
+/// Reads and checks the configuration again, for a server that runs. `server.user` is for the next start, so the user is not looked
+/// up: that may load libraries and ask other programs (nsswitch.conf(5)), which the sandbox forbids.
+pub fn load_again(file: Option<&Path>, overrides: &Overrides) -> Result<Loaded, Failure> {
+    read(file, overrides, |_| None)
+}
+
+fn read(
+    file: Option<&Path>,
+    overrides: &Overrides,
+    missing_user: impl Fn(&str) -> Option<Problem>,
+) -> Result<Loaded, Failure> {
     let path = file.unwrap_or(Path::new(DEFAULT_PATH));
     let (name, text, source) = match read_text(path) {
         Ok(text) => (path.display().to_string(), text, Some(path.to_owned())),
@@ -129,7 +144,8 @@ pub fn control_socket(file: Option<&Path>) -> Option<PathBuf> {
 
 fn read_text(path: &Path) -> std::io::Result<String> {
     let mut octets = Vec::new();
-    std::fs::File::open(path)?.take(limits::FILE_OCTETS + 1).read_to_end(&mut octets)?;
+    let file = std::fs::File::open(path).map_err(|error| reach::explain(path, error))?;
+    file.take(limits::FILE_OCTETS + 1).read_to_end(&mut octets)?;
     let invalid = |why: String| std::io::Error::new(ErrorKind::InvalidData, why);
     if octets.len() as u64 > limits::FILE_OCTETS {
         return Err(invalid(format!("it is larger than {} octets", limits::FILE_OCTETS)));

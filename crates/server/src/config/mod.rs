@@ -49,7 +49,7 @@ pub use address::{Network, endpoint, forwarder, prefix};
 pub use amount::duration;
 pub use defaults::{DEFAULT_CONTROL, DEFAULT_LISTEN, DEFAULT_METRICS, DEFAULT_PATH};
 pub use hosts_file::parse as hosts_text;
-pub use load::{Failure, Loaded, control_socket, load, parse};
+pub use load::{Failure, Loaded, control_socket, load, load_again, parse};
 pub use model::{
     Cache, Clients, Config, Dns64, Format, Forwarders, Level, Limits, Local, Log, LogTarget, Rpz, Rule,
     Server, Steer, Upstream, Zone,

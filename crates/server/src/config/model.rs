@@ -58,6 +58,8 @@ pub struct Server {
     /// User that a server started as root becomes after binding. None: `sixfold`, with only a warning when there is no
     /// such user.
     pub user: Option<String>,
+    /// The sandbox: after binding the server gives up its capabilities, and restricts its file accesses and system calls.
+    pub sandbox: bool,
     /// Networks of proxies whose PROXY headers are trusted.
     pub proxy_from: Vec<Network>,
 }

@@ -88,6 +88,7 @@ impl Config {
             Some(user) => writeln!(f, "user = {}", text(user))?,
             None => writeln!(f, "# user = \"sixfold\", if there is such a user")?,
         }
+        writeln!(f, "sandbox = {}", text(if server.sandbox { "on" } else { "off" }))?;
         writeln!(f, "proxy-from = {}\n", list(&server.proxy_from))
     }
 

@@ -1,5 +1,6 @@
 //! Reader for the files that the configuration refers to: only regular files, of a limited length.
 
+use crate::sandbox::reach;
 use std::io::{Error, Read};
 use std::path::Path;
 
@@ -9,7 +10,8 @@ pub fn read(path: &Path, limit: u64) -> Result<Vec<u8>, Error> {
         return Err(Error::other("it is not a regular file"));
     }
     let mut octets = Vec::new();
-    std::fs::File::open(path)?.take(limit + 1).read_to_end(&mut octets)?;
+    let file = std::fs::File::open(path).map_err(|error| reach::explain(path, error))?;
+    file.take(limit + 1).read_to_end(&mut octets)?;
     if octets.len() as u64 > limit {
         return Err(Error::other(format!("it has more than {limit} octets")));
     }

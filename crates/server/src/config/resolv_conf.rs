@@ -3,6 +3,7 @@
 use super::address::endpoint;
 use super::limits::SYSTEM_FORWARDERS;
 use super::report::Fault;
+use crate::sandbox::reach;
 use std::net::SocketAddr;
 use std::path::Path;
 
@@ -12,6 +13,7 @@ pub fn forwarders(resolv_conf: &Path) -> Result<Vec<SocketAddr>, Fault> {
     let help = "write addresses instead of \"system\": forwarders = [\"192.0.2.53\"] below [upstream], or \
                 --forwarder 192.0.2.53";
     let text = std::fs::read_to_string(resolv_conf).map_err(|error| {
+        let error = reach::explain(resolv_conf, error);
         Fault::new(format!("cannot read the system's resolvers from {path}: {error}"), help)
     })?;
     let addresses = nameservers(&text);

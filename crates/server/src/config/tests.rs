@@ -59,6 +59,7 @@ const WRONG: &[(&str, &str, usize, &[&str])] = &[
     ("[server]", "allow = [\"10.0.0.0/8 \"]", 10, &["ends with a blank", "\"10.0.0.0/8\""]),
     ("[server]", "steer = \"names\"", 9, &["`names` is not a value of `server.steer`", "did you mean \"name\"?"]),
     ("[server]", "datapath = \"dpdk\"", 12, &["`dpdk`", "\"sockets\" or \"xdp\""]),
+    ("[server]", "sandbox = \"of\"", 11, &["`of` is not a value of `server.sandbox`", "Allowed values: \"on\" or \"off\""]),
     ("[server]", "user = \"\"", 8, &["not the name of a user", "\"root\""]),
     ("[server]", "proxy-from = [\"10.0.0.0/40\"]", 15, &["`10.0.0.0/40` is not a network"]),
     ("[upstream]", "forwarders = []", 14, &["`upstream.forwarders` is empty"]),
@@ -704,7 +705,7 @@ fn broken_syntax_is_named_with_its_line_and_the_rest_is_still_checked() {
 #[test]
 fn the_effective_configuration_reads_back_as_itself() {
     let rich = "[server]\nlisten = [\"[::]:53\", \"0.0.0.0:53\", \"fe80::1%lo\"]\nworkers = 3\nallow = [\"::ffff:0:0/96\", \"::/0\"]\n\
-        steer = \"flow\"\nuser = \"nobody\"\nproxy-from = [\"192.0.2.1\", \"2001:db8:53::/64\"]\n[upstream]\nforwarders = [\"192.0.2.53\", \"[2001:db8::53]:5353\"]\n\
+        steer = \"flow\"\nuser = \"nobody\"\nsandbox = \"off\"\nproxy-from = [\"192.0.2.1\", \"2001:db8:53::/64\"]\n[upstream]\nforwarders = [\"192.0.2.53\", \"[2001:db8::53]:5353\"]\n\
         select = \"fastest\"\ntimeout = \"1.35s\"\ntries = 8\ntransport = \"tcp\"\ntcp-fast-open = false\nvia-nat64 = \"2001:db8:64::/96\"\n\
         [[upstream.zone]]\nzone = \"a\\\\\\\\b\\\\\\\"c.Example\"\nforwarders = [\"10.0.0.53\"]\n\
         [[upstream.zone]]\nzone = \".\"\nforwarders = \"system\"\n\

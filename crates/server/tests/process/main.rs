@@ -30,6 +30,8 @@ mod monitoring;
 mod overload;
 mod proxy;
 mod reload;
+mod sandbox;
+mod service_manager;
 mod startup;
 mod status_page;
 mod steering;

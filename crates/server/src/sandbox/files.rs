@@ -1,0 +1,124 @@
+//! The restriction of files and TCP ports (Landlock, landlock(7)). The process may read what a reload reads, and open nothing for
+//! writing. Connections to Unix sockets (service manager, log) and to upstreams stay possible.
+//!
+//! Folders are granted, not files: an editor replaces a file by another one of its name.
+
+use crate::config::{Config, DEFAULT_PATH};
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, LandlockStatus, PathBeneath, PathFd, Ruleset, RulesetAttr,
+    RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
+};
+use std::path::{Path, PathBuf};
+
+/// Resolvers of the system. The file is often a link into a folder of the program that writes it.
+const RESOLV_CONF: &str = "/etc/resolv.conf";
+
+/// Folders that a reload may read whatever the configuration names: `/etc`, shared data, and the folders of the programs that write
+/// resolv.conf(5).
+const SYSTEM_FOLDERS: &[&str] =
+    &["/etc", "/usr/share", "/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager"];
+
+/// Files of the system for other purposes: numbers of network interfaces (`fe80::1%eth0`), number of processors; and for the trace
+/// of a panic the map of the process, its libraries and their symbols.
+const SYSTEM_FILES: &[&str] = &["/sys/class/net", "/sys/devices", "/proc/self", "/usr/lib", "/lib", "/lib64"];
+
+/// Rights over files that the ruleset governs: all that Linux 6.10 knows. A later one is about connections to Unix sockets, which
+/// the server needs for its log.
+const FILES: ABI = ABI::V5;
+
+/// Rights over TCP ports, and scopes: all that Linux 6.12 knows. Later rights would concern the UDP ports of upstream queries.
+const PORTS_AND_SCOPES: ABI = ABI::V6;
+
+/// The files and folders that the server needs in the sandbox.
+#[derive(Clone, Debug, Default)]
+pub struct Needs {
+    /// Files and folders that a reload may read.
+    pub readable: Vec<PathBuf>,
+    /// Folder of the control socket, which the server removes at its end.
+    pub control: Option<PathBuf>,
+    /// Folder of the directory that a demonstration removes at its end.
+    pub demo: Option<PathBuf>,
+}
+
+impl Needs {
+    /// The needs of a configuration that was read from `source`. `demo` is the directory of a demonstration.
+    pub fn of(config: &Config, source: Option<&Path>, demo: Option<&Path>) -> Needs {
+        Needs {
+            readable: readable(config, source),
+            control: config.control_socket.as_deref().and_then(folder),
+            demo: demo.and_then(folder),
+        }
+    }
+}
+
+/// The folder of a file. A relative path may have none.
+fn folder(file: &Path) -> Option<PathBuf> {
+    let folder = file.parent()?;
+    Some(if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder.to_owned() })
+}
+
+/// The files and folders that a reload may read: those of the system, the program, and the folder of each file that the
+/// configuration names, also where a symbolic link leads to another folder.
+fn readable(config: &Config, source: Option<&Path>) -> Vec<PathBuf> {
+    let named = [source.unwrap_or(Path::new(DEFAULT_PATH)), Path::new(RESOLV_CONF)];
+    let named = named.into_iter().chain(config.local.hosts_file.as_deref());
+    let named = named.chain(config.rpz.files.iter().map(PathBuf::as_path));
+    let folders = named.flat_map(|file| {
+        let target = file.canonicalize().ok();
+        [folder(file), target.as_deref().and_then(folder)]
+    });
+    let system = SYSTEM_FOLDERS.iter().chain(SYSTEM_FILES).map(PathBuf::from);
+    let mut readable: Vec<PathBuf> = system.chain(std::env::current_exe()).chain(folders.flatten()).collect();
+    readable.sort();
+    readable.dedup();
+    readable
+}
+
+/// Restricts the calling thread, and the threads that it starts later. Returns the version of the Landlock ABI in use; an old one
+/// lacks the restriction of TCP ports (before 4) and of signals to other processes (before 6).
+pub fn restrict(needs: &Needs) -> Result<i32, String> {
+    let status = ruleset(needs).and_then(RulesetCreated::restrict_self).map_err(|error| error.to_string())?;
+    match (status.ruleset, status.landlock) {
+        (RulesetStatus::NotEnforced, LandlockStatus::NotEnabled) => {
+            Err("this kernel was started without Landlock (boot parameter `lsm=`)".into())
+        }
+        (RulesetStatus::NotEnforced, _) => Err("this kernel has no Landlock".into()),
+        (_, LandlockStatus::Available { effective_abi, kernel_abi }) => {
+            Ok(kernel_abi.unwrap_or(effective_abi as i32))
+        }
+        _ => Err("the state of Landlock is unknown".into()),
+    }
+}
+
+fn ruleset(needs: &Needs) -> Result<RulesetCreated, RulesetError> {
+    let mut scopes = Scope::from_all(PORTS_AND_SCOPES);
+    // The socket of the service manager may be an abstract one, outside the sandbox.
+    if std::env::var_os("NOTIFY_SOCKET").is_some_and(|path| path.to_string_lossy().starts_with('@')) {
+        scopes &= !Scope::AbstractUnixSocket;
+    }
+    let mut ruleset = Ruleset::default()
+        .handle_access(AccessFs::from_all(FILES))?
+        // Every TCP listener is bound already. An upstream may have any port.
+        .handle_access(AccessNet::BindTcp)?
+        .scope(scopes)?
+        .create()?;
+    for path in &needs.readable {
+        ruleset = grant(ruleset, path, AccessFs::ReadFile)?;
+    }
+    if let Some(folder) = &needs.control {
+        ruleset = grant(ruleset, folder, AccessFs::RemoveFile)?;
+    }
+    if let Some(folder) = &needs.demo {
+        ruleset = grant(ruleset, folder, AccessFs::RemoveDir)?;
+    }
+    Ok(ruleset)
+}
+
+/// Grants a right over a file, or over all files below a folder. A path that does not exist, or that the process cannot reach,
+/// needs no grant.
+fn grant(ruleset: RulesetCreated, path: &Path, access: AccessFs) -> Result<RulesetCreated, RulesetError> {
+    match PathFd::new(path) {
+        Ok(descriptor) => ruleset.add_rule(PathBeneath::new(descriptor, access)),
+        Err(_) => Ok(ruleset),
+    }
+}
