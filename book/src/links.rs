@@ -114,7 +114,8 @@ mod tests {
         );
         write(
             "docs/b.md",
-            "# Title\n\n[x](#titel)\n[x](a.md#b)\n[x](c.md)\n[x](../../d)\n[x](../c.txt#l)\n[x](http://a b)\n[x](ftp://example.com)\n{{#include none}}\n",
+            "# Title\n\n[x](#titel)\n[x](a.md#b)\n[x](c.md)\n\
+             [x](../../d)\n[x](../c.txt#l)\n[x](http://a b)\n[x](ftp://example.com)\n{{#include none}}\n",
         );
         write("c.txt", "");
         let found = faults(&root).expect("the pages can be read");
