@@ -1,6 +1,6 @@
 # Everyday commands.
 
-.PHONY: test bench fmt lint
+.PHONY: test bench fmt lint book
 
 # All checks and tests; see ./test.
 test:
@@ -18,3 +18,9 @@ fmt:
 lint:
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
+
+# The book in target/book/html: checks the links, lays the source out, builds it with mdBook, and checks the result.
+book:
+	cargo run -q -p sixfold-book
+	mdbook build target/book
+	cargo run -q -p sixfold-book -- site target/book/html

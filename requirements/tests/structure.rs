@@ -35,7 +35,7 @@ fn packages() -> BTreeMap<String, String> {
         list.map(|entry| entry.expect("an entry").file_name().into_string().expect("a name in UTF-8"));
     let mut packages: BTreeMap<String, String> =
         names.map(|name| (name.clone(), format!("crates/{name}"))).collect();
-    for name in ["rivals", "fuzz", "interop", "requirements"] {
+    for name in ["rivals", "fuzz", "interop", "requirements", "book"] {
         packages.insert(name.to_owned(), name.to_owned());
     }
     packages

@@ -1,6 +1,9 @@
 //! Behind dnsdist, which sends PROXY headers: Sixfold treats the real client as the client, over UDP and TCP.
 
-use sixfold_interop::{Configuration, Lab, Sixfold, address, wait_until};
+use sixfold_interop::fleet::{FRONT, Fleet};
+use sixfold_interop::{
+    Configuration, Kdig, Lab, Process, Sixfold, address, copy_recipe, dig, recipe, wait_until,
+};
 
 /// Address of dnsdist, in the gateway.
 const PORT: u16 = 5300;
@@ -42,4 +45,55 @@ fn the_client_in_front_of_dnsdist_is_the_one_that_counts() {
         assert_eq!(sixfold.metric(&series).to_bits(), 0.0f64.to_bits(), "{reason}");
     }
     assert!(sixfold.stop().success());
+}
+
+/// Names below `localhost`, which every server answers itself. dnsdist spreads them over the servers.
+fn names() -> impl Iterator<Item = String> {
+    (0..12).map(|number| format!("n{number}.localhost"))
+}
+
+/// Starts three servers and dnsdist in front of them, with the files of the recipe `dnsdist`.
+fn start_recipe(fleet: &Fleet) -> (Vec<Process>, Process) {
+    let servers = fleet.servers.iter().map(|server| server.start_sixfold(&recipe("dnsdist/sixfold.toml")));
+    let servers = servers.collect();
+    copy_recipe(&fleet.scratch, "dnsdist/dnsdist.conf", "router/dnsdist/dnsdist.conf");
+    let certificate = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=dns.example.net \
+                       -keyout /etc/dnsdist/key.pem -out /etc/dnsdist/cert.pem";
+    let ran = fleet.router.run(&["sh", "-c", certificate]);
+    assert!(ran.success, "openssl: {}", ran.stderr);
+    let argv = ["dnsdist", "--supervised", "--disable-syslog", "-C", "/etc/dnsdist/dnsdist.conf"];
+    let mut dnsdist = fleet.router.start("dnsdist", &argv);
+    dnsdist.expect("dnsdist finds three servers", |log| log.matches("as 'up'").count() >= 3);
+    (servers, dnsdist)
+}
+
+#[test]
+fn the_recipe_with_dnsdist_serves_over_udp_tcp_and_tls_and_survives_a_dead_server() {
+    let Some(fleet) = Fleet::new(&["dnsdist", "openssl", "dig"]) else { return };
+    let (mut servers, mut dnsdist) = start_recipe(&fleet);
+    let client = &fleet.client.namespace;
+    for transport in ["+notcp", "+tcp", "+tls"] {
+        let answer = Kdig::new(client, FRONT).with(transport).ask("ipv4only.arpa", "AAAA");
+        let expected = ["2001:db8:64::c000:aa", "2001:db8:64::c000:ab"];
+        assert_eq!(answer.data("AAAA"), expected, "{transport}: {}", answer.text);
+    }
+    // A cookie is bound to the client's address, which the servers know from dnsdist, and to the secret that they share.
+    let cookie = dig(client, FRONT, 53, &["+cookie", "localhost", "AAAA"]).learned().to_owned();
+    for name in names() {
+        let told = dig(client, FRONT, 53, &[&format!("+cookie={cookie}"), &name, "AAAA"]);
+        assert_eq!((told.status(), told.learned()), ("NOERROR", cookie.as_str()), "{}", told.text);
+    }
+    let valid =
+        fleet.servers.each_ref().map(|server| server.metric("sixfold_cookies_total{result=\"valid\"}"));
+    assert_eq!(valid.iter().sum::<u64>(), 12, "{valid:?}");
+    assert!(valid.iter().filter(|&&count| count > 0).count() > 1, "one server had all names: {valid:?}");
+
+    servers[0].kill();
+    dnsdist.expect("dnsdist notices the death", |log| {
+        log.lines().any(|line| line.contains("downstream r1 ") && line.contains("as 'down'"))
+    });
+    for name in names() {
+        let answer = Kdig::new(client, FRONT).ask(&name, "AAAA");
+        assert_eq!(answer.data("AAAA"), ["::1"], "{}", answer.text);
+    }
 }

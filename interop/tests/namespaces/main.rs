@@ -1,6 +1,8 @@
 //! Sixfold among real servers and clients, in network namespaces. It is one binary, so that all tests run in
 //! parallel.
 
+mod anycast;
+mod book;
 mod capture;
 mod cookies;
 mod cookies_upstream;
@@ -9,10 +11,13 @@ mod failover;
 mod forgery;
 mod large;
 mod loss;
+mod pref64;
 mod privileges;
+mod recipes;
 mod reply_addresses;
 mod resolution;
 mod steering;
 mod stream;
+mod troubleshooting;
 mod weather;
 mod web;

@@ -8,7 +8,8 @@ use std::path::Path;
 /// Addresses that the translator gives to clients in the namespace `world`.
 const POOL: &str = "10.64.0.0/24";
 
-const PAGE: &str = "a page of the IPv4-only world";
+/// Text of the page.
+pub const PAGE: &str = "a page of the IPv4-only world";
 
 /// Starts TAYGA, a stateless translator on a TUN device of the gateway, and adds the routes to it.
 fn start_translator(lab: &Lab) -> Process {
@@ -32,7 +33,8 @@ fn start_translator(lab: &Lab) -> Process {
     process
 }
 
-fn start_web_server(lab: &Lab, access_log: &Path) -> Process {
+/// Starts nginx at this address of the namespace `world`.
+pub fn start_web_server(lab: &Lab, address: &str, access_log: &Path) -> Process {
     let place = lab.scratch.directory("nginx");
     let own = place.display();
     let paths: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
@@ -43,7 +45,7 @@ fn start_web_server(lab: &Lab, access_log: &Path) -> Process {
         "daemon off; master_process off; pid {own}/pid; error_log stderr;\nevents {{ }}\nhttp {{ {paths}\n\
          access_log {};\nserver {{ listen {}:80; location / {{ return 200 \"{PAGE}\"; }} }} }}\n",
         access_log.display(),
-        address::WEB
+        address
     );
     let file = lab.scratch.write("nginx.conf", &configuration);
     let argv = ["nginx", "-e", "stderr", "-p", &own.to_string(), "-c", &file.to_string_lossy()];
@@ -60,7 +62,7 @@ fn an_ipv6_only_client_reaches_an_ipv4_only_web_server_by_name() {
     let zones = zones::plain(&place);
     let _authority = Authority::start(Program::Nsd, &lab.world, &place, address::FIRST, &zones);
     let access_log = lab.scratch.path().join("access.log");
-    let _web = start_web_server(&lab, &access_log);
+    let _web = start_web_server(&lab, address::WEB, &access_log);
     let _translator = start_translator(&lab);
     let sixfold = Sixfold::start(&lab, &Configuration::forwarding_to(&[address::FIRST]));
 

@@ -1,0 +1,123 @@
+//! Links and anchors of a Markdown page.
+
+use pulldown_cmark::{Event, LinkType, Options, Parser, Tag, TagEnd};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+/// Link or image of a page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// Octets of the page that the link takes.
+    pub range: Range<usize>,
+    /// Destination as it is written.
+    pub destination: String,
+    /// True for `[text](destination)`; false for `<https://...>`, images and references.
+    pub is_inline: bool,
+}
+
+/// Markdown page: its links, its anchors, and the files that mdBook puts into it.
+#[derive(Debug, Default)]
+pub struct Page {
+    /// Links and images in the order of the page.
+    pub links: Vec<Link>,
+    /// Anchors: those of the headings, and the `id` attributes in HTML.
+    pub anchors: BTreeSet<String>,
+    /// Paths of `{{#include PATH}}`, which mdBook replaces by the file, in code blocks too.
+    pub includes: Vec<String>,
+}
+
+impl Page {
+    /// Reads a page.
+    pub fn read(text: &str) -> Page {
+        let mut page = Page { includes: includes(text), ..Page::default() };
+        let mut seen = BTreeMap::new();
+        let mut heading: Option<String> = None;
+        let options =
+            Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_HEADING_ATTRIBUTES;
+        for (event, range) in Parser::new_ext(text, options).into_offset_iter() {
+            match event {
+                Event::Start(Tag::Link { link_type, dest_url, .. }) => {
+                    let is_inline = link_type == LinkType::Inline;
+                    page.links.push(Link { range, destination: dest_url.into_string(), is_inline });
+                }
+                Event::Start(Tag::Image { dest_url, .. }) => {
+                    page.links.push(Link { range, destination: dest_url.into_string(), is_inline: false });
+                }
+                Event::Start(Tag::Heading { id: Some(id), .. }) => {
+                    page.anchors.insert(id.into_string());
+                }
+                Event::Start(Tag::Heading { .. }) => heading = Some(String::new()),
+                Event::End(TagEnd::Heading(_)) => {
+                    if let Some(text) = heading.take() {
+                        page.anchors.insert(unique(&anchor(&text), &mut seen));
+                    }
+                }
+                Event::Text(part) | Event::Code(part) => {
+                    if let Some(text) = &mut heading {
+                        text.push_str(&part);
+                    }
+                }
+                Event::Html(html) | Event::InlineHtml(html) => page.anchors.extend(attributes(&html, "id")),
+                _ => {}
+            }
+        }
+        page
+    }
+}
+
+/// Anchor of a heading, as mdBook and the usual code forges make it.
+fn anchor(heading: &str) -> String {
+    let kept = heading.trim().chars().filter_map(|letter| match letter {
+        '-' | '_' => Some(letter),
+        _ if letter.is_whitespace() => Some('-'),
+        _ if letter.is_alphanumeric() => Some(letter),
+        _ => None,
+    });
+    kept.collect::<String>().to_lowercase()
+}
+
+/// Equal headings of a page are numbered.
+fn unique(anchor: &str, seen: &mut BTreeMap<String, u32>) -> String {
+    let count = seen.entry(anchor.to_owned()).or_insert(0);
+    *count += 1;
+    if *count == 1 { anchor.to_owned() } else { format!("{anchor}-{}", *count - 1) }
+}
+
+fn includes(text: &str) -> Vec<String> {
+    let parts = text.split("{{#include ").skip(1);
+    parts.filter_map(|part| Some(part.split_once("}}")?.0.trim().to_owned())).collect()
+}
+
+/// Values of an attribute in HTML that a program wrote: in double quotes.
+pub(crate) fn attributes(html: &str, name: &str) -> Vec<String> {
+    let start = format!(" {name}=\"");
+    let parts = html.split(start.as_str()).skip(1);
+    parts.filter_map(|part| Some(part.split_once('"')?.0.to_owned())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headings_have_the_anchors_that_mdbook_gives_them() {
+        let page = Page::read(
+            "# Users & `ctl` _x_\n\n## More: of it\n\n## More: of it\n\n### Named {#own}\n\n<a id=\"x\"></a>\n",
+        );
+        let anchors: Vec<&str> = page.anchors.iter().map(String::as_str).collect();
+        assert_eq!(anchors, ["more-of-it", "more-of-it-1", "own", "users--ctl-x", "x"]);
+    }
+
+    #[test]
+    fn links_in_code_are_no_links() {
+        let page = Page::read("`[a](b)` [c](d.md#e)\n\n    [f](g)\n\n<https://example.com/>\n");
+        let found: Vec<_> =
+            page.links.iter().map(|link| (link.destination.as_str(), link.is_inline)).collect();
+        assert_eq!(found, [("d.md#e", true), ("https://example.com/", false)]);
+    }
+
+    #[test]
+    fn files_to_include_are_found_in_code() {
+        assert_eq!(Page::read("```toml\n{{#include a/b.toml}}\n```\n").includes, ["a/b.toml"]);
+    }
+}

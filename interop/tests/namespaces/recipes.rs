@@ -1,0 +1,137 @@
+//! The recipes with a NAT64 (`docs/recipes`), run with their files as they stand: a client without IPv4 opens a page of a server
+//! without IPv6, by name and, with a CLAT, by address.
+
+use crate::web::{PAGE, start_web_server};
+use sixfold_interop::{
+    Authority, Lab, Process, Program, address, copy_recipe, program, recipe, wait_until, zones::Zone,
+};
+use std::path::{Path, PathBuf};
+
+/// Address of the web server for the well-known prefix, which carries global addresses only (RFC 6052 section 3.1): one of the
+/// AS112 project (RFC 7535), which nobody here reaches but through the namespaces.
+const GLOBAL: &str = "192.31.196.80";
+
+/// Network of the recipe: resolver, web server, translator and Sixfold, which end together.
+struct Network<'a> {
+    lab: &'a Lab,
+    access_log: PathBuf,
+    _processes: Vec<Process>,
+    _authority: Authority<'a>,
+}
+
+impl<'a> Network<'a> {
+    /// Starts everything with the files of the recipe `nat64`, some replaced by those of another one.
+    fn start(lab: &'a Lab, web: &str, replaced: &[&str]) -> Network<'a> {
+        for file in ["gateway.sh", "nat44.nft", "tayga.conf", "sixfold.toml"] {
+            copy_recipe(&lab.scratch, &format!("nat64/{file}"), file);
+        }
+        for file in replaced {
+            let (_, name) = file.split_once('/').expect("a recipe and a file");
+            copy_recipe(&lab.scratch, file, name);
+        }
+        let place = lab.scratch.directory("nsd");
+        let text = format!(
+            "$ORIGIN shop.test.\n$TTL 300\n@ SOA ns hostmaster 1 3600 600 604800 60\n@ NS ns\nns A {GLOBAL}\nwww A {web}\n"
+        );
+        let file = place.join("shop.zone");
+        std::fs::write(&file, text).expect("a zone file");
+        let zones = [Zone { name: "shop.test", file, anchor: None }];
+        let authority = Authority::start(Program::Nsd, &lab.world, &place, address::FIRST, &zones);
+        lab.world.configure(&format!("addr add {GLOBAL}/32 dev lo"));
+        lab.gateway.configure(&format!("route add default via {}", address::FIRST));
+        let access_log = lab.scratch.path().join("access.log");
+        let web = start_web_server(lab, web, &access_log);
+        let script = lab.scratch.path().join("gateway.sh").to_string_lossy().into_owned();
+        let mut translator = lab.gateway.start(&["sh", &script], &lab.scratch.path().join("gateway.log"));
+        translator.expect("TAYGA translates", |_| is_routed(lab));
+        let file = lab.scratch.path().join("sixfold.toml").to_string_lossy().into_owned();
+        let log = lab.scratch.path().join("sixfold.log");
+        let mut sixfold = lab.gateway.start(&[&program("sixfold"), "serve", "--config", &file], &log);
+        sixfold.expect("Sixfold is ready", |log| log.contains("sixfold: ready"));
+        lab.client
+            .show_in_etc("resolv.conf", &format!("nameserver {}\noptions attempts:3\n", address::GATEWAY));
+        lab.client.show_in_etc("nsswitch.conf", "hosts: files dns\n");
+        Network { lab, access_log, _processes: vec![web, translator, sixfold], _authority: authority }
+    }
+
+    /// The client opens a page; it must come from the web server, whose client is the gateway.
+    fn expect_page(&self, url: &str) {
+        let mut said = String::new();
+        let fetched = wait_until(|| {
+            let argv = ["curl", "--silent", "--show-error", "--max-time", "20", "--noproxy", "*", url];
+            let ran = self.lab.client.run(&argv);
+            said = format!("{}{}", ran.stdout, ran.stderr);
+            ran.stdout == PAGE
+        });
+        assert!(fetched, "{url}: {said}");
+        let log = std::fs::read_to_string(&self.access_log).expect("the web server writes its log");
+        let path = url.rsplit('/').next().expect("a path");
+        let line =
+            log.lines().find(|line| line.contains(path)).unwrap_or_else(|| panic!("no {path}: {log:?}"));
+        assert!(line.starts_with("198.51.100.1 "), "not through the gateway's IPv4 address: {line}");
+    }
+}
+
+/// True if the gateway routes the prefix to TAYGA's device, and TAYGA has opened it.
+fn is_routed(lab: &Lab) -> bool {
+    let routes = lab.gateway.run(&["ip", "-6", "route", "show", "dev", "nat64"]).stdout;
+    routes.contains("/96") && !routes.contains("linkdown")
+}
+
+fn lab(programs: &[&str]) -> Option<Lab> {
+    let lab = Lab::new(&[&["nsd", "nginx", "tayga", "curl", "nft"], programs].concat())?;
+    if !Path::new("/dev/net/tun").exists() {
+        test_skip::skip("there is no /dev/net/tun, which TAYGA needs");
+        return None;
+    }
+    Some(lab)
+}
+
+fn addresses(lab: &Lab, name: &str) -> Vec<String> {
+    lab.kdig().ask(name, "AAAA").data("AAAA").iter().map(|&address| address.to_owned()).collect()
+}
+
+#[test]
+fn the_recipe_with_the_well_known_prefix_opens_a_page_of_an_ipv4_only_server() {
+    let Some(lab) = lab(&[]) else { return };
+    let network = Network::start(&lab, GLOBAL, &[]);
+    assert_eq!(addresses(&lab, "www.shop.test"), ["64:ff9b::c01f:c450"]);
+    network.expect_page("http://www.shop.test/by-name");
+}
+
+#[test]
+fn the_recipe_with_a_prefix_of_the_network_reaches_addresses_that_are_not_global() {
+    let Some(lab) = lab(&[]) else { return };
+    let network = Network::start(&lab, address::WEB, &["own-prefix/tayga.conf", "own-prefix/sixfold.toml"]);
+    assert_eq!(addresses(&lab, "www.shop.test"), [Lab::embedded(address::WEB)]);
+    network.expect_page("http://www.shop.test/by-name");
+}
+
+#[test]
+fn the_recipe_of_464xlat_learns_the_prefix_and_opens_a_page_by_its_ipv4_address() {
+    let Some(lab) = lab(&["dig"]) else { return };
+    let network = Network::start(&lab, GLOBAL, &[]);
+    let refused = lab.client.run(&[
+        "curl",
+        "--silent",
+        "--max-time",
+        "5",
+        "--noproxy",
+        "*",
+        &format!("http://{GLOBAL}/"),
+    ]);
+    assert!(!refused.success, "the client has IPv4 before the recipe");
+    let argv = ["sh", &recipe("clat/clat.sh"), "lan", "2001:db8:c::464"];
+    let mut clat = lab.client.start(&argv, &lab.scratch.path().join("clat.log"));
+    clat.expect("the prefix is learned", |log| log.contains("the NAT64 prefix is 64:ff9b::/96"));
+    network.expect_page(&format!("http://{GLOBAL}/by-address"));
+}
+
+#[test]
+fn the_files_for_jool_are_well_formed() {
+    let text = std::fs::read_to_string(recipe("jool/jool.conf")).expect("the file");
+    let configuration: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(configuration["global"]["pool6"], "64:ff9b::/96");
+    let status = std::process::Command::new("sh").args(["-n", &recipe("jool/jool.sh")]).status().expect("sh");
+    assert!(status.success());
+}
