@@ -10,6 +10,7 @@ pub mod check;
 pub mod cli;
 pub mod config;
 pub mod control;
+pub mod conversion;
 pub mod ctl;
 mod demo;
 mod escape;
