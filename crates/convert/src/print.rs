@@ -93,7 +93,10 @@ impl Page {
                 format!("{} of {name}", entry.place.first)
             }
         };
-        self.text += &format!("# {word}, {line}: {}: {why}\n", entry.text);
+        // A line of a file may have any characters, and a reason quotes it; a comment of TOML has no control characters.
+        let comment = format!("# {word}, {line}: {}: {why}", entry.text);
+        self.text.extend(comment.chars().filter(|c| !c.is_control()));
+        self.text.push('\n');
     }
 
     fn server(&mut self, model: &Model) {

@@ -50,7 +50,8 @@ impl<'r> Sources<'r> {
             self.names.push(name);
             files.push((self.names.len() - 1, text));
         }
-        if files.is_empty() { Err("no such file".to_owned()) } else { Ok(files) }
+        // A pattern that no file matches is no error for any of the servers: the folder of a package may be empty.
+        if files.is_empty() && !pattern.contains('*') { Err("no such file".to_owned()) } else { Ok(files) }
     }
 
     /// Names of all files, the converted one first.

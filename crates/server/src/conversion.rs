@@ -17,7 +17,9 @@ pub fn run(arguments: &Convert) -> ExitCode {
     let text = match read(&arguments.file) {
         Ok(text) => text,
         Err(why) => {
-            return refuse(&format!("cannot read {name}: {why}; name a configuration file that you may read"));
+            return refuse(&format!(
+                "cannot read {name}: {why}; name a configuration file that you may read"
+            ));
         }
     };
     let mut read_included = included;

@@ -123,10 +123,10 @@ impl MatchList {
         parts
     }
 
-    /// True if `localnets` or `localhost` is an element on the first level or in a positive list.
+    /// True if `localnets` is an element on the first level or in a positive list.
     pub(super) fn names_local_networks(&self) -> bool {
         self.elements.iter().any(|(is_positive, element)| match element {
-            Element::Localnets | Element::Localhost => *is_positive,
+            Element::Localnets => *is_positive,
             Element::List(list) => *is_positive && list.names_local_networks(),
             _ => false,
         })

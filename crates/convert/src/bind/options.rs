@@ -70,6 +70,7 @@ impl Options {
                 "no" => Outcome::left_over("Sixfold always forwards"),
                 _ => Outcome::Carried,
             },
+            "querylog" if statement.word(1) == "no" => Outcome::NoMeaning("Sixfold logs no queries"),
             "empty-zones-enable" => {
                 self.has_empty_zones = value::yes_no(statement.word(1));
                 Outcome::Carried
@@ -308,10 +309,7 @@ impl Options {
                 draft.model.allow = Some(allowed);
                 if is_lost {
                     let why = "the networks of the interfaces cannot be cut by another list: name them in `server.allow`";
-                    draft.record(
-                        &Spot::line(1, "access lists with localnets or localhost"),
-                        Outcome::left_over(why),
-                    );
+                    draft.record(&Spot::line(1, "access lists with localnets"), Outcome::left_over(why));
                 }
             }
             None => {

@@ -54,8 +54,9 @@ pub(super) fn compile(all: &[Synthesis]) -> Option<Compiled> {
         let matches = |one: &Synthesis| one.clients.matches(client) && one.mapped.matches(address);
         (0..).zip(all).filter(|(_, one)| matches(one)).fold(0, |set, (index, _)| set | 1 << index)
     };
-    let everywhere = matching(&Network::ALL6, &Network::ALL4);
-    let usual: Statements = if everywhere == 0 { Statements::MAX } else { everywhere };
+    // The general prefixes are those of the largest network of clients that has any for most addresses.
+    let largest = clients.iter().rev().map(|client| matching(client, &Network::ALL4));
+    let usual = largest.filter(|statements| *statements != 0).last().unwrap_or(Statements::MAX);
     let is_served = |client: &Network| mapped.iter().any(|address| matching(client, address) != 0);
     // From the largest cells to the smallest: a rule is needed only where the larger cells decide otherwise.
     let mut needed: Vec<(Network, Network, Statements)> = Vec::new();
@@ -73,8 +74,9 @@ pub(super) fn compile(all: &[Synthesis]) -> Option<Compiled> {
     // The rules of one client network stand together: networks of the same length are apart.
     let size = |network: &Network| (std::cmp::Reverse(network.length()), *network);
     needed.sort_by_key(|(client, address, _)| (size(client), size(address)));
-    let rules = rules(all, &needed);
-    Some(Compiled { prefixes: prefixes(all, usual), clients: served_clients(&clients, is_served), rules })
+    let served = served_clients(&clients, is_served);
+    let rules = rules(all, &needed, served.as_deref());
+    Some(Compiled { prefixes: prefixes(all, usual), clients: served, rules })
 }
 
 /// IPv6 networks whose AAAA records count as absent: BIND keeps a record if any statement does not exclude it.
@@ -118,8 +120,13 @@ fn served_clients(cells: &[Network], is_served: impl Fn(&Network) -> bool) -> Op
     (list != [(Network::ALL4, false), (Network::ALL6, false)]).then_some(list)
 }
 
-/// The rules of the pairs, in order. Neighbours that differ in one list only become one rule.
-fn rules(all: &[Synthesis], pairs: &[(Network, Network, Statements)]) -> Vec<Rule> {
+/// The rules of the pairs, in order. Neighbours that differ in one list only become one rule. Rules for all clients that get
+/// synthesis name no clients.
+fn rules(
+    all: &[Synthesis],
+    pairs: &[(Network, Network, Statements)],
+    served: Option<&[(Network, bool)]>,
+) -> Vec<Rule> {
     let mut of_clients: Vec<(Vec<Network>, Vec<Rule>)> = Vec::new();
     for (client, address, statements) in pairs {
         if of_clients.last().is_none_or(|(clients, _)| clients != &[*client]) {
@@ -139,13 +146,11 @@ fn rules(all: &[Synthesis], pairs: &[(Network, Network, Statements)]) -> Vec<Rul
             _ => merged.push((clients, rules)),
         }
     }
+    let everyone = [(Network::ALL4, false), (Network::ALL6, false)];
+    let mut largest = served.unwrap_or(&everyone).iter().filter(|(_, is_excluded)| !is_excluded);
+    let is_for_all = merged.len() == 1 && largest.all(|(network, _)| merged[0].0.contains(network));
     let finish = |(clients, rules): (Vec<Network>, Vec<Rule>)| {
-        let clients =
-            if clients.len() >= 2 && [Network::ALL4, Network::ALL6].iter().all(|all| clients.contains(all)) {
-                Vec::new()
-            } else {
-                clients
-            };
+        let clients = if is_for_all { Vec::new() } else { clients };
         rules.into_iter().map(move |mut rule| {
             if rule.ipv4.contains(&Network::ALL4) {
                 rule.ipv4.clear();

@@ -65,7 +65,10 @@ impl Settings {
                 if setting.name == "serve-rfc1918" {
                     self.serves_private = Some(serves);
                 }
-                Outcome::differs("`local.empty-zones` has all zones of RFC 6303")
+                match serves {
+                    true => Outcome::differs("`local.empty-zones` has all zones of RFC 6303"),
+                    false => Outcome::Carried,
+                }
             }
             "export-etc-hosts" => {
                 self.hosts = value::yes_no(value).unwrap_or(false);

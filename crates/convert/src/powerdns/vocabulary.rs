@@ -9,7 +9,7 @@ pub(super) const NO_MEANING: &[(&str, &str)] = &[
          stack-cache-size stats-ringbuffer-entries security-poll-suffix udp-source-port-min udp-source-port-max \
          udp-source-port-avoid single-socket event-trace-enabled structured-logging structured-logging-backend \
          record-cache-shards packetcache-shards recordcache-shards shards locked-ttl-perc x-dnssec-names setaffinity \
-         max-include-depth system-resolver-ttl system-resolver-interval system-resolver-self-resolve-check",
+         max-include-depth public-suffix-list-file system-resolver-ttl system-resolver-interval system-resolver-self-resolve-check",
         "files and resources of the process, which Sixfold names itself",
     ),
     (

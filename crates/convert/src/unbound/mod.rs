@@ -14,6 +14,9 @@ use crate::value;
 use server::Server;
 use syntax::{Attribute, Clause};
 
+/// Reason why encrypted forwarding is not carried over.
+const NO_TLS: &str = "Sixfold has no TLS to forwarders yet: name a resolver on this machine that has";
+
 /// Reads the text.
 pub(crate) fn read(text: &str, sources: &mut Sources<'_>, draft: &mut Draft) -> Result<(), SyntaxError> {
     let mut clauses = Vec::new();
@@ -82,6 +85,9 @@ fn zone(clause: &Clause, draft: &mut Draft) {
                 Outcome::left_over("Sixfold caches the answers of all zones or of none")
             }
             _ if value == "no" => Outcome::NoMeaning("the value is the default"),
+            key if key.ends_with("-tls-upstream") || key.ends_with("-ssl-upstream") => {
+                Outcome::left_over(NO_TLS)
+            }
             _ => Outcome::left_over("Sixfold has no such option for zones"),
         };
         draft.record(&attribute.spot, outcome);
