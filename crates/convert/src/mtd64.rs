@@ -9,6 +9,10 @@ use crate::network::Network;
 use crate::value::{self, range};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+/// Difference of the timeouts.
+const LONGEST_WAIT: &str =
+    "this is the longest wait for one try; the measured round trip sets the actual one";
+
 /// Reads the text.
 pub(crate) fn read(text: &str, draft: &mut Draft) -> Result<(), SyntaxError> {
     let mut settings = Settings { port: 53, ..Settings::default() };
@@ -71,9 +75,7 @@ impl Settings {
             "timeout-time" => match text.parse::<f64>() {
                 Ok(seconds) if (0.0..=32_767.0).contains(&seconds) => {
                     self.timeout_us = Some((seconds * 1e6) as u64);
-                    Outcome::differs(
-                        "this is the longest wait for one try; the measured round trip sets the actual one",
-                    )
+                    Outcome::differs(LONGEST_WAIT)
                 }
                 _ => Outcome::left_over("this is not a time in seconds"),
             },
@@ -107,9 +109,7 @@ impl Settings {
         match text.parse::<u64>() {
             Ok(number) if number <= 999_999 => {
                 *self.timeout_us.get_or_insert(0) += number * unit;
-                Outcome::differs(
-                    "this is the longest wait for one try; the measured round trip sets the actual one",
-                )
+                Outcome::differs(LONGEST_WAIT)
             }
             _ => Outcome::left_over("this is not a number"),
         }

@@ -144,7 +144,7 @@ impl Page {
     fn dns64(&mut self, dns64: &Dns64) {
         let mut table = Table::new("dns64");
         if !dns64.is_on {
-            self.text += "\n# Nothing is synthesized: the source has no DNS64, or its prefix was not carried over. Instead of these keys, set `prefixes`.";
+            self.text += "\n# Nothing is synthesized: the source has no usable prefix. For DNS64, set `prefixes` instead of these keys.";
             table.strings::<String>("clients", &[]);
             table.key("dnssec", quoted("off"));
             table.key("ptr", quoted("off"));

@@ -92,11 +92,6 @@ impl Settings {
             "lua-config-file" => {
                 Outcome::left_over("Sixfold runs no Lua: see `filter.rpz` for response policy zones")
             }
-            "dnssec" => match value {
-                "off" | "process-no-validate" => Outcome::Carried,
-                // PowerDNS validates for clients that ask for it.
-                _ => Outcome::left_over(value::NO_VALIDATION),
-            },
             _ => return None,
         })
     }
@@ -163,6 +158,11 @@ impl Settings {
                 draft.model.proxy_from.extend(value::list(value).filter_map(Network::parse));
                 without(value::list(value).filter(|text| Network::parse(text).is_none()), "networks")
             }
+            "dnssec" => match value {
+                "off" | "process-no-validate" => Outcome::Carried,
+                // PowerDNS validates for clients that ask for it.
+                _ => Outcome::left_over(value::NO_VALIDATION),
+            },
             "proxy-protocol-exceptions" => {
                 Outcome::left_over("proxies always send a PROXY header to Sixfold")
             }

@@ -61,16 +61,21 @@ pub(super) const LEFT_OVER: &[(&str, &str)] = &[
         "see `metrics.listen`, with metrics for Prometheus",
     ),
     (
-        "carbon-server carbon-interval carbon-instance carbon-namespace carbon-ourname snmp-agent snmp-daemon-socket snmp-master-socket",
+        "carbon-server carbon-interval carbon-instance carbon-namespace carbon-ourname snmp-agent \
+         snmp-daemon-socket snmp-master-socket",
         "see `metrics.listen`, with metrics for Prometheus",
     ),
     (
-        "ecs-add-for ecs-cache-limit-ttl ecs-ipv4-bits ecs-ipv4-cache-bits ecs-ipv4-never-cache ecs-ipv6-bits ecs-ipv6-cache-bits ecs-ipv6-never-cache ecs-minimum-ttl-override ecs-scope-zero-address edns-subnet-allow-list edns-subnet-whitelist",
+        "ecs-add-for ecs-cache-limit-ttl ecs-ipv4-bits ecs-ipv4-cache-bits ecs-ipv4-never-cache ecs-ipv6-bits \
+         ecs-ipv6-cache-bits ecs-ipv6-never-cache ecs-minimum-ttl-override ecs-scope-zero-address \
+         edns-subnet-allow-list edns-subnet-whitelist",
         "see `edns.client-subnet`",
     ),
     ("use-incoming-edns-subnet", "see `edns.client-subnet`"),
     (
-        "new-domain-tracking new-domain-log new-domain-lookup new-domain-history-dir new-domain-db-size new-domain-ignore-list new-domain-pb-tag new-domain-whitelist protobuf-use-kernel-timestamp tracking log lookup",
+        "new-domain-tracking new-domain-log new-domain-lookup new-domain-history-dir new-domain-db-size \
+         new-domain-ignore-list new-domain-pb-tag new-domain-whitelist protobuf-use-kernel-timestamp tracking \
+         log lookup",
         "Sixfold reports no new names",
     ),
     ("latency-statistic-size", "see `metrics.listen`"),

@@ -102,7 +102,9 @@ pub(super) const SERVER: &[(&str, Known)] = &[
         LeftOver("see `limits.pending-per-client`"),
     ),
     (
-        "tls-service-key tls-service-pem tls-port https-port http-endpoint http-notls-downstream tls-ciphers tls-ciphersuites tls-session-ticket-keys tls-use-sni ssl-service-key ssl-service-pem ssl-port additional-tls-port quic-port quic-size tls-additional-port tls-protocols",
+        "tls-service-key tls-service-pem tls-port https-port http-endpoint http-notls-downstream tls-ciphers \
+         tls-ciphersuites tls-session-ticket-keys tls-use-sni ssl-service-key ssl-service-pem ssl-port \
+         additional-tls-port quic-port quic-size tls-additional-port tls-protocols",
         LeftOver("Sixfold has no encrypted listeners yet: put dnsdist before it"),
     ),
     (
@@ -110,17 +112,22 @@ pub(super) const SERVER: &[(&str, Known)] = &[
         LeftOver("Sixfold has no TLS to forwarders yet: name a resolver on this machine that has"),
     ),
     (
-        "access-control-tag access-control-tag-action access-control-tag-data access-control-view define-tag local-zone-tag local-zone-override interface-action interface-tag interface-view interface-tag-action interface-tag-data response-ip response-ip-tag response-ip-data",
+        "access-control-tag access-control-tag-action access-control-tag-data access-control-view define-tag \
+         local-zone-tag local-zone-override interface-action interface-tag interface-view \
+         interface-tag-action interface-tag-data response-ip response-ip-tag response-ip-data",
         LeftOver(VIEWS),
     ),
     (
-        "cache-max-negative-ttl-factor serve-original-ttl serve-expired-ttl-reset serve-expired-reply-ttl serve-expired-client-timeout ede-serve-expired",
+        "cache-max-negative-ttl-factor serve-original-ttl serve-expired-ttl-reset serve-expired-reply-ttl \
+         serve-expired-client-timeout ede-serve-expired",
         LeftOver("Sixfold follows RFC 8767: answers after 1.8 s, with a TTL of 30 s"),
     ),
     ("ede", NoMeaning("Sixfold always gives extended errors (RFC 8914)")),
     ("prefetch-key", NoMeaning(VALIDATION)),
     (
-        "send-client-subnet client-subnet-zone client-subnet-always-forward max-client-subnet-ipv4 max-client-subnet-ipv6 min-client-subnet-ipv4 min-client-subnet-ipv6 max-ecs-tree-size-ipv4 max-ecs-tree-size-ipv6",
+        "send-client-subnet client-subnet-zone client-subnet-always-forward max-client-subnet-ipv4 \
+         max-client-subnet-ipv6 min-client-subnet-ipv4 min-client-subnet-ipv6 max-ecs-tree-size-ipv4 \
+         max-ecs-tree-size-ipv6",
         LeftOver("see `edns.client-subnet`"),
     ),
     (
