@@ -34,6 +34,7 @@ impl Settings {
             .or_else(|| self.read_access(setting, draft))
             .or_else(|| self.read_cache(setting, draft))
             .or_else(|| read_limits(setting, draft))
+            .or_else(|| read_validation(setting))
             .unwrap_or_else(|| known(&setting.name));
         draft.record(&setting.spot, outcome);
     }
@@ -158,11 +159,6 @@ impl Settings {
                 draft.model.proxy_from.extend(value::list(value).filter_map(Network::parse));
                 without(value::list(value).filter(|text| Network::parse(text).is_none()), "networks")
             }
-            "dnssec" => match value {
-                "off" | "process-no-validate" => Outcome::Carried,
-                // PowerDNS validates for clients that ask for it.
-                _ => Outcome::left_over(value::NO_VALIDATION),
-            },
             "proxy-protocol-exceptions" => {
                 Outcome::left_over("proxies always send a PROXY header to Sixfold")
             }
@@ -322,6 +318,14 @@ fn read_limits(setting: &Setting, draft: &mut Draft) -> Option<Outcome> {
             "Sixfold asks again earlier, after the measured round trip",
         ),
         _ => return None,
+    })
+}
+
+/// `dnssec`: by default PowerDNS validates for clients that ask for it.
+fn read_validation(setting: &Setting) -> Option<Outcome> {
+    (setting.name == "dnssec").then(|| match setting.value.as_str() {
+        "off" | "process-no-validate" => Outcome::Carried,
+        _ => Outcome::left_over(value::NO_VALIDATION),
     })
 }
 
