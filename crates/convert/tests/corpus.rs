@@ -34,17 +34,21 @@ fn text_of(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Files of an `include`, relative to the folder of the dialect.
+/// Files of an `include`, relative to the folder of the dialect. Damaged names lead nowhere else.
 fn included(folder: &Path, pattern: &str) -> Vec<File> {
-    let Some((start, _)) = pattern.split_once('*') else {
-        let read = std::fs::read_to_string(folder.join(pattern)).map_err(|error| error.to_string());
-        return vec![(pattern.to_owned(), read)];
+    let read = |name: String| {
+        let text = std::fs::read_to_string(folder.join(&name)).map_err(|error| error.to_string());
+        (name, text)
     };
+    if pattern.starts_with('/') || pattern.contains("..") {
+        return vec![(pattern.to_owned(), Err("it is outside of the corpus".to_owned()))];
+    }
+    let Some((start, _)) = pattern.split_once('*') else { return vec![read(pattern.to_owned())] };
     let Ok(entries) = std::fs::read_dir(folder.join(start)) else { return Vec::new() };
     let mut names: Vec<String> =
         entries.map(|entry| format!("{start}{}", entry.unwrap().file_name().to_str().unwrap())).collect();
     names.sort();
-    names.into_iter().map(|name| (name.clone(), Ok(text_of(&folder.join(&name))))).collect()
+    names.into_iter().map(read).collect()
 }
 
 fn converted(

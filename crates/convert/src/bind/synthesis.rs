@@ -55,8 +55,8 @@ pub(super) fn compile(all: &[Synthesis]) -> Option<Compiled> {
         (0..).zip(all).filter(|(_, one)| matches(one)).fold(0, |set, (index, _)| set | 1 << index)
     };
     // The general prefixes are those of the largest network of clients that has any for most addresses.
-    let largest = clients.iter().rev().map(|client| matching(client, &Network::ALL4));
-    let usual = largest.filter(|statements| *statements != 0).last().unwrap_or(Statements::MAX);
+    let mut from_largest = clients.iter().map(|client| matching(client, &Network::ALL4));
+    let usual = from_largest.find(|statements| *statements != 0).unwrap_or(Statements::MAX);
     let is_served = |client: &Network| mapped.iter().any(|address| matching(client, address) != 0);
     // From the largest cells to the smallest: a rule is needed only where the larger cells decide otherwise.
     let mut needed: Vec<(Network, Network, Statements)> = Vec::new();
