@@ -2,9 +2,9 @@
 //! forms), CoreDNS, TOTD and mtd64-ng or MTD64.
 //!
 //! Pure: text goes in, text and accounts come out; included files come through a callback. Each dialect reads its own syntax
-//! into statements, and a statement sets values of one common [`model`]; [`mod@print`] writes them. A value is carried over if it
+//! into statements, and a statement sets values of one common `model`; `print` writes them. A value is carried over if it
 //! has the same effect in Sixfold. A default of the source that changes answers is written out, because Sixfold's may differ.
-//! Every statement gets one outcome in the [`ledger`]; those that were not carried over are comments of the result.
+//! Every statement gets one outcome in the `ledger`; those that were not carried over are comments of the result.
 //!
 //! The crate knows the keys of Sixfold, not its configuration parser: a test of `server` checks that each result is accepted.
 #![forbid(unsafe_code)]
