@@ -40,7 +40,13 @@ pub fn ask_at(server: SocketAddr, query: &Query, timeout: Duration) -> io::Resul
     ask_from(anywhere, server, query, timeout)
 }
 
-fn ask_from(client: IpAddr, server: SocketAddr, query: &Query, timeout: Duration) -> io::Result<Exchange> {
+/// Asks the server at any address, from this source address.
+pub fn ask_from(
+    client: IpAddr,
+    server: SocketAddr,
+    query: &Query,
+    timeout: Duration,
+) -> io::Result<Exchange> {
     let sent = match &query.raw {
         Some(octets) => octets.clone(),
         None => question(query),

@@ -95,6 +95,12 @@ impl Upstream {
         Upstream::with(datagrams, streams, source)
     }
 
+    /// Starts at an address and port, with replies from `source`.
+    pub fn serving_at(address: SocketAddr, source: Box<dyn ReplySource>) -> io::Result<Upstream> {
+        let streams = TcpListener::bind(address)?;
+        Upstream::with(UdpSocket::bind(address)?, streams, source)
+    }
+
     fn with(
         datagrams: UdpSocket,
         streams: TcpListener,

@@ -7,6 +7,7 @@ use crate::config::{
 use crate::explain::Request;
 use crate::version;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use convert::Dialect;
 use pref64::Pref64;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -31,6 +32,9 @@ pub enum Command {
     /// Checks the configuration: prints the effective configuration, or all errors at once.
     #[command(after_help = CHECK_HELP)]
     Check(Check),
+    /// Translates a configuration of another DNS64 server, and prints it as TOML.
+    #[command(after_help = CONVERT_HELP)]
+    Convert(Convert),
     /// Sends a command to the running server over its control socket.
     #[command(after_help = CTL_HELP, arg_required_else_help = true)]
     Ctl(Ctl),
@@ -62,6 +66,13 @@ Exit status: 0 and the effective configuration as TOML on standard output, or 1 
 
 Example: check a new file before it takes effect:
   sixfold check --config /etc/sixfold/sixfold.toml.new";
+
+const CONVERT_HELP: &str = "\
+Statements that were not carried over stand as comments at the top of the output.
+Exit status: 0 if there are none, 1 if there are some, 2 if the file cannot be read as a configuration.
+
+Example: a configuration of BIND becomes one of sixfold:
+  sixfold convert /etc/bind/named.conf > sixfold.toml; sixfold check --config sixfold.toml";
 
 const CTL_HELP: &str = "\
 Exit status: 0 for success, 1 for an error or the answer no.
@@ -118,6 +129,17 @@ pub struct Check {
     /// Configuration file (TOML) [default: /etc/sixfold/sixfold.toml if it exists]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
+}
+
+/// `sixfold convert`.
+#[derive(Clone, Debug, Args)]
+pub struct Convert {
+    /// Configuration of BIND, Unbound, PowerDNS Recursor (YAML and the old form), CoreDNS, TOTD, or MTD64 and mtd64-ng
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Server that the file belongs to [default: recognized by the content]
+    #[arg(long, value_name = "NAME", value_parser = parse_dialect)]
+    pub from: Option<Dialect>,
 }
 
 /// `sixfold ctl`.
@@ -356,6 +378,13 @@ fn parse_patience(text: &str) -> Result<Duration, String> {
 fn parse_type(text: &str) -> Result<wire::Type, String> {
     let known = text.to_ascii_uppercase().parse();
     known.map_err(|_| "write a type like AAAA or TYPE65".to_owned())
+}
+
+fn parse_dialect(text: &str) -> Result<Dialect, String> {
+    Dialect::ALL.into_iter().find(|dialect| dialect.name() == text).ok_or_else(|| {
+        let names: Vec<&str> = Dialect::ALL.into_iter().map(Dialect::name).collect();
+        format!("write one of {}", names.join(", "))
+    })
 }
 
 fn parse_workers(text: &str) -> Result<u16, String> {

@@ -12,6 +12,7 @@ pub mod completions;
 pub mod config;
 pub mod control;
 mod control_answer;
+pub mod conversion;
 pub mod ctl;
 mod demo;
 mod dnstap_output;

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     match Cli::read().command {
         Command::Check(arguments) => sixfold::check::run(&arguments),
+        Command::Convert(arguments) => sixfold::conversion::run(&arguments),
         Command::Serve(arguments) => sixfold::serve::run(&arguments),
         Command::Ctl(arguments) => sixfold::ctl::run(&arguments),
         Command::Completions { shell } => sixfold::completions::run(shell),

@@ -249,3 +249,71 @@ fn zsh_and_fish_take_their_completions() {
         assert!(words.contains(&"status") && words.contains(&"stats") && words.len() == 2, "{said}");
     }
 }
+
+/// Configurations of other servers, from the corpus of the crate `convert`.
+fn corpus() -> Vec<PathBuf> {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../convert/tests/corpus");
+    let folders = std::fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path());
+    let files =
+        folders.flat_map(|folder| std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()));
+    files.filter(|path| path.extension().is_some_and(|end| end == "conf" || end == "yml")).collect()
+}
+
+#[test]
+fn every_converted_configuration_is_accepted_by_the_check() {
+    let files = corpus();
+    assert!(files.len() > 20, "{files:?}");
+    for path in files {
+        let output = sixfold(&["convert", path.to_str().unwrap()]);
+        let text = stdout(&output);
+        let expected = i32::from(text.contains("\n# not carried over, "));
+        assert_eq!(output.status.code(), Some(expected), "{}: {}", path.display(), stderr(&output));
+        assert_eq!(stderr(&output).contains(" not carried over: see the comments"), expected == 1);
+        // This machine has neither the resolvers nor the files of those machines.
+        let is_missing = |line: &&str| !line.starts_with("hosts-file =") && !line.starts_with("rpz =");
+        let lines: Vec<&str> = text.lines().filter(is_missing).collect();
+        let text = lines.join("\n").replace("forwarders = \"system\"", "forwarders = [\"192.0.2.99\"]");
+        let checked = check("converted.toml", &text);
+        assert_eq!(checked.status.code(), Some(0), "{}: {}\n{text}", path.display(), stderr(&checked));
+    }
+}
+
+#[test]
+fn included_files_are_read_beside_the_file_that_includes_them() {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("convert");
+    std::fs::create_dir_all(folder.join("parts")).unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).unwrap();
+    write("unbound.conf", "include: parts/*.conf\n");
+    write("parts/2.conf", "  module-config: \"dns64 iterator\"\n");
+    write("parts/1.conf", "server:\n  interface: 127.0.0.1@5399\n");
+    write("parts/3.conf", "forward-zone:\n  name: .\n  forward-addr: 192.0.2.53\n");
+    write("parts/4.other", "server:\n  frobnicate: yes\n");
+    let output = sixfold(&["convert", folder.join("unbound.conf").to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0), "{}", stdout(&output));
+    assert!(stdout(&output).contains("listen = [\"127.0.0.1:5399\"]\n"), "{}", stdout(&output));
+    assert!(stdout(&output).contains("forwarders = [\"192.0.2.53:53\"]\n"), "{}", stdout(&output));
+}
+
+#[test]
+fn a_file_of_no_server_has_exit_status_2_and_the_option_decides() {
+    let letter = file("letter.conf", b"Dear reader,\n");
+    let output = sixfold(&["convert", letter.to_str().unwrap()]);
+    assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(2), ""));
+    assert!(stderr(&output).starts_with("sixfold: cannot convert "), "{}", stderr(&output));
+    assert!(stderr(&output).contains("--from (bind, unbound,"), "{}", stderr(&output));
+
+    let output = sixfold(&["convert", "--from", "totd", letter.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stdout(&output).contains("# not carried over, 1: Dear reader,: TOTD has no such keyword\n"));
+
+    let output = sixfold(&["convert", "/nonexistent/named.conf"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        stderr(&output).starts_with("sixfold: cannot read /nonexistent/named.conf: "),
+        "{}",
+        stderr(&output)
+    );
+    let output = sixfold(&["convert", "--from", "dnsmasq", letter.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("write one of bind, unbound, powerdns"), "{}", stderr(&output));
+}

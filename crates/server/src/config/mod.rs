@@ -30,7 +30,7 @@ mod notation;
 mod overrides;
 mod print;
 mod record;
-mod regular_file;
+pub mod regular_file;
 mod report;
 mod resolv_conf;
 mod rpz;

@@ -1,0 +1,133 @@
+//! BIND: named.conf.
+//!
+//! `acl` statements are collected first, because a list may be named before its definition is complete in an included file.
+//! One view is read as if its statements stood in `options`; several views answer differently by client, which one
+//! configuration of Sixfold cannot.
+
+mod acl;
+mod options;
+mod syntax;
+mod synthesis;
+mod vocabulary;
+mod zones;
+
+use crate::SyntaxError;
+use crate::draft::Draft;
+use crate::ledger::{Outcome, find_row};
+use crate::model::Endpoint;
+use crate::sources::Sources;
+use crate::value;
+use acl::{MatchList, Named};
+use options::Options;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use syntax::Statement;
+
+/// Reads the text.
+pub(crate) fn read(text: &str, sources: &mut Sources<'_>, draft: &mut Draft) -> Result<(), SyntaxError> {
+    let statements = syntax::parse(text, 0, 0, sources, draft)?;
+    let named: Named<'_> = statements
+        .iter()
+        .filter(|statement| statement.keyword() == "acl")
+        .filter_map(|statement| Some((statement.word(1), statement.block()?)))
+        .collect();
+    let policies = zones::policy_names(&statements);
+    let mut options = Options::default();
+    let views = statements.iter().filter(|statement| statement.keyword() == "view").count();
+    for statement in &statements {
+        let context = Context { views, named: &named, policies: &policies };
+        top_level(statement, &context, &mut options, draft);
+    }
+    options.finish(&statements, draft);
+    Ok(())
+}
+
+/// Facts about the whole file that its statements need.
+struct Context<'a> {
+    /// Number of views.
+    views: usize,
+    named: &'a Named<'a>,
+    /// Names of the response policy zones.
+    policies: &'a [String],
+}
+
+fn top_level(statement: &Statement, context: &Context<'_>, options: &mut Options, draft: &mut Draft) {
+    let Context { views, named, policies } = *context;
+    match (statement.keyword(), statement.block()) {
+        ("acl", Some(block)) => {
+            let faults = MatchList::read(block, named).faults;
+            draft.record(&statement.spot, without(&faults, Outcome::Carried));
+        }
+        ("options", Some(block)) => {
+            draft.record(&statement.spot.header("options {"), Outcome::Carried);
+            for inner in block {
+                options.read(inner, named, draft);
+            }
+        }
+        ("zone", Some(_)) => zones::read(statement, policies, draft),
+        ("view", Some(block)) if views == 1 => {
+            draft.record(&statement.spot.header(&format!("view {} {{", statement.word(1))), Outcome::Carried);
+            for inner in block {
+                match inner.keyword() {
+                    "zone" => zones::read(inner, policies, draft),
+                    _ => options.read(inner, named, draft),
+                }
+            }
+        }
+        ("view", _) => {
+            let why = "Sixfold has no views: run an instance for each, or use `clients` in [[dns64.rule]]";
+            draft.record(&statement.spot, Outcome::left_over(why));
+        }
+        (keyword, _) => draft.record(&statement.spot, known(vocabulary::TOP_LEVEL, keyword)),
+    }
+}
+
+/// Outcome of a statement without an equivalent, from a table.
+fn known(table: &[(&str, vocabulary::Known)], keyword: &str) -> Outcome {
+    match find_row(table, keyword) {
+        Some(vocabulary::Known::NoMeaning(why)) => Outcome::NoMeaning(why),
+        Some(vocabulary::Known::LeftOver(why)) => Outcome::left_over(why),
+        None => Outcome::left_over("Sixfold has no such option"),
+    }
+}
+
+/// The outcome, or the elements that a list lost.
+fn without(faults: &[String], outcome: Outcome) -> Outcome {
+    if faults.is_empty() { outcome } else { Outcome::LeftOver(format!("without {}", faults.join(", "))) }
+}
+
+/// Addresses of a `forwarders` block: `address [port N]`. Also returns those that have no equivalent.
+fn forwarders(statement: &Statement) -> (Vec<Endpoint>, Vec<String>) {
+    let (mut endpoints, mut faults) = (Vec::new(), Vec::new());
+    let default = statement.after("port").and_then(|port| port.parse().ok()).unwrap_or(53);
+    for element in statement.block().unwrap_or_default() {
+        let port = element.after("port").map_or(Some(default), |port| port.parse().ok());
+        let is_encrypted = element.words().chain(statement.words()).any(|word| word == "tls");
+        match port.and_then(|port| value::endpoint(element.keyword(), port)).filter(|_| !is_encrypted) {
+            Some(endpoint) => endpoints.push(endpoint),
+            None => faults.push(element.spot.text.clone()),
+        }
+    }
+    (endpoints, faults)
+}
+
+/// The wildcard addresses, on which BIND listens by default.
+fn everywhere(port: u16) -> [Endpoint; 2] {
+    [Endpoint::new(Ipv6Addr::UNSPECIFIED, port), Endpoint::new(Ipv4Addr::UNSPECIFIED, port)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The `dns64` statements of a text.
+    pub(super) fn syntheses(text: &str) -> Vec<synthesis::Synthesis> {
+        let mut read = |_: &str, _: &str| Vec::new();
+        let mut draft = Draft::default();
+        let statements = syntax::parse(text, 0, 0, &mut Sources::new("x", &mut read), &mut draft).unwrap();
+        let mut options = Options::default();
+        for statement in &statements {
+            options.read(statement, &Named::new(), &mut draft);
+        }
+        options.syntheses
+    }
+}

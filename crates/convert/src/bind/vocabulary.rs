@@ -1,0 +1,116 @@
+//! Statements of BIND that set no key of Sixfold, each with the reason.
+
+/// Reason why a statement sets no key.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Known {
+    /// Nothing is lost.
+    NoMeaning(&'static str),
+    /// Something is lost.
+    LeftOver(&'static str),
+}
+
+use Known::{LeftOver, NoMeaning};
+
+const PROCESS: &str = "files and resources of the process, which Sixfold names itself";
+const AUTHORITATIVE: &str = "concerns zones that BIND serves or transfers";
+const RECURSION: &str = "concerns the resolution from the root, and Sixfold forwards";
+const VALIDATION: &str = "Sixfold does not validate";
+
+/// Statements outside of `options`.
+pub(super) const TOP_LEVEL: &[(&str, Known)] = &[
+    ("controls", NoMeaning("Sixfold has a control socket of its own")),
+    ("logging", LeftOver("Sixfold logs to standard error: see [log]")),
+    ("key", NoMeaning("keys are for zone transfers, updates and rndc")),
+    ("statistics-channels", LeftOver("see `metrics.listen`, with metrics for Prometheus")),
+    ("trust-anchors managed-keys trusted-keys", NoMeaning(VALIDATION)),
+    ("masters primaries parental-agents remote-servers dnssec-policy key-store", NoMeaning(AUTHORITATIVE)),
+    ("tls http", LeftOver("Sixfold has no encrypted listeners yet: put dnsdist before it")),
+    ("server", LeftOver("Sixfold has no options for single forwarders")),
+    ("dlz dyndb plugin", LeftOver("Sixfold has no modules")),
+];
+
+/// Statements in `options` and in views.
+pub(super) const OPTIONS: &[(&str, Known)] = &[
+    (
+        "pid-file session-keyfile session-keyname session-keyalg lock-file managed-keys-directory bindkeys-file dump-file \
+         statistics-file memstatistics memstatistics-file recursing-file secroots-file coresize datasize files stacksize \
+         reserved-sockets tkey-gssapi-keytab tkey-gssapi-credential tkey-domain tkey-dhkey random-device geoip-directory \
+         new-zones-directory lmdb-mapsize interface-interval automatic-interface-scan heartbeat-interval tcp-listen-queue \
+         tcp-receive-buffer tcp-send-buffer udp-receive-buffer udp-send-buffer reuseport transfer-message-size",
+        NoMeaning(PROCESS),
+    ),
+    (
+        "allow-transfer allow-update allow-update-forwarding allow-notify also-notify notify notify-source notify-source-v6 \
+         notify-delay notify-rate notify-to-soa startup-notify-rate transfer-source transfer-source-v6 transfer-format \
+         transfers-in transfers-out transfers-per-ns serial-query-rate masterfile-format masterfile-style max-records \
+         max-zone-ttl max-journal-size max-transfer-time-in max-transfer-time-out max-transfer-idle-in max-transfer-idle-out \
+         provide-ixfr request-ixfr request-expire ixfr-from-differences min-refresh-time max-refresh-time min-retry-time \
+         max-retry-time allow-new-zones zone-statistics dialup auto-dnssec dnssec-policy dnssec-update-mode \
+         dnssec-loadkeys-interval dnssec-secure-to-insecure key-directory sig-validity-interval sig-signing-nodes \
+         sig-signing-signatures sig-signing-type update-check-ksk inline-signing check-names check-dup-records check-mx \
+         check-mx-cname check-srv-cname check-sibling check-integrity check-spf check-wildcard check-svcb try-tcp-refresh \
+         flush-zones-on-shutdown multi-master serial-update-method alt-transfer-source use-alt-transfer-source nsec3-test-zone \
+         parental-source transfer-source alt-transfer-source-v6 nta-lifetime nta-recheck catalog-zones avoid-v4-udp-ports \
+         dnskey-sig-validity dnssec-dnskey-kskonly update-quota",
+        NoMeaning(AUTHORITATIVE),
+    ),
+    (
+        "root-delegation-only qname-minimization use-v4-udp-ports use-v6-udp-ports avoid-v6-udp-ports \
+         max-recursion-depth max-recursion-queries resolver-nonbackoff-tries preferred-glue synth-from-dnssec glue-cache lame-ttl servfail-ttl trust-anchor-telemetry \
+         dual-stack-servers attach-cache cleaning-interval root-key-sentinel deny-answer-hosts \
+         max-query-count max-query-restarts sig0checks-quota",
+        NoMeaning(RECURSION),
+    ),
+    (
+        "dnssec-must-be-secure validate-except dnssec-accept-expired disable-algorithms disable-ds-digests dnssec-lookaside \
+         dnssec-enable",
+        NoMeaning(VALIDATION),
+    ),
+    ("version hostname server-id", NoMeaning("Sixfold answers no CHAOS queries about itself")),
+    ("querylog", LeftOver("Sixfold logs no queries")),
+    ("query-source query-source-v6", LeftOver("the system picks the address for upstream queries")),
+    ("sortlist rrset-order", LeftOver("records stay in the order of the upstream")),
+    (
+        "dnstap dnstap-output dnstap-identity dnstap-version",
+        LeftOver("see `log.dnstap` in sixfold.toml(5) for support"),
+    ),
+    (
+        "deny-answer-addresses deny-answer-aliases",
+        LeftOver("a response policy zone (`filter.rpz`) can refuse addresses"),
+    ),
+    (
+        "allow-query-on allow-recursion-on allow-query-cache-on",
+        LeftOver("`server.allow` holds for all listening addresses"),
+    ),
+    ("keep-response-order", NoMeaning("answers over TCP may come in any order (RFC 7766)")),
+    ("tcp-initial-timeout tcp-keepalive-timeout tcp-advertised-timeout", LeftOver("see `limits.tcp-idle`")),
+    (
+        "require-server-cookie nocookie-udp-size cookie-algorithm",
+        LeftOver("see `edns.cookies`; the algorithm is SipHash-2-4"),
+    ),
+    (
+        "ipv4only-server ipv4only-contact empty-server empty-contact",
+        LeftOver("see `dns64.ptr-server` and `dns64.ptr-contact`"),
+    ),
+    ("response-padding", LeftOver("Sixfold does not pad answers")),
+    (
+        "stale-answer-ttl stale-refresh-time stale-answer-client-timeout",
+        LeftOver("Sixfold follows RFC 8767: 30 s, 30 s, 1.8 s"),
+    ),
+    ("clients-per-query max-clients-per-query", NoMeaning("equal questions share one upstream query")),
+    (
+        "fetches-per-zone fetches-per-server fetch-quota-params",
+        LeftOver("Sixfold limits by client: see [limits]"),
+    ),
+    (
+        "minimal-any minimal-responses additional-from-auth additional-from-cache auth-nxdomain",
+        NoMeaning("Sixfold passes on the sections of the upstream"),
+    ),
+    (
+        "http-port https-port tls-port http-listener-clients http-streams-per-connection",
+        NoMeaning("no encrypted listeners"),
+    ),
+    ("match-destinations match-recursive-only", LeftOver("Sixfold has no views")),
+    ("no-case-compress message-compression", NoMeaning("Sixfold passes on the names of the upstream")),
+    ("resolver-use-dns64", LeftOver("see `upstream.via-nat64` for forwarders with IPv4 addresses")),
+];

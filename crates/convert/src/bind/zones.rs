@@ -1,0 +1,88 @@
+//! `zone` statements of BIND.
+
+use super::syntax::Statement;
+use super::{forwarders, without};
+use crate::draft::Draft;
+use crate::ledger::Outcome;
+use crate::value;
+
+/// Zones that Debian's named.conf.default-zones and many others have, and for which Sixfold answers by itself or with
+/// `local.empty-zones`.
+const BUILT_IN: [&str; 4] = ["localhost", "127.in-addr.arpa", "0.in-addr.arpa", "255.in-addr.arpa"];
+
+/// Reads a zone and records its outcome. `policies` are the names of the response policy zones, which Sixfold reads from their
+/// files ([`file_of`]).
+pub(super) fn read(statement: &Statement, policies: &[String], draft: &mut Draft) {
+    let zone = statement.word(1);
+    let block = statement.block().unwrap_or_default();
+    let find = |keyword: &str| block.iter().find(|inner| inner.keyword() == keyword);
+    let kind = find("type").map_or("", |inner| inner.word(1));
+    let forwarded = find("forwarders");
+    let name = value::name(zone);
+    let outcome = match (kind, name) {
+        (_, None) => Outcome::left_over("Sixfold takes no such name"),
+        ("hint", _) => Outcome::NoMeaning("concerns the resolution from the root, and Sixfold forwards"),
+        ("forward", Some(name)) => match forwarded.map(forwarders) {
+            Some((endpoints, faults)) if !endpoints.is_empty() => {
+                draft.model.forward(&name, endpoints);
+                let is_only = find("forward").is_some_and(|inner| inner.word(1) == "only");
+                let how = "BIND resolves names itself when the forwarders fail (`forward first`), and Sixfold does not";
+                without(&faults, if is_only { Outcome::Carried } else { Outcome::differs(how) })
+            }
+            _ => Outcome::left_over("Sixfold has no names that it does not forward"),
+        },
+        ("static-stub", Some(name)) => match find("server-addresses").map(forwarders) {
+            Some((endpoints, faults)) if !endpoints.is_empty() => {
+                draft.model.forward(&name, endpoints);
+                without(&faults, Outcome::differs("Sixfold follows no delegations below the zone"))
+            }
+            _ => Outcome::left_over("an [[upstream.zone]] needs the addresses of its servers"),
+        },
+        ("stub", _) => Outcome::left_over("write an [[upstream.zone]] with the addresses of its servers"),
+        ("" | "master" | "primary", Some(name)) if BUILT_IN.contains(&name.as_str()) => {
+            Outcome::NoMeaning("Sixfold answers these names itself, or with `local.empty-zones`")
+        }
+        ("master" | "primary", _) if policies.iter().any(|policy| policy == zone) => Outcome::Carried,
+        _ => Outcome::left_over(
+            "Sixfold serves no zones: write an [[upstream.zone]] with the address of a server that has it",
+        ),
+    };
+    draft.record(&statement.spot, outcome);
+}
+
+/// Names of the response policy zones of a configuration.
+pub(super) fn policy_names(statements: &[Statement]) -> Vec<String> {
+    let blocks = statements.iter().filter_map(|statement| match statement.keyword() {
+        "options" | "view" => statement.block(),
+        _ => None,
+    });
+    let policies = blocks.flatten().filter(|inner| inner.keyword() == "response-policy");
+    policies
+        .flat_map(|policy| policy.block().unwrap_or_default())
+        .map(|zone| zone.word(1).to_owned())
+        .collect()
+}
+
+/// Path of the master file of a zone.
+pub(super) fn file_of(
+    statements: &[Statement],
+    zone: &str,
+    directory: Option<&str>,
+) -> Result<String, String> {
+    let inside =
+        statements.iter().filter(|one| one.keyword() == "view").filter_map(Statement::block).flatten();
+    let found = statements.iter().chain(inside).find(|one| one.keyword() == "zone" && one.word(1) == zone);
+    let block = found.and_then(Statement::block).ok_or("there is no such zone in this file")?;
+    let word = |keyword: &str| {
+        block.iter().find(|inner| inner.keyword() == keyword).map_or("", |inner| inner.word(1))
+    };
+    if !matches!(word("type"), "master" | "primary") {
+        return Err("Sixfold reads response policy zones from files, and transfers none".to_owned());
+    }
+    match (word("file"), directory) {
+        ("", _) => Err("the zone has no file".to_owned()),
+        (file, _) if file.starts_with('/') => Ok(file.to_owned()),
+        (file, Some(directory)) => Ok(format!("{}/{file}", directory.trim_end_matches('/'))),
+        (_, None) => Err("the path of its file is relative, and there is no `directory`".to_owned()),
+    }
+}

@@ -1,0 +1,363 @@
+//! Plugins of a server block of CoreDNS.
+
+use super::syntax::Directive;
+use super::{add_record, forward, vocabulary};
+use crate::access::{AccessList, Order};
+use crate::draft::{Draft, Spot};
+use crate::ledger::{Outcome, find_row};
+use crate::model::Endpoint;
+use crate::network::Network;
+use crate::value::{self, range};
+use pref64::Pref64;
+use std::net::IpAddr;
+
+/// `dns64` of a block.
+#[derive(Debug)]
+pub(super) struct Synthesis {
+    pub(super) prefix: Pref64,
+    pub(super) translates_all: bool,
+    pub(super) serves_v4: bool,
+}
+
+/// `cache` of a block; times in seconds.
+#[derive(Debug, Default)]
+pub(super) struct CacheSettings {
+    pub(super) max_ttl: Option<u64>,
+    pub(super) max_negative_ttl: Option<u64>,
+    pub(super) stale: Option<u64>,
+    pub(super) prefetch: bool,
+}
+
+/// Settings of a block that [`finish`](super::finish) brings together.
+#[derive(Debug, Default)]
+pub(super) struct BlockSettings {
+    pub(super) header: Spot,
+    pub(super) zones: Vec<String>,
+    pub(super) port: u16,
+    pub(super) addresses: Vec<Endpoint>,
+    pub(super) access: Option<AccessList>,
+    pub(super) dns64: Option<Synthesis>,
+    pub(super) cache: Option<CacheSettings>,
+}
+
+/// Reader of a block.
+pub(super) struct Plugins {
+    pub(super) zones: Vec<String>,
+    pub(super) is_root: bool,
+    pub(super) settings: BlockSettings,
+}
+
+impl Plugins {
+    /// Reads a plugin and records its outcome, and those of the lines in its block.
+    pub(super) fn read(&mut self, directive: &Directive, draft: &mut Draft) {
+        let has_variables = directive.words.iter().any(|word| word.contains("{$") || word.contains("{%"));
+        let outcome = match directive.name() {
+            _ if has_variables => Outcome::left_over("environment variables are not read"),
+            "forward" => self.read_forward(directive, draft),
+            "dns64" => return self.read_dns64(directive, draft),
+            "cache" => return self.read_cache(directive, draft),
+            "acl" => return self.read_acl(directive, draft),
+            "hosts" => return read_hosts(directive, draft),
+            "bind" => self.read_bind(directive),
+            "prometheus" => {
+                let address =
+                    if directive.argument().is_empty() { "127.0.0.1:9153" } else { directive.argument() };
+                let address = address.replace("localhost", "127.0.0.1");
+                let address =
+                    address.strip_prefix(':').map(|port| format!("0.0.0.0:{port}")).unwrap_or(address);
+                draft.model.metrics_listen = value::endpoint_with_port(&address, 9153);
+                match draft.model.metrics_listen {
+                    Some(_) => Outcome::differs("the metrics have other names: sixfold_*"),
+                    None => Outcome::left_over("this is not an address"),
+                }
+            }
+            "bufsize" => {
+                let size = if directive.argument().is_empty() { "1232" } else { directive.argument() };
+                value::set_number(&mut draft.model.udp_size, size, range::UDP_SIZE)
+            }
+            name => match find_row(vocabulary::NO_MEANING, name) {
+                Some(why) => Outcome::NoMeaning(why),
+                None => find_row(vocabulary::LEFT_OVER, name)
+                    .map_or(Outcome::left_over("Sixfold has no such plugin"), Outcome::left_over),
+            },
+        };
+        draft.record(&directive.spot, outcome);
+    }
+
+    fn read_forward(&self, directive: &Directive, draft: &mut Draft) -> Outcome {
+        let Some((from, servers)) = directive.arguments().split_first() else {
+            return Outcome::left_over("this has no zone");
+        };
+        let Some(from) = value::name(from) else { return Outcome::left_over("Sixfold takes no such name") };
+        let (mut endpoints, mut lost) = (Vec::new(), Vec::new());
+        for server in servers {
+            if server.ends_with("resolv.conf") && from == "." && self.is_root {
+                draft.model.uses_system_forwarders = true;
+                continue;
+            }
+            let plain = server.strip_prefix("dns://").unwrap_or(server);
+            match value::endpoint_with_port(plain, 53) {
+                Some(endpoint) => endpoints.push(endpoint),
+                None if server.starts_with("tls://") => {
+                    lost.push(format!(
+                        "{server} (no TLS to forwarders yet: name a resolver on this machine that has)"
+                    ));
+                }
+                None => lost.push(format!("{server} (not an address)")),
+            }
+        }
+        forward(&from, &self.zones, &endpoints, draft);
+        if from == "." && self.is_root {
+            draft.model.select = Some("random");
+        }
+        for inner in &directive.block {
+            let outcome = self.forward_option(inner, &from, draft);
+            draft.record(&inner.spot, outcome);
+        }
+        if lost.is_empty() {
+            Outcome::Carried
+        } else {
+            Outcome::LeftOver(format!("without {}", lost.join(", ")))
+        }
+    }
+
+    fn forward_option(&self, option: &Directive, from: &str, draft: &mut Draft) -> Outcome {
+        let is_general = from == "." && self.is_root;
+        match (option.name(), option.argument()) {
+            ("policy", _) if !is_general => Outcome::left_over("`upstream.select` is for all zones"),
+            ("policy", "sequential") => {
+                draft.model.select = Some("ordered");
+                Outcome::Carried
+            }
+            ("policy", "random") => Outcome::Carried,
+            ("policy", _) => Outcome::differs("Sixfold picks a random forwarder for each query"),
+            ("force_tcp", _) if is_general => {
+                draft.model.uses_tcp = true;
+                Outcome::differs("`upstream.transport` is for all zones")
+            }
+            ("prefer_udp", _) => Outcome::NoMeaning("Sixfold asks over UDP first"),
+            ("max_concurrent", number) => value::but(
+                value::set_number(&mut draft.model.limits.pending, number, range::COUNT),
+                "Sixfold counts the queries that wait, for each worker",
+            ),
+            (
+                "expire"
+                | "max_fails"
+                | "health_check"
+                | "failfast_all_unhealthy_upstreams"
+                | "max_idle_conns",
+                _,
+            ) => Outcome::NoMeaning(
+                "Sixfold probes forwarders that fail, and keeps connections as long as they are used",
+            ),
+            ("tls" | "tls_servername", _) => Outcome::left_over(
+                "Sixfold has no TLS to forwarders yet: name a resolver on this machine that has",
+            ),
+            ("except", _) => {
+                Outcome::left_over("Sixfold forwards these names as well: `filter.block` refuses them")
+            }
+            _ => Outcome::left_over("Sixfold has no such option for forwarders"),
+        }
+    }
+
+    fn read_dns64(&mut self, directive: &Directive, draft: &mut Draft) {
+        let mut found = Synthesis { prefix: pref64::WELL_KNOWN, translates_all: false, serves_v4: false };
+        let mut is_valid = true;
+        let mut prefix = |text: &str, found: &mut Synthesis| match value::prefix(text) {
+            Ok(prefix) => {
+                found.prefix = prefix;
+                Outcome::Carried
+            }
+            Err(why) => {
+                is_valid = false;
+                Outcome::LeftOver(why)
+            }
+        };
+        let outcome = match directive.argument() {
+            "" => Outcome::Carried,
+            text => prefix(text, &mut found),
+        };
+        draft.record(&directive.header(), outcome);
+        for option in &directive.block {
+            let outcome = match option.name() {
+                "prefix" => prefix(option.argument(), &mut found),
+                "translate_all" => {
+                    found.translates_all = true;
+                    Outcome::Carried
+                }
+                "allow_ipv4" => {
+                    found.serves_v4 = true;
+                    Outcome::Carried
+                }
+                _ => Outcome::left_over("CoreDNS has no such option"),
+            };
+            draft.record(&option.spot, outcome);
+        }
+        self.settings.dns64 = is_valid.then_some(found);
+    }
+
+    fn read_cache(&mut self, directive: &Directive, draft: &mut Draft) {
+        let mut settings = CacheSettings::default();
+        let ttl = directive.argument().parse::<u64>().ok();
+        (settings.max_ttl, settings.max_negative_ttl) = (ttl, ttl);
+        let outcome = match self.is_root {
+            true => Outcome::Carried,
+            false => Outcome::differs("the cache is for all names, with the settings of the root's block"),
+        };
+        draft.record(&directive.header(), outcome);
+        for option in &directive.block {
+            let seconds = option.arguments().get(1).and_then(|text| text.parse::<u64>().ok());
+            let outcome = match option.name() {
+                "success" | "denial" => {
+                    let key = if option.name() == "success" {
+                        &mut settings.max_ttl
+                    } else {
+                        &mut settings.max_negative_ttl
+                    };
+                    *key = seconds.or(*key);
+                    match option.arguments().len() {
+                        0..=2 => Outcome::differs("`cache.size` counts octets, not answers"),
+                        _ => Outcome::left_over(
+                            "`cache.size` counts octets, and `cache.min-ttl` is for all answers",
+                        ),
+                    }
+                }
+                "prefetch" => {
+                    settings.prefetch = true;
+                    Outcome::differs(
+                        "Sixfold refreshes in the last tenth of the TTL, from the first query on",
+                    )
+                }
+                "serve_stale" => {
+                    let text = if option.argument().is_empty() { "1h" } else { option.argument() };
+                    settings.stale = seconds_of(text);
+                    match settings.stale {
+                        Some(_) => Outcome::differs("Sixfold asks the upstreams first"),
+                        None => Outcome::left_over("this is not a duration"),
+                    }
+                }
+                "servfail" => Outcome::differs("Sixfold caches failures for 1 to 32 s (RFC 9520)"),
+                _ => Outcome::left_over("Sixfold has no such option"),
+            };
+            draft.record(&option.spot, outcome);
+        }
+        self.settings.cache = Some(settings);
+    }
+
+    fn read_acl(&mut self, directive: &Directive, draft: &mut Draft) {
+        if !self.is_root {
+            return draft.record(&directive.spot, Outcome::left_over("`server.allow` is for all names"));
+        }
+        draft.record(
+            &directive.header(),
+            match directive.arguments() {
+                [] => Outcome::Carried,
+                _ => Outcome::left_over("`server.allow` is for all names"),
+            },
+        );
+        let list = self.settings.access.get_or_insert_with(|| AccessList::new(Order::First, true));
+        for rule in &directive.block {
+            let mut nets = rule.arguments().split(|word| word == "net").nth(1).unwrap_or_default().iter();
+            let types = rule.arguments().split(|word| word == "type").nth(1).unwrap_or_default();
+            let has_types =
+                types.iter().take_while(|word| *word != "net").any(|word| word != "*" && word != "ANY");
+            let is_allowed = rule.name() == "allow";
+            let outcome = match rule.name() {
+                _ if has_types => Outcome::left_over("`server.allow` is for all types"),
+                "allow" | "block" => Outcome::Carried,
+                "filter" | "drop" => Outcome::differs("these clients get REFUSED"),
+                _ => Outcome::left_over("CoreDNS has no such action"),
+            };
+            let is_read = !matches!(outcome, Outcome::LeftOver(_));
+            let all = ["0.0.0.0/0".to_owned(), "::/0".to_owned()];
+            let named: Vec<String> = nets.by_ref().take_while(|word| *word != "type").cloned().collect();
+            let named =
+                if named.is_empty() || named.iter().any(|net| net == "*") { all.to_vec() } else { named };
+            let networks: Vec<Network> = named.iter().filter_map(|text| Network::parse(text)).collect();
+            let outcome = match networks.len() == named.len() {
+                false if is_read => Outcome::left_over("this has a word that is no network"),
+                _ => outcome,
+            };
+            if is_read {
+                list.entries.extend(networks.into_iter().map(|network| (network, is_allowed)));
+            }
+            draft.record(&rule.spot, outcome);
+        }
+    }
+
+    fn read_bind(&mut self, directive: &Directive) -> Outcome {
+        let mut lost = Vec::new();
+        for text in directive.arguments() {
+            match value::endpoint(text, 53) {
+                Some(endpoint) => self.settings.addresses.push(endpoint),
+                None => lost.push(text.as_str()),
+            }
+        }
+        if lost.is_empty() {
+            return Outcome::Carried;
+        }
+        Outcome::LeftOver(format!("write the addresses of the interfaces: {}", lost.join(", ")))
+    }
+}
+
+/// `hosts`: a file in the format of hosts(5), and lines of the same format in its block.
+fn read_hosts(directive: &Directive, draft: &mut Draft) {
+    let file = if directive.argument().is_empty() { "/etc/hosts" } else { directive.argument() };
+    draft.model.hosts_file = Some(file.to_owned());
+    let falls_through =
+        directive.block.iter().any(|option| option.name() == "fallthrough" && option.argument().is_empty());
+    draft.record(
+        &directive.header(),
+        match falls_through {
+            true => Outcome::Carried,
+            false => Outcome::left_over(
+                "CoreDNS denies all other names here, and Sixfold forwards them: see `filter.block`",
+            ),
+        },
+    );
+    let has_reverse = !directive.block.iter().any(|option| option.name() == "no_reverse");
+    let ttl =
+        directive.block.iter().find(|option| option.name() == "ttl").map_or("3600", Directive::argument);
+    for line in &directive.block {
+        let outcome = match (line.name(), line.name().parse::<IpAddr>()) {
+            (_, Ok(address)) => {
+                let rtype = if address.is_ipv4() { "A" } else { "AAAA" };
+                let names: Vec<String> =
+                    line.arguments().iter().filter_map(|name| value::name(name)).collect();
+                for name in &names {
+                    add_record(draft, format!("{name}. {ttl} IN {rtype} {address}"));
+                }
+                if let Some(name) = names.first().filter(|_| has_reverse) {
+                    add_record(draft, format!("{} {ttl} IN PTR {name}.", value::reverse_name(address)));
+                }
+                Outcome::Carried
+            }
+            ("fallthrough", _) if line.argument().is_empty() => Outcome::Carried,
+            ("fallthrough", _) => Outcome::left_over("Sixfold forwards all other names"),
+            ("ttl", _) => Outcome::differs("names of the file have a TTL of 60 s"),
+            ("no_reverse", _) => Outcome::differs("addresses of the file have reverse names"),
+            ("reload", _) => Outcome::differs("Sixfold reads the file at start and at each reload"),
+            _ => Outcome::left_over("CoreDNS has no such option"),
+        };
+        draft.record(&line.spot, outcome);
+    }
+}
+
+/// Seconds of a duration as in Go: `1h30m`, `24h`, `90s`.
+fn seconds_of(text: &str) -> Option<u64> {
+    let (mut total, mut digits) = (0_u64, String::new());
+    for c in text.chars() {
+        if c.is_ascii_digit() {
+            digits.push(c);
+            continue;
+        }
+        let unit = match c {
+            'h' => 3600,
+            'm' => 60,
+            's' => 1,
+            _ => return None,
+        };
+        total = total.checked_add(std::mem::take(&mut digits).parse::<u64>().ok()?.checked_mul(unit)?)?;
+    }
+    (digits.is_empty() && !text.is_empty()).then_some(total)
+}

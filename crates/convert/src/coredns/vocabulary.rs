@@ -1,0 +1,35 @@
+//! Plugins of CoreDNS that set no key of Sixfold, each with the reason.
+
+/// Plugins without a meaning for Sixfold.
+pub(super) const NO_MEANING: &[(&str, &str)] = &[
+    ("errors", "Sixfold logs failing upstreams, and counts errors"),
+    ("loop", "the start refuses a forwarder that is the server itself"),
+    ("loadbalance minimal", "Sixfold passes on the records of the upstream"),
+    ("any", "Sixfold passes on the answers of the upstream to ANY"),
+    (
+        "cancel metadata timeouts debug pprof root nsid chaos whoami multisocket",
+        "concerns the process of CoreDNS",
+    ),
+];
+
+/// Plugins that are lost.
+pub(super) const LEFT_OVER: &[(&str, &str)] = &[
+    ("log", "Sixfold logs no queries"),
+    ("health ready", "see `metrics.listen`, which also serves /livez and /readyz"),
+    ("reload", "Sixfold reads its file again after `sixfold ctl reload` or SIGHUP"),
+    ("dnstap", "see `log.dnstap` in sixfold.toml(5) for support"),
+    (
+        "kubernetes k8s_external etcd route53 azure clouddns",
+        "Sixfold serves no such names: forward their zones to a CoreDNS that does, with [[upstream.zone]]",
+    ),
+    (
+        "file auto secondary sign transfer dnssec",
+        "Sixfold serves no zones: write an [[upstream.zone]] with the address of a server that has it",
+    ),
+    ("template", "a response policy zone (`filter.rpz`) can give fixed answers"),
+    ("rewrite", "Sixfold rewrites no questions"),
+    ("header local trace tsig view geoip autopath erratic grpc_server", "Sixfold has no such option"),
+    ("grpc", "Sixfold forwards over UDP and TCP"),
+    ("tls", "Sixfold has no encrypted listeners yet: put dnsdist before it"),
+    ("import", "this snippet is not in the file"),
+];

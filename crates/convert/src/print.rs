@@ -1,0 +1,309 @@
+//! The model as a configuration file of Sixfold, with comments that account for everything that was not carried over.
+
+use crate::ledger::{Entry, Outcome};
+use crate::model::{Allowed, Dns64, Model, Rule};
+use std::fmt::Display;
+
+/// Prints the configuration.
+pub(crate) fn print(model: &Model, head: &str, files: &[String], entries: &[Entry]) -> String {
+    let mut page = Page { text: head.to_owned() };
+    for entry in entries {
+        page.remark(files, entry);
+    }
+    page.server(model);
+    page.upstream(model);
+    page.dns64(&model.dns64);
+    page.data(model);
+    page.cache(model);
+    page.limits(model);
+    page.text
+}
+
+struct Page {
+    text: String,
+}
+
+/// A table under construction: its header is printed only if it has keys.
+struct Table {
+    header: String,
+    lines: String,
+}
+
+impl Table {
+    fn new(name: &str) -> Table {
+        Table { header: format!("[{name}]"), lines: String::new() }
+    }
+
+    fn key(&mut self, key: &str, value: impl Display) {
+        self.lines += &format!("{key} = {value}\n");
+    }
+
+    fn strings<T: Display>(&mut self, key: &str, list: &[T]) {
+        let quoted: Vec<String> = list.iter().map(|element| quoted(&element.to_string())).collect();
+        let line = quoted.join(", ");
+        if line.len() <= 100 {
+            return self.key(key, format_args!("[{line}]"));
+        }
+        self.key(key, format_args!("[\n    {},\n]", quoted.join(",\n    ")));
+    }
+
+    fn number(&mut self, key: &str, value: Option<u64>) {
+        if let Some(value) = value {
+            self.key(key, value);
+        }
+    }
+
+    fn boolean(&mut self, key: &str, value: Option<bool>) {
+        if let Some(value) = value {
+            self.key(key, value);
+        }
+    }
+
+    fn string(&mut self, key: &str, value: Option<&str>) {
+        if let Some(value) = value {
+            self.key(key, quoted(value));
+        }
+    }
+
+    fn seconds(&mut self, key: &str, value: Option<u64>) {
+        if let Some(value) = value {
+            self.key(key, quoted(&duration(value * 1000)));
+        }
+    }
+}
+
+impl Page {
+    fn table(&mut self, table: Table) {
+        if !table.lines.is_empty() {
+            self.text += &format!("\n{}\n{}", table.header, table.lines);
+        }
+    }
+
+    /// Writes the comment for a statement that was not carried over as it is.
+    fn remark(&mut self, files: &[String], entry: &Entry) {
+        let (word, why) = match &entry.outcome {
+            Outcome::LeftOver(why) => ("not carried over", why),
+            Outcome::Differs(how) => ("carried over with a difference", how),
+            Outcome::Carried | Outcome::NoMeaning(_) => return,
+        };
+        let line = match entry.place.file {
+            0 => entry.place.first.to_string(),
+            file => {
+                let name: String = files[file].chars().filter(|c| !c.is_control()).collect();
+                format!("{} of {name}", entry.place.first)
+            }
+        };
+        // A line of a file may have any characters, and a reason quotes it; a comment of TOML has no control characters.
+        let comment = format!("# {word}, {line}: {}: {why}", entry.text);
+        self.text.extend(comment.chars().filter(|c| !c.is_control()));
+        self.text.push('\n');
+    }
+
+    fn server(&mut self, model: &Model) {
+        let mut table = Table::new("server");
+        if !model.listen.is_empty() {
+            table.strings("listen", &model.listen);
+        }
+        if let Some(allow) = &model.allow {
+            let show = |allowed: &Allowed| match allowed {
+                Allowed::Local => "local".to_owned(),
+                Allowed::Network(network) => network.to_string(),
+            };
+            table.strings("allow", &allow.iter().map(show).collect::<Vec<String>>());
+        }
+        table.number("workers", model.workers);
+        if !model.proxy_from.is_empty() {
+            table.strings("proxy-from", &model.proxy_from);
+        }
+        self.table(table);
+    }
+
+    fn upstream(&mut self, model: &Model) {
+        let mut table = Table::new("upstream");
+        if model.forwarders.is_empty() {
+            table.key("forwarders", quoted("system"));
+        } else {
+            table.strings("forwarders", &model.forwarders);
+        }
+        table.string("select", model.select);
+        if let Some(timeout) = model.timeout_ms {
+            table.key("timeout", quoted(&duration(timeout)));
+        }
+        table.number("tries", model.tries);
+        table.string("transport", model.uses_tcp.then_some("tcp"));
+        table.string("via-nat64", model.via_nat64.map(|prefix| prefix.to_string()).as_deref());
+        self.table(table);
+        for zone in &model.zones {
+            let mut table = Table { header: "[[upstream.zone]]".to_owned(), lines: String::new() };
+            table.string("zone", Some(&zone.zone));
+            table.strings("forwarders", &zone.forwarders);
+            self.table(table);
+        }
+    }
+
+    fn dns64(&mut self, dns64: &Dns64) {
+        let mut table = Table::new("dns64");
+        if !dns64.is_on {
+            self.text += "\n# Nothing is synthesized: the source has no usable prefix. For DNS64, set `prefixes` instead of these keys.";
+            table.strings::<String>("clients", &[]);
+            table.key("dnssec", quoted("off"));
+            table.key("ptr", quoted("off"));
+            table.key("ipv4only-arpa", false);
+            return self.table(table);
+        }
+        table.strings("prefixes", &dns64.prefixes);
+        table.string("suffix", dns64.suffix.map(|suffix| suffix.to_string()).as_deref());
+        if let Some(clients) = &dns64.clients {
+            let show =
+                |(network, excluded): &(_, bool)| format!("{}{network}", if *excluded { "!" } else { "" });
+            table.strings("clients", &clients.iter().map(show).collect::<Vec<String>>());
+        }
+        table.strings("exclude-aaaa", &dns64.exclude_aaaa);
+        // None of these servers leaves addresses out.
+        table.key("non-global", quoted("embed"));
+        table.strings::<String>("never-embed", &[]);
+        // None of them trusts the AD bit of a forwarder.
+        table.key("dnssec", quoted("off"));
+        table.boolean("break-dnssec", dns64.break_dnssec);
+        table.boolean("recursive-only", dns64.recursive_only);
+        table.string("ptr", (!dns64.answers_ptr).then_some("off"));
+        table.string("ptr-server", dns64.ptr_server.as_deref());
+        table.string("ptr-contact", dns64.ptr_contact.as_deref());
+        table.boolean("ipv4only-arpa", dns64.ipv4only_arpa);
+        self.table(table);
+        let mut table = Table::new("dns64.on-failure");
+        for failure in dns64.passed_failures {
+            table.key(failure, quoted("pass"));
+        }
+        self.table(table);
+        for rule in &dns64.rules {
+            self.rule(rule);
+        }
+    }
+
+    fn rule(&mut self, rule: &Rule) {
+        let mut table = Table { header: "[[dns64.rule]]".to_owned(), lines: String::new() };
+        if !rule.clients.is_empty() {
+            table.strings("clients", &rule.clients);
+        }
+        if !rule.names.is_empty() {
+            table.strings("names", &rule.names);
+        }
+        if !rule.ipv4.is_empty() {
+            table.strings("ipv4", &rule.ipv4);
+        }
+        if let Some(prefixes) = &rule.prefixes {
+            table.strings("prefixes", prefixes);
+        }
+        table.string("real-aaaa", rule.ignores_real.then_some("ignore"));
+        self.table(table);
+    }
+
+    fn data(&mut self, model: &Model) {
+        let mut table = Table::new("local");
+        if !model.records.is_empty() {
+            table.strings("records", &model.records);
+        }
+        table.string("hosts-file", model.hosts_file.as_deref());
+        table.boolean("empty-zones", model.empty_zones);
+        self.table(table);
+        let mut table = Table::new("filter");
+        if !model.block.is_empty() {
+            table.strings("block", &model.block);
+        }
+        if !model.rpz.is_empty() {
+            table.strings("rpz", &model.rpz);
+        }
+        self.table(table);
+    }
+
+    fn cache(&mut self, model: &Model) {
+        let mut table = Table::new("cache");
+        let cache = &model.cache;
+        if let Some(octets) = cache.octets {
+            table.key("size", quoted(&size(octets)));
+        }
+        table.seconds("min-ttl", cache.min_ttl);
+        table.seconds("max-ttl", cache.max_ttl);
+        table.seconds("max-negative-ttl", cache.max_negative_ttl);
+        table.seconds("stale", cache.stale);
+        table.boolean("prefetch", cache.prefetch);
+        self.table(table);
+        let mut table = Table::new("edns");
+        table.number("udp-size", model.udp_size);
+        table.boolean("cookies", model.cookies);
+        if !model.cookie_secrets.is_empty() {
+            table.strings("cookie-secret", &model.cookie_secrets);
+        }
+        table.string("client-subnet", model.forwards_client_subnet.then_some("forward"));
+        self.table(table);
+    }
+
+    fn limits(&mut self, model: &Model) {
+        let mut table = Table::new("limits");
+        let limits = &model.limits;
+        table.number("queries-per-client", limits.queries_per_client);
+        table.number("responses-per-client", limits.responses_per_client);
+        table.number("pending", limits.pending);
+        table.number("tcp-connections", limits.tcp_connections);
+        table.number("tcp-per-client", limits.tcp_per_client);
+        if let Some(idle) = limits.tcp_idle_ms {
+            table.key("tcp-idle", quoted(&duration(idle)));
+        }
+        self.table(table);
+        let mut table = Table::new("metrics");
+        table.string("listen", model.metrics_listen.as_ref().map(ToString::to_string).as_deref());
+        self.table(table);
+        let mut table = Table::new("log");
+        table.string("level", model.log_level);
+        self.table(table);
+    }
+}
+
+/// The text as a basic string of TOML.
+fn quoted(text: &str) -> String {
+    let mut line = String::from('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => line.extend(['\\', c]),
+            c if c.is_control() => line += &format!("\\u{:04X}", u32::from(c)),
+            c => line.push(c),
+        }
+    }
+    line + "\""
+}
+
+/// Milliseconds in the largest unit that shows them exactly.
+fn duration(milliseconds: u64) -> String {
+    let units = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000)];
+    let exact = units.into_iter().find(|(_, unit)| milliseconds > 0 && milliseconds.is_multiple_of(*unit));
+    match exact {
+        Some((name, unit)) => format!("{}{name}", milliseconds / unit),
+        None if milliseconds == 0 => "0s".to_owned(),
+        None => format!("{milliseconds}ms"),
+    }
+}
+
+/// Octets in the largest unit that shows them exactly.
+fn size(octets: u64) -> String {
+    let units = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+    match units.into_iter().find(|(_, unit)| octets > 0 && octets.is_multiple_of(*unit)) {
+        Some((name, unit)) => format!("{}{name}", octets / unit),
+        None if octets == 0 => "0MiB".to_owned(),
+        None => format!("{octets}B"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strings_durations_and_sizes_are_those_of_toml_and_sixfold() {
+        assert_eq!(quoted("a\"b\\c\u{1}ä"), r#""a\"b\\c\u0001ä""#);
+        let shown: Vec<String> = [0, 1, 1000, 1500, 90_000, 3_600_000, 172_800_000].map(duration).to_vec();
+        assert_eq!(shown, ["0s", "1ms", "1s", "1500ms", "90s", "1h", "2d"]);
+        let shown: Vec<String> = [0, 1 << 20, 1 << 30, 1536, 1537].map(size).to_vec();
+        assert_eq!(shown, ["0MiB", "1MiB", "1GiB", "1536B", "1537B"]);
+    }
+}

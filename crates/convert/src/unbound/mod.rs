@@ -1,0 +1,146 @@
+//! Unbound: unbound.conf.
+
+mod server;
+mod syntax;
+mod vocabulary;
+mod zones;
+
+use crate::SyntaxError;
+use crate::draft::Draft;
+use crate::ledger::{Outcome, find_row};
+use crate::model::Endpoint;
+use crate::sources::Sources;
+use crate::value;
+use server::Server;
+use syntax::{Attribute, Clause};
+
+/// Reason why encrypted forwarding is not carried over.
+const NO_TLS: &str = "Sixfold has no TLS to forwarders yet: name a resolver on this machine that has";
+
+/// Reads the text.
+pub(crate) fn read(text: &str, sources: &mut Sources<'_>, draft: &mut Draft) -> Result<(), SyntaxError> {
+    let mut clauses = Vec::new();
+    syntax::parse(text, 0, 0, &mut clauses, sources, draft);
+    if clauses.is_empty() {
+        return Err(SyntaxError { file: 0, line: 1, what: "no clause, like `server:`".to_owned() });
+    }
+    let mut server = Server::default();
+    for clause in &clauses {
+        draft.record(&clause.spot, Outcome::Carried);
+        match clause.name {
+            "server" => clause.attributes.iter().for_each(|attribute| server.read(attribute, draft)),
+            "forward-zone" | "stub-zone" => zone(clause, draft),
+            "rpz" => policy(clause, &mut server, draft),
+            name => {
+                let outcome = find_row(vocabulary::CLAUSES, name);
+                let outcome = outcome
+                    .map_or(Outcome::left_over("Sixfold has no such option"), vocabulary::Known::outcome);
+                for attribute in &clause.attributes {
+                    draft.record(&attribute.spot, outcome.clone());
+                }
+            }
+        }
+    }
+    server.finish(draft);
+    Ok(())
+}
+
+/// Reads a `forward-zone` or a `stub-zone`.
+fn zone(clause: &Clause, draft: &mut Draft) {
+    let name = clause.value("name").and_then(value::name);
+    let is_tls = ["forward-tls-upstream", "forward-ssl-upstream", "stub-tls-upstream", "stub-ssl-upstream"]
+        .iter()
+        .any(|key| clause.value(key) == Some("yes"));
+    let mut endpoints = Vec::new();
+    for attribute in &clause.attributes {
+        let value = attribute.value();
+        let outcome = match attribute.key.as_str() {
+            "name" if name.is_some() => Outcome::Carried,
+            "name" => Outcome::left_over("Sixfold takes no such name"),
+            "forward-addr" | "stub-addr" if is_tls => Outcome::left_over(
+                "Sixfold has no TLS to forwarders yet: name a resolver on this machine that has",
+            ),
+            "forward-addr" | "stub-addr" => match address(value, 53) {
+                Some(endpoint) => {
+                    endpoints.push(endpoint);
+                    match clause.name {
+                        "stub-zone" => Outcome::differs("Sixfold follows no delegations below the zone"),
+                        _ => Outcome::Carried,
+                    }
+                }
+                None => Outcome::left_over("this is not an address"),
+            },
+            "forward-host" | "stub-host" => {
+                Outcome::left_over("Sixfold takes addresses of forwarders, not names")
+            }
+            "forward-first" | "stub-first" | "stub-prime" if value == "no" => Outcome::Carried,
+            "forward-first" | "stub-first" => {
+                Outcome::left_over("Sixfold does not resolve names itself when the forwarders fail")
+            }
+            "forward-tcp-upstream" if value == "yes" && name.as_deref() == Some(".") => {
+                draft.model.uses_tcp = true;
+                Outcome::differs("`upstream.transport` is for all zones")
+            }
+            "forward-no-cache" | "stub-no-cache" if value == "yes" => {
+                Outcome::left_over("Sixfold caches the answers of all zones or of none")
+            }
+            _ if value == "no" => Outcome::NoMeaning("the value is the default"),
+            key if key.ends_with("-tls-upstream") || key.ends_with("-ssl-upstream") => {
+                Outcome::left_over(NO_TLS)
+            }
+            _ => Outcome::left_over("Sixfold has no such option for zones"),
+        };
+        draft.record(&attribute.spot, outcome);
+    }
+    match name {
+        Some(name) if !endpoints.is_empty() => {
+            if name == "." {
+                draft.model.select = Some("fastest");
+            }
+            draft.model.forward(&name, endpoints);
+        }
+        // A zone whose forwarders are all left over is said above.
+        _ if clause.attributes.iter().any(|attribute| attribute.key.ends_with("-addr")) => {}
+        _ => draft.record(&clause.spot, Outcome::left_over("a zone needs the addresses of its forwarders")),
+    }
+}
+
+/// Reads an `rpz` clause: a response policy zone.
+fn policy(clause: &Clause, server: &mut Server, draft: &mut Draft) {
+    let is_transferred =
+        clause.attributes.iter().any(|one| matches!(one.key.as_str(), "primary" | "master" | "url"));
+    for attribute in &clause.attributes {
+        let outcome = match attribute.key.as_str() {
+            "name" | "zonefile" => Outcome::Carried,
+            "primary" | "master" | "url" | "allow-notify" => Outcome::left_over(
+                "Sixfold reads response policy zones from files: reload it after a change of the file",
+            ),
+            "rpz-log" | "rpz-log-name" => Outcome::NoMeaning("Sixfold counts the decisions of each zone"),
+            "for-downstream" | "for-upstream" | "fallback-enabled" => {
+                Outcome::NoMeaning("a response policy zone is not served")
+            }
+            _ => Outcome::left_over("Sixfold has no such option for response policy zones"),
+        };
+        draft.record(&attribute.spot, outcome);
+    }
+    match clause.value("zonefile") {
+        Some(file) => server.policy_files.push((file.to_owned(), clause.spot.clone())),
+        None if is_transferred => {}
+        None => draft.record(&clause.spot, Outcome::left_over("the zone has no file")),
+    }
+}
+
+/// `192.0.2.1`, `192.0.2.1@53`, `192.0.2.1@53#name`; an IPv6 address may have an interface after `%`.
+fn address(text: &str, default_port: u16) -> Option<Endpoint> {
+    let text = text.split('#').next().unwrap_or_default();
+    match text.split_once('@') {
+        Some((host, port)) => value::endpoint(host, port.parse().ok()?),
+        None => value::endpoint(text, default_port),
+    }
+}
+
+/// Outcome of an attribute of `server` without an equivalent.
+fn known(attribute: &Attribute) -> Outcome {
+    find_row(vocabulary::SERVER, &attribute.key)
+        .map_or(Outcome::left_over("Sixfold has no such option"), vocabulary::Known::outcome)
+}

@@ -1,0 +1,354 @@
+//! Attributes of the clause `server` of Unbound.
+
+use super::syntax::Attribute;
+use super::zones::LocalZones;
+use super::{address, known};
+use crate::access::{AccessList, Order};
+use crate::draft::{Draft, Spot};
+use crate::ledger::Outcome;
+use crate::model::{Allowed, Endpoint, Rule, add};
+use crate::network::Network;
+use crate::value::{self, range};
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+/// Attributes that need others to be understood; [`finish`](Server::finish) brings them together.
+#[derive(Debug, Default)]
+pub(super) struct Server {
+    /// Files of response policy zones.
+    pub(super) policy_files: Vec<(String, Spot)>,
+    directory: Option<String>,
+    interfaces: Vec<(String, Spot)>,
+    port: Option<u16>,
+    without_v4: bool,
+    without_v6: bool,
+    access: Vec<(Network, bool)>,
+    modules: Option<(String, Spot)>,
+    prefix: Option<(String, Spot)>,
+    has_bad_prefix: bool,
+    synthesizes_all: bool,
+    ignored: Vec<String>,
+    nat64: Option<Spot>,
+    nat64_prefix: Option<String>,
+    message_cache: Option<u64>,
+    rrset_cache: Option<u64>,
+    cache_spot: Option<Spot>,
+    serves_expired: bool,
+    expired_ttl: Option<u64>,
+    tcp_per_thread: Option<u64>,
+    zones: LocalZones,
+}
+
+impl Server {
+    /// Reads an attribute and records its outcome.
+    pub(super) fn read(&mut self, attribute: &Attribute, draft: &mut Draft) {
+        let outcome = self
+            .read_dns64(attribute)
+            .or_else(|| self.read_access(attribute, draft))
+            .or_else(|| self.read_cache(attribute, draft))
+            .or_else(|| self.read_limits(attribute, draft))
+            .or_else(|| self.zones.read(attribute, draft))
+            .unwrap_or_else(|| known(attribute));
+        draft.record(&attribute.spot, outcome);
+    }
+
+    fn read_dns64(&mut self, attribute: &Attribute) -> Option<Outcome> {
+        let value = attribute.value();
+        Some(match attribute.key.as_str() {
+            "module-config" => {
+                self.modules = Some((value.to_owned(), attribute.spot.clone()));
+                let other = value
+                    .split_whitespace()
+                    .find(|module| !matches!(*module, "dns64" | "iterator" | "validator" | "respip"));
+                match other {
+                    Some(other) => Outcome::LeftOver(format!("Sixfold has no module `{other}`")),
+                    None if value.contains("validator") => Outcome::left_over(value::NO_VALIDATION),
+                    None => Outcome::Carried,
+                }
+            }
+            "dns64-prefix" => match value::prefix(value) {
+                Ok(_) => {
+                    self.prefix = Some((value.to_owned(), attribute.spot.clone()));
+                    Outcome::Carried
+                }
+                Err(why) => {
+                    self.has_bad_prefix = true;
+                    Outcome::LeftOver(why)
+                }
+            },
+            "dns64-synthall" => {
+                self.synthesizes_all = value == "yes";
+                Outcome::Carried
+            }
+            "dns64-ignore-aaaa" => match value::name(value) {
+                Some(name) => {
+                    add(&mut self.ignored, name);
+                    Outcome::Carried
+                }
+                None => Outcome::left_over("Sixfold takes no such name"),
+            },
+            "do-nat64" => {
+                self.nat64 = (value == "yes").then(|| attribute.spot.clone());
+                Outcome::Carried
+            }
+            "nat64-prefix" => {
+                self.nat64_prefix = Some(value.to_owned());
+                Outcome::Carried
+            }
+            _ => return None,
+        })
+    }
+
+    fn read_access(&mut self, attribute: &Attribute, draft: &mut Draft) -> Option<Outcome> {
+        let value = attribute.value();
+        Some(match attribute.key.as_str() {
+            "interface" | "ip-address" => {
+                self.interfaces.push((value.to_owned(), attribute.spot.clone()));
+                match address(value, 53) {
+                    Some(_) => Outcome::Carried,
+                    None => Outcome::left_over("write the addresses of the interface"),
+                }
+            }
+            "interface-automatic" if value == "no" => Outcome::Carried,
+            "interface-automatic" => {
+                self.interfaces.extend(["0.0.0.0", "::"].map(|all| (all.to_owned(), attribute.spot.clone())));
+                Outcome::Carried
+            }
+            "port" => {
+                self.port = value.parse().ok();
+                Outcome::Carried
+            }
+            "do-ip4" => {
+                self.without_v4 = value == "no";
+                Outcome::Carried
+            }
+            "do-ip6" => {
+                self.without_v6 = value == "no";
+                Outcome::Carried
+            }
+            "do-udp" | "do-tcp" if value == "yes" => Outcome::Carried,
+            "do-udp" | "do-tcp" => Outcome::left_over("Sixfold always listens on UDP and TCP"),
+            "tcp-upstream" => {
+                draft.model.uses_tcp = value == "yes";
+                Outcome::Carried
+            }
+            "udp-upstream-without-downstream" => Outcome::NoMeaning("Sixfold always listens on UDP and TCP"),
+            "access-control" => self.read_access_control(attribute),
+            "proxy-protocol-port" => {
+                Outcome::left_over("name the networks of the proxies in `server.proxy-from`")
+            }
+            "directory" => {
+                self.directory = Some(value.to_owned());
+                Outcome::NoMeaning("names the folder of relative paths")
+            }
+            _ => return None,
+        })
+    }
+
+    fn read_access_control(&mut self, attribute: &Attribute) -> Outcome {
+        let action = attribute.values.get(1).map_or("", String::as_str);
+        let Some(network) = Network::parse(attribute.value()) else {
+            return Outcome::left_over("this is not a network");
+        };
+        let (is_allowed, outcome) = match action {
+            "allow" | "allow_snoop" | "allow_setrd" => (true, Outcome::Carried),
+            "allow_cookie" => (true, Outcome::differs("Sixfold asks nobody for a cookie")),
+            "refuse" => (false, Outcome::Carried),
+            "deny" => (false, Outcome::differs("these clients get REFUSED, not silence")),
+            "refuse_non_local" | "deny_non_local" => (
+                false,
+                Outcome::left_over("Sixfold serves its local data to the clients in `server.allow` only"),
+            ),
+            _ => return Outcome::left_over("Sixfold has no such action"),
+        };
+        self.access.push((network, is_allowed));
+        outcome
+    }
+
+    fn read_cache(&mut self, attribute: &Attribute, draft: &mut Draft) -> Option<Outcome> {
+        let (value, cache) = (attribute.value(), &mut draft.model.cache);
+        Some(match attribute.key.as_str() {
+            "msg-cache-size" | "rrset-cache-size" => {
+                let key = if attribute.key == "msg-cache-size" {
+                    &mut self.message_cache
+                } else {
+                    &mut self.rrset_cache
+                };
+                *key = value::octets(value);
+                self.cache_spot = Some(attribute.spot.clone());
+                match key {
+                    Some(_) => {
+                        Outcome::differs("`cache.size` is the sum of both caches, and is reserved at start")
+                    }
+                    None => Outcome::left_over("this is not a size"),
+                }
+            }
+            "cache-max-ttl" => value::set_number(&mut cache.max_ttl, value, range::TTL),
+            "cache-min-ttl" => value::set_number(&mut cache.min_ttl, value, range::TTL),
+            "cache-max-negative-ttl" => value::set_number(&mut cache.max_negative_ttl, value, range::TTL),
+            "cache-min-negative-ttl" => {
+                Outcome::left_over("`cache.min-ttl` is for positive and negative answers at once")
+            }
+            "prefetch" => {
+                cache.prefetch = value::yes_no(value);
+                Outcome::Carried
+            }
+            "serve-expired" => {
+                self.serves_expired = value == "yes";
+                match self.serves_expired {
+                    true => Outcome::differs(
+                        "Sixfold answers with expired data only if the upstreams fail or take 1.8 s",
+                    ),
+                    false => Outcome::Carried,
+                }
+            }
+            "serve-expired-ttl" => value::set_number(&mut self.expired_ttl, value, range::TTL),
+            "edns-buffer-size" | "max-udp-size" => match value.parse::<u64>() {
+                Ok(size) => {
+                    let smaller = draft.model.udp_size.map_or(size, |known| known.min(size));
+                    value::set(&mut draft.model.udp_size, smaller, range::UDP_SIZE)
+                }
+                Err(_) => Outcome::left_over("this is not a number"),
+            },
+            "answer-cookie" => {
+                draft.model.cookies = value::yes_no(value);
+                Outcome::differs("`edns.cookies` is for clients and upstreams at once")
+            }
+            "cookie-secret" if value.len() == 32 => {
+                add(&mut draft.model.cookie_secrets, value.to_owned());
+                Outcome::Carried
+            }
+            _ => return None,
+        })
+    }
+
+    fn read_limits(&mut self, attribute: &Attribute, draft: &mut Draft) -> Option<Outcome> {
+        let (value, limits) = (attribute.value(), &mut draft.model.limits);
+        Some(match attribute.key.as_str() {
+            "num-threads" => value::set_number(&mut draft.model.workers, value, range::WORKERS),
+            "num-queries-per-thread" => value::set_number(&mut limits.pending, value, range::COUNT),
+            "incoming-num-tcp" => value::set_number(&mut self.tcp_per_thread, value, range::COUNT),
+            "tcp-idle-timeout" => value::set_number(&mut limits.tcp_idle_ms, value, range::TCP_IDLE_MS),
+            "ip-ratelimit" => value::but(
+                value::set_number(&mut limits.queries_per_client, value, range::RATE),
+                "Sixfold counts IPv6 clients by /64",
+            ),
+            "tcp-connection-limit" => {
+                Outcome::left_over("see `limits.tcp-per-client`, one number for all clients")
+            }
+            "outbound-msg-retry" => {
+                Outcome::left_over("see `upstream.tries`, which counts the tries over all forwarders")
+            }
+            "unknown-server-time-limit" => Outcome::left_over("see `upstream.timeout`"),
+            _ => return None,
+        })
+    }
+
+    /// Sets what several attributes decide together.
+    pub(super) fn finish(mut self, draft: &mut Draft) {
+        self.finish_listen(draft);
+        let mut access = AccessList::new(Order::Longest, false);
+        // The built-in entries; those of the file replace them if they are for the same networks.
+        access.entries =
+            ["127.0.0.0/8", "::1/128"].map(|text| (Network::parse(text).expect("a network"), true)).to_vec();
+        access.entries.append(&mut self.access);
+        match access.allowed() {
+            Some(allowed) => draft.model.allow = Some(allowed),
+            None => {
+                draft.model.allow = Some(vec![Allowed::Local]);
+                let why = "the list is too long: `server.allow` takes 1024 networks";
+                draft.record(&Spot::line(1, "access-control"), Outcome::left_over(why));
+            }
+        }
+        self.finish_dns64(draft);
+        self.finish_cache(draft);
+        for (file, spot) in std::mem::take(&mut self.policy_files) {
+            match &self.directory {
+                _ if file.starts_with('/') => add(&mut draft.model.rpz, file),
+                Some(directory) => {
+                    add(&mut draft.model.rpz, format!("{}/{file}", directory.trim_end_matches('/')))
+                }
+                None => draft.record(
+                    &spot,
+                    Outcome::left_over("the path of its file is relative, and there is no `directory`"),
+                ),
+            }
+        }
+        self.zones.finish(draft);
+    }
+
+    fn finish_listen(&mut self, draft: &mut Draft) {
+        let port = self.port.unwrap_or(53);
+        let named = self.interfaces.iter().filter_map(|(text, _)| address(text, port));
+        let mut endpoints: Vec<Endpoint> = named.collect();
+        if self.interfaces.is_empty() {
+            endpoints =
+                vec![Endpoint::new(Ipv6Addr::LOCALHOST, port), Endpoint::new(Ipv4Addr::LOCALHOST, port)];
+        }
+        endpoints
+            .retain(|endpoint| if endpoint.address.is_ipv4() { !self.without_v4 } else { !self.without_v6 });
+        for endpoint in endpoints {
+            add(&mut draft.model.listen, endpoint);
+        }
+    }
+
+    fn finish_dns64(&mut self, draft: &mut Draft) {
+        let dns64 = &mut draft.model.dns64;
+        let is_on = self
+            .modules
+            .as_ref()
+            .is_some_and(|(modules, _)| modules.split_whitespace().any(|one| one == "dns64"));
+        dns64.is_on = is_on && !self.has_bad_prefix;
+        dns64.answers_ptr = true;
+        dns64.prefixes = vec![pref64::WELL_KNOWN];
+        if let Some((prefix, spot)) = &self.prefix {
+            if let Ok(prefix) = value::prefix(prefix) {
+                dns64.prefixes = vec![prefix];
+            }
+            if !is_on {
+                let why = "no effect without the module dns64 in `module-config`";
+                draft.record(spot, Outcome::left_over(why));
+            }
+        }
+        let dns64 = &mut draft.model.dns64;
+        if self.synthesizes_all {
+            dns64.exclude_aaaa = vec![Network::ALL6];
+        } else if !self.ignored.is_empty() {
+            dns64.rules = vec![Rule {
+                names: std::mem::take(&mut self.ignored),
+                ignores_real: true,
+                ..Rule::default()
+            }];
+        }
+        if let Some(spot) = &self.nat64 {
+            match self.nat64_prefix.as_deref().map_or(Ok(dns64.prefixes[0]), value::prefix) {
+                Ok(prefix) => draft.model.via_nat64 = Some(prefix),
+                Err(why) => draft.record(spot, Outcome::LeftOver(why)),
+            }
+        }
+    }
+
+    fn finish_cache(&self, draft: &mut Draft) {
+        let cache = &mut draft.model.cache;
+        cache.stale = Some(match (self.serves_expired, self.expired_ttl) {
+            (false, _) => 0,
+            // Unbound's default, and its 0 for no limit, which is a year here.
+            (true, None) => 86_400,
+            (true, Some(0)) => *range::TTL.end(),
+            (true, Some(seconds)) => seconds,
+        });
+        if self.cache_spot.is_some() {
+            // The default of each is 4 MiB.
+            let octets =
+                self.message_cache.unwrap_or(4 << 20).saturating_add(self.rrset_cache.unwrap_or(4 << 20));
+            value::set_cache(&mut cache.octets, octets);
+        }
+        let threads = draft.model.workers.unwrap_or(1);
+        if let Some(connections) = self.tcp_per_thread {
+            value::set(
+                &mut draft.model.limits.tcp_connections,
+                connections.saturating_mul(threads),
+                range::COUNT,
+            );
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Attributes of Unbound that set no key of Sixfold, each with the reason.
+
+use crate::ledger::Outcome;
+
+/// Reason why an attribute sets no key.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Known {
+    /// Nothing is lost.
+    NoMeaning(&'static str),
+    /// Something is lost.
+    LeftOver(&'static str),
+}
+
+impl Known {
+    pub(super) fn outcome(self) -> Outcome {
+        match self {
+            Known::NoMeaning(why) => Outcome::NoMeaning(why),
+            Known::LeftOver(why) => Outcome::left_over(why),
+        }
+    }
+}
+
+use Known::{LeftOver, NoMeaning};
+
+const PROCESS: &str = "files and resources of the process, which Sixfold names itself";
+const RECURSION: &str = "concerns the resolution from the root, and Sixfold forwards";
+const VALIDATION: &str = "Sixfold does not validate";
+const VIEWS: &str = "Sixfold has no views and tags: run an instance for each";
+
+/// Other clauses than those that are read.
+pub(super) const CLAUSES: &[(&str, Known)] = &[
+    ("remote-control", NoMeaning("Sixfold has a control socket of its own")),
+    (
+        "auth-zone",
+        LeftOver(
+            "Sixfold serves no zones: write an [[upstream.zone]] with the address of a server that has it",
+        ),
+    ),
+    ("view", LeftOver(VIEWS)),
+    ("python dynlib ipsecmod ipset", LeftOver("Sixfold has no modules")),
+    ("dnscrypt", LeftOver("Sixfold has no DNSCrypt: put dnsdist before it")),
+    ("cachedb", LeftOver("Sixfold shares its cache with no other server")),
+    ("dnstap", LeftOver("see `log.dnstap` in sixfold.toml(5) for support")),
+];
+
+/// Attributes of the clause `server`.
+pub(super) const SERVER: &[(&str, Known)] = &[
+    (
+        "verbosity statistics-interval statistics-cumulative extended-statistics shm-enable shm-key log-time-ascii log-identity \
+         log-local-actions log-servfail log-destaddr use-syslog use-systemd logfile do-daemonize pidfile chroot username \
+         directory root-hints so-rcvbuf so-sndbuf so-reuseport so-sndbuf-wait outgoing-range outgoing-num-tcp \
+         outgoing-port-permit outgoing-port-avoid msg-cache-slabs rrset-cache-slabs infra-cache-slabs key-cache-slabs \
+         ratelimit-slabs ip-ratelimit-slabs msg-buffer-size stream-wait-size http-query-buffer-size \
+         http-response-buffer-size http-max-streams http-nodelay infra-host-ttl infra-lame-ttl infra-cache-numhosts \
+         infra-cache-min-rtt infra-cache-max-rtt infra-keep-probing infra-lame-cache-size jostle-timeout delay-close udp-connect \
+         max-reuse-tcp-queries tcp-reuse-timeout tcp-auth-query-timeout tcp-mss outgoing-tcp-mss edns-tcp-keepalive \
+         edns-tcp-keepalive-timeout sock-queue-timeout unwanted-reply-threshold use-caps-for-id caps-exempt caps-whitelist \
+         iter-scrub-ns iter-scrub-cname max-global-quota max-query-restarts max-sent-count ip-dscp ip-freebind \
+         ip-transparent",
+        NoMeaning(PROCESS),
+    ),
+    (
+        "target-fetch-policy harden-short-bufsize harden-large-queries harden-glue harden-dnssec-stripped harden-below-nxdomain \
+         harden-referral-path harden-algo-downgrade harden-unverified-glue harden-unknown-additional qname-minimisation \
+         qname-minimisation-strict prefer-ip4 prefer-ip6 do-not-query-address do-not-query-localhost \
+         fast-server-permil fast-server-num hide-trustanchor root-key-sentinel aggressive-nsec disable-edns-do \
+         disable-dnssec-lame-check zonemd-permissive-mode zonemd-check",
+        NoMeaning(RECURSION),
+    ),
+    (
+        "auto-trust-anchor-file trust-anchor-file trust-anchor trusted-keys-file trust-anchor-signaling dlv-anchor \
+         dlv-anchor-file domain-insecure val-override-date val-sig-skew-min val-sig-skew-max val-max-restart val-bogus-ttl \
+         val-clean-additional val-log-level val-permissive-mode ignore-cd-flag val-nsec3-keysize-iterations add-holddown \
+         del-holddown keep-missing permit-small-holddown key-cache-size neg-cache-size insecure-lan-zones",
+        NoMeaning(VALIDATION),
+    ),
+    (
+        "hide-identity hide-version hide-http-user-agent identity version nsid http-user-agent",
+        NoMeaning("Sixfold answers no queries about itself"),
+    ),
+    ("minimal-responses deny-any", NoMeaning("Sixfold passes on the sections of the upstream")),
+    ("rrset-roundrobin", NoMeaning("records stay in the order of the upstream")),
+    (
+        "log-queries log-replies log-tag-queryreply log-thread-id val-log-squelch",
+        LeftOver("Sixfold logs no queries"),
+    ),
+    ("outgoing-interface", LeftOver("the system picks the address for upstream queries")),
+    (
+        "private-address private-domain",
+        LeftOver("a response policy zone (`filter.rpz`) with rpz-ip triggers can refuse such addresses"),
+    ),
+    (
+        "ratelimit ratelimit-size ratelimit-for-domain ratelimit-below-domain ratelimit-factor ratelimit-backoff",
+        LeftOver("Sixfold limits by client: see [limits]"),
+    ),
+    (
+        "ip-ratelimit-size ip-ratelimit-factor ip-ratelimit-backoff ip-ratelimit-cookie",
+        LeftOver("see `limits.queries-per-client`"),
+    ),
+    (
+        "wait-limit wait-limit-cookie wait-limit-netblock wait-limit-cookie-netblock",
+        LeftOver("see `limits.pending-per-client`"),
+    ),
+    (
+        "tls-service-key tls-service-pem tls-port https-port http-endpoint http-notls-downstream tls-ciphers \
+         tls-ciphersuites tls-session-ticket-keys tls-use-sni ssl-service-key ssl-service-pem ssl-port \
+         additional-tls-port quic-port quic-size tls-additional-port tls-protocols",
+        LeftOver("Sixfold has no encrypted listeners yet: put dnsdist before it"),
+    ),
+    (
+        "tls-cert-bundle ssl-cert-bundle tls-upstream ssl-upstream tls-system-cert tls-win-cert",
+        LeftOver("Sixfold has no TLS to forwarders yet: name a resolver on this machine that has"),
+    ),
+    (
+        "access-control-tag access-control-tag-action access-control-tag-data access-control-view define-tag \
+         local-zone-tag local-zone-override interface-action interface-tag interface-view \
+         interface-tag-action interface-tag-data response-ip response-ip-tag response-ip-data",
+        LeftOver(VIEWS),
+    ),
+    (
+        "cache-max-negative-ttl-factor serve-original-ttl serve-expired-ttl-reset serve-expired-reply-ttl \
+         serve-expired-client-timeout ede-serve-expired",
+        LeftOver("Sixfold follows RFC 8767: answers after 1.8 s, with a TTL of 30 s"),
+    ),
+    ("ede", NoMeaning("Sixfold always gives extended errors (RFC 8914)")),
+    ("prefetch-key", NoMeaning(VALIDATION)),
+    (
+        "send-client-subnet client-subnet-zone client-subnet-always-forward max-client-subnet-ipv4 \
+         max-client-subnet-ipv6 min-client-subnet-ipv4 min-client-subnet-ipv6 max-ecs-tree-size-ipv4 \
+         max-ecs-tree-size-ipv6",
+        LeftOver("see `edns.client-subnet`"),
+    ),
+    (
+        "pad-responses pad-responses-block-size pad-queries pad-queries-block-size",
+        NoMeaning("padding is for encrypted transports"),
+    ),
+    ("edns-client-string edns-client-string-opcode edns-client-tag", LeftOver("Sixfold adds no such option")),
+    ("low-rtt low-rtt-permil", NoMeaning("see `upstream.select`")),
+    ("discard-timeout", NoMeaning("late answers over UDP are not sent")),
+    (
+        "python-script dynlib-file ipsecmod-enabled ipsecmod-hook ipsecmod-strict",
+        LeftOver("Sixfold has no modules"),
+    ),
+    ("dns-error-reporting", LeftOver("Sixfold reports no errors to zones (RFC 9567)")),
+    ("cookie-secret-file", LeftOver("write the secrets into `edns.cookie-secret`")),
+];

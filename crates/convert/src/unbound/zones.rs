@@ -1,0 +1,134 @@
+//! Local zones and local data of Unbound.
+//!
+//! Unbound serves some zones unless the file says otherwise: the reverse zones of private addresses, which are
+//! `local.empty-zones` here; localhost, invalid and onion, which Sixfold always answers; and `test` and `home.arpa`, which are
+//! ordinary names for Sixfold and become blocked names.
+
+use super::syntax::Attribute;
+use crate::draft::Draft;
+use crate::ledger::Outcome;
+use crate::model::add;
+use crate::value;
+use std::collections::HashSet;
+use std::net::IpAddr;
+
+/// Zones that Unbound serves with NXDOMAIN, and Sixfold does not know.
+const DEFAULT_BLOCKED: [&str; 2] = ["home.arpa", "test"];
+
+/// Local zones so far.
+#[derive(Debug, Default)]
+pub(super) struct LocalZones {
+    /// Zones of the file, which replace the built-in ones.
+    named: HashSet<String>,
+    /// True if private reverse zones are forwarded.
+    unblocks_lan: bool,
+}
+
+impl LocalZones {
+    /// Reads an attribute, if it is about local zones.
+    pub(super) fn read(&mut self, attribute: &Attribute, draft: &mut Draft) -> Option<Outcome> {
+        let value = attribute.value();
+        Some(match attribute.key.as_str() {
+            "local-zone" => {
+                let kind = attribute.values.get(1).map_or("", String::as_str);
+                match value::name(value) {
+                    Some(zone) => self.read_zone(zone, kind, draft),
+                    None => Outcome::left_over("Sixfold takes no such name"),
+                }
+            }
+            "local-data" => match value::record(&attribute.values.join(" ")) {
+                Ok(record) => {
+                    add(&mut draft.model.records, record);
+                    Outcome::Carried
+                }
+                Err(why) => Outcome::left_over(why),
+            },
+            "local-data-ptr" => match pointer(&attribute.values.join(" ")) {
+                Some(record) => {
+                    add(&mut draft.model.records, record);
+                    Outcome::Carried
+                }
+                None => Outcome::left_over("this is not an address with a name"),
+            },
+            "unblock-lan-zones" => {
+                self.unblocks_lan = value == "yes";
+                Outcome::Carried
+            }
+            _ => return None,
+        })
+    }
+
+    fn read_zone(&mut self, zone: String, kind: &str, draft: &mut Draft) -> Outcome {
+        let model = &mut draft.model;
+        self.named.insert(zone.clone());
+        match kind {
+            // Local data names their own answers, and other names are forwarded.
+            "transparent" => {
+                model.forwarded_zones.push(zone);
+                Outcome::Carried
+            }
+            "nodefault" => {
+                model.forwarded_zones.push(zone);
+                Outcome::Carried
+            }
+            "typetransparent" => Outcome::differs("other types of a name with local data do not exist"),
+            "static" | "always_nxdomain" => {
+                add(&mut model.block, zone);
+                match kind {
+                    "static" => Outcome::Carried,
+                    _ => Outcome::differs("local data of these names still answer"),
+                }
+            }
+            "refuse" | "always_refuse" | "deny" | "always_deny" => Outcome::left_over(
+                "`filter.block` answers with NXDOMAIN, a response policy zone (`filter.rpz`) can drop",
+            ),
+            "redirect" | "always_nodata" | "always_null" | "inform_redirect" | "block_a" => {
+                Outcome::left_over(
+                    "a response policy zone (`filter.rpz`) can give an answer to all names of a zone",
+                )
+            }
+            _ => Outcome::left_over("Sixfold has no such kind of zone"),
+        }
+    }
+
+    /// Adds the zones that Unbound serves by default.
+    pub(super) fn finish(self, draft: &mut Draft) {
+        draft.model.empty_zones = Some(!self.unblocks_lan);
+        for zone in DEFAULT_BLOCKED {
+            if !self.named.contains(zone) {
+                add(&mut draft.model.block, zone.to_owned());
+            }
+        }
+        if self.unblocks_lan {
+            // Nothing is answered locally, so these zones need no forwarders of their own.
+            draft.model.forwarded_zones.clear();
+        }
+        let is_arpa = |zone: &String| zone.ends_with(".arpa");
+        draft.model.forwarded_zones.retain(is_arpa);
+    }
+}
+
+/// The PTR record of `192.0.2.1 [TTL] name`.
+fn pointer(text: &str) -> Option<String> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let (address, rest) = words.split_first()?;
+    let owner = value::reverse_name(address.parse::<IpAddr>().ok()?);
+    let (ttl, name) = match rest {
+        [name] => ("3600", name),
+        [ttl, name] if ttl.bytes().all(|octet| octet.is_ascii_digit()) => (*ttl, name),
+        _ => return None,
+    };
+    value::name(name).map(|name| format!("{owner} {ttl} IN PTR {name}."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_with_a_name_is_a_ptr_record() {
+        assert_eq!(pointer("192.0.2.1 nas.home").unwrap(), "1.2.0.192.in-addr.arpa. 3600 IN PTR nas.home.");
+        assert_eq!(pointer("192.0.2.1 60 nas.home.").unwrap(), "1.2.0.192.in-addr.arpa. 60 IN PTR nas.home.");
+        assert_eq!(pointer("nas.home 192.0.2.1"), None);
+    }
+}

@@ -1,0 +1,270 @@
+//! The corpus: configurations as operators have them, each with the result that its meaning demands, written by hand. The file
+//! `NAME.toml` beside `NAME.conf` (`NAME.yml.toml` beside `NAME.yml`) has the keys, and a comment for each statement that is
+//! not carried over as it is: `# not carried over, LINE` or `# carried over with a difference, LINE`.
+
+use sixfold_convert::{Conversion, Dialect, File, Outcome, convert, recognize};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Lists whose order has no meaning.
+const SETS: [&str; 6] = ["allow", "clients", "exclude-aaaa", "block", "ipv4", "rpz"];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus")
+}
+
+/// Sources of the corpus with their dialects.
+fn sources() -> Vec<(Dialect, PathBuf)> {
+    let mut sources = Vec::new();
+    for dialect in Dialect::ALL {
+        let folder = root().join(dialect.name());
+        let entries =
+            std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+        let paths = entries.map(|entry| entry.unwrap().path());
+        let is_source = |path: &PathBuf| path.extension().is_some_and(|end| end == "conf" || end == "yml");
+        let mut paths: Vec<PathBuf> = paths.filter(is_source).collect();
+        paths.sort();
+        sources.extend(paths.into_iter().map(|path| (dialect, path)));
+    }
+    sources
+}
+
+fn text_of(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Files of an `include`, relative to the folder of the dialect. Damaged names lead nowhere else.
+fn included(folder: &Path, pattern: &str) -> Vec<File> {
+    let read = |name: String| {
+        let text = std::fs::read_to_string(folder.join(&name)).map_err(|error| error.to_string());
+        (name, text)
+    };
+    if pattern.starts_with('/') || pattern.contains("..") {
+        return vec![(pattern.to_owned(), Err("it is outside of the corpus".to_owned()))];
+    }
+    let Some((start, _)) = pattern.split_once('*') else { return vec![read(pattern.to_owned())] };
+    let Ok(entries) = std::fs::read_dir(folder.join(start)) else { return Vec::new() };
+    let mut names: Vec<String> =
+        entries.map(|entry| format!("{start}{}", entry.unwrap().file_name().to_str().unwrap())).collect();
+    names.sort();
+    names.into_iter().map(read).collect()
+}
+
+fn converted(
+    path: &Path,
+    text: &str,
+    from: Option<Dialect>,
+) -> Result<Conversion, sixfold_convert::ConvertError> {
+    let folder = path.parent().unwrap().to_owned();
+    let mut read = |_: &str, pattern: &str| included(&folder, pattern);
+    convert(path.file_name().unwrap().to_str().unwrap(), text, from, &mut read)
+}
+
+/// Comments about statements, up to their place.
+fn remarks(text: &str) -> BTreeSet<String> {
+    let words = ["# not carried over, ", "# carried over with a difference, "];
+    let lines = text.lines().filter(|line| words.iter().any(|word| line.starts_with(word)));
+    lines.map(|line| line.split(": ").next().unwrap().to_owned()).collect()
+}
+
+/// The keys, with those lists sorted whose order has no meaning.
+fn keys(text: &str) -> toml::Value {
+    fn sort(key: &str, value: &mut toml::Value) {
+        match value {
+            toml::Value::Array(elements) => {
+                if SETS.contains(&key) {
+                    elements.sort_by_key(|element| format!("{element:?}"));
+                }
+                elements.iter_mut().for_each(|element| sort("", element));
+            }
+            toml::Value::Table(table) => table.iter_mut().for_each(|(key, value)| sort(key, value)),
+            _ => {}
+        }
+    }
+    let table: toml::Table = text.parse().unwrap_or_else(|error| panic!("{error}:\n{text}"));
+    let mut value = toml::Value::Table(table);
+    sort("", &mut value);
+    value
+}
+
+#[test]
+fn every_dialect_has_its_part_of_the_corpus() {
+    let count = |dialect| sources().iter().filter(|(other, _)| *other == dialect).count();
+    for (dialect, least) in Dialect::ALL.into_iter().zip([5, 5, 6, 3, 2, 2]) {
+        assert!(count(dialect) >= least, "{}: {}", dialect.name(), count(dialect));
+    }
+}
+
+#[test]
+fn every_configuration_becomes_what_its_meaning_demands() {
+    for (dialect, path) in sources() {
+        let shown = path.display();
+        let text = text_of(&path);
+        assert_eq!(recognize(&text), Some(dialect), "{shown}");
+        let conversion = converted(&path, &text, None).unwrap_or_else(|error| panic!("{shown}: {error}"));
+        let end = if path.extension().unwrap() == "yml" { "yml.toml" } else { "toml" };
+        let expected = text_of(&path.with_extension(end));
+        assert_eq!(remarks(&conversion.text), remarks(&expected), "{shown}:\n{}", conversion.text);
+        assert_eq!(keys(&conversion.text), keys(&expected), "{shown}:\n{}", conversion.text);
+        let left_over = remarks(&conversion.text).iter().any(|line| line.starts_with("# not"));
+        assert_eq!(conversion.left_over() > 0, left_over, "{shown}");
+    }
+}
+
+/// The text without comments in the manner of C, line by line.
+fn without_comments(dialect: Dialect, text: &str) -> Vec<String> {
+    let mut inside = false;
+    let strip = |line: &str| {
+        let mut kept = line.to_owned();
+        if dialect == Dialect::Bind {
+            if let Some((before, _)) = line.split_once("/*") {
+                inside = true;
+                kept = before.to_owned();
+            } else if inside {
+                kept = String::new();
+            }
+            if line.contains("*/") {
+                inside = false;
+            }
+            kept = kept.split("//").next().unwrap_or_default().to_owned();
+        }
+        kept = kept.split('#').next().unwrap_or_default().to_owned();
+        if dialect == Dialect::Totd {
+            kept = kept.split(';').next().unwrap_or_default().to_owned();
+        }
+        if kept.trim_start().starts_with("//") { String::new() } else { kept }
+    };
+    text.lines().map(strip).collect()
+}
+
+#[test]
+fn no_line_of_a_configuration_vanishes_silently() {
+    let mut lines = 0;
+    for (dialect, path) in sources() {
+        let text = text_of(&path);
+        let conversion = converted(&path, &text, Some(dialect)).unwrap();
+        for (index, name) in conversion.files.iter().enumerate() {
+            let text = if index == 0 { text.clone() } else { text_of(&path.with_file_name(name)) };
+            if name.ends_with(".lua") {
+                // The script as a whole is the statement that names it.
+                continue;
+            }
+            for (line, number) in without_comments(dialect, &text).iter().zip(1..) {
+                let is_punctuation =
+                    line.chars().all(|c| c.is_whitespace() || "{};".contains(c)) || line.trim() == "---";
+                let is_covered = conversion.entries.iter().any(|entry| {
+                    entry.place.file == index && (entry.place.first..=entry.place.last).contains(&number)
+                });
+                assert!(is_punctuation || is_covered, "{} of {}: {number}: {line}", name, path.display());
+                lines += usize::from(!is_punctuation);
+            }
+        }
+    }
+    assert!(lines > 300, "the corpus has {lines} lines");
+}
+
+#[test]
+fn every_statement_that_is_not_carried_over_has_its_line_text_and_reason_in_the_output() {
+    for (dialect, path) in sources() {
+        let conversion = converted(&path, &text_of(&path), Some(dialect)).unwrap();
+        for entry in &conversion.entries {
+            let Outcome::LeftOver(why) = &entry.outcome else { continue };
+            let place = match entry.place.file {
+                0 => entry.place.first.to_string(),
+                file => format!("{} of {}", entry.place.first, conversion.files[file]),
+            };
+            let line = format!("# not carried over, {place}: {}: {why}\n", entry.text);
+            assert!(conversion.text.contains(&line), "{line}{}", conversion.text);
+        }
+    }
+}
+
+/// Numbers from a seed (a linear congruential generator).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % end.max(1)
+    }
+}
+
+/// A damaged copy of a text.
+fn damaged(text: &str, random: &mut Random) -> String {
+    const PIECES: [&str; 14] =
+        ["{", "}", ";", "\"", "'", ":", "=", "!", "\n", "/*", "#", "\\", "[", "999999999999999999999"];
+    let mut octets = text.as_bytes().to_vec();
+    for _ in 0..=random.below(4) {
+        let at = random.below(octets.len());
+        match random.below(5) {
+            0 => octets.truncate(at),
+            1 => drop(octets.splice(at..at, PIECES[random.below(PIECES.len())].bytes())),
+            2 if at < octets.len() => octets[at] = random.below(256) as u8,
+            3 => {
+                let end = (at + random.below(40)).min(octets.len());
+                octets.drain(at..end);
+            }
+            _ => {
+                let end = (at + random.below(200)).min(octets.len());
+                let piece = octets[at..end].to_vec();
+                octets.splice(at..at, piece);
+            }
+        }
+    }
+    String::from_utf8_lossy(&octets).into_owned()
+}
+
+#[test]
+fn damaged_configurations_are_converted_or_refused_but_never_a_panic() {
+    let (started, mut random) = (Instant::now(), Random(20_261_122));
+    for (dialect, path) in sources() {
+        let text = text_of(&path);
+        for _ in 0..150 {
+            let damaged = damaged(&text, &mut random);
+            for from in [Some(dialect), Some(Dialect::ALL[random.below(6)]), None] {
+                if let Ok(conversion) = converted(&path, &damaged, from) {
+                    keys(&conversion.text);
+                }
+            }
+        }
+    }
+    assert!(started.elapsed() < Duration::from_secs(60), "{:?}", started.elapsed());
+}
+
+#[test]
+fn large_and_deep_configurations_end_in_bounded_time() {
+    let started = Instant::now();
+    let networks: String = (0..2000).map(|n| format!("10.{}.{}.0/25; ", n / 250, n % 250)).collect();
+    for (dialect, text) in [
+        (
+            Dialect::Bind,
+            format!(
+                "options {{ allow-recursion {{ {networks} }}; dns64 64:ff9b::/96 {{ mapped {{ {networks} }}; }}; }};"
+            ),
+        ),
+        (Dialect::Bind, "options { ".repeat(100_000)),
+        (
+            Dialect::Bind,
+            format!("acl a {{ a; a; }}; options {{ allow-query {{ {} }}; }};", "a; ".repeat(1000)),
+        ),
+        (Dialect::Unbound, format!("server:\n{}", "access-control: 10.0.0.0/8 allow\n".repeat(5000))),
+        (Dialect::PowerDns, format!("a:\n  b: {}", "[".repeat(50_000))),
+        (Dialect::PowerDns, "incoming: &a\n  x: *a\n".to_owned()),
+        (Dialect::CoreDns, ". {\n".repeat(50_000)),
+    ] {
+        let _ = converted(&root().join("bind/x"), &text, Some(dialect));
+    }
+    assert!(started.elapsed() < Duration::from_secs(60), "{:?}", started.elapsed());
+}
+
+#[test]
+fn a_text_of_no_dialect_is_refused_with_the_remedy() {
+    let error = converted(&root().join("bind/x"), "Dear reader,\n", None).unwrap_err();
+    assert!(error.to_string().contains("--from (bind, unbound, powerdns, coredns, totd, mtd64)"), "{error}");
+    let error = converted(&root().join("bind/x"), "options {\n  forward only\n};\n", None).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "not a configuration of BIND: x:3: a semicolon is missing before the closing brace"
+    );
+}
