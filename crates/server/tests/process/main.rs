@@ -13,6 +13,7 @@ mod cookies;
 mod demo;
 mod documents;
 mod events;
+mod examples;
 mod explain;
 mod forgery;
 mod health;
