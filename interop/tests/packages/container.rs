@@ -21,9 +21,11 @@ type Stage = Vec<(String, String)>;
 /// Stages of a Containerfile without continued lines, which ours does not need.
 fn stages(containerfile: &str) -> Vec<Stage> {
     let mut stages: Vec<Stage> = Vec::new();
-    for line in containerfile.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
+    for line in containerfile.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'))
+    {
         assert!(!line.ends_with('\\'), "a continued line: {line}");
-        let (name, argument) = line.split_once(' ').unwrap_or_else(|| panic!("an instruction without argument: {line}"));
+        let (name, argument) =
+            line.split_once(' ').unwrap_or_else(|| panic!("an instruction without argument: {line}"));
         if name == "FROM" {
             stages.push(Stage::new());
         }
@@ -51,7 +53,9 @@ fn words(argument: &str) -> Vec<String> {
 fn build(containerfile: &str, root: &Path) -> Image {
     let [build, last] = <[Stage; 2]>::try_from(stages(containerfile)).expect("two stages");
     assert!(build[0].1.ends_with(" AS build"), "{}", build[0].1);
-    let script = |(name, argument): &&(String, String)| name == "RUN" && argument.starts_with("packaging/container/stage ");
+    let script = |(name, argument): &&(String, String)| {
+        name == "RUN" && argument.starts_with("packaging/container/stage ")
+    };
     let step = build.iter().find(script).expect("the step that makes the root");
     let arguments: Vec<&str> = step.1.split(' ').collect();
     assert_eq!(arguments[1..], [BUILT, STAGE]);
@@ -83,10 +87,12 @@ fn build(containerfile: &str, root: &Path) -> Image {
 /// for processes that are not root. Docker leaves the capability in the bounding set only; Kubernetes also makes it effective,
 /// and forbids new privileges (`allowPrivilegeEscalation: false`).
 fn bundle(image: &Image, kubernetes: bool) -> Value {
-    let ids: Vec<u32> = image.user.split(':').map(|id| id.parse().expect("a number, which needs no /etc/passwd")).collect();
+    let ids: Vec<u32> =
+        image.user.split(':').map(|id| id.parse().expect("a number, which needs no /etc/passwd")).collect();
     let own: &[&str] = if kubernetes { &[CAPABILITY] } else { &[] };
     let volumes = image.volumes.iter().map(|path| {
-        let options = ["nosuid", "nodev", "noexec", "mode=750", &format!("uid={}", ids[0]), &format!("gid={}", ids[1])];
+        let options =
+            ["nosuid", "nodev", "noexec", "mode=750", &format!("uid={}", ids[0]), &format!("gid={}", ids[1])];
         json!({ "destination": path, "type": "tmpfs", "source": "tmpfs", "options": options })
     });
     let mut mounts = vec![
@@ -94,7 +100,8 @@ fn bundle(image: &Image, kubernetes: bool) -> Value {
         json!({ "destination": "/dev", "type": "tmpfs", "source": "tmpfs", "options": ["nosuid", "mode=755"] }),
     ];
     mounts.extend(volumes);
-    let command = [image.entrypoint.as_slice(), &["serve", "--forwarder", "[::1]:5300"].map(str::to_owned)].concat();
+    let command =
+        [image.entrypoint.as_slice(), &["serve", "--forwarder", "[::1]:5300"].map(str::to_owned)].concat();
     let namespaces = ["pid", "mount", "ipc", "uts"].map(|kind| json!({ "type": kind }));
     json!({
         "ociVersion": "1.0.0",
@@ -135,7 +142,9 @@ fn the_image_answers_without_root_with_one_capability_and_a_read_only_root() {
         let log = std::fs::read_to_string(scratch.path().join("server.log")).unwrap_or_default();
         let said = format!("kubernetes {kubernetes}:\n{}{log}", text(&ran));
         assert!(ran.status.success(), "{said}");
-        for line in ["answer: 64:ff9b::808:404", "user: 65532", &format!("CapBnd: {CAPABILITY_MASK}"), "stopped"] {
+        for line in
+            ["answer: 64:ff9b::808:404", "user: 65532", &format!("CapBnd: {CAPABILITY_MASK}"), "stopped"]
+        {
             assert!(said.lines().any(|said| said == line), "{line}: {said}");
         }
         for set in ["CapInh", "CapAmb"] {

@@ -55,7 +55,8 @@ fn package_file(folder: &Path, package: &str) -> PathBuf {
     let start = format!("{package}_");
     let files = std::fs::read_dir(folder).expect("the folder of the packages");
     let mut paths = files.flatten().map(|entry| entry.path());
-    let is_wanted = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&start));
+    let is_wanted =
+        |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&start));
     paths.find(is_wanted).unwrap_or_else(|| panic!("no {package} in {}", folder.display()))
 }
 

@@ -30,7 +30,9 @@ fn the_manifests_are_those_of_the_chart() {
         );
     }
     if Command::new("helm").arg("version").output().is_err() {
-        test_skip::skip("the manifests are not rendered anew, because helm is missing, which Debian does not have");
+        test_skip::skip(
+            "the manifests are not rendered anew, because helm is missing, which Debian does not have",
+        );
         return;
     }
     let scratch = Scratch::new();
@@ -47,11 +49,16 @@ fn the_manifests_hold_to_the_schemas() {
     let scratch = Scratch::new();
     let packages = scratch.path().join("python");
     let mut pip = Command::new("python3");
-    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target"]).arg(&packages).arg(SCHEMAS);
+    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target"])
+        .arg(&packages)
+        .arg(SCHEMAS);
     let installed = run(300, &mut pip);
     if !installed.status.success() {
         let said = text(&installed);
-        test_skip::skip(&format!("{SCHEMAS} cannot be installed: {}", said.lines().last().unwrap_or_default()));
+        test_skip::skip(&format!(
+            "{SCHEMAS} cannot be installed: {}",
+            said.lines().last().unwrap_or_default()
+        ));
         return;
     }
     let mut check = Command::new(source().join("packaging/tests/kubernetes"));
@@ -71,8 +78,8 @@ fn podmonitor_definition() -> Result<PathBuf, String> {
     let mut download = Command::new("timeout");
     download.args(["100", "go", "mod", "download", "-json", OPERATOR]).current_dir(std::env::temp_dir());
     let downloaded = download.output().map_err(|error| error.to_string())?;
-    let told: serde_json::Value =
-        serde_json::from_slice(&downloaded.stdout).map_err(|_| format!("go mod download: {}", text(&downloaded).trim()))?;
+    let told: serde_json::Value = serde_json::from_slice(&downloaded.stdout)
+        .map_err(|_| format!("go mod download: {}", text(&downloaded).trim()))?;
     let folder = told["Dir"].as_str().ok_or_else(|| format!("go mod download: {told}"))?;
     Ok(Path::new(folder).join(PODMONITOR))
 }

@@ -13,15 +13,18 @@ fn check(file: &Path) -> Output {
     let text = std::fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     let directory = Directory::new();
     let copy = directory.file("sixfold.toml");
-    std::fs::write(&copy, text.replace("forwarders = \"system\"", "forwarders = [\"2001:db8::53\"]")).unwrap();
+    std::fs::write(&copy, text.replace("forwarders = \"system\"", "forwarders = [\"2001:db8::53\"]"))
+        .unwrap();
     Command::new(env!("CARGO_BIN_EXE_sixfold")).args(["check", "--config"]).arg(&copy).output().unwrap()
 }
 
 #[test]
 fn every_example_is_accepted_without_a_warning() {
     let folder = source().join("docs/examples/server");
-    let mut names: Vec<String> =
-        std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    let mut names: Vec<String> = std::fs::read_dir(&folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
     names.sort();
     assert_eq!(names, ["campus.toml", "home.toml", "isp.toml", "kubernetes.toml", "mobile.toml"]);
     for name in names {
@@ -37,5 +40,8 @@ fn the_file_of_the_package_warns_only_that_it_serves_local_networks() {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{errors}");
     let warnings: Vec<&str> = errors.lines().collect();
-    assert!(warnings.len() == 1 && warnings[0].contains("answers only clients of local networks"), "{errors}");
+    assert!(
+        warnings.len() == 1 && warnings[0].contains("answers only clients of local networks"),
+        "{errors}"
+    );
 }
