@@ -4,7 +4,7 @@ use crate::{run, skips, source, text};
 use sixfold_interop::{Scratch, program};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, Weak};
 
 /// Programs that make the packages and the roots.
 const PROGRAMS: [&str; 7] = ["dpkg-buildpackage", "dh", "mmdebstrap", "unshare", "findmnt", "dig", "ip"];
@@ -22,32 +22,40 @@ struct Packages {
     new: PathBuf,
 }
 
-/// Packages of this build, made once for all tests.
-fn packages() -> &'static Packages {
-    static PACKAGES: OnceLock<Packages> = OnceLock::new();
-    PACKAGES.get_or_init(|| {
-        let scratch = Scratch::new();
-        let (old, new) = (scratch.directory("old"), scratch.directory("new"));
-        let binaries = Path::new(&program("sixfold")).parent().expect("a program is in a folder").to_owned();
-        program("sixfold-bench");
-        let built = run(
-            300,
-            Command::new(source().join("packaging/build-deb"))
-                .arg("--binaries")
-                .arg(binaries)
-                .arg("--output")
-                .arg(&old)
-                // Nobody keeps these packages, so there is no reason to compress them well.
-                .env("DPKG_DEB_COMPRESSOR_TYPE", "gzip")
-                .env("DPKG_DEB_COMPRESSOR_LEVEL", "1")
-                .env("DEB_BUILD_OPTIONS", "noautodbgsym"),
-        );
-        assert!(built.status.success(), "{}", text(&built));
-        for package in ["sixfold", "sixfold-bench"] {
-            upgrade(scratch.path(), package, &old, &new);
-        }
-        Packages { _scratch: scratch, old, new }
+/// Packages of this build, made once for the tests that run at the same time. The last of them removes the files.
+fn packages() -> Arc<Packages> {
+    static PACKAGES: Mutex<Weak<Packages>> = Mutex::new(Weak::new());
+    let mut made = PACKAGES.lock().expect("the packages could be built");
+    made.upgrade().unwrap_or_else(|| {
+        let packages = Arc::new(build());
+        *made = Arc::downgrade(&packages);
+        packages
     })
+}
+
+/// Builds the packages in both versions.
+fn build() -> Packages {
+    let scratch = Scratch::new();
+    let (old, new) = (scratch.directory("old"), scratch.directory("new"));
+    let binaries = Path::new(&program("sixfold")).parent().expect("a program is in a folder").to_owned();
+    program("sixfold-bench");
+    let built = run(
+        300,
+        Command::new(source().join("packaging/build-deb"))
+            .arg("--binaries")
+            .arg(binaries)
+            .arg("--output")
+            .arg(&old)
+            // Nobody keeps these packages, so there is no reason to compress them well.
+            .env("DPKG_DEB_COMPRESSOR_TYPE", "gzip")
+            .env("DPKG_DEB_COMPRESSOR_LEVEL", "1")
+            .env("DEB_BUILD_OPTIONS", "noautodbgsym"),
+    );
+    assert!(built.status.success(), "{}", text(&built));
+    for package in ["sixfold", "sixfold-bench"] {
+        upgrade(scratch.path(), package, &old, &new);
+    }
+    Packages { _scratch: scratch, old, new }
 }
 
 /// Path of a package in a folder.
@@ -107,7 +115,8 @@ fn lintian_finds_no_error_in_the_packages() {
     }
     let mut command = Command::new("lintian");
     command.args(["--allow-root", "--fail-on", "error,warning", "--tag-display-limit", "0"]);
-    command.args(["sixfold", "sixfold-bench"].map(|package| package_file(&packages().old, package)));
+    let packages = packages();
+    command.args(["sixfold", "sixfold-bench"].map(|package| package_file(&packages.old, package)));
     let ran = run(300, &mut command);
     assert!(ran.status.success(), "{}", text(&ran));
 }
