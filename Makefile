@@ -1,10 +1,14 @@
 # Everyday commands.
 
-.PHONY: test bench fmt lint book
+.PHONY: test deb bench fmt lint book
 
 # All checks and tests; see ./test.
 test:
 	./test
+
+# Debian packages of the server and the laboratory, in target/debian. Options in DEB: make deb DEB='--help'
+deb:
+	packaging/build-deb $(DEB)
 
 # Benchmark of Sixfold beside a bare reflector, Unbound, BIND and PowerDNS, and of the laboratory's parts beside similar programs.
 # Pass options in BENCH: make bench BENCH='--quick'

@@ -18,6 +18,7 @@ mod demo;
 mod dnstap;
 mod documents;
 mod events;
+mod examples;
 mod explain;
 mod forgery;
 mod health;

@@ -1,0 +1,47 @@
+//! Example configurations, and the one of the Debian package and of the container image: the program takes each of them.
+
+use crate::daemon::Directory;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn source() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Runs `sixfold check` on a copy of the file. The resolvers of the system are replaced, because the machine may have none.
+fn check(file: &Path) -> Output {
+    let text = std::fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    let directory = Directory::new();
+    let copy = directory.file("sixfold.toml");
+    std::fs::write(&copy, text.replace("forwarders = \"system\"", "forwarders = [\"2001:db8::53\"]"))
+        .unwrap();
+    Command::new(env!("CARGO_BIN_EXE_sixfold")).args(["check", "--config"]).arg(&copy).output().unwrap()
+}
+
+#[test]
+fn every_example_is_accepted_without_a_warning() {
+    let folder = source().join("docs/examples/server");
+    let mut names: Vec<String> = std::fs::read_dir(&folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    assert_eq!(names, ["campus.toml", "home.toml", "isp.toml", "kubernetes.toml", "mobile.toml"]);
+    for name in names {
+        let output = check(&folder.join(&name));
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && errors.is_empty(), "{name}: {errors}");
+    }
+}
+
+#[test]
+fn the_file_of_the_package_warns_only_that_it_serves_local_networks() {
+    let output = check(&source().join("packaging/debian/sixfold.toml"));
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let warnings: Vec<&str> = errors.lines().collect();
+    assert!(
+        warnings.len() == 1 && warnings[0].contains("answers only clients of local networks"),
+        "{errors}"
+    );
+}
