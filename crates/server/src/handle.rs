@@ -12,8 +12,7 @@ use crate::file_limit::FileLimit;
 use crate::reload::{
     LastReload, Replaced, free, keep_until_restart, read_configuration, replace, restart_notes,
 };
-use crate::taps::Machine;
-use crate::trace::RunningTraces;
+use crate::taps::{Machine, RunningTraces};
 use datapath::{MailboxFull, Shared};
 use engine::limits::HOPS;
 use engine::message::cookie::Secret;
