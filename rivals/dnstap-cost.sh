@@ -36,14 +36,14 @@ one() { # load, dnstap, number of the run: microseconds per valid answer
   "$sixfold" serve --config "$folder/sixfold.toml" 2>"$folder/log" & local server=$!
   until grep -q 'sixfold: ready' "$folder/log"; do sleep 0.05; done
   sleep 0.5
-  local names=(--names "$((20 + $3)).0.0.0/8")
+  local names=(--prefix 2001:db8:64::/96 --names "$((20 + $3)).0.0.0/8")
   if [ "$1" = cached ]; then
     names=(--queries "$folder/names")
-    "$bench" load --server 127.0.0.1:5398 --rate 2000 --duration 2s --prefix 2001:db8:64::/96 --quiet "${names[@]}" || true
+    "$bench" load --server 127.0.0.1:5398 --rate 2000 --duration 2s --quiet "${names[@]}" || true
   fi
   local before after
   before=$(ticks $server)
-  "$bench" load --server 127.0.0.1:5398 --rate "$rate" --duration "${seconds}s" --prefix 2001:db8:64::/96 --quiet \
+  "$bench" load --server 127.0.0.1:5398 --rate "$rate" --duration "${seconds}s" --quiet \
     --json "$folder/load.json" "${names[@]}" || true
   sleep 0.2
   after=$(ticks $server)

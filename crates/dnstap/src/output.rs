@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 pub use crate::chunk::Counts;
 
 /// Shortest and longest sleep of the thread: it doubles while there is nothing to write. A lane holds the messages of 80 ms at
-/// 100 MB/s.
-const SLEEP: [Duration; 2] = [Duration::from_millis(10), Duration::from_millis(80)];
+/// 100 MB/s, and a wake-up costs as much as some ten messages.
+const SLEEP: [Duration; 2] = [Duration::from_millis(20), Duration::from_millis(80)];
 
 /// First and longest wait between two attempts to connect.
 const RETRY: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(5)];
@@ -164,7 +164,9 @@ impl Writer {
                 connection.finish(stop_by);
                 return Ok(());
             }
-            connection.check()?;
+            if sleep == SLEEP[1] {
+                connection.check()?;
+            }
             park_timeout(sleep);
             sleep = (sleep * 2).min(SLEEP[1]);
         }

@@ -2,7 +2,11 @@
 //! and events, if there is one. `sixfold ctl trace` and dnstap are observers.
 //!
 //! Without an observer, each input costs one comparison: the engine then runs with the driver's own outbox, which builds no events.
-//! With an observer it runs with an outbox that tells of everything (a second copy of its code).
+//! With an observer it runs with an outbox that tells of everything.
+//!
+//! So the engine's code exists once for each kind of outbox: sockets, explanations, observed sockets. The functions on the way of a
+//! query with a single caller are `#[inline(always)]`: the copies of that caller would otherwise share one function, and pay for the
+//! calls (a resolution 7 % more instructions, a cached answer 12 %).
 
 use crate::base::time::{Instant, Span};
 use crate::engine::Engine;

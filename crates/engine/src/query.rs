@@ -218,6 +218,7 @@ impl Engine {
     }
 
     /// The RCODE, and perhaps the extended error, with which a query is answered at once; none if it is resolved.
+    #[inline(always)]
     fn reject_reason(
         &mut self,
         from: &Client,

@@ -99,6 +99,7 @@ impl Clients {
     }
 
     /// Looks for room for one more query of a client.
+    #[inline(always)]
     pub fn admission(&mut self, key: QuotaKey) -> Admission {
         let quota = self.quotas.find(key);
         let count = quota.map_or(0, |quota| self.quotas.count(quota));
@@ -142,6 +143,7 @@ impl Clients {
 
     /// Creates a waiter for a query that was admitted; it may be answered until `useful_until`. `quota`: the entry of its network,
     /// where it is known.
+    #[inline(always)]
     pub fn admit(
         &mut self,
         from: &Client,
@@ -163,6 +165,7 @@ impl Clients {
 
     /// Frees a waiter that was answered or dropped, and counts its cache hit. Returns the A flight that it referred to, or
     /// [`NONE`].
+    #[inline(always)]
     pub fn free(&mut self, index: Index, counters: &mut Counters) -> Index {
         let Waiter { quota, older, newer, a_flight, chase, cache_hit, cache_missed, .. } =
             self.waiters[index];

@@ -79,6 +79,7 @@ fn failure(policy: OnFailure, cause: Cause) -> AaaaDecision {
 }
 
 /// Decides about the outcome of the AAAA leg by RFC 6147 sections 5.1.1 to 5.1.4.
+#[inline(always)]
 pub(crate) fn decide(outcome: &Outcome<'_, '_>, dns64: &Dns64) -> AaaaDecision {
     let policy = &dns64.on_failure;
     let Outcome::Reply(message, chain) = outcome else {
@@ -128,6 +129,7 @@ fn may_hide_bogus(message: &Message<'_>, dns64: &Dns64) -> bool {
 
 /// Decides if DNS64 applies to a query: [`Stage::Aaaa`] if so, else [`Stage::Direct`]. The counter is the reason why DNS64 does not
 /// apply to an AAAA query; queries for other types have none.
+#[inline(always)]
 pub(crate) fn first_stage(
     dns64: &Dns64,
     client: Ipv6Addr,

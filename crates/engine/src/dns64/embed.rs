@@ -161,6 +161,7 @@ fn embedding(dns64: &Dns64, prefix: &Pref64, address: [u8; 4]) -> Embedding {
 
 /// Counts of the addresses left out, if no address at the end of the CNAME chain may be embedded; `None` if at least one may.
 /// `first` is the first A record there.
+#[inline(always)]
 pub fn all_left_out(
     first: &Record<'_>,
     message: &Message<'_>,

@@ -241,6 +241,7 @@ impl Engine {
 }
 
 /// First A record at the end of the chain of a reply without an error.
+#[inline(always)]
 fn first_a<'m>(message: &Message<'m>, chain: &Chain<'_>) -> Option<Record<'m>> {
     let mut answers = message.records(Section::Answer);
     answers.find(|record| message.rcode() == Rcode::NOERROR && chain.ends_in(record, Type::A))

@@ -171,6 +171,7 @@ impl Engine {
 
     /// Finds the cached reply to a waiter's current question: a fresh one, or expired data (true) if they may be used now. Sets
     /// `has_stale` of the waiter.
+    #[inline(always)]
     fn find_usable(&mut self, waiter: Index, now: Instant) -> Option<(Place, bool)> {
         if self.cache.is_off() {
             return None;
@@ -227,7 +228,7 @@ fn reply_counter(entry: &Entry<'_>, is_stale: bool) -> Counter {
 }
 
 /// Writes a cached answer after the requestor's question, with a new header, OPT record and TTLs.
-#[inline]
+#[inline(always)]
 fn copy(
     entry: &Entry<'_>,
     frame: &mut [u8],

@@ -60,6 +60,7 @@ impl Engine {
     }
 
     /// True if the synthesis for a waiter is worth storing: its replies came from the cache, so the name is asked often.
+    #[inline(always)]
     pub(crate) fn is_synthesis_stored(&self, waiter: Index) -> bool {
         let state = &self.clients.waiters[waiter];
         state.is_all_from_cache()

@@ -474,6 +474,7 @@ impl Upstream {
     }
 
     /// Frees a completed question, or parks its reply for the client queries that refer to it.
+    #[inline(always)]
     pub fn park_or_free(&mut self, index: Index, reply: Option<&[u8]>) {
         if self.flights[index].references == 0 {
             return self.free_flight(index);
@@ -494,6 +495,7 @@ impl Upstream {
     }
 
     /// Frees a question that was removed from the table.
+    #[inline(always)]
     fn free_flight(&mut self, index: Index) {
         let parked = core::mem::replace(&mut self.flights[index].parked, NONE);
         if parked != NONE {

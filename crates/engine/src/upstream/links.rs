@@ -201,7 +201,7 @@ impl Links {
     }
 
     /// Issues a message ID for a query on a link that has room.
-    #[inline]
+    #[inline(always)]
     pub fn issue(&mut self, link: Link, flight: Index, random: &mut Random) -> u16 {
         let state = &mut self.states[link.slot as usize];
         let id = match state.transport {

@@ -90,6 +90,7 @@ impl Upstream {
     }
 
     /// Finds the try that a message answers.
+    #[inline(always)]
     fn matching(&self, via: Link, message: &Message<'_>) -> Match {
         let hash = self.key.hash(message.qname());
         let mut suspicion = Match::Suspect(Counter::SuspectUnknown, None);

@@ -78,6 +78,7 @@ impl Upstream {
     }
 
     /// Timeout of the current try, whose query was just sent or could not be sent.
+    #[inline(always)]
     fn wait_for_reply(&self, index: Index, server: u16, transport: Transport, now: Instant) -> Span {
         let flight = &self.flights[index];
         let server = &self.servers.list[server as usize];
@@ -168,6 +169,7 @@ impl Upstream {
     }
 
     /// True if the next query of a question to a server goes without an OPT record (`edns_support.rs`).
+    #[inline(always)]
     fn omits_edns(&self, index: Index, server: u16, now: Instant) -> bool {
         let flight = &self.flights[index];
         let Server { edns, cookies, .. } = &self.servers.list[usize::from(server)];
@@ -253,7 +255,7 @@ struct QueryOpt<'q> {
 }
 
 /// Writes a query, with the OPT record `opt` if there is one. Returns its octets.
-#[inline]
+#[inline(always)]
 fn write_query(flight: &Flight, id: u16, opt: Option<QueryOpt<'_>>, frame: &mut [u8]) -> usize {
     let question_end = write_question(flight, id, frame);
     let Some(QueryOpt { own_size, with_subnet, cookie }) = opt else {

@@ -5,9 +5,11 @@
 //! finds no room is counted. `trace/` and `dnstap_output.rs` are the other ends.
 
 mod messages;
+mod running_traces;
 mod traces;
 
 pub use messages::MessageTap;
+pub use running_traces::RunningTraces;
 pub use traces::{Filter, TraceQueue};
 
 use engine::explain::Policy;

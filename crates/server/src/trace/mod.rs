@@ -13,14 +13,11 @@ use crate::control_answer::{Answer, Format};
 use crate::handle::ServerHandle;
 use crate::taps::{Machine, Taps, TraceQueue};
 use std::io;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::{Instant, interval, timeout};
-
-/// Traces at a time. Each costs the workers an allocation per step, and the control thread the text.
-const TRACES: usize = 4;
 
 /// Queries of one trace per second, of all workers together: at 20 us a line, 2 % of a core for each trace.
 const QUERIES_PER_SECOND: u32 = 1_000;
@@ -40,38 +37,6 @@ const NOTICE_PAUSE: Duration = Duration::from_secs(1);
 /// Time for an operator's terminal to take the lines of one period.
 const WRITE_DEADLINE: Duration = Duration::from_secs(60);
 
-/// The traces that operators follow.
-#[derive(Default)]
-pub struct RunningTraces {
-    queues: Mutex<Vec<Arc<TraceQueue>>>,
-    number: AtomicU32,
-}
-
-impl RunningTraces {
-    /// Begins a trace. The error is for the operator.
-    fn begin(&self, request: &Request) -> Result<Arc<TraceQueue>, String> {
-        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
-        queues.retain(|queue| !queue.has_ended());
-        if queues.len() == TRACES {
-            return Err(format!(
-                "trace: {TRACES} traces are running already; end one, or all of them with `sixfold ctl trace off`\n"
-            ));
-        }
-        let number = self.number.fetch_add(1, Ordering::Relaxed);
-        let queue = Arc::new(TraceQueue::new(request.filter(), number));
-        queues.push(Arc::clone(&queue));
-        Ok(queue)
-    }
-
-    /// Ends all traces (`trace off`). Returns their number.
-    pub fn end_all(&self) -> usize {
-        let queues = std::mem::take(&mut *self.queues.lock().unwrap_or_else(PoisonError::into_inner));
-        let running = queues.iter().filter(|queue| !queue.has_ended()).count();
-        queues.iter().for_each(|queue| queue.end());
-        running
-    }
-}
-
 /// Ends a trace, whatever ends the connection.
 struct Running(Arc<TraceQueue>);
 
@@ -83,7 +48,7 @@ impl Drop for Running {
 
 /// Begins the trace of a request at all workers.
 fn begin(server: &ServerHandle, request: &Request) -> Result<Running, String> {
-    let running = Running(server.traces.begin(request)?);
+    let running = Running(server.traces.begin(request.filter())?);
     running.0.refill(QUERIES_PER_PERIOD, QUERIES_PER_SECOND);
     for worker in 0..server.workers.workers() {
         let queue = Arc::clone(&running.0);
