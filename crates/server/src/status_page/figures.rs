@@ -107,7 +107,7 @@ mod tests {
         assert_eq!([mebibytes(0), mebibytes(1 << 19), mebibytes(2048 << 20)], ["0.0", "0.5", "2,048"]);
         let micros = |us| Latency::About(Duration::from_micros(us));
         assert_eq!(
-            [micros(75), micros(1_750), micros(250_000), micros(2_500_000)].map(latency),
+            [micros(80), micros(1_750), micros(250_000), micros(2_500_000)].map(latency),
             ["0.08 ms", "1.8 ms", "250 ms", "2.5 s"]
         );
         assert_eq!(latency(Latency::Below(Duration::from_micros(50))), "0.05 ms or less");
