@@ -210,7 +210,8 @@ impl ControlMessages {
         let header = unsafe { &*start.cast::<libc::cmsghdr>() };
         if header.cmsg_level != level
             || header.cmsg_type != message_type
-            || header.cmsg_len != (DATA + size_of::<T>()) as _
+            // A comparison of two values of one type: the type of the field depends on the C library.
+            || header.cmsg_len.cmp(&((DATA + size_of::<T>()) as _)).is_ne()
         {
             return None;
         }

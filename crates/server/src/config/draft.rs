@@ -235,7 +235,7 @@ impl Draft {
         local.empty_zones = empty_zones.is_some_and(|item| item.value);
         local.records = records.into_iter().map(|item| item.value).collect();
         if let Some(Item { value: file, place }) = hosts_file {
-            local.hosts = hosts_file::read(&file, &place, problems, warnings);
+            local.hosts = hosts_file::read(&file, &place, problems, warnings).into();
             local.hosts_file = Some(file);
         }
     }

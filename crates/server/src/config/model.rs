@@ -192,8 +192,8 @@ pub struct Local {
     pub records: Vec<ConfiguredRecord>,
     /// The hosts file.
     pub hosts_file: Option<PathBuf>,
-    /// Records of the hosts file.
-    pub hosts: Vec<engine::local::LocalRecord>,
+    /// Records of the hosts file: as many as a million, so copies of the configuration share them.
+    pub hosts: Arc<[engine::local::LocalRecord]>,
     /// `empty-zones`: the reverse zones of RFC 6303 are answered locally.
     pub empty_zones: bool,
 }

@@ -100,14 +100,14 @@ mod tests {
     fn numbers_are_short_and_have_units() {
         assert_eq!([0, 999, 1_000, 1_234_567].map(count), ["0", "999", "1,000", "1,234,567"]);
         assert_eq!(
-            [None, Some(0.0), Some(0.01), Some(3.14), Some(1234.5)].map(rate),
-            ["no data yet", "0/s", "less than 0.1/s", "3.1/s", "1,235/s"]
+            [None, Some(0.0), Some(0.01), Some(3.24), Some(1234.5)].map(rate),
+            ["no data yet", "0/s", "less than 0.1/s", "3.2/s", "1,235/s"]
         );
         assert_eq!([share(1, 0), share(1, 3), share(3, 3)], ["no data", "33.3 %", "100.0 %"]);
         assert_eq!([mebibytes(0), mebibytes(1 << 19), mebibytes(2048 << 20)], ["0.0", "0.5", "2,048"]);
         let micros = |us| Latency::About(Duration::from_micros(us));
         assert_eq!(
-            [micros(75), micros(1_750), micros(250_000), micros(2_500_000)].map(latency),
+            [micros(80), micros(1_750), micros(250_000), micros(2_500_000)].map(latency),
             ["0.08 ms", "1.8 ms", "250 ms", "2.5 s"]
         );
         assert_eq!(latency(Latency::Below(Duration::from_micros(50))), "0.05 ms or less");

@@ -95,8 +95,8 @@ mod tests {
         for (attribute, kind) in
             [("data-field", "field"), ("data-tone", "tone"), ("data-rows", "rows"), ("data-line", "line")]
         {
-            let opening = format!("{attribute}=\"");
-            let names = PAGE.split(opening.as_str()).skip(1);
+            let attribute = format!("{attribute}=\"");
+            let names = PAGE.split(&attribute).skip(1);
             let mut count = 0;
             for name in names.map(|rest| rest.split('"').next().unwrap_or_default()) {
                 assert!(PAGE.contains(&format!("{{{{{kind}:{name}}}}}")), "{kind}:{name}");

@@ -30,7 +30,7 @@ impl RunningTraces {
         Ok(queue)
     }
 
-    /// Ends all traces (`trace off`). The text is for the operator.
+    /// Ends all traces (`trace off`). Returns their number.
     pub fn end_all(&self) -> usize {
         let queues = std::mem::take(&mut *self.queues.lock().unwrap_or_else(PoisonError::into_inner));
         let running = queues.iter().filter(|queue| !queue.has_ended()).count();

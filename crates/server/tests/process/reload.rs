@@ -112,12 +112,25 @@ fn a_reload_that_takes_long_holds_nothing_up_and_its_result_is_logged_for_a_clie
         assert_eq!(request(server.metrics, "GET", path).status, 200, "{path}");
     }
     assert!(!server.process.log().contains("reloaded"), "{}", server.process.log());
+    // Queries do not wait for it either: its thread gets only time that nobody else wants (SCHED_IDLE is 5 in Linux).
+    assert_eq!(policy_of_thread(server.process.pid(), "reload"), Some(5));
+    assert_eq!(policy_of_thread(server.process.pid(), "sixfold-0"), Some(0));
     std::fs::write(&server.config, &text).unwrap();
     assert!(server.process.wait_for("configuration reloaded").is_some());
     // A stop does not wait for a reload either.
     server.process.signal("HUP");
     assert_eq!(server.ctl(&["health"]).status.code(), Some(0));
     server.process.stop();
+}
+
+/// The scheduling policy of a thread of a process, by its name: field 41 of proc_pid_stat(5).
+fn policy_of_thread(process: u32, name: &str) -> Option<u32> {
+    let threads = std::fs::read_dir(format!("/proc/{process}/task")).unwrap().flatten();
+    threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("stat")).ok()).find_map(|stat| {
+        let (before, fields) = stat.rsplit_once(") ")?;
+        let of_name = before.ends_with(&format!("({name}"));
+        of_name.then(|| fields.split(' ').nth(41 - 3).unwrap().parse().unwrap())
+    })
 }
 
 #[test]
