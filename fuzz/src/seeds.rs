@@ -78,6 +78,7 @@ pub const CONFIG_WORDS: &[&str] = &[
     "[log]",
     "level",
     "format",
+    "to",
     "64ff9b::/96",
     "2001:db8::/32",
     "192.0.2.53",
@@ -253,7 +254,7 @@ pub fn configs() -> Vec<Vec<u8>> {
          [dns64.on-failure]\nservfail = \"pass\"\n[[dns64.rule]]\nclients = [\"2001:db8:a::/48\"]\nnames = [\"legacy.example\"]\nipv4 = [\"10.0.0.0/8\"]\nprefixes = []\n",
         "upstream.forwarders = [\"::1\"]\n[local]\nrecords = [\"nas.home. 60 IN A 192.168.1.5\", 'x. TXT \"a b\"']\n[filter]\nblock = [\"ads.example\"]\n[cache]\nsize = \"64MiB\"\nmin-ttl = \"1s\"\nstale = \"0s\"\n",
         "upstream.forwarders = [\"::1\"]\n[edns]\nudp-size = 1400\ncookies = true\ncookie-secret = \"e5e973e5a6b2a43f48e7dc849e37bfcf\"\nclient-subnet = \"forward\"\n[limits]\npending = 99\ntcp-idle = \"2s\"\n\
-         [metrics]\nlisten = \"\"\n[control]\nsocket = \"/run/x\"\n[log]\nlevel = \"debug\"\nformat = \"json\"\n",
+         [metrics]\nlisten = \"\"\n[control]\nsocket = \"/run/x\"\n[log]\nlevel = \"debug\"\nformat = \"json\"\nto = \"syslog\"\n",
         "[server\nlisten = 1\n[nonsense]\nx = \"\u{1b}\u{fc}\"\n[dns64]\nprefixes = [\"64:ff9b::/95\"]\n",
     ]
     .map(|text| text.as_bytes().to_vec())

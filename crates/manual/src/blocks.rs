@@ -1,16 +1,11 @@
 //! The blocks of a page: where they begin and end, what they are about, and the parts of the old block that are kept.
 
+use crate::kept::Kept;
 use crate::{entries, synopsis};
 use clap::Command;
-use std::collections::BTreeMap;
 
 const BEGIN: &str = ".\\\" generated: ";
 const END: &str = ".\\\" end";
-const ENTRY: &str = ".\\\" entry: ";
-const MORE: &str = ".\\\" more";
-
-/// Text written by hand after the generated text of an entry, by the name of the entry.
-pub type Kept = BTreeMap<String, String>;
 
 /// Writes the generated blocks of a page anew.
 pub fn rewrite(page: &str, program: &Command) -> Result<String, String> {
@@ -27,7 +22,8 @@ pub fn rewrite(page: &str, program: &Command) -> Result<String, String> {
                 _ => return Err(format!("the block `{subject}` has no line `{END}`")),
             }
         }
-        text += &block(subject, kept(&old), program).map_err(|error| format!("`{subject}`: {error}"))?;
+        text += &block(subject, Kept::of(&old.join("\n")), program)
+            .map_err(|error| format!("`{subject}`: {error}"))?;
         text += &format!("{END}\n");
     }
     Ok(text)
@@ -47,30 +43,10 @@ fn block(subject: &str, mut kept: Kept, program: &Command) -> Result<String, Str
         "commands" => entries::commands(command, &mut kept),
         other => return Err(format!("unknown kind of block: {other}")),
     };
-    match kept.keys().next() {
+    match kept.left() {
         Some(name) => Err(format!("{name} is gone: delete its entry, or move its text")),
         None => Ok(text),
     }
-}
-
-/// The text to keep of the entries of a block.
-fn kept(old: &[&str]) -> Kept {
-    let mut kept = Kept::new();
-    for entry in old.join("\n").split(ENTRY).skip(1) {
-        let name = entry.lines().next().unwrap_or_default().to_owned();
-        if let Some((_, more)) = entry.split_once(&format!("{MORE}\n")) {
-            kept.insert(name, more.trim_end().to_owned());
-        }
-    }
-    kept
-}
-
-/// An entry: its comment, its generated text, and what is kept.
-pub fn entry(name: &str, generated: &str, kept: &mut Kept) -> String {
-    // After an indented list, the text goes on with the indentation of the entry.
-    let indentation = if generated.ends_with(".RE\n") { ".IP\n" } else { "" };
-    let more = kept.remove(name).map(|more| format!("{indentation}{MORE}\n{more}\n")).unwrap_or_default();
-    format!("{ENTRY}{name}\n{generated}{more}")
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Options and commands as tagged paragraphs.
 
-use crate::blocks::{Kept, entry};
+use crate::kept::Kept;
 use crate::roff::{self, escape};
 use clap::{Arg, Command};
 
@@ -11,7 +11,7 @@ pub fn purpose(command: &Command) -> String {
 
 /// The options and arguments of a command, in the order of `--help`.
 pub fn options(command: &Command, kept: &mut Kept) -> String {
-    visible(command).map(|option| entry(&name(option), &paragraph(option), kept)).collect()
+    visible(command).map(|option| kept.entry(&name(option), &paragraph(option))).collect()
 }
 
 /// The commands of a command, each with its purpose and the options that it alone has.
@@ -26,7 +26,7 @@ pub fn commands(command: &Command, kept: &mut Kept) -> String {
             true => format!(".B {}\n", escape(one.get_name())),
             false => format!(".BR {} \" {}\"\n", escape(one.get_name()), form.join(" ")),
         };
-        entry(one.get_name(), &format!(".TP\n{tag}{}{list}", purpose(one)), kept)
+        kept.entry(one.get_name(), &format!(".TP\n{tag}{}{list}", purpose(one)))
     })
     .collect()
 }

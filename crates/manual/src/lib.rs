@@ -5,11 +5,13 @@
 //! comment `.\" more`, with text that is written by hand and kept. `cargo run -p sixfold-manual` writes the blocks anew, and a test
 //! compares them.
 //!
-//! `blocks.rs` finds and fills the blocks, `entries.rs` writes options and commands, `synopsis.rs` the synopsis, `roff.rs` text.
+//! `blocks.rs` finds and fills the blocks, `kept.rs` has the text by hand, `entries.rs` writes options and commands, `synopsis.rs`
+//! the synopsis, `roff.rs` text.
 #![forbid(unsafe_code)]
 
 mod blocks;
 mod entries;
+mod kept;
 mod roff;
 mod synopsis;
 
@@ -41,8 +43,5 @@ pub fn pages() -> [Page; 2] {
         command.build();
         Page { name, command }
     };
-    [
-        page("sixfold.8", sixfold::cli::Cli::command()),
-        page("sixfold-bench.1", sixfold_bench::cli::Cli::command()),
-    ]
+    [page("sixfold.8", sixfold::cli::Cli::command()), page("sixfold-bench.1", bench::cli::Cli::command())]
 }

@@ -18,7 +18,7 @@ fn the_manual_pages_agree_with_the_definitions_behind_help() {
 fn every_visible_command_has_a_block() {
     use clap::CommandFactory;
     for (page, command) in
-        sixfold_manual::pages().iter().zip([sixfold::cli::Cli::command(), sixfold_bench::cli::Cli::command()])
+        sixfold_manual::pages().iter().zip([sixfold::cli::Cli::command(), bench::cli::Cli::command()])
     {
         let text = std::fs::read_to_string(page.path()).unwrap();
         for command in command.get_subcommands().filter(|command| !command.is_hide_set()) {

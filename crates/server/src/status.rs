@@ -157,11 +157,12 @@ impl UpstreamStatus {
 
 impl fmt::Display for UpstreamStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = if self.up { "up" } else { "down" };
-        write!(f, "{} {} {state}", self.address, self.transport)?;
+        // `down` has four letters.
+        let state = if self.up { "up,  " } else { "down," };
+        write!(f, "{:<3} {state}", self.transport)?;
         match self.round_trip {
-            Some(span) => write!(f, ", round trip {:.1} ms", span.as_secs_f64() * 1e3)?,
-            None => f.write_str(", round trip not measured")?,
+            Some(span) => write!(f, " round trip {:.1} ms", span.as_secs_f64() * 1e3)?,
+            None => f.write_str(" round trip not measured")?,
         }
         write!(f, ", {} questions, {} failures", self.questions, self.failures)?;
         self.details.as_ref().map_or(Ok(()), |details| write!(f, "; {details}"))
@@ -180,9 +181,17 @@ pub fn of_workers(statuses: &[&Arc<WorkerStatus>], transport: Transport) -> Vec<
     upstreams.map(|(address, servers)| UpstreamStatus::new(address, &servers, transport)).collect()
 }
 
-/// The text of `sixfold ctl upstreams`: a line for each.
+/// The text of `sixfold ctl upstreams`: a line for each, with addresses and transports in columns.
 pub async fn upstreams(server: &ServerHandle) -> String {
-    upstream_statuses(server).await.iter().map(|upstream| format!("{upstream}\n")).collect()
+    table(&upstream_statuses(server).await)
+}
+
+fn table(upstreams: &[UpstreamStatus]) -> String {
+    let width = upstreams.iter().map(|upstream| upstream.address.to_string().len()).max().unwrap_or(0);
+    upstreams
+        .iter()
+        .map(|upstream| format!("{:<width$} {upstream}\n", upstream.address.to_string()))
+        .collect()
 }
 
 /// The objects of `sixfold ctl upstreams --json`.
@@ -265,6 +274,29 @@ mod tests {
         assert_eq!(mean(&[None, ms(4)]), ms(4));
         assert_eq!(mean(&[ms(2), None, ms(4)]), ms(3));
         assert_eq!(mean(&[None, None]), None);
+    }
+
+    #[test]
+    fn the_lines_about_upstreams_are_a_table() {
+        let upstream = |address: &str, up, round_trip| UpstreamStatus {
+            address: address.parse().unwrap(),
+            transport: "udp",
+            up,
+            details: (!up).then(|| "1 of 1 workers has stopped asking it".into()),
+            round_trip,
+            questions: 7,
+            failures: 1,
+        };
+        let all = [
+            upstream("192.0.2.53:53", true, Some(Span::from_millis(4))),
+            upstream("[2001:db8::1]:53", false, None),
+        ];
+        assert_eq!(
+            table(&all),
+            "192.0.2.53:53    udp up,   round trip 4.0 ms, 7 questions, 1 failures\n\
+             [2001:db8::1]:53 udp down, round trip not measured, 7 questions, 1 failures; \
+             1 of 1 workers has stopped asking it\n"
+        );
     }
 
     #[test]
