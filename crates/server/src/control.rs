@@ -89,6 +89,8 @@ pub async fn serve(listener: UnixListener, server: Arc<ServerHandle>) {
 }
 
 async fn handle_connection(stream: UnixStream, place: &Place, server: &Arc<ServerHandle>) -> io::Result<()> {
+    // The process goes on until the answer has left.
+    let _answering = server.upgrade.answering();
     let (read, mut write) = stream.into_split();
     let mut line = String::new();
     let mut reader = BufReader::new(read.take(COMMAND));
@@ -106,14 +108,9 @@ async fn handle_connection(stream: UnixStream, place: &Place, server: &Arc<Serve
     }
     let command = line.trim();
     tracing::debug!("control command {command:?}");
-    let mut turn = None;
     let result = match command {
         "reload" => reload(server).await,
-        _ if let Some(request) = Request::from_line(command) => {
-            let (result, held) = attempt::run(server, request).await;
-            turn = held;
-            result
-        }
+        _ if let Some(request) = Request::from_line(command) => attempt::run(server, request).await,
         _ => tokio::time::timeout(DEADLINE, execute(command, server))
             .await
             .unwrap_or_else(|_| Err("the command took too long; try again\n".into())),
@@ -124,10 +121,7 @@ async fn handle_connection(stream: UnixStream, place: &Place, server: &Arc<Serve
     };
     let answer = format!("{status}\n{}", escape::text(&text));
     tokio::time::timeout(ANSWER_DEADLINE, write.write_all(answer.as_bytes())).await??;
-    let sent = write.shutdown().await;
-    // The process goes on until the answer has left.
-    drop(turn);
-    sent
+    write.shutdown().await
 }
 
 /// Executes a command. The text is for the operator, with exit status 0 (`Ok`) or 1 (`Err`).

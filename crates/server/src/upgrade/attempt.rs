@@ -4,7 +4,7 @@
 use crate::handle::ServerHandle;
 use crate::upgrade::predecessor::{self, Failure, Successor};
 use crate::upgrade::request::Request;
-use crate::upgrade::state::{Turn, Upgrade};
+use crate::upgrade::state::Upgrade;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -16,13 +16,13 @@ const CONNECTIONS: Duration = Duration::from_secs(20);
 /// Time for connections that never fall silent, after [`CONNECTIONS`].
 const BUSY_CONNECTIONS: Duration = Duration::from_secs(10);
 
-/// Upgrades the server: the text for the operator. The caller keeps the turn until the operator has the text.
-pub async fn run(server: &Arc<ServerHandle>, request: Request) -> (Result<String, String>, Turn) {
-    let Some(turn) = server.upgrade.try_turn() else {
-        return (Err("an upgrade is under way; wait for its end\n".into()), None);
+/// Upgrades the server: the text for the operator.
+pub async fn run(server: &Arc<ServerHandle>, request: Request) -> Result<String, String> {
+    let Some(_turn) = server.upgrade.try_turn() else {
+        return Err("an upgrade is under way; wait for its end\n".into());
     };
-    if server.upgrade.is_cancelled() || server.upgrade.is_replaced() {
-        return (Err("this process stops; ask its successor\n".into()), Some(turn));
+    if server.upgrade.is_cancelled() || server.upgrade.successor_has_path().is_some() {
+        return Err("this process stops; ask its successor\n".into());
     }
     let (sender, result) = oneshot::channel();
     let of_thread = Arc::clone(server);
@@ -35,7 +35,7 @@ pub async fn run(server: &Arc<ServerHandle>, request: Request) -> (Result<String
         }
         Err(error) => Err(format!("cannot start the thread that upgrades: {error}").into()),
     };
-    (note(&server.upgrade, result), Some(turn))
+    note(&server.upgrade, result)
 }
 
 /// Enters the result of an attempt into the history and the log: the text for the operator.
