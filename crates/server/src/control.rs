@@ -90,6 +90,8 @@ pub async fn serve(listener: UnixListener, server: Arc<ServerHandle>) {
 }
 
 async fn handle_connection(stream: UnixStream, place: &Place, server: &Arc<ServerHandle>) -> io::Result<()> {
+    // The process goes on until the answer has left.
+    let _answering = server.upgrade.answering();
     let (read, mut write) = stream.into_split();
     let mut line = String::new();
     let mut reader = BufReader::new(read.take(COMMAND));
@@ -110,13 +112,10 @@ async fn handle_connection(stream: UnixStream, place: &Place, server: &Arc<Serve
     if let Some(rest) = command.strip_prefix("trace on") {
         return trace::follow(server, rest, format, &mut reader, &mut write).await;
     }
-    let mut turn = None;
     let result = match command {
         "reload" => reload(server).await.map(|notes| reload_answer(&notes, format)),
         _ if let Some(request) = request::Request::from_line(command) => {
-            let (result, held) = attempt::run(server, request).await;
-            turn = held;
-            result.map(|upgraded| upgrade_answer(&upgraded, format))
+            attempt::run(server, request).await.map(|upgraded| upgrade_answer(&upgraded, format))
         }
         _ => tokio::time::timeout(DEADLINE, execute(command, format, server))
             .await
@@ -124,10 +123,7 @@ async fn handle_connection(stream: UnixStream, place: &Place, server: &Arc<Serve
     };
     let answer = result.unwrap_or_else(|error| Answer::error(&error, format)).to_wire();
     tokio::time::timeout(ANSWER_DEADLINE, write.write_all(answer.as_bytes())).await??;
-    let sent = write.shutdown().await;
-    // The process goes on until the answer has left.
-    drop(turn);
-    sent
+    write.shutdown().await
 }
 
 /// The form in which the client wants the answer, and the command.

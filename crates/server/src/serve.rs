@@ -41,7 +41,7 @@ const GRACE: Duration = Duration::from_secs(10);
 /// process and to its process group.
 const REPEATED_SIGNAL: Duration = Duration::from_millis(500);
 
-/// Time for the end of an upgrade that is under way, and for its requester to take the answer.
+/// Time for the end of an upgrade that is under way, and for the clients of control commands to take their answers.
 const LAST_ANSWER: Duration = Duration::from_secs(5);
 
 /// Soft limit of open files that systems begin with, used when the real limit cannot be raised or read.
@@ -288,16 +288,16 @@ fn supervise(
         announce(server, control);
         match signals.serve_until_end(server).await {
             End::Stop => stop_all(server, threads, &mut signals).await?,
-            End::Replaced { control: successor_has_path } => {
-                if let Some(control) = control {
-                    control.owns_path.set(control.owns_path.get() && !successor_has_path);
-                }
+            End::Replaced => {
                 operators.iter().for_each(tokio::task::JoinHandle::abort);
                 retire(server, threads, &mut signals).await?;
             }
         }
-        // The requester of an upgrade has the answer after that.
-        let _ = tokio::time::timeout(LAST_ANSWER, server.upgrade.cancel()).await;
+        let _ = tokio::time::timeout(LAST_ANSWER, server.upgrade.all_answered()).await;
+        // A successor may serve although a signal has stopped this process.
+        if let (Some(control), Some(true)) = (control, server.upgrade.successor_has_path()) {
+            control.owns_path.set(false);
+        }
         Ok(())
     })
 }
@@ -371,10 +371,7 @@ enum End {
     /// A signal.
     Stop,
     /// A successor serves.
-    Replaced {
-        /// True if the path of the control socket belongs to it.
-        control: bool,
-    },
+    Replaced,
 }
 
 impl Signals {
@@ -392,9 +389,11 @@ impl Signals {
     async fn serve_until_end(&mut self, server: &Arc<ServerHandle>) -> End {
         loop {
             tokio::select! {
+                // A signal to a process that has a successor ends its patience, and does not stop the service.
+                biased;
+                () = server.upgrade.replaced() => return End::Replaced,
                 _ = self.terminate.recv() => return End::Stop,
                 _ = self.interrupt.recv() => return End::Stop,
-                control = server.upgrade.replaced() => return End::Replaced { control },
                 _ = self.hangup.recv() => {
                     let server = Arc::clone(server);
                     // The log has the result. A stop does not wait for it.

@@ -4,7 +4,7 @@
 use crate::handle::ServerHandle;
 use crate::upgrade::predecessor::{self, Failure, Successor};
 use crate::upgrade::request::Request;
-use crate::upgrade::state::{Turn, Upgrade};
+use crate::upgrade::state::Upgrade;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -24,13 +24,13 @@ pub struct Upgraded {
     pub version: String,
 }
 
-/// Upgrades the server. The error is for the operator. The caller keeps the turn until the operator has the answer.
-pub async fn run(server: &Arc<ServerHandle>, request: Request) -> (Result<Upgraded, String>, Turn) {
-    let Some(turn) = server.upgrade.try_turn() else {
-        return (Err("an upgrade is under way; wait for its end\n".into()), None);
+/// Upgrades the server. The error is for the operator.
+pub async fn run(server: &Arc<ServerHandle>, request: Request) -> Result<Upgraded, String> {
+    let Some(_turn) = server.upgrade.try_turn() else {
+        return Err("an upgrade is under way; wait for its end\n".into());
     };
-    if server.upgrade.is_cancelled() || server.upgrade.is_replaced() {
-        return (Err("this process stops; ask its successor\n".into()), Some(turn));
+    if server.upgrade.is_cancelled() || server.upgrade.successor_has_path().is_some() {
+        return Err("this process stops; ask its successor\n".into());
     }
     let (sender, result) = oneshot::channel();
     let of_thread = Arc::clone(server);
@@ -43,7 +43,7 @@ pub async fn run(server: &Arc<ServerHandle>, request: Request) -> (Result<Upgrad
         }
         Err(error) => Err(format!("cannot start the thread that upgrades: {error}").into()),
     };
-    (note(&server.upgrade, result), Some(turn))
+    note(&server.upgrade, result)
 }
 
 /// Enters the result of an attempt into the history and the log.

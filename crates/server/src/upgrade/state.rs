@@ -5,8 +5,12 @@ use crate::upgrade::history::History;
 use crate::upgrade::launcher::Launcher;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::sync::{Notify, OwnedMutexGuard};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::{MutexGuard, Notify};
+
+/// Interval of the checks whether control commands are answered, at the end of the process.
+const ANSWER_CHECK: Duration = Duration::from_millis(2);
 
 /// The state of the upgrades of a running server.
 pub struct Upgrade {
@@ -17,8 +21,10 @@ pub struct Upgrade {
     /// True if the server removes the path of the control socket at its end.
     pub owns_control_path: bool,
     history: Mutex<History>,
-    /// Held by the upgrade that is under way, until its requester has the answer.
-    turn: Arc<tokio::sync::Mutex<()>>,
+    /// Held by the upgrade that is under way.
+    turn: tokio::sync::Mutex<()>,
+    /// Cloned by each control command that is under way.
+    answering: Arc<()>,
     /// True once this process stops: a successor that is not ready yet is ended.
     is_cancelled: AtomicBool,
     /// Set when a successor serves: true if the path of the control socket belongs to it.
@@ -26,9 +32,6 @@ pub struct Upgrade {
     wakeup: Notify,
     is_demo: bool,
 }
-
-/// Keeps the process, and any other upgrade, waiting until the requester has its answer.
-pub type Turn = Option<OwnedMutexGuard<()>>;
 
 impl Upgrade {
     /// Starts the launcher. `sockets`: further handles of all listening sockets. A demonstration has no upgrades. Call it when the
@@ -49,7 +52,8 @@ impl Upgrade {
             sockets: Mutex::new(sockets),
             owns_control_path,
             history: Mutex::new(history),
-            turn: Arc::default(),
+            turn: tokio::sync::Mutex::default(),
+            answering: Arc::default(),
             is_cancelled: AtomicBool::new(false),
             replaced: Mutex::default(),
             wakeup: Notify::new(),
@@ -67,14 +71,26 @@ impl Upgrade {
         lock(&self.history).add_success(std::process::id(), crate::version::VERSION);
     }
 
-    /// Takes the turn to upgrade, unless an upgrade is under way.
-    pub fn try_turn(&self) -> Turn {
-        Arc::clone(&self.turn).try_lock_owned().ok()
+    /// Takes the turn to upgrade. None: an upgrade is under way.
+    pub fn try_turn(&self) -> Option<MutexGuard<'_, ()>> {
+        self.turn.try_lock().ok()
     }
 
-    /// True if a successor serves.
-    pub fn is_replaced(&self) -> bool {
-        lock(&self.replaced).is_some()
+    /// Keeps the process until the result is dropped: a control command is under way, whose client gets an answer.
+    pub fn answering(&self) -> Arc<()> {
+        Arc::clone(&self.answering)
+    }
+
+    /// Waits until all control commands are answered.
+    pub async fn all_answered(&self) {
+        while Arc::strong_count(&self.answering) > 1 {
+            tokio::time::sleep(ANSWER_CHECK).await;
+        }
+    }
+
+    /// None if no successor serves. True if the path of the control socket belongs to it.
+    pub fn successor_has_path(&self) -> Option<bool> {
+        *lock(&self.replaced)
     }
 
     /// Enters a successor that serves. `control`: the path of the control socket belongs to it.
@@ -89,18 +105,14 @@ impl Upgrade {
         lock(&self.history).add_failure(process, error);
     }
 
-    /// Waits until a successor serves. Returns true if the path of the control socket belongs to it.
-    pub async fn replaced(&self) -> bool {
-        loop {
-            let replaced = *lock(&self.replaced);
-            match replaced {
-                Some(control) => return control,
-                None => self.wakeup.notified().await,
-            }
+    /// Waits until a successor serves.
+    pub async fn replaced(&self) {
+        while self.successor_has_path().is_none() {
+            self.wakeup.notified().await;
         }
     }
 
-    /// Ends a successor that is not ready yet. Returns when none is left, and when the requester has the answer.
+    /// Ends a successor that is not ready yet. Returns when no upgrade is under way any more.
     pub async fn cancel(&self) {
         self.is_cancelled.store(true, Ordering::Relaxed);
         drop(self.turn.lock().await);
@@ -129,6 +141,6 @@ impl Upgrade {
 }
 
 /// Locks a mutex. A thread that failed left nothing half done.
-pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -200,6 +200,7 @@ fn cookies_of_clients_stay_valid() {
     let cookie = ask(b"clientID");
     assert_eq!(&cookie[..8], b"clientID");
     service.upgrade();
+    wait_until("the old process has ended", || !service.server.process.is_running());
     assert_eq!(ask(&cookie), cookie);
     assert_eq!(service.server.stat("cookies_total{result=\"valid\"}"), 1.0);
     service.stop();
