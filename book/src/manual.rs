@@ -77,6 +77,8 @@ impl Writer {
         let (name, rest) = request.split_once(' ').unwrap_or((request, ""));
         let words = arguments(rest);
         match name {
+            // A comment.
+            "\\\"" => {}
             "nh" | "ad" => {}
             "TH" => {
                 let (page, section) = (words[0].to_lowercase(), &words[1]);

@@ -71,6 +71,5 @@ impl DnstapOutput {
 
 /// The name of this host, which names the server in dnstap.
 fn host_name() -> String {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname");
-    name.map_or_else(|_| "sixfold".to_owned(), |name| name.trim().to_owned())
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }

@@ -60,6 +60,10 @@ fn status(server: &ServerHandle) -> String {
 pub async fn watchdog(server: Arc<ServerHandle>) {
     let Some(limit) = sd_notify::watchdog_enabled() else { return };
     let is_alive = async || {
+        // The successor answers from now on.
+        if server.upgrade.successor_has_path().is_some() {
+            std::future::pending::<()>().await;
+        }
         if server.draining.load(Ordering::Relaxed) {
             return true;
         }

@@ -19,7 +19,7 @@ const VALIDATION: &str = "Sixfold does not validate";
 /// Statements outside of `options`.
 pub(super) const TOP_LEVEL: &[(&str, Known)] = &[
     ("controls", NoMeaning("Sixfold has a control socket of its own")),
-    ("logging", LeftOver("Sixfold logs to standard error: see [log]")),
+    ("logging", LeftOver("write it by hand: [log] in sixfold.toml(5)")),
     ("key", NoMeaning("keys are for zone transfers, updates and rndc")),
     ("statistics-channels", LeftOver("see `metrics.listen`, with metrics for Prometheus")),
     ("trust-anchors managed-keys trusted-keys", NoMeaning(VALIDATION)),
@@ -72,7 +72,7 @@ pub(super) const OPTIONS: &[(&str, Known)] = &[
     ("sortlist rrset-order", LeftOver("records stay in the order of the upstream")),
     (
         "dnstap dnstap-output dnstap-identity dnstap-version",
-        LeftOver("see `log.dnstap` in sixfold.toml(5) for support"),
+        LeftOver("write it by hand: `log.dnstap` in sixfold.toml(5)"),
     ),
     (
         "deny-answer-addresses deny-answer-aliases",

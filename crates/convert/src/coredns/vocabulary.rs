@@ -17,7 +17,7 @@ pub(super) const LEFT_OVER: &[(&str, &str)] = &[
     ("log", "Sixfold logs no queries"),
     ("health ready", "see `metrics.listen`, which also serves /livez and /readyz"),
     ("reload", "Sixfold reads its file again after `sixfold ctl reload` or SIGHUP"),
-    ("dnstap", "see `log.dnstap` in sixfold.toml(5) for support"),
+    ("dnstap", "write it by hand: `log.dnstap` in sixfold.toml(5)"),
     (
         "kubernetes k8s_external etcd route53 azure clouddns",
         "Sixfold serves no such names: forward their zones to a CoreDNS that does, with [[upstream.zone]]",

@@ -40,7 +40,7 @@ pub(super) const CLAUSES: &[(&str, Known)] = &[
     ("python dynlib ipsecmod ipset", LeftOver("Sixfold has no modules")),
     ("dnscrypt", LeftOver("Sixfold has no DNSCrypt: put dnsdist before it")),
     ("cachedb", LeftOver("Sixfold shares its cache with no other server")),
-    ("dnstap", LeftOver("see `log.dnstap` in sixfold.toml(5) for support")),
+    ("dnstap", LeftOver("write it by hand: `log.dnstap` in sixfold.toml(5)")),
 ];
 
 /// Attributes of the clause `server`.

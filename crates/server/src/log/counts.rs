@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What became of the lines of the log, for metrics.
+/// Counts of the lines of the log by their fate, for metrics.
 #[derive(Default)]
 pub struct Counts {
     /// Given to the target.

@@ -49,7 +49,7 @@ impl Handle {
         self.queue.push_plain(line);
     }
 
-    /// What became of the lines so far.
+    /// Counts of the lines so far by their fate.
     pub fn counts(&self) -> &Counts {
         &self.counts
     }

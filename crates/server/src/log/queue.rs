@@ -126,7 +126,7 @@ impl Queue {
         self.state().is_closed
     }
 
-    /// The writer has ended. What is left in the queue is lost.
+    /// The writer has ended. The lines left in the queue are lost.
     pub fn set_ended(&self) {
         let mut state = self.state();
         state.has_ended = true;

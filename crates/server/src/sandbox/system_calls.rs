@@ -103,6 +103,9 @@ const THREADS: &[c_long] = &[
     libc::SYS_set_tid_address,
     libc::SYS_rseq,
     libc::SYS_membarrier,
+    // The server waits for the end of its launcher.
+    libc::SYS_wait4,
+    libc::SYS_waitid,
     libc::SYS_sched_yield,
     libc::SYS_sched_getaffinity,
     libc::SYS_exit,
@@ -155,6 +158,9 @@ const OLD: &[c_long] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const OLD: &[c_long] = &[];
 
+/// PR_GET_AUXV of prctl(2), Linux 6.4, as in include/uapi/linux/prctl.h: the auxiliary vector of the own process.
+const PR_GET_AUXV: u32 = 0x4155_5856;
+
 /// Types of sockets, without the flags SOCK_NONBLOCK and SOCK_CLOEXEC, which are outside this mask.
 const SOCKET_TYPE: u64 = 0xf;
 
@@ -195,6 +201,8 @@ pub fn allowed_if(process: u32) -> Vec<(c_long, Vec<Vec<Argument>>)> {
         // Limits are read, not set.
         (libc::SYS_prlimit64, vec![vec![is(0, 0), is_null(2)]]),
         (libc::SYS_ioctl, IOCTLS.iter().map(|&request| vec![is(1, request)]).collect()),
+        // The thread of a reload only gets processor time that no other thread wants.
+        (libc::SYS_sched_setscheduler, vec![vec![is(0, 0), is(1, libc::SCHED_IDLE as u32)]]),
         // Names of threads, and of memory (glibc and the standard library label it).
         (
             libc::SYS_prctl,
@@ -202,6 +210,8 @@ pub fn allowed_if(process: u32) -> Vec<(c_long, Vec<Vec<Argument>>)> {
                 vec![is(0, libc::PR_SET_NAME as u32)],
                 vec![is(0, libc::PR_GET_NAME as u32)],
                 vec![is(0, libc::PR_SET_VMA as u32)],
+                // A library asks for the place of the vDSO, before it first reads a clock.
+                vec![is(0, PR_GET_AUXV)],
             ],
         ),
     ]

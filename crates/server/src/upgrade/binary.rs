@@ -9,6 +9,10 @@ use std::path::{Path, PathBuf};
 /// Permission bits by which group or others may write.
 const OTHERS_WRITE: u32 = 0o022;
 
+/// Begin of the name of every program that may be a successor. The launcher runs outside the sandbox of the server: one that is taken
+/// over must not start a shell or an editor there.
+const NAME: &str = "sixfold";
+
 /// The bit of a directory in which only the owner of a file may replace it (chmod(1): restricted deletion).
 const STICKY: u32 = 0o1000;
 
@@ -22,7 +26,8 @@ pub fn of_this_process() -> std::io::Result<PathBuf> {
     called.map_or(Ok(file), std::path::absolute)
 }
 
-/// Checks that nobody but root and `user` can change the file, nor put another one into its place. Returns its path without links.
+/// Checks that the file has the name of this program, and that nobody but root and `user` can change it, nor put another one into its
+/// place. Returns its path without links.
 /// The error is the reason with the remedy.
 pub fn trusted(file: &Path, user: u32) -> Result<PathBuf, String> {
     let shown = file.display();
@@ -32,6 +37,9 @@ pub fn trusted(file: &Path, user: u32) -> Result<PathBuf, String> {
     let of_file = metadata(&path)?;
     if !of_file.is_file() || of_file.mode() & 0o111 == 0 {
         return Err(format!("{shown} is no program: name an executable file"));
+    }
+    if !path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(NAME.as_bytes())) {
+        return Err(format!("not starting {shown}: name a program whose name begins with {NAME}"));
     }
     let may_be_changed = |metadata: &Metadata, mode: u32| {
         metadata.uid() != 0 && metadata.uid() != user || metadata.permissions().mode() & mode != 0
@@ -75,7 +83,7 @@ mod tests {
         let folder = Folder(env::temp_dir().join(format!("sixfold-binary-{}", std::process::id())));
         fs::create_dir_all(&folder.0).unwrap();
         let user = fs::metadata(&folder.0).unwrap().uid();
-        let program = folder.0.join("program");
+        let program = folder.0.join("sixfold-2");
         let set = |path: &Path, mode| fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
         set(&folder.0, 0o755);
         fs::write(&program, "").unwrap();
@@ -86,7 +94,7 @@ mod tests {
         for mode in [0o775, 0o757, 0o777] {
             set(&program, mode);
             let error = trusted(&program, user).unwrap_err();
-            assert!(error.contains("chmod go-w") && error.contains("program"), "{error}");
+            assert!(error.contains("chmod go-w") && error.contains("sixfold-2"), "{error}");
         }
         set(&program, 0o755);
         set(&folder.0, 0o777);
@@ -96,6 +104,9 @@ mod tests {
         let link = folder.0.join("link");
         std::os::unix::fs::symlink(&program, &link).unwrap();
         assert_eq!(trusted(&link, user).unwrap(), fs::canonicalize(&program).unwrap());
+        let other = folder.0.join("editor");
+        fs::copy(&program, &other).unwrap();
+        assert!(trusted(&other, user).unwrap_err().contains("begins with sixfold"));
         assert!(trusted(&folder.0.join("nothing"), user).unwrap_err().contains("No such file"));
     }
 

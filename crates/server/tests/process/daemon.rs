@@ -46,8 +46,10 @@ pub struct Directory(PathBuf);
 impl Directory {
     pub fn new() -> Directory {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        // In namespaces, several tests have the same process ID.
+        let now = std::time::UNIX_EPOCH.elapsed().unwrap().subsec_nanos();
         // Short: the path of a socket has at most 107 octets.
-        let path = std::env::temp_dir().join(format!("sixfold-test-{}-{number}", std::process::id()));
+        let path = std::env::temp_dir().join(format!("sixfold-test-{}-{number}-{now:x}", std::process::id()));
         std::fs::create_dir_all(&path).unwrap();
         // A server that gives up root must be able to make and remove its socket here.
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o777)).unwrap();

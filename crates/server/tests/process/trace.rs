@@ -232,7 +232,7 @@ fn malformed_requests_are_refused() {
         stream.write_all(format!("{line}\n").as_bytes()).unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
-        assert!(answer.starts_with("1\n") && answer.contains(reason), "{line}: {answer}");
+        assert!(answer.starts_with("1 ") && answer.contains(reason), "{line}: {answer}");
     }
     wait_until("no trace is left", || {
         String::from_utf8_lossy(&server.ctl(&["trace", "off"]).stdout) == "no trace was running\n"

@@ -17,10 +17,12 @@ fn a_program_that_cannot_serve_changes_nothing() {
     let upstream = Upstream::start(|_| Behavior::Answer);
     let programs = Programs::new();
     let service = Service::start(Setup::new(upstream.address));
-    let writable = programs.script("writable", "exit 0", 0o775);
-    let silent = programs.script("silent", "exec sleep 1000", 0o755);
-    let attempts: [(&[&str], &str); 5] = [
-        (&["--binary", "/bin/false"], "has ended before it was ready"),
+    let ends = programs.script("sixfold-ends", "exit 1", 0o755);
+    let writable = programs.script("sixfold-writable", "exit 0", 0o775);
+    let silent = programs.script("sixfold-silent", "exec sleep 1000", 0o755);
+    let attempts: [(&[&str], &str); 6] = [
+        (&["--binary", "/bin/false"], "begins with sixfold"),
+        (&["--binary", &ends], "has ended before it was ready"),
         (&["--binary", "/no/such/file"], "No such file"),
         (&["--binary", "/etc/passwd"], "is no program"),
         (&["--binary", &writable], "chmod go-w"),
@@ -35,12 +37,12 @@ fn a_program_that_cannot_serve_changes_nothing() {
     for process in started.map(|process| process.parse().unwrap()) {
         assert!(!is_running(process), "process {process} is left");
     }
-    assert_eq!(service.server.stat("upgrades_total{result=\"failure\"}"), 5.0);
+    assert_eq!(service.server.stat("upgrades_total{result=\"failure\"}"), 6.0);
     assert_eq!(service.server.stat("upgrade_last_success_timestamp_seconds"), 0.0);
     // The next one succeeds, and takes over all sockets as if there had been no attempt.
     service.upgrade();
     expect_service(&service, 9);
-    assert_eq!(service.server.stat("upgrades_total{result=\"failure\"}"), 5.0);
+    assert_eq!(service.server.stat("upgrades_total{result=\"failure\"}"), 6.0);
     service.stop();
 }
 
@@ -66,7 +68,7 @@ fn a_configuration_with_errors_is_reported_to_the_operator() {
 fn a_second_upgrade_is_refused_and_a_stop_ends_the_first() {
     let upstream = Upstream::start(|_| Behavior::Answer);
     let programs = Programs::new();
-    let silent = programs.script("silent", "exec sleep 1000", 0o755);
+    let silent = programs.script("sixfold-silent", "exec sleep 1000", 0o755);
     let service = Service::start(Setup::new(upstream.address));
     let control = service.server.control.clone();
     let first =
