@@ -55,7 +55,7 @@ impl Handle {
     }
 }
 
-/// The log of the process. At its end, what is queued is written, within [`limits::END`].
+/// The log of the process. At its end, what is queued is written, within `limits::END`.
 pub struct Log {
     handle: Handle,
     /// The writer, until its thread starts.
