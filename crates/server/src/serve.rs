@@ -11,13 +11,14 @@ use crate::demo::{self, Demo, warn_unless};
 use crate::dnstap_output::DnstapOutput;
 use crate::given_sockets::{GivenSockets, Origin};
 use crate::handle::ServerHandle;
+use crate::identity::Identity;
 use crate::log::{self, Log};
 use crate::reload::{Reloads, engine_settings};
 use crate::sandbox::{Needs, Sandbox};
+use crate::signals::{End, Signals};
 use crate::taps::{Machine, RunningTraces, Taps};
 use crate::traffic::{self, Traffic};
 use crate::upgrade::attempt;
-use crate::upgrade::request::Request;
 use crate::upgrade::state::Upgrade;
 use crate::upgrade::successor::Predecessor;
 use crate::{control, event_log, http, local_networks, sandbox, service_manager};
@@ -25,21 +26,17 @@ use datapath::{Shared, Worker, privileges};
 use engine::message::cookie::Secret;
 use engine::{Client, Engine};
 use std::io::Write;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use transport::{QuerySink, Streams};
 
 /// Time for which a stop waits for answers that are under way.
 const GRACE: Duration = Duration::from_secs(10);
-
-/// Time after the first signal in which another one counts as the first: timeout(1) and others send a signal to the
-/// process and to its process group.
-const REPEATED_SIGNAL: Duration = Duration::from_millis(500);
 
 /// Time for the end of an upgrade that is under way, and for the clients of control commands to take their answers.
 const LAST_ANSWER: Duration = Duration::from_secs(5);
@@ -104,28 +101,19 @@ fn start_and_serve(
     if let Some(demo) = &mut demo {
         demo.prepare(&mut config, identity.as_ref().map(|identity| (identity.uid, identity.gid)));
     }
-    let open_files = privileges::raise_file_limit().unwrap_or_else(|error| {
-        warn_unless(demo.is_some(), &format!("cannot raise the limit of open files: {error}"));
-        FILE_LIMIT
-    });
+    let open_files = raise_file_limit(demo.is_some());
     let seed = predecessor.map(|predecessor| predecessor.steering_seed);
     let bound = Bound::bind(&config, open_files, demo.as_ref(), given, seed)?;
     become_user(&config, identity.as_ref(), bound.control.as_ref())?;
     let Bound { workers, shared, streams, file_limit, metrics, control, for_successor } = bound;
-    let history = predecessor.map(|predecessor| predecessor.history.clone()).unwrap_or_default();
-    let owns_path = control.as_ref().is_some_and(|control| control.owns_path.get())
-        || predecessor.is_some_and(|predecessor| predecessor.owns_control_path);
-    let upgrade = Upgrade::prepare(for_successor, owns_path, history, demo.is_some());
+    let upgrade = prepare_upgrade(for_successor, control.as_ref(), predecessor, demo.is_some());
     let sandbox = restrict(&config, source.as_deref(), demo.as_ref())?;
     demo.as_mut().map_or(Ok(()), Demo::start)?;
     log.start_writer()?;
     let streams = streams
         .start(Arc::new(QueryPoster(Arc::clone(&shared))), STREAM_THREADS)
         .map_err(|error| error.to_string())?;
-    let cookie_secret = match predecessor {
-        Some(predecessor) => predecessor.cookie_secret,
-        None => Secret(random()?),
-    };
+    let cookie_secret = cookie_secret(predecessor)?;
     let threads = start_workers(workers, &config, cookie_secret, &streams)?;
     let server = Arc::new(ServerHandle {
         workers: shared,
@@ -154,44 +142,30 @@ fn start_and_serve(
     supervise(&server, threads, metrics, control.as_ref(), predecessor)
 }
 
-/// The user that a server started as root becomes.
-struct Identity {
-    user: String,
-    uid: u32,
-    gid: u32,
+/// Raises the soft limit of open files as far as it goes. Returns the limit that holds.
+fn raise_file_limit(is_demo: bool) -> u64 {
+    privileges::raise_file_limit().unwrap_or_else(|error| {
+        warn_unless(is_demo, &format!("cannot raise the limit of open files: {error}"));
+        FILE_LIMIT
+    })
 }
 
-impl Identity {
-    /// The user of the configuration; none if the server stays what it is. A demonstration needs no user of its own.
-    fn of(config: &Config, demo: bool) -> Result<Option<Identity>, String> {
-        let user = config.server.user.as_deref().unwrap_or("sixfold");
-        if !privileges::is_root() || user == "root" {
-            return Ok(None);
-        }
-        match privileges::lookup(user) {
-            Ok((uid, gid)) => Ok(Some(Identity { user: user.to_owned(), uid, gid })),
-            Err(privileges::PrivilegeError::NoSuchUser(user)) if config.server.user.is_none() => {
-                let warning =
-                    format!("running as root: there is no user {user}; create it or set `server.user`");
-                warn_unless(demo, &warning);
-                Ok(None)
-            }
-            Err(error) => Err(error.to_string()),
-        }
-    }
+/// Starts the launcher of successors, before the process restricts itself.
+fn prepare_upgrade(
+    sockets: Vec<OwnedFd>,
+    control: Option<&ControlSocket>,
+    predecessor: Option<&Predecessor>,
+    is_demo: bool,
+) -> Upgrade {
+    let history = predecessor.map(|predecessor| predecessor.history.clone()).unwrap_or_default();
+    let owns_path = control.is_some_and(|control| control.owns_path.get())
+        || predecessor.is_some_and(|predecessor| predecessor.owns_control_path);
+    Upgrade::prepare(sockets, owns_path, history, is_demo)
+}
 
-    /// Becomes this user, for good.
-    fn assume(&self, control: Option<&ControlSocket>) -> Result<(), String> {
-        // Without this only root could use the control socket. lchown does not follow a symbolic link: the directory may
-        // belong to another user.
-        if let Some(ControlSocket { path, .. }) = control
-            && let Err(error) = std::os::unix::fs::lchown(path, Some(self.uid), Some(self.gid))
-        {
-            let user = &self.user;
-            tracing::warn!("cannot give {} to {user}: {error}; only root may use it", path.display());
-        }
-        privileges::become_user(&self.user).map_err(|error| error.to_string())
-    }
+/// The secret of server cookies, for a configuration without one: that of the predecessor, so that its cookies stay valid.
+fn cookie_secret(predecessor: Option<&Predecessor>) -> Result<Secret, String> {
+    predecessor.map_or_else(|| random().map(Secret), |predecessor| Ok(predecessor.cookie_secret))
 }
 
 /// Gives up the privileges that binding needed. No thread runs yet.
@@ -356,77 +330,6 @@ async fn retire(
 
 fn cannot_wait(error: &std::io::Error) -> String {
     format!("cannot wait for signals: {error}")
-}
-
-/// The signals that the server handles.
-struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
-    hangup: Signal,
-    upgrade: Signal,
-}
-
-/// The reason why the server ends.
-enum End {
-    /// A signal.
-    Stop,
-    /// A successor serves.
-    Replaced,
-}
-
-impl Signals {
-    fn new() -> std::io::Result<Signals> {
-        Ok(Signals {
-            terminate: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
-            hangup: signal(SignalKind::hangup())?,
-            upgrade: signal(SignalKind::user_defined2())?,
-        })
-    }
-
-    /// Waits for SIGTERM, SIGINT or a successor. Until then starts a reload of the configuration at each SIGHUP, and an upgrade
-    /// at each SIGUSR2.
-    async fn serve_until_end(&mut self, server: &Arc<ServerHandle>) -> End {
-        loop {
-            tokio::select! {
-                // A signal to a process that has a successor ends its patience, and does not stop the service.
-                biased;
-                () = server.upgrade.replaced() => return End::Replaced,
-                _ = self.terminate.recv() => return End::Stop,
-                _ = self.interrupt.recv() => return End::Stop,
-                _ = self.hangup.recv() => {
-                    let server = Arc::clone(server);
-                    // The log has the result. A stop does not wait for it.
-                    tokio::task::spawn_local(async move { drop(control::reload(&server).await) });
-                }
-                _ = self.upgrade.recv() => {
-                    let server = Arc::clone(server);
-                    tokio::task::spawn_local(async move {
-                        drop(attempt::run(&server, Request::default()).await);
-                    });
-                }
-            }
-        }
-    }
-
-    /// Waits for SIGTERM or SIGINT.
-    async fn stop(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
-        }
-    }
-
-    /// Waits for a second SIGTERM or SIGINT that is not an echo of the first.
-    async fn second_stop(&mut self) {
-        let begun = Instant::now();
-        loop {
-            self.stop().await;
-            if begun.elapsed() >= REPEATED_SIGNAL {
-                return;
-            }
-        }
-    }
 }
 
 /// Starts the tasks that serve metrics and the control socket, that write the log, that follow the addresses of this machine, and
