@@ -57,6 +57,12 @@ fn folder(file: &Path) -> Option<PathBuf> {
     Some(if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder.to_owned() })
 }
 
+/// What grants a file: its folder, because an editor replaces the file by another one. A file in the root directory is granted alone:
+/// its folder would be the whole system.
+fn granting(file: &Path) -> Option<PathBuf> {
+    folder(file).map(|folder| if folder.parent().is_none() { file.to_owned() } else { folder })
+}
+
 /// The files and folders that a reload may read: those of the system, the program, and the folder of each file that the
 /// configuration names, also where a symbolic link leads to another folder.
 fn readable(config: &Config, source: Option<&Path>) -> Vec<PathBuf> {
@@ -65,7 +71,7 @@ fn readable(config: &Config, source: Option<&Path>) -> Vec<PathBuf> {
     let named = named.chain(config.rpz.files.iter().map(PathBuf::as_path));
     let folders = named.flat_map(|file| {
         let target = file.canonicalize().ok();
-        [folder(file), target.as_deref().and_then(folder)]
+        [granting(file), target.as_deref().and_then(granting)]
     });
     let system = SYSTEM_FOLDERS.iter().chain(SYSTEM_FILES).map(PathBuf::from);
     let mut readable: Vec<PathBuf> = system.chain(std::env::current_exe()).chain(folders.flatten()).collect();
@@ -120,5 +126,18 @@ fn grant(ruleset: RulesetCreated, path: &Path, access: AccessFs) -> Result<Rules
     match PathFd::new(path) {
         Ok(descriptor) => ruleset.add_rule(PathBeneath::new(descriptor, access)),
         Err(_) => Ok(ruleset),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_in_the_root_directory_does_not_grant_the_whole_system() {
+        let granted = |file: &str| granting(Path::new(file));
+        assert_eq!(granted("/sixfold.toml"), Some("/sixfold.toml".into()));
+        assert_eq!(granted("/srv/policy/a.rpz"), Some("/srv/policy".into()));
+        assert_eq!(granted("sixfold.toml"), Some(".".into()));
     }
 }
