@@ -57,8 +57,8 @@ fn folder(file: &Path) -> Option<PathBuf> {
     Some(if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder.to_owned() })
 }
 
-/// What grants a file: its folder, because an editor replaces the file by another one. A file in the root directory is granted alone:
-/// its folder would be the whole system.
+/// Path by which a file is granted: its folder, because an editor replaces the file by another one. A file in the root directory is
+/// granted alone: its folder would be the whole system.
 fn granting(file: &Path) -> Option<PathBuf> {
     folder(file).map(|folder| if folder.parent().is_none() { file.to_owned() } else { folder })
 }
