@@ -41,6 +41,12 @@ pub enum Protocol {
     Udp = 1,
     /// TCP.
     Tcp = 2,
+    /// DNS over TLS.
+    Tls = 3,
+    /// DNS over HTTPS.
+    Https = 4,
+    /// DNS over QUIC.
+    Quic = 7,
 }
 
 /// Circumstances of one message.

@@ -31,6 +31,18 @@ counters! {
     QueriesTcp4 = "queries_total" {"transport": "tcp", "family": "ipv4"};
     /// Client messages over TCP and IPv6.
     QueriesTcp6 = "queries_total" {"transport": "tcp", "family": "ipv6"};
+    /// Client messages over TLS and IPv4.
+    QueriesTls4 = "queries_total" {"transport": "tls", "family": "ipv4"};
+    /// Client messages over TLS and IPv6.
+    QueriesTls6 = "queries_total" {"transport": "tls", "family": "ipv6"};
+    /// Client messages over HTTPS and IPv4.
+    QueriesHttps4 = "queries_total" {"transport": "https", "family": "ipv4"};
+    /// Client messages over HTTPS and IPv6.
+    QueriesHttps6 = "queries_total" {"transport": "https", "family": "ipv6"};
+    /// Client messages over QUIC and IPv4.
+    QueriesQuic4 = "queries_total" {"transport": "quic", "family": "ipv4"};
+    /// Client messages over QUIC and IPv6.
+    QueriesQuic6 = "queries_total" {"transport": "quic", "family": "ipv6"};
     /// Answers with RCODE 0.
     ResponsesNoError = "responses_total" {"rcode": "noerror"};
     /// Answers with RCODE 1.

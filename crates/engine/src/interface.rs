@@ -15,6 +15,21 @@ pub enum ClientTransport {
     Udp,
     /// TCP: answers of up to 65,535 octets.
     Tcp,
+    /// DNS over TLS (RFC 7858).
+    Tls,
+    /// DNS over HTTPS (RFC 8484).
+    Https,
+    /// DNS over QUIC (RFC 9250).
+    Quic,
+}
+
+impl ClientTransport {
+    /// True for UDP: sizes are limited, answers may be truncated, and the source address may be forged. The other transports are
+    /// streams, whose handshake proves the address.
+    #[inline]
+    pub fn is_datagram(self) -> bool {
+        matches!(self, ClientTransport::Udp)
+    }
 }
 
 /// Proxy that forwarded a query and takes the answer.

@@ -47,6 +47,12 @@ impl Engine {
             (ClientTransport::Udp, false) => Counter::QueriesUdp6,
             (ClientTransport::Tcp, true) => Counter::QueriesTcp4,
             (ClientTransport::Tcp, false) => Counter::QueriesTcp6,
+            (ClientTransport::Tls, true) => Counter::QueriesTls4,
+            (ClientTransport::Tls, false) => Counter::QueriesTls6,
+            (ClientTransport::Https, true) => Counter::QueriesHttps4,
+            (ClientTransport::Https, false) => Counter::QueriesHttps6,
+            (ClientTransport::Quic, true) => Counter::QueriesQuic4,
+            (ClientTransport::Quic, false) => Counter::QueriesQuic6,
         });
         if message.len() < wire::HEADER {
             out.trace(Subject::Query, || TraceEvent::Limited(Counter::DroppedRunt));
@@ -58,8 +64,8 @@ impl Engine {
             out.trace(Subject::Query, || TraceEvent::Limited(Counter::DroppedResponse));
             return self.counters.count(Counter::DroppedResponse);
         }
-        // Rate limit: the client's network pays, whatever the query holds. TCP proves the source address.
-        let mut proven = from.transport == ClientTransport::Tcp;
+        // Rate limit: the client's network pays, whatever the query holds. A stream proves the source address.
+        let mut proven = !from.transport.is_datagram();
         let mut rate = self.clients.rate_limiter.query(now, from, proven);
         // Only an OPT record could have a cookie that counts for the client.
         if rate == RateDecision::Beyond && !proven && header::arcount(message) == 0 {
@@ -345,7 +351,7 @@ impl Engine {
             return self.counters.count(Counter::DroppedRepeated);
         }
         // Admission: from here on the query holds a waiter.
-        let proven = from.transport == ClientTransport::Tcp || requestor.has_valid_cookie();
+        let proven = !from.transport.is_datagram() || requestor.has_valid_cookie();
         let index = match self.admit(from, proven, now, out) {
             Ok(index) => index,
             Err(rejection) => return self.answer_rejected(now, from, requestor, rejection, out),
@@ -414,7 +420,7 @@ impl Engine {
                 && waiter.client.address == from.address
                 && waiter.client.stream == from.stream
                 && waiter.client.proxy == from.proxy
-                && from.transport == ClientTransport::Udp
+                && from.transport.is_datagram()
             {
                 return true;
             }

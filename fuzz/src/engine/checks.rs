@@ -224,11 +224,11 @@ impl World {
         assert_eq!(bytes[octets.clone()], asked[octets], "another question");
         assert_eq!(answer.edns.is_some(), question.edns.is_some(), "OPT: {asked:02x?} {bytes:02x?}");
         let limit = match (client.transport, &question.edns) {
-            (ClientTransport::Tcp, _) => engine::limits::MESSAGE,
             (ClientTransport::Udp, None) => 512,
             (ClientTransport::Udp, Some(edns)) => {
                 usize::from(edns.udp_size.max(512)).min(engine::limits::UDP_SIZE)
             }
+            _ => engine::limits::MESSAGE,
         };
         assert!(bytes.len() <= limit, "{} octets for a client that takes {limit}", bytes.len());
         // The data of an answer arrived while the query was pending, or were in the cache when it arrived.

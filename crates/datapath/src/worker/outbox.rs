@@ -5,7 +5,7 @@ use crate::listen::response_queue::ResponseQueue;
 use crate::upstream::links::Links;
 use crate::worker::mailbox::StreamSink;
 use engine::limits::MESSAGE;
-use engine::{Client, ClientTransport, Link, Outbox, Transport};
+use engine::{Client, Link, Outbox, Transport};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub(super) struct SocketOutbox<S> {
 impl<S: StreamSink> Outbox for SocketOutbox<S> {
     #[inline]
     fn answer(&mut self, to: &Client, size: usize, fill: impl FnOnce(&mut [u8]) -> usize) -> bool {
-        if to.transport == ClientTransport::Tcp {
+        if !to.transport.is_datagram() {
             let length = fill(&mut self.stream_frame).min(MESSAGE);
             let taken = self.sink.deliver(to, &self.stream_frame[..length]);
             self.counters.add(if taken { Counter::StreamAnswersOut } else { Counter::StreamGone }, 1);

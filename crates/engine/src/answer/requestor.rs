@@ -110,9 +110,9 @@ impl DnssecFilter {
 #[inline]
 pub fn answer_limit(transport: ClientTransport, edns: Option<RequestorEdns>, own_size: u16) -> usize {
     match (transport, edns) {
-        (ClientTransport::Tcp, _) => MESSAGE,
         (ClientTransport::Udp, None) => 512,
         (ClientTransport::Udp, Some(edns)) => usize::from(edns.size.max(512).min(own_size.max(512))),
+        _ => MESSAGE,
     }
 }
 

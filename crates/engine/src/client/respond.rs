@@ -7,7 +7,7 @@ use crate::base::time::Instant;
 use crate::client::rate_limit::{RateDecision, RateLimiter};
 use crate::client::waiter::Waiter;
 use crate::counters::{Counter, Counters};
-use crate::interface::{Client, ClientTransport, Outbox};
+use crate::interface::{Client, Outbox};
 use crate::trace::{Subject, TraceEvent};
 use wire::Rcode;
 
@@ -36,7 +36,7 @@ pub(crate) fn send(
         let mut done = write(frame, requestor);
         // Over TCP, and with a valid server cookie, the source address is proven, so the response floods no victim.
         if let Some(rate_limiter) = rate_limiter
-            && client.transport == ClientTransport::Udp
+            && client.transport.is_datagram()
             && !requestor.has_valid_cookie()
         {
             decision = rate_limiter.response(now, client, requestor.question, done.rcode);
@@ -94,7 +94,7 @@ pub(crate) fn respond(
     let waiter = &waiters[index];
     // Accumulated responses must not leave at once, for a victim (DNSBomb). Over TCP a client waits as long as its connection is
     // open.
-    if waiter.client.transport == ClientTransport::Udp && sink.now > waiter.useful_until {
+    if waiter.client.transport.is_datagram() && sink.now > waiter.useful_until {
         out.trace(Subject::Waiter(index), || TraceEvent::Limited(Counter::DroppedOverdue));
         return sink.counters.count(Counter::DroppedOverdue);
     }

@@ -12,7 +12,7 @@ use crate::client::respond::{ResponseSink, respond};
 use crate::counters::Counter;
 use crate::dns64::decision::Stage;
 use crate::engine::Engine;
-use crate::interface::{ClientTransport, Outbox};
+use crate::interface::Outbox;
 use crate::message::cname_chain::Chain;
 use crate::message::question::QUESTION;
 use crate::message::reply::Outcome;
@@ -90,7 +90,7 @@ impl Engine {
         out: &mut impl Outbox,
     ) -> bool {
         let Some((found, _)) = self.settings.rpz.rule_of(rule) else { return false };
-        let over_udp = self.clients.waiters[waiter].client.transport == ClientTransport::Udp;
+        let over_udp = self.clients.waiters[waiter].client.transport.is_datagram();
         let (counter, leads_on) = match &found.action {
             Action::NxDomain => (Counter::FilteredNxDomain, false),
             Action::NoData => (Counter::FilteredNoData, false),

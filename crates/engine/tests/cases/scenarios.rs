@@ -298,9 +298,9 @@ impl Player {
         let message = answer.message();
         let copied = Flags::RD.with(Flags::CD);
         let limit = match (query.client.transport, query.edns) {
-            (engine::ClientTransport::Tcp, _) => 65_535,
             (engine::ClientTransport::Udp, None) => 512,
             (engine::ClientTransport::Udp, Some((size, _))) => usize::from(size.clamp(512, 1232)),
+            _ => 65_535,
         };
         for (fits, what) in [
             (message.question() == query.question(), "another question"),

@@ -53,6 +53,9 @@ impl MessageTap {
             protocol: match client.transport {
                 ClientTransport::Udp => Protocol::Udp,
                 ClientTransport::Tcp => Protocol::Tcp,
+                ClientTransport::Tls => Protocol::Tls,
+                ClientTransport::Https => Protocol::Https,
+                ClientTransport::Quic => Protocol::Quic,
             },
             initiator: Some(socket_address(client.address, client.port)),
             responder: local,

@@ -75,6 +75,9 @@ pub fn of(trace: &Trace) -> String {
         transport: match trace.client.transport {
             ClientTransport::Udp => "udp",
             ClientTransport::Tcp => "tcp",
+            ClientTransport::Tls => "tls",
+            ClientTransport::Https => "https",
+            ClientTransport::Quic => "quic",
         },
         proxy: trace.client.proxy.map(|proxy| proxy.address.to_canonical().to_string()),
         name: asked.map(|asked| asked.question_name().to_string()),

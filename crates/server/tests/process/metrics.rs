@@ -202,7 +202,7 @@ fn label_values_are_from_closed_sets() {
                 "le" => value == "+Inf" || value.parse::<f64>().is_ok(),
                 "version" => value == env!("CARGO_PKG_VERSION"),
                 "commit" => value.chars().all(|c| c.is_ascii_alphanumeric() || "-+.".contains(c)),
-                "transport" => ["udp", "tcp"].contains(&value.as_str()),
+                "transport" => ["udp", "tcp", "tls", "https", "quic"].contains(&value.as_str()),
                 "family" => ["ipv4", "ipv6"].contains(&value.as_str()),
                 "zone" => ["ipv4only", "reverse", "localhost", "invalid", "onion", "empty", "records"]
                     .contains(&value.as_str()),

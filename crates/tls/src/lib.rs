@@ -1,0 +1,12 @@
+//! TLS settings: the one provider of cryptography of all parts that speak TLS. Versions 1.3 and 1.2, with the cipher suites that
+//! RFC 9325 recommends.
+#![forbid(unsafe_code)]
+
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use std::sync::Arc;
+
+/// The provider of cryptography: AWS-LC. The suites of rustls are all authenticated encryption with forward secrecy (RFC 9325
+/// section 4.2), and it has no renegotiation, no compression and no version below 1.2.
+pub fn provider() -> Arc<CryptoProvider> {
+    Arc::new(aws_lc_rs::default_provider())
+}
