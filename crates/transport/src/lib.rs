@@ -17,6 +17,7 @@
 mod admission;
 mod connection;
 pub mod counters;
+pub mod https;
 pub mod inbound;
 pub mod limits;
 mod listen;
