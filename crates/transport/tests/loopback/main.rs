@@ -3,5 +3,7 @@
 mod connection_limits;
 mod exchange;
 mod fixture;
+mod https;
+mod https_client;
 mod stop;
 mod timeouts;
