@@ -196,10 +196,11 @@ fn attack(mut turn: impl FnMut(&mut Http2, u32) -> std::io::Result<()>) {
 #[test]
 fn a_rapid_reset_ends_its_own_connection_only() {
     attack(|attacker, number| {
-        let stream = 1 + 2 * number;
+        // 50 requests and their resets in one TLS record, so that the server reads them together.
+        let streams = (0..50).map(|place| 1 + 2 * (50 * number + place));
         let both =
-            [request_frame(stream, &question(0, 10)), frame(3, 0, stream, &8u32.to_be_bytes())].concat();
-        attacker.send(&both)
+            |stream| [request_frame(stream, &question(0, 10)), frame(3, 0, stream, &8u32.to_be_bytes())];
+        attacker.send(&streams.flat_map(both).collect::<Vec<_>>().concat())
     });
 }
 

@@ -19,7 +19,7 @@ pub type Tls = StreamOwned<ClientConnection, TcpStream>;
 /// Running streams with a listener for HTTPS.
 pub struct HttpsService {
     service: Service,
-    https: SocketAddr,
+    pub https: SocketAddr,
     certificate: CertificateDer<'static>,
 }
 

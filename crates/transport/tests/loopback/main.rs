@@ -5,5 +5,6 @@ mod exchange;
 mod fixture;
 mod https;
 mod https_client;
+mod https_programs;
 mod stop;
 mod timeouts;
