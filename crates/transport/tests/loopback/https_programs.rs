@@ -1,4 +1,4 @@
-//! DNS over HTTPS with the programs of others as clients: curl, kdig and dnsperf.
+//! DNS over HTTPS with the programs of others as clients: curl and kdig.
 
 use crate::fixture::*;
 use crate::https_client::*;
@@ -68,20 +68,4 @@ fn kdig_gets_answers_by_get_and_post() {
         );
     }
     assert_eq!(service.streams.counter(Counter::Https2xx), 2);
-}
-
-#[test]
-fn dnsperf_loses_no_query() {
-    let service = HttpsService::echo(ROOMY);
-    let port = service.https.port();
-    let uri = format!("doh-uri=https://localhost:{port}{PATH}");
-    let port = port.to_string();
-    let arguments = ["-s", "127.0.0.1", "-p", &port, "-m", "doh", "-O", &uri, "-c", "4", "-t", "60"];
-    let Some(output) = run("dnsperf", "dnsperf", &arguments, &b"a.example AAAA\nb.example A\n".repeat(500))
-    else {
-        return;
-    };
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(text.contains("Queries completed:    1000 (100.00%)"), "{output:?}");
-    service.await_count(Counter::Https2xx, 1000);
 }
