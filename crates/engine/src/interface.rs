@@ -162,8 +162,9 @@ impl Client {
     }
 
     /// True if the client's address is IPv4.
+    #[inline]
     pub fn is_ipv4(&self) -> bool {
-        matches!(self.address.octets(), [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, ..])
+        u128::from(self.address) >> 32 == 0xffff
     }
 }
 
