@@ -88,6 +88,13 @@ pub struct ServerHandle {
 }
 
 impl ServerHandle {
+    /// Makes the workers read the UDP sockets, which another process has read until now.
+    pub fn read_sockets(&self) {
+        if let Err(error) = self.workers.listen() {
+            tracing::warn!("{}", steering_warning(&error));
+        }
+    }
+
     /// Asks every worker for its status. None for a worker that does not respond in time.
     pub async fn worker_statuses(&self) -> Vec<Option<Arc<WorkerStatus>>> {
         let last_statuses = Arc::clone(&self.last_statuses);
@@ -355,6 +362,11 @@ pub fn health(statuses: &[Option<Arc<WorkerStatus>>]) -> Result<(), String> {
         return Err("no upstream answers".into());
     }
     Ok(())
+}
+
+/// The warning that the kernel does not steer by name.
+pub fn steering_warning(error: &std::io::Error) -> String {
+    format!("the kernel does not steer by name ({error}): workers pass on the queries that other workers own")
 }
 
 /// Limits of client streams.

@@ -202,6 +202,8 @@ async fn run_connection<Q: QuerySink>(thread: Rc<StreamThread<Q>>, mut guard: Co
 }
 
 async fn accept<Q: QuerySink>(thread: Rc<StreamThread<Q>>, listener: tokio::net::TcpListener, index: u16) {
+    // The sender lives as long as the thread, so there is no error.
+    let _ = thread.context.shared.accepts.subscribe().wait_for(|&accepts| accepts).await;
     let mut failing = false;
     loop {
         match listener.accept().await {
