@@ -2,6 +2,7 @@
 //! [`Machine`] with messages and the time, and the machine sends messages through the driver's [`Outbox`]. The engine implements
 //! [`Machine`], and so does the reflector with which the benchmarks compare it.
 
+use crate::base::network::is_ipv4;
 use crate::base::time::Instant;
 use crate::trace::{Subject, TraceEvent};
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -164,7 +165,7 @@ impl Client {
     /// True if the client's address is IPv4.
     #[inline]
     pub fn is_ipv4(&self) -> bool {
-        u128::from(self.address) >> 32 == 0xffff
+        is_ipv4(self.address)
     }
 }
 
