@@ -188,6 +188,17 @@ impl<O: Observer> Machine for ObservedEngine<O> {
         }
     }
 
+    fn untrusted(&mut self, now: Instant, via: Link, out: &mut impl Outbox) {
+        match &mut self.observation {
+            None => self.engine.untrusted(now, via, out),
+            Some(observation) => {
+                let engine = &mut self.engine;
+                let at = Moment { now, unix: engine.unix_time(now) };
+                observation.run(at, out, |out| engine.untrusted(now, via, out));
+            }
+        }
+    }
+
     #[inline]
     fn idle(&self) -> bool {
         self.engine.idle()

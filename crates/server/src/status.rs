@@ -133,6 +133,7 @@ impl UpstreamStatus {
             transport: match transport {
                 Transport::Udp => "udp",
                 Transport::Tcp => "tcp",
+                Transport::Tls => "tls",
             },
             up: is_up(&states),
             details: details(&states),

@@ -85,6 +85,8 @@ impl Links {
         let opened = match transport {
             Transport::Udp => self.open_udp(link, upstream, port),
             Transport::Tcp => self.open_tcp(link, upstream),
+            // No configuration has such upstreams yet.
+            Transport::Tls => Err(io::ErrorKind::Unsupported.into()),
         };
         match (opened, self.table.get_mut(usize::from(link.slot))) {
             (Ok(socket), Some(slot)) => {

@@ -113,6 +113,7 @@ impl Config {
         let transport = match upstream.transport {
             Transport::Udp => "udp",
             Transport::Tcp => "tcp",
+            Transport::Tls => "tls",
         };
         writeln!(f, "select = {}", text(select))?;
         writeln!(f, "timeout = {}", text(amount::show_duration(upstream.timeout)))?;

@@ -61,6 +61,8 @@ impl Outbox for Sockets {
             Transport::Tcp => {
                 self.tasks.spawn_local(run_tcp(upstream, link, questions, events));
             }
+            // No configuration has such upstreams yet.
+            Transport::Tls => return false,
         }
         self.links.insert(link, (transport, sender));
         true
@@ -92,7 +94,7 @@ pub async fn run(mut explainer: Explainer, timeout: Duration) -> Explanation {
                 Some((link, LinkEvent::Failure(reason))) => {
                     // A connection that is lost is closed; a UDP socket still receives.
                     match sockets.links.get(&link) {
-                        Some((Transport::Tcp, _)) => drop(sockets.links.remove(&link)),
+                        Some((Transport::Tcp | Transport::Tls, _)) => drop(sockets.links.remove(&link)),
                         Some((Transport::Udp, _)) => {}
                         None => continue,
                     }
