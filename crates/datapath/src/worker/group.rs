@@ -95,6 +95,7 @@ pub fn build_with<M: Machine + Send + 'static>(
         client_prefix: AtomicU8::new(64),
         drained_workers: AtomicUsize::new(0),
         steering_error,
+        tls_upstreams: Arc::default(),
     });
     let udp_size = options.udp_size.max(SMALLEST_BUFFER);
     let workers: io::Result<Vec<_>> = listeners

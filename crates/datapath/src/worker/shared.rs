@@ -3,6 +3,7 @@
 use crate::counters::{Counter, Counters, Snapshot};
 use crate::listen::proxy_protocol::TrustedProxies;
 use crate::listen::steering::{self, Seed};
+use crate::upstream::tls_upstreams::TlsUpstreams;
 use crate::worker::mailbox::{Mailbox, MailboxFull};
 use engine::Client;
 use std::io;
@@ -23,6 +24,7 @@ pub struct Shared<M> {
     /// Workers that have drained their listeners after the request to stop.
     pub(super) drained_workers: AtomicUsize,
     pub(super) steering_error: Option<io::Error>,
+    pub(super) tls_upstreams: Arc<TlsUpstreams>,
 }
 
 impl<M> Shared<M> {
@@ -81,6 +83,11 @@ impl<M> Shared<M> {
     /// their owners, which is slower. Report it at start.
     pub fn steering_error(&self) -> Option<&io::Error> {
         self.steering_error.as_ref()
+    }
+
+    /// The upstreams that are asked over TLS. A reload replaces them.
+    pub fn tls_upstreams(&self) -> &Arc<TlsUpstreams> {
+        &self.tls_upstreams
     }
 
     /// True if workers must forward queries that another worker owns.
