@@ -131,6 +131,7 @@ impl UpstreamStatus {
         UpstreamStatus {
             address,
             transport: match transport {
+                _ if servers.iter().any(|server| server.is_tls()) => "tls",
                 Transport::Udp => "udp",
                 Transport::Tcp => "tcp",
                 Transport::Tls => "tls",

@@ -32,6 +32,13 @@ pub struct Anchors {
     digest: u64,
 }
 
+/// Anchors are equal if the certificates are.
+impl PartialEq for Anchors {
+    fn eq(&self, other: &Anchors) -> bool {
+        self.digest == other.digest
+    }
+}
+
 /// The reason why trust anchors cannot be read.
 #[derive(Debug)]
 pub enum AnchorError {

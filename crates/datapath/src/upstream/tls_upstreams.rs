@@ -93,7 +93,8 @@ impl TlsUpstreams {
             .collect()
     }
 
-    pub(crate) fn find(&self, address: SocketAddr) -> Option<TlsUpstream> {
+    /// The upstream at an address; none if nothing is asked over TLS there.
+    pub fn find(&self, address: SocketAddr) -> Option<TlsUpstream> {
         self.table.read().unwrap_or_else(PoisonError::into_inner).get(&address).cloned()
     }
 
