@@ -77,9 +77,9 @@ mod tests {
             ("192.0.2.53@5353", "write \"192.0.2.53:5353\""),
             ("2001:db8::53@5353", "write \"[2001:db8::53]:5353\""),
             ("[2001:db8::53]#853", "write \"[2001:db8::53]:853\""),
-            ("192.0.2.53#dns.example", "reserved for transport = \"tls\""),
-            ("tls://1.1.1.1", "not supported yet"),
-            ("https://dns.example/dns-query", "not supported yet"),
+            ("192.0.2.53#dns.example", "write \"192.0.2.53\""),
+            ("tls://1.1.1.1", "192.0.2.53#dns.example"),
+            ("https://dns.example/dns-query", "not supported"),
             ("udp://192.0.2.53/", "write the address alone: \"192.0.2.53\""),
         ] {
             let fault = endpoint(text, 53).unwrap_err();
