@@ -176,6 +176,13 @@ impl<O: Observer> Observation<O> {
 
     #[cold]
     #[inline(never)]
+    fn untrusted(&mut self, engine: &mut Engine, now: Instant, via: Link, out: &mut impl Outbox) {
+        let at = Moment { now, unix: engine.unix_time(now) };
+        engine.untrusted(now, via, &mut self.outbox(at, out));
+    }
+
+    #[cold]
+    #[inline(never)]
     fn expire(&mut self, engine: &mut Engine, now: Instant, out: &mut impl Outbox) -> Option<Instant> {
         let at = Moment { now, unix: engine.unix_time(now) };
         engine.expire(now, &mut self.outbox(at, out))
@@ -209,6 +216,13 @@ impl<O: Observer> Machine for ObservedEngine<O> {
         match &mut self.observation {
             None => self.engine.unreachable(now, via, out),
             Some(observation) => observation.unreachable(&mut self.engine, now, via, out),
+        }
+    }
+
+    fn untrusted(&mut self, now: Instant, via: Link, out: &mut impl Outbox) {
+        match &mut self.observation {
+            None => self.engine.untrusted(now, via, out),
+            Some(observation) => observation.untrusted(&mut self.engine, now, via, out),
         }
     }
 

@@ -74,6 +74,7 @@ impl Bound {
         let (workers, shared) = datapath::build_with(&options, datapath::Given { sockets, seed, waits })
             .map_err(|error| error.to_string())?;
         shared.set_client_prefix(config.limits.client_prefix);
+        shared.tls_upstreams().replace(config.upstream.tls_upstreams());
         warn_of_workers(&shared, options.workers, is_demo);
         let file_limit = FileLimit::new(open_files, shared.workers(), shared.addresses().len());
         if let Some(warning) = file_limit.warning(config) {

@@ -281,6 +281,8 @@ impl ServerHandle {
     /// Sends the new configuration to all workers and to the streams; if one worker cannot take it, all keep the old
     /// one. Each part of the result is about one worker.
     async fn apply(&self, new: &Config, settings: Vec<Settings>) -> Result<Vec<Replaced>, String> {
+        // Before the workers know the new upstreams, and open connections to them.
+        self.workers.tls_upstreams().replace(new.upstream.tls_upstreams());
         let mut receivers = Vec::new();
         let mut settings = settings.into_iter().enumerate();
         while let Some((worker, of_worker)) = settings.next() {
@@ -305,6 +307,7 @@ impl ServerHandle {
     /// the new ones in its mailbox although it could not be woken.
     async fn restore(&self, last: usize) -> Result<(), String> {
         let (old, secret) = (self.config(), self.cookie_secret);
+        self.workers.tls_upstreams().replace(old.upstream.tls_upstreams());
         let settings = in_background(move || engine_settings(&old, secret)).await?;
         let restored = (0..=last).flat_map(|worker| self.configure(worker, settings.clone()));
         restored.for_each(Replaced::free_later);

@@ -120,7 +120,8 @@ impl<M: Machine + Send + 'static> Worker<M> {
     /// Starts the worker's thread, `sixfold-N`. It ends after [`Mailbox::stop`] and returns the machine.
     pub fn start<S: StreamSink>(self, machine: M, sink: S, hook: Hook<M>) -> io::Result<JoinHandle<M>> {
         let gso = kernel_supports_gso();
-        let links = Links::new(self.poll.registry()?, gso, self.tcp_fast_open);
+        let tls = Arc::clone(self.shared.tls_upstreams());
+        let links = Links::new(self.poll.registry()?, gso, self.tcp_fast_open, tls);
         let response_queues = self
             .listeners
             .iter()
@@ -312,7 +313,7 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
         count == BATCH
     }
 
-    /// Takes a chunk of replies from a TCP link. Returns true if there may be more.
+    /// Takes a chunk of replies from a TCP or TLS link. Returns true if there may be more.
     fn serve_stream(&mut self, link: Link) -> bool {
         let counters = &self.worker.counters;
         let Some((count, mut decoder)) = self.out.links.read(link, &mut self.worker.stream_buffer, counters)
@@ -329,7 +330,7 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
                 return false;
             }
         }
-        self.out.links.return_decoder(link, decoder);
+        self.out.links.return_decoder(link, decoder, counters);
         count == STREAM_READ_OCTETS
     }
 
@@ -495,8 +496,12 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
             if !self.out.links.has_failures() {
                 break;
             }
-            while let Some(link) = self.out.links.take_failed() {
-                self.machine.unreachable(self.now, link, &mut self.out);
+            while let Some(failure) = self.out.links.take_failed() {
+                if failure.is_untrusted {
+                    self.machine.untrusted(self.now, failure.link, &mut self.out);
+                } else {
+                    self.machine.unreachable(self.now, failure.link, &mut self.out);
+                }
             }
             self.out.flush();
         }

@@ -108,6 +108,7 @@ pub fn build_with<M: Machine + Send + 'static>(
         drained_workers: AtomicUsize::new(0),
         steering_error,
         steering_changes: Mutex::new(changes),
+        tls_upstreams: Arc::default(),
     });
     let udp_size = options.udp_size.max(SMALLEST_BUFFER);
     let workers: io::Result<Vec<_>> = listeners

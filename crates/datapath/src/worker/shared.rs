@@ -3,6 +3,7 @@
 use crate::counters::{Counter, Counters, Snapshot};
 use crate::listen::proxy_protocol::TrustedProxies;
 use crate::listen::steering::{self, Seed, SteeringChange};
+use crate::upstream::tls_upstreams::TlsUpstreams;
 use crate::worker::mailbox::{Mailbox, MailboxFull};
 use engine::Client;
 use std::io;
@@ -28,6 +29,7 @@ pub struct Shared<M> {
     pub(super) steering_error: Option<io::Error>,
     /// Changes of the steering of sockets that another process still reads.
     pub(super) steering_changes: Mutex<Vec<SteeringChange>>,
+    pub(super) tls_upstreams: Arc<TlsUpstreams>,
 }
 
 impl<M> Shared<M> {
@@ -112,6 +114,11 @@ impl<M> Shared<M> {
     /// their owners, which is slower. Report it at start.
     pub fn steering_error(&self) -> Option<&io::Error> {
         self.steering_error.as_ref()
+    }
+
+    /// The upstreams that are asked over TLS. A reload replaces them.
+    pub fn tls_upstreams(&self) -> &Arc<TlsUpstreams> {
+        &self.tls_upstreams
     }
 
     /// True if workers must forward queries that another worker owns.
