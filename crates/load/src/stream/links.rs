@@ -11,7 +11,6 @@ use crate::stream::check::capacity;
 use crate::stream::link::{Link, Phase};
 use crate::stream::local_ports::LocalPorts;
 use crate::stream::stats::{Fault, StreamStats};
-use crate::stream::tls_handshake;
 use crate::stream_order::lines;
 use crate::thread_stats::ThreadStats;
 use crate::tls_client::TlsClient;
@@ -205,10 +204,10 @@ impl<'a> Links<'a> {
                 }
             }
             link.connected = Some(now);
-            match &self.tls {
-                None => self.establish(link, now),
-                Some(_) if written.is_err() => {}
-                Some(client) => written = tls_handshake::begin(client, link, now),
+            if self.tls.is_none() {
+                self.establish(link, now);
+            } else if written.is_ok() {
+                written = self.begin_handshake(link, now);
             }
         }
         if event.writable && written.is_ok() {

@@ -4,21 +4,21 @@ use crate::stream::link::{Link, Phase};
 use crate::stream::links::Links;
 use crate::stream::stats::Fault;
 use crate::stream::tls::TlsSession;
-use crate::tls_client::TlsClient;
 use rustls::Error;
 use std::io;
 
-/// Begins the handshake of TLS on a connection whose TCP handshake is over.
-pub fn begin(client: &TlsClient, link: &mut Link, now: u64) -> io::Result<()> {
-    let connection =
-        client.connection().map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
-    let tls = TlsSession::begin(connection, &link.encoder)?;
-    link.handed = tls.has_early_data().then_some(now);
-    link.tls = Some(Box::new(tls));
-    link.flush(now)
-}
-
 impl Links<'_> {
+    /// Begins the handshake of TLS on a connection whose TCP handshake is over.
+    pub(super) fn begin_handshake(&mut self, link: &mut Link, now: u64) -> io::Result<()> {
+        let Some(client) = &self.tls else { return Ok(()) };
+        let connection =
+            client.connection().map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+        let tls = TlsSession::begin(connection, &link.encoder)?;
+        link.handed = tls.has_early_data().then_some(now);
+        link.tls = Some(Box::new(tls));
+        link.flush(now)
+    }
+
     /// Takes records, ends the handshake if its last message was among them, and enters the replies.
     pub(super) fn take_records(&mut self, link: &mut Link, mut records: &[u8]) -> io::Result<()> {
         while !records.is_empty() {
