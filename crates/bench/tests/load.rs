@@ -155,12 +155,15 @@ fn client_may_use_fast_open() -> bool {
 
 #[test]
 fn a_transport_that_is_not_supported_is_wrong_usage() {
-    for transport in ["tls", "https", "quic"] {
+    for transport in ["https", "quic"] {
         let (output, _) = load("127.0.0.9:1", &["--transport", transport]);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(2));
         assert!(said.contains(&format!("transport {transport}: not supported yet")), "{said}");
     }
+    let (output, _) = load("127.0.0.9:1", &["--transport", "tcp", "--resume"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("--resume needs --transport tls"));
     let (output, _) = load("127.0.0.9:1", &["--transport", "tcp", "--receivers", "1"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("leave out --receivers"));

@@ -55,6 +55,24 @@ counters! {
     SendBatches = "send_batches",
     /// Links opened.
     LinksOpened = "links_opened",
+    /// Handshakes of TLS with upstreams that were full ones.
+    UpstreamTlsFull = "upstream_tls_full",
+    /// Handshakes of TLS with upstreams that resumed a session.
+    UpstreamTlsResumed = "upstream_tls_resumed",
+    /// Failed handshake with an upstream: its certificate is for other names.
+    UpstreamTlsName = "name",
+    /// Failed handshake with an upstream: its certificate has expired, or is not valid yet.
+    UpstreamTlsExpired = "expired",
+    /// Failed handshake with an upstream: no trust anchor has issued its certificate.
+    UpstreamTlsIssuer = "issuer",
+    /// Failed handshake with an upstream: its certificate has another fault.
+    UpstreamTlsCertificate = "certificate",
+    /// Failed handshake with an upstream: it does not speak TLS, or sent an alert.
+    UpstreamTlsProtocol = "protocol",
+    /// Failed handshake with an upstream: the connection ended.
+    UpstreamTlsClosed = "closed",
+    /// Failed handshake with an upstream: it took too long.
+    UpstreamTlsTimeout = "timeout",
     /// Drop: a listening socket's queue in the kernel was full.
     ReceiveQueueOverflow = "receive_queue_overflow",
     /// Drop: more datagrams came than the worker could read, and this client network sent more than its share.
@@ -90,6 +108,12 @@ counters! {
 }
 
 impl Counter {
+    /// True if the counter counts handshakes with upstreams that failed. Its name is then the reason.
+    pub const fn is_tls_failure(self) -> bool {
+        self as usize >= Counter::UpstreamTlsName as usize
+            && self as usize <= Counter::UpstreamTlsTimeout as usize
+    }
+
     /// True if the counter counts drops. Its name is then the reason.
     pub const fn is_drop(self) -> bool {
         self as usize >= Counter::ReceiveQueueOverflow as usize

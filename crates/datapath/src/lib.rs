@@ -12,7 +12,7 @@
 //! | --- | --- |
 //! | `socket` | system calls, socket addresses, batches that are received and sent |
 //! | `listen` | listening sockets, steering, fair shedding, response queues, the PROXY protocol |
-//! | `upstream` | links to upstreams over UDP and TCP |
+//! | `upstream` | links to upstreams over UDP, TCP and TLS |
 //! | `worker` | the event loop, the mailbox, the handle for other threads |
 //! | [`laboratory`] | testers, and servers without a machine |
 //!
@@ -41,6 +41,7 @@ pub use listen::steering::{Seed, Steer, owner};
 pub use listen::{proxy_protocol, steering};
 pub use socket::syscalls::{fast_open, now, pin, run_when_idle};
 pub use upstream::framing;
+pub use upstream::tls_upstreams;
 pub use worker::event_loop::{Hook, Worker};
 pub use worker::group::{BuildError, Built, Given, Options, build, build_with};
 pub use worker::mailbox::{Mailbox, MailboxFull, NoStreams, QueuedMessage, StreamSink, Task};

@@ -45,6 +45,10 @@ pub(crate) const LINK_BATCHES: usize = 8;
 /// Octets read from a TCP link at a time: 1,000 replies of 64 octets.
 pub(crate) const STREAM_READ_OCTETS: usize = 64 << 10;
 
+/// Octets read from a TLS link at a time. What is decrypted of them and of a part of a record that came before, at most 16 KiB and
+/// 256 octets (RFC 8446 section 5.2), fits into [`STREAM_READ_OCTETS`].
+pub(crate) const TLS_READ_OCTETS: usize = STREAM_READ_OCTETS - (18 << 10);
+
 /// Messages taken from the mailbox in a turn: as many as come from four listening sockets.
 pub(crate) const MESSAGES_PER_TURN: usize = 4 * BATCH;
 

@@ -1,7 +1,9 @@
 //! A worker that cannot keep up with the queries of one network, over real sockets: a client that sends little is served.
 
-use engine::{Client, Instant, Link, Machine, Outbox};
-use sixfold_datapath::{Counter, NoStreams, Options, Steer, build};
+mod echo;
+
+use echo::{Echo, options};
+use sixfold_datapath::{Counter, NoStreams, Steer, build};
 use std::net::UdpSocket;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,44 +15,13 @@ const TEST_TIMEOUT: Duration = Duration::from_secs(120);
 /// Time that a query takes this machine. Even a slow flooder sends more than 2,000 a second.
 const WORK: Duration = Duration::from_micros(500);
 
-/// A machine that answers each query with itself, slowly.
-struct SlowEcho;
-
-impl Machine for SlowEcho {
-    fn query(&mut self, _: Instant, from: &Client, message: &[u8], out: &mut impl Outbox) {
-        std::thread::sleep(WORK);
-        out.answer(from, message.len(), |frame| {
-            frame[..message.len()].copy_from_slice(message);
-            message.len()
-        });
-    }
-
-    fn reply(&mut self, _: Instant, _: Link, _: &mut [u8], _: &mut impl Outbox) {}
-
-    fn unreachable(&mut self, _: Instant, _: Link, _: &mut impl Outbox) {}
-
-    fn idle(&self) -> bool {
-        true
-    }
-
-    fn expire(&mut self, _: Instant, _: &mut impl Outbox) -> Option<Instant> {
-        None
-    }
-}
-
 #[test]
 fn a_worker_that_cannot_keep_up_serves_who_asks_little() {
-    let options = Options {
-        listen: vec!["127.0.0.1:0".parse().unwrap()],
-        workers: 1,
-        steer: Steer::Name,
-        udp_size: 1232,
-        tcp_fast_open: false,
-        proxies: Default::default(),
-    };
+    let options = options("127.0.0.1:0".parse().unwrap(), 1, Steer::Name);
     let (mut workers, shared) = build(&options).unwrap();
     let server = shared.addresses()[0];
-    let worker = workers.remove(0).start(SlowEcho, NoStreams, Box::new(|_, _| ())).unwrap();
+    let slow = Echo { work: WORK, ..Echo::default() };
+    let worker = workers.remove(0).start(slow, NoStreams, Box::new(|_, _| ())).unwrap();
 
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = stop.clone();

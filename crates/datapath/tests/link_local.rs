@@ -1,8 +1,10 @@
 //! Answers from a link-local address, which needs an interface (RFC 4007), on a listener for all addresses. The test runs in
 //! a network namespace with one interface that has such an address.
 
-use engine::{Client, Instant, Link, Machine, Outbox};
-use sixfold_datapath::{Counter, NoStreams, Options, Steer, build};
+mod echo;
+
+use echo::{Echo, options};
+use sixfold_datapath::{Counter, NoStreams, Steer, build};
 use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
 use std::time::Duration;
 use test_skip::namespace;
@@ -21,30 +23,6 @@ ip address add fe80::5/64 dev near nodad
 ip address add 2001:db8::7/64 dev near nodad
 exec "$@""#;
 
-/// A machine that answers each query with itself.
-struct Echo;
-
-impl Machine for Echo {
-    fn query(&mut self, _: Instant, from: &Client, message: &[u8], out: &mut impl Outbox) {
-        out.answer(from, message.len(), |frame| {
-            frame[..message.len()].copy_from_slice(message);
-            message.len()
-        });
-    }
-
-    fn reply(&mut self, _: Instant, _: Link, _: &mut [u8], _: &mut impl Outbox) {}
-
-    fn unreachable(&mut self, _: Instant, _: Link, _: &mut impl Outbox) {}
-
-    fn idle(&self) -> bool {
-        true
-    }
-
-    fn expire(&mut self, _: Instant, _: &mut impl Outbox) -> Option<Instant> {
-        None
-    }
-}
-
 #[test]
 fn a_global_client_is_answered_from_the_link_local_address_that_it_asked() {
     if namespace::is_inside() {
@@ -55,16 +33,9 @@ fn a_global_client_is_answered_from_the_link_local_address_that_it_asked() {
 }
 
 fn clients_are_answered() {
-    let options = Options {
-        listen: vec!["[::]:0".parse().unwrap()],
-        workers: 1,
-        steer: Steer::Name,
-        udp_size: 1232,
-        tcp_fast_open: false,
-        proxies: Default::default(),
-    };
+    let options = options("[::]:0".parse().unwrap(), 1, Steer::Name);
     let (mut workers, shared) = build(&options).unwrap();
-    let worker = workers.pop().unwrap().start(Echo, NoStreams, Box::new(|_, _| ())).unwrap();
+    let worker = workers.pop().unwrap().start(Echo::default(), NoStreams, Box::new(|_, _| ())).unwrap();
     let port = shared.addresses()[0].port();
     let scope = index_of("near");
     let asked = |address: &str| -> SocketAddr {

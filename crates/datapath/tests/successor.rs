@@ -1,7 +1,10 @@
 //! Workers that take over the listening sockets of others, on loopback only: no query is lost, whoever reads it.
 
-use engine::{Client, Instant, Link, Machine, Outbox};
-use sixfold_datapath::{Counter, Given, NoStreams, Options, Shared, Steer, build, build_with};
+mod echo;
+
+use echo::{Echo, options};
+use engine::Client;
+use sixfold_datapath::{Counter, Given, NoStreams, Options, Seed, Shared, Steer, build, build_with};
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -10,44 +13,11 @@ use std::time::Duration;
 
 const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A machine that answers each query with itself, and counts them.
-#[derive(Default)]
-struct Echo {
-    queries: usize,
-}
-
-impl Machine for Echo {
-    fn query(&mut self, _: Instant, from: &Client, message: &[u8], out: &mut impl Outbox) {
-        self.queries += 1;
-        out.answer(from, message.len(), |frame| {
-            frame[..message.len()].copy_from_slice(message);
-            message.len()
-        });
-    }
-
-    fn reply(&mut self, _: Instant, _: Link, _: &mut [u8], _: &mut impl Outbox) {}
-
-    fn unreachable(&mut self, _: Instant, _: Link, _: &mut impl Outbox) {}
-
-    fn idle(&self) -> bool {
-        true
-    }
-
-    fn expire(&mut self, _: Instant, _: &mut impl Outbox) -> Option<Instant> {
-        None
-    }
-}
-
 /// Running workers, and further handles of their sockets.
 struct Running {
     shared: Arc<Shared<Echo>>,
     threads: Vec<JoinHandle<Echo>>,
     sockets: Vec<OwnedFd>,
-}
-
-fn options(listen: SocketAddr, workers: usize, steer: Steer) -> Options {
-    let proxies = Default::default();
-    Options { listen: vec![listen], workers, steer, udp_size: 1232, tcp_fast_open: false, proxies }
 }
 
 fn start(options: &Options, given: Option<Given>) -> Running {
@@ -93,14 +63,17 @@ fn take_over(first: usize, second: usize, steer: Steer) {
     let address = old.shared.addresses()[0];
     ask(address, 0..50);
     let sockets = old.sockets.iter().map(|socket| socket.try_clone().unwrap()).collect();
-    let given = Given { sockets: vec![(address, sockets)], seed: Some(old.shared.seed()) };
+    let given = Given { sockets: vec![(address, sockets)], seed: Some(old.shared.seed()), waits: true };
     let new = start(&options(address, second, steer), Some(given));
     assert_eq!(new.shared.addresses(), [address]);
     assert_eq!(new.shared.workers(), first.max(second));
     assert_eq!(new.shared.steering_error().is_some(), steer == Steer::Name && first < second);
-    // Both read now.
+    // The old workers read, alone.
     ask(address, 100..150);
-    old.shared.release_listeners();
+    assert!(old.shared.release_listeners(TEST_TIMEOUT));
+    let read = || new.shared.total().get(Counter::ClientPacketsIn);
+    assert_eq!(read(), 0, "the new workers read too early");
+    new.shared.listen().unwrap();
     let client = Client::udp("127.0.0.1:9".parse().unwrap());
     let (done, is_done) = std::sync::mpsc::channel();
     for worker in 0..first {
@@ -109,15 +82,7 @@ fn take_over(first: usize, second: usize, steer: Steer) {
         let done = done.clone();
         old.shared.mailbox(worker).submit(move |echo, _| done.send(echo.queries).unwrap()).unwrap();
         is_done.recv_timeout(TEST_TIMEOUT).unwrap();
-        // A worker releases its sockets at the end of this turn.
-        let turns = || old.shared.counters(worker).get(Counter::Turns);
-        let (end, turn) = (std::time::Instant::now() + TEST_TIMEOUT, turns());
-        while turns() < turn + 1 {
-            assert!(std::time::Instant::now() < end, "worker {worker} makes no turn");
-            std::thread::sleep(Duration::from_millis(1));
-        }
     }
-    let read = || new.shared.total().get(Counter::ClientPacketsIn);
     let before = read();
     ask(address, 300..350);
     assert_eq!(read() - before, 50, "the old workers still read");
@@ -142,4 +107,38 @@ fn more_workers_share_the_sockets_and_pass_on_the_queries_of_others() {
 fn fewer_workers_than_sockets_become_as_many() {
     take_over(3, 2, Steer::Name);
     take_over(3, 1, Steer::Flow);
+}
+
+#[test]
+fn workers_that_fail_before_they_listen_change_nothing() {
+    let old = start(&options("127.0.0.1:0".parse().unwrap(), 3, Steer::Name), None);
+    let address = old.shared.addresses()[0];
+    for steer in [Steer::Flow, Steer::Name] {
+        let sockets = old.sockets.iter().map(|socket| socket.try_clone().unwrap()).collect();
+        // Another secret, so that the kernel would pick other workers.
+        let given = Given { sockets: vec![(address, sockets)], seed: Some(Seed::from(7)), waits: true };
+        let new = start(&options(address, 3, steer), Some(given));
+        ask(address, 0..50);
+        assert_eq!(new.stop().iter().sum::<usize>(), 0, "the new workers have read");
+    }
+    ask(address, 0..50);
+    let mut owned = [0; 3];
+    (0..50).for_each(|number| owned[old.shared.owner(&question(number))] += 3);
+    assert_eq!(old.stop(), owned, "each query still comes to the worker that owns its name");
+}
+
+#[test]
+fn workers_that_have_released_their_sockets_listen_again() {
+    let old = start(&options("127.0.0.1:0".parse().unwrap(), 2, Steer::Name), None);
+    let address = old.shared.addresses()[0];
+    ask(address, 0..10);
+    assert!(old.shared.release_listeners(TEST_TIMEOUT));
+    let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+    client.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
+    client.send_to(&question(10), address).unwrap();
+    assert_eq!(old.shared.total().get(Counter::ClientPacketsIn), 10);
+    old.shared.listen().unwrap();
+    assert!(client.recv(&mut [0; 512]).is_ok(), "the query that waited is lost");
+    ask(address, 11..20);
+    assert_eq!(old.stop().iter().sum::<usize>(), 20);
 }

@@ -2,6 +2,7 @@
 //! [`Machine`] with messages and the time, and the machine sends messages through the driver's [`Outbox`]. The engine implements
 //! [`Machine`], and so does the reflector with which the benchmarks compare it.
 
+use crate::base::network::is_ipv4;
 use crate::base::time::Instant;
 use crate::trace::{Subject, TraceEvent};
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -162,12 +163,13 @@ impl Client {
     }
 
     /// True if the client's address is IPv4.
+    #[inline]
     pub fn is_ipv4(&self) -> bool {
-        matches!(self.address.octets(), [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, ..])
+        is_ipv4(self.address)
     }
 }
 
-/// Link to an upstream: one connected UDP socket with its own random port, or one TCP connection. The engine numbers links;
+/// Link to an upstream: one connected UDP socket with its own random port, or one TCP or TLS connection. The engine numbers links;
 /// the datapath owns the sockets behind them. A number is used again only after [`Outbox::close`]; `generation` distinguishes
 /// late datagrams of an old socket from those of its successor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -190,7 +192,7 @@ pub trait Outbox {
     /// if the datapath could not take the answer (the caller counts a drop).
     fn answer(&mut self, to: &Client, size: usize, fill: impl FnOnce(&mut [u8]) -> usize) -> bool;
 
-    /// Sends a query to an upstream over an open link. The frame has at least 512 octets. On a TCP link, the datapath adds the two
+    /// Sends a query to an upstream over an open link. The frame has at least 512 octets. On a TCP or TLS link, the datapath adds the two
     /// octets of length. Returns false if the datapath could not take the query, which then counts as lost.
     fn ask(&mut self, via: Link, fill: impl FnOnce(&mut [u8]) -> usize) -> bool;
 
@@ -226,6 +228,12 @@ pub trait Machine {
     /// has already released it).
     fn unreachable(&mut self, now: Instant, via: Link, out: &mut impl Outbox);
 
+    /// Handles the failure of a TLS link whose upstream could not be authenticated: its certificate does not fit. Another
+    /// connection to the upstream would fail as well.
+    fn untrusted(&mut self, now: Instant, via: Link, out: &mut impl Outbox) {
+        self.unreachable(now, via, out);
+    }
+
     /// True if no client waits for an answer. A draining datapath stops then.
     fn idle(&self) -> bool;
 
@@ -241,6 +249,17 @@ pub enum Transport {
     Udp,
     /// Always TCP, pipelined.
     Tcp,
+    /// Always TLS over TCP, pipelined (RFC 7858). The datapath verifies the name of the upstream.
+    Tls,
+}
+
+impl Transport {
+    /// True for transports over a connection. Nobody on the path can forge a reply without being seen, and a broken connection
+    /// loses the questions on it.
+    #[inline]
+    pub fn is_stream(self) -> bool {
+        !matches!(self, Transport::Udp)
+    }
 }
 
 #[cfg(test)]

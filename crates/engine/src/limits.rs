@@ -20,6 +20,19 @@ pub const STREAM_QUESTIONS: usize = 32_768;
 /// Upstream servers in one configuration, all zones together.
 pub const UPSTREAMS: usize = 256;
 
+/// Time without a reply after which an idle connection to an upstream takes no more questions. Servers close idle connections
+/// after 10 s (Knot Resolver) to 30 s (Unbound, BIND, dnsdist); a question that meets the end of a connection costs a round trip
+/// more.
+pub const STREAM_IDLE: Span = Span::from_secs(8);
+
+/// Longest time for which the questions of a lost connection wait for their upstream to accept another one: a restart takes a
+/// second or two, and stub resolvers ask again after 5 s. An upstream that refused connections for this long counts as down, and
+/// its questions fail at once.
+pub const RECONNECT_PATIENCE: Span = Span::from_secs(3);
+
+/// Pause between two connections to an upstream that refuses them. There is one connection at a time, not one per question.
+pub const RECONNECT_PAUSE: Span = Span::from_millis(100);
+
 /// Largest value of `upstream.tries`.
 pub const TRIES: usize = 8;
 

@@ -8,6 +8,7 @@ use crate::engine::Engine;
 use crate::interface::{Client, Link, Machine, Outbox};
 use crate::trace::{Subject, TraceEvent};
 use crate::upstream::receive::Received;
+use crate::upstream::reconnect::Reconnect;
 use crate::upstream::retry::{NextTry, TryDeadline};
 use wire::{ede, lower_question};
 
@@ -48,9 +49,26 @@ impl Machine for Engine {
         // Every question whose current try used the link is asked again at once, over another server if possible.
         while let Some(flight) = self.upstream.next_stranded(&mut failed) {
             out.trace(Subject::Flight(flight), || TraceEvent::LinkFailed);
-            self.retry(flight, now, out);
+            if self.upstream.reconnect(flight, &failed.lost, now) == Reconnect::Later {
+                self.ask_a_before_retry(flight, now, out);
+            } else {
+                self.retry(flight, now, out);
+            }
         }
         self.upstream.finish_failed_link(&failed, out);
+    }
+
+    fn untrusted(&mut self, now: Instant, via: Link, out: &mut impl Outbox) {
+        let Some(mut failed) = self.upstream.fail_link(via, now, &mut self.counters) else { return };
+        while let Some(flight) = self.upstream.next_stranded(&mut failed) {
+            out.trace(Subject::Flight(flight), || TraceEvent::LinkFailed);
+            if self.upstream.has_another(flight, &failed.lost) {
+                self.retry(flight, now, out);
+            } else {
+                // Another connection would end in the same way, and there is no other way that is as safe.
+                self.complete_flight(flight, None, now, out);
+            }
+        }
     }
 
     fn idle(&self) -> bool {

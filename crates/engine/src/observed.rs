@@ -129,79 +129,113 @@ fn set(links: &mut Vec<Option<ObservedLink>>, link: Link, upstream: SocketAddr, 
     links[slot] = Some(ObservedLink { upstream, transport, local: None, generation: link.generation });
 }
 
+/// The inputs of an engine that is observed. They are cold, so that the way without an observer does not pay for their frames.
 impl<O: Observer> Observation<O> {
-    /// Runs one input of the engine with an outbox that tells the observer of everything.
-    fn run<X: Outbox, T>(
+    #[cold]
+    #[inline(never)]
+    fn query(
         &mut self,
-        at: Moment,
-        out: &mut X,
-        input: impl FnOnce(&mut ObservedOutbox<'_, O, X>) -> T,
-    ) -> T {
-        input(&mut ObservedOutbox { observer: &mut self.observer, links: &mut self.links, at, out })
+        engine: &mut Engine,
+        now: Instant,
+        from: &Client,
+        message: &[u8],
+        out: &mut impl Outbox,
+    ) {
+        let at = Moment { now, unix: engine.unix_time(now) };
+        let Observation { observer, policy, .. } = self;
+        let policy = || Arc::clone(policy.get_or_insert_with(|| Arc::new(Policy::of(engine.settings()))));
+        observer.query(at, from, message, policy);
+        engine.query(now, from, message, &mut self.outbox(at, out));
+        self.observer.end_query(at);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn reply(
+        &mut self,
+        engine: &mut Engine,
+        now: Instant,
+        via: Link,
+        message: &mut [u8],
+        out: &mut impl Outbox,
+    ) {
+        let at = Moment { now, unix: engine.unix_time(now) };
+        let mut out = self.outbox(at, out);
+        if let Some(link) = out.link(via) {
+            out.observer.reply(at, &link, message);
+        }
+        engine.reply(now, via, message, &mut out);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn unreachable(&mut self, engine: &mut Engine, now: Instant, via: Link, out: &mut impl Outbox) {
+        let at = Moment { now, unix: engine.unix_time(now) };
+        engine.unreachable(now, via, &mut self.outbox(at, out));
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn untrusted(&mut self, engine: &mut Engine, now: Instant, via: Link, out: &mut impl Outbox) {
+        let at = Moment { now, unix: engine.unix_time(now) };
+        engine.untrusted(now, via, &mut self.outbox(at, out));
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn expire(&mut self, engine: &mut Engine, now: Instant, out: &mut impl Outbox) -> Option<Instant> {
+        let at = Moment { now, unix: engine.unix_time(now) };
+        engine.expire(now, &mut self.outbox(at, out))
+    }
+
+    /// An outbox that tells the observer of everything.
+    fn outbox<'o, X: Outbox>(&'o mut self, at: Moment, out: &'o mut X) -> ObservedOutbox<'o, O, X> {
+        ObservedOutbox { observer: &mut self.observer, links: &mut self.links, at, out }
     }
 }
 
 impl<O: Observer> Machine for ObservedEngine<O> {
-    #[inline]
+    #[inline(always)]
     fn query(&mut self, now: Instant, from: &Client, message: &[u8], out: &mut impl Outbox) {
         match &mut self.observation {
             None => self.engine.query(now, from, message, out),
-            Some(observation) => {
-                let engine = &mut self.engine;
-                let at = Moment { now, unix: engine.unix_time(now) };
-                let Observation { observer, policy, .. } = &mut **observation;
-                let policy =
-                    || Arc::clone(policy.get_or_insert_with(|| Arc::new(Policy::of(engine.settings()))));
-                observer.query(at, from, message, policy);
-                observation.run(at, out, |out| engine.query(now, from, message, out));
-                observation.observer.end_query(at);
-            }
+            Some(observation) => observation.query(&mut self.engine, now, from, message, out),
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn reply(&mut self, now: Instant, via: Link, message: &mut [u8], out: &mut impl Outbox) {
         match &mut self.observation {
             None => self.engine.reply(now, via, message, out),
-            Some(observation) => {
-                let engine = &mut self.engine;
-                let at = Moment { now, unix: engine.unix_time(now) };
-                observation.run(at, out, |out| {
-                    if let Some(link) = out.link(via) {
-                        out.observer.reply(at, &link, message);
-                    }
-                    engine.reply(now, via, message, out);
-                });
-            }
+            Some(observation) => observation.reply(&mut self.engine, now, via, message, out),
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn unreachable(&mut self, now: Instant, via: Link, out: &mut impl Outbox) {
         match &mut self.observation {
             None => self.engine.unreachable(now, via, out),
-            Some(observation) => {
-                let engine = &mut self.engine;
-                let at = Moment { now, unix: engine.unix_time(now) };
-                observation.run(at, out, |out| engine.unreachable(now, via, out));
-            }
+            Some(observation) => observation.unreachable(&mut self.engine, now, via, out),
         }
     }
 
-    #[inline]
+    fn untrusted(&mut self, now: Instant, via: Link, out: &mut impl Outbox) {
+        match &mut self.observation {
+            None => self.engine.untrusted(now, via, out),
+            Some(observation) => observation.untrusted(&mut self.engine, now, via, out),
+        }
+    }
+
+    #[inline(always)]
     fn idle(&self) -> bool {
         self.engine.idle()
     }
 
-    #[inline]
+    #[inline(always)]
     fn expire(&mut self, now: Instant, out: &mut impl Outbox) -> Option<Instant> {
         match &mut self.observation {
             None => self.engine.expire(now, out),
-            Some(observation) => {
-                let engine = &mut self.engine;
-                let at = Moment { now, unix: engine.unix_time(now) };
-                observation.run(at, out, |out| engine.expire(now, out))
-            }
+            Some(observation) => observation.expire(&mut self.engine, now, out),
         }
     }
 }

@@ -42,18 +42,14 @@ impl Engine {
     /// cookie (it may lift the rate limit, so it comes before the drop), reject, classify. `begin` looks into the cache before it
     /// admits a query: a cache hit takes no waiter.
     pub(crate) fn on_query(&mut self, now: Instant, from: &Client, message: &[u8], out: &mut impl Outbox) {
-        self.counters.count(match (from.transport, from.is_ipv4()) {
-            (ClientTransport::Udp, true) => Counter::QueriesUdp4,
-            (ClientTransport::Udp, false) => Counter::QueriesUdp6,
-            (ClientTransport::Tcp, true) => Counter::QueriesTcp4,
-            (ClientTransport::Tcp, false) => Counter::QueriesTcp6,
-            (ClientTransport::Tls, true) => Counter::QueriesTls4,
-            (ClientTransport::Tls, false) => Counter::QueriesTls6,
-            (ClientTransport::Https, true) => Counter::QueriesHttps4,
-            (ClientTransport::Https, false) => Counter::QueriesHttps6,
-            (ClientTransport::Quic, true) => Counter::QueriesQuic4,
-            (ClientTransport::Quic, false) => Counter::QueriesQuic6,
-        });
+        let (ipv4, ipv6) = match from.transport {
+            ClientTransport::Udp => (Counter::QueriesUdp4, Counter::QueriesUdp6),
+            ClientTransport::Tcp => (Counter::QueriesTcp4, Counter::QueriesTcp6),
+            ClientTransport::Tls => (Counter::QueriesTls4, Counter::QueriesTls6),
+            ClientTransport::Https => (Counter::QueriesHttps4, Counter::QueriesHttps6),
+            ClientTransport::Quic => (Counter::QueriesQuic4, Counter::QueriesQuic6),
+        };
+        self.counters.count(if from.is_ipv4() { ipv4 } else { ipv6 });
         if message.len() < wire::HEADER {
             out.trace(Subject::Query, || TraceEvent::Limited(Counter::DroppedRunt));
             return self.counters.count(Counter::DroppedRunt);

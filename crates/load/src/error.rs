@@ -4,7 +4,7 @@ use crate::limits;
 use crate::names::ZoneError;
 use std::fmt;
 use std::io;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 /// Reason why a load is refused or fails.
 #[derive(Debug)]
@@ -25,6 +25,8 @@ pub enum LoadError {
     Bind(IpAddr, io::Error),
     /// A thread could not be pinned to a core.
     Pin(u16, io::Error),
+    /// The server is not the one to ask: its certificate was refused. Fields: the server, the reason.
+    Certificate(SocketAddr, String),
     /// The kernel refused an epoll instance or a thread.
     Kernel(io::Error),
 }
@@ -60,6 +62,11 @@ impl fmt::Display for LoadError {
             LoadError::Pin(core, error) => {
                 write!(f, "cannot run on core {core}: {error}; choose cores that this process may use (nproc, taskset -p)")
             }
+            LoadError::Certificate(server, reason) => write!(
+                f,
+                "the certificate of {server} is refused: {reason}; give its issuer (--tls-ca FILE) and the name in it (--tls-name NAME), \
+                 or accept every certificate (--tls-insecure)"
+            ),
             LoadError::Kernel(error) => {
                 write!(f, "cannot start the load: {error}; close other programs or raise the limits (ulimit -n, ulimit -u)")
             }

@@ -11,8 +11,8 @@
 //! word in a ring, a query file is read once, and everything else is counters, some of them per interval of 10 ms or per
 //! second. Only the times of every query (`query_times`, on request) grow with it, up to a limit.
 //!
-//! Over UDP, `datagrams` sends and `receiver` receives, in the loops of `threads`. Over TCP, the folder `stream` does both,
-//! with the same schedule, queries, judge and counters. Not here: TLS, HTTPS and QUIC.
+//! Over UDP, `datagrams` sends and `receiver` receives, in the loops of `threads`. Over TCP and TLS, the folder `stream` does
+//! both, with the same schedule, queries, judge and counters; `tls_client` has the settings of TLS. Not here: HTTPS and QUIC.
 //!
 //! Read first: `run.rs` (from order to outcome), then `threads.rs` (the loops over UDP) or `stream/mod.rs` (the one over TCP).
 #![forbid(unsafe_code)]
@@ -51,11 +51,12 @@ mod stream_order;
 mod thread_stats;
 mod threads;
 mod timeline;
+mod tls_client;
 mod verdict;
 
 pub use companion::{Companion, NoCompanion};
 pub use error::LoadError;
-pub use options::LoadOptions;
+pub use options::{LoadOptions, TlsOptions};
 pub use query_list::{QueryList, QueryListError};
 pub use query_times::{QueryTime, QueryTimes};
 pub use reason::Reason;

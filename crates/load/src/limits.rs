@@ -227,5 +227,12 @@ pub const LATE_TIMEOUTS: u64 = 2;
 /// Longest wait for the server to close its side of the last connections. It needs one round-trip time.
 pub const CLOSE_WAIT: Duration = Duration::from_secs(1);
 
+/// Tickets of TLS sessions that a thread keeps. Servers send two or more for a connection, and each is used once. A ticket and
+/// its session take some 3 KiB with the certificate: 12 MiB.
+pub const TICKETS: usize = 4096;
+
+/// Octets of decrypted data that are read at a time: four records of the largest size (RFC 8446 section 5.1).
+pub const PLAIN_READ: usize = 64 << 10;
+
 /// Octets of an answer over TCP (RFC 1035 section 4.2.2).
 pub const TCP_SIZE: usize = 65_535;

@@ -10,7 +10,8 @@ use crate::random::threshold;
 use crate::reason::Reason;
 use crate::schedule::Schedule;
 use crate::stream_order;
-use measure::order::{Load, Pace};
+use crate::tls_client::TlsClient;
+use measure::order::{Load, Pace, Transport};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,6 +39,8 @@ pub struct Plan {
     pub template: Template,
     /// Expected contents of the replies to these.
     pub judge: Judge,
+    /// Settings of TLS; `None` for the other transports.
+    pub tls: Option<TlsClient>,
     /// Sending threads.
     pub threads: u64,
     /// Names of the range, from the first one of this load on.
@@ -83,7 +86,12 @@ impl Plan {
         let template = template(order, judge.max_records())?;
         let start = limits::START_DELAY.as_nanos() as u64;
         let (timing, measured) = timing(order, start);
+        let tls = match order.transport {
+            Transport::Tls => Some(TlsClient::new(order.server, &options.tls)?),
+            _ => None,
+        };
         let plan = Plan {
+            tls,
             timing,
             list: options.queries.clone(),
             query_times: options.query_times,

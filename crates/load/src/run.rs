@@ -153,9 +153,7 @@ fn start<'scope, 'env: 'scope>(
         let work = move || {
             let _ends = ends;
             match receivers {
-                _ if plan.order.transport.is_stream() => {
-                    stream::send_and_receive(plan, lane, stop).map_err(LoadError::Kernel)
-                }
+                _ if plan.order.transport.is_stream() => stream::send_and_receive(plan, lane, stop),
                 0 => threads::send_and_receive(plan, lane, None::<&mut NoCompanion>, stop, |_| ())
                     .map_err(LoadError::Kernel),
                 _ => Ok(threads::send(plan, lane, stop)),

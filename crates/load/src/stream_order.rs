@@ -1,4 +1,4 @@
-//! Order of a load over TCP: its lines, and the refusal of an order that cannot be carried out anywhere.
+//! Order of a load over TCP or TLS: its lines, and the refusal of an order that cannot be carried out anywhere.
 
 use crate::error::{LoadError, refuse};
 use crate::limits;
@@ -9,8 +9,8 @@ use measure::order::{Load, Transport};
 pub fn lines(order: &Load) -> Option<usize> {
     match order.transport {
         Transport::Udp => None,
-        Transport::Tcp | Transport::Tfo => Some(1),
-        Transport::TcpReuse => Some(usize::from(order.lanes.connections) * order.lanes.sources.len().max(1)),
+        _ if order.has_connection_per_query() => Some(1),
+        _ => Some(usize::from(order.lanes.connections) * order.lanes.sources.len().max(1)),
     }
 }
 

@@ -40,6 +40,17 @@ fn both_ways(traffic: &Traffic) -> (u64, u64) {
     (traffic.packets_sent + traffic.packets_received, traffic.octets_sent + traffic.octets_received)
 }
 
+/// Checks that the tester counted what the interface carried. A connection that is closed counts no more, so a machine that is late
+/// with acknowledgements and retransmissions may carry some more packets, each of at most one query.
+#[track_caller]
+fn assert_counted(counted: (u64, u64), carried: (u64, u64)) {
+    let (Some(packets), Some(octets)) = (carried.0.checked_sub(counted.0), carried.1.checked_sub(counted.1))
+    else {
+        panic!("more was counted than was there: {counted:?} of {carried:?}");
+    };
+    assert!(packets <= 20 && octets <= 160 * packets, "{counted:?} of {carried:?} were counted");
+}
+
 #[test]
 fn the_packets_and_octets_of_a_load_are_those_that_the_interface_carried() {
     if !namespace::is_inside() {
@@ -54,7 +65,8 @@ fn the_packets_and_octets_of_a_load_are_those_that_the_interface_carried() {
     let server = StreamDevice::start(right);
     for transport in [Transport::Tcp, Transport::TcpReuse] {
         let (outcome, carried) = watched(&Load { transport, ..order(server.address, 400.0, 1000) });
-        assert_eq!((both_ways(&outcome.traffic), outcome.traffic.queries), (carried, 400), "{transport:?}");
+        assert_eq!(outcome.traffic.queries, 400, "{transport:?}");
+        assert_counted(both_ways(&outcome.traffic), carried);
     }
 }
 
@@ -75,13 +87,13 @@ fn a_query_travels_in_the_syn_once_the_cookie_is_known() {
     assert_eq!(syn_data_acknowledged, warm);
     // The cookie in the reply to a cold SYN, 12 octets, cannot be seen by the tester's process.
     let (packets, octets) = both_ways(&outcome.traffic);
-    assert_eq!((packets, octets + 12 * cold), carried);
+    assert_counted((packets, octets + 12 * cold), carried);
 
     // The kernel keeps the cookie.
     let (outcome, carried) = watched(&Load { first_name: 400, ..load.clone() });
     let all_warm = FastOpen { cold: 0, warm: 400, syn_data_acknowledged: 400 };
     assert_eq!(outcome.connections.as_ref().unwrap().fast_open, Some(all_warm));
-    assert_eq!(both_ways(&outcome.traffic), carried);
+    assert_counted(both_ways(&outcome.traffic), carried);
 
     // Fewer packets than without: the reply to the SYN acknowledges the query, too.
     let (plain, _) = watched(&Load { transport: Transport::Tcp, ..load });
@@ -102,7 +114,7 @@ fn a_server_without_fast_open_is_asked_after_the_handshake() {
     let all_cold = FastOpen { cold: 400, warm: 0, syn_data_acknowledged: 0 };
     assert_eq!(outcome.connections.as_ref().unwrap().fast_open, Some(all_cold));
     // The request for a cookie, 4 octets, is in each SYN; no reply has a cookie.
-    assert_eq!(both_ways(&outcome.traffic), carried);
+    assert_counted(both_ways(&outcome.traffic), carried);
 }
 
 #[test]

@@ -37,6 +37,17 @@ pub struct Load {
     pub transport: Transport,
 }
 
+impl Load {
+    /// True if each query has a connection of its own.
+    pub fn has_connection_per_query(&self) -> bool {
+        match self.transport {
+            Transport::Tcp | Transport::Tfo => true,
+            Transport::Tls => self.lanes.connection_per_query,
+            Transport::Udp | Transport::TcpReuse => false,
+        }
+    }
+}
+
 /// Transport of the queries of a load.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -50,6 +61,8 @@ pub enum Transport {
     TcpReuse,
     /// One TCP connection for a query, with the query in the SYN if the kernel knows a Fast Open cookie (RFC 7413).
     Tfo,
+    /// DNS over TLS (RFC 7858): a few connections that stay open, or one for each query (`Lanes::connection_per_query`).
+    Tls,
 }
 
 impl Transport {
@@ -65,6 +78,7 @@ impl Transport {
             Transport::Tcp => "tcp",
             Transport::TcpReuse => "tcp-reuse",
             Transport::Tfo => "tfo",
+            Transport::Tls => "tls",
         }
     }
 }
@@ -105,9 +119,13 @@ pub struct Lanes {
     pub pins: Vec<u16>,
     /// True if sending threads busy-wait instead of sleeping. For cores that nothing else uses.
     pub spin: bool,
-    /// Connections that each sending thread keeps open for each source address, with [`Transport::TcpReuse`].
+    /// Connections that each sending thread keeps open for each source address, with [`Transport::TcpReuse`] and
+    /// [`Transport::Tls`].
     #[serde(default = "default_connections")]
     pub connections: u16,
+    /// True if each query of [`Transport::Tls`] has a connection of its own.
+    #[serde(default)]
+    pub connection_per_query: bool,
 }
 
 /// Connections of a thread unless the order says otherwise: some servers admit only ten from all clients together.
@@ -126,6 +144,7 @@ impl Default for Lanes {
             pins: Vec::new(),
             spin: false,
             connections: default_connections(),
+            connection_per_query: false,
         }
     }
 }

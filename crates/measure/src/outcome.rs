@@ -163,14 +163,34 @@ pub struct Connections {
     pub aborted: u64,
     /// Lost queries of the measured time whose connection is the reason: `closed` (by the server before the reply), `reset`,
     /// `handshake` (not completed), `blocked` (the server did not read, and the connection's buffer was full), `unreachable`
-    /// (any other error of the connection). The other lost queries had a connection and no reply.
+    /// (any other error of the connection), `tls` (an alert or a record that is not TLS). The other lost queries had a connection and no reply.
     pub lost: BTreeMap<String, u64>,
-    /// Time from the SYN to the end of the handshake.
+    /// Time from the SYN to the end of the handshake, over TLS of the TLS handshake.
     pub handshake_us: Latency,
     /// Time from the first query on a connection, handed to the kernel, to its reply; only of connections with one query.
     pub answer_us: Latency,
     /// Fast Open; `None` for the other transports.
     pub fast_open: Option<FastOpen>,
+    /// TLS; `None` for the other transports.
+    #[serde(default)]
+    pub tls: Option<TlsConnections>,
+}
+
+/// Connections with TLS (RFC 8446, RFC 5246).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TlsConnections {
+    /// Handshakes with certificate and key exchange.
+    pub full: u64,
+    /// Handshakes that resumed an earlier session.
+    pub resumed: u64,
+    /// Connections whose first query left as early data (0-RTT, RFC 8446 section 2.3).
+    pub early_data_sent: u64,
+    /// Connections whose server accepted that data. Otherwise the query was sent again after the handshake.
+    pub early_data_accepted: u64,
+    /// Handshakes that failed, by reason: the alert or the error in the words of the TLS library.
+    pub failed: BTreeMap<String, u64>,
+    /// Time from the end of the TCP handshake to the end of the TLS handshake.
+    pub handshake_us: Latency,
 }
 
 /// Connections with TCP Fast Open (RFC 7413).

@@ -7,7 +7,7 @@ use crate::control;
 use crate::demo::{Demo, warn_unless};
 use crate::file_limit::FileLimit;
 use crate::given_sockets::GivenSockets;
-use crate::handle::stream_limits;
+use crate::handle::{steering_warning, stream_limits};
 use crate::taps::Machine;
 use datapath::steering::Seed;
 use datapath::{Options, Shared, Worker};
@@ -69,9 +69,12 @@ impl Bound {
         let options = datapath_options(config, is_demo);
         given.check(config, &options.listen)?;
         let sockets = given.take_udp(&options.listen);
-        let (workers, shared) = datapath::build_with(&options, datapath::Given { sockets, seed })
+        // A predecessor reads the sockets until this process has taken over.
+        let waits = seed.is_some();
+        let (workers, shared) = datapath::build_with(&options, datapath::Given { sockets, seed, waits })
             .map_err(|error| error.to_string())?;
         shared.set_client_prefix(config.limits.client_prefix);
+        shared.tls_upstreams().replace(config.upstream.tls_upstreams());
         warn_of_workers(&shared, options.workers, is_demo);
         let file_limit = FileLimit::new(open_files, shared.workers(), shared.addresses().len());
         if let Some(warning) = file_limit.warning(config) {
@@ -130,10 +133,7 @@ fn datapath_options(config: &Config, is_demo: bool) -> Options {
 /// Warns if the workers are more than the configuration asks for, or cannot be steered to by name.
 fn warn_of_workers(shared: &Shared<Machine>, wanted: usize, is_demo: bool) {
     if let Some(error) = shared.steering_error() {
-        let warning = format!(
-            "the kernel does not steer by name ({error}): workers pass on the queries that other workers own"
-        );
-        warn_unless(is_demo, &warning);
+        warn_unless(is_demo, &steering_warning(error));
     }
     if shared.workers() > wanted {
         let warning = format!(

@@ -2,6 +2,10 @@
 //! inside the process, and has a control socket of its own, so that `sixfold ctl` can be tried too.
 
 use crate::config::{Config, DEFAULT_CONTROL};
+use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::io::Errno;
+use rustix::process::Pid;
+use std::ffi::OsStr;
 use std::fs::DirBuilder;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -11,6 +15,12 @@ use std::path::{Path, PathBuf};
 /// The zone of the authority, and a name in it to try.
 const ZONE: &str = "demo.test";
 const NAME: &str = "198-51-100-7.demo.test";
+
+/// Begin of the name of the directory. The process ID follows.
+const DIRECTORY: &str = "sixfold-demo-";
+
+/// The control socket in the directory.
+const SOCKET: &str = "control.sock";
 
 /// Names that are tried for the directory: others may have made one of that name.
 const NAMES_TRIED: u32 = 8;
@@ -61,7 +71,7 @@ impl Demo {
         self.directory = PrivateDirectory::make(user)
             .inspect_err(|error| tracing::debug!("the demonstration has no control socket: {error}"))
             .ok();
-        config.control_socket = self.directory.as_ref().map(|directory| directory.0.join("control.sock"));
+        config.control_socket = self.directory.as_ref().map(|directory| directory.0.join(SOCKET));
     }
 
     /// The directory that the demonstration removes at its end.
@@ -148,11 +158,12 @@ impl PrivateDirectory {
 
     /// Makes a directory that did not exist: one that others have made is not private.
     fn make_in(parent: &Path) -> io::Result<PrivateDirectory> {
+        remove_stale(parent);
         let pid = std::process::id();
         let mut last = io::Error::from(io::ErrorKind::AlreadyExists);
         for number in 0..NAMES_TRIED {
             let suffix = if number == 0 { String::new() } else { format!("-{number}") };
-            let path = parent.join(format!("sixfold-demo-{pid}{suffix}"));
+            let path = parent.join(format!("{DIRECTORY}{pid}{suffix}"));
             match DirBuilder::new().mode(0o700).create(&path) {
                 Ok(()) => return Ok(PrivateDirectory(path)),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => last = error,
@@ -167,6 +178,44 @@ impl Drop for PrivateDirectory {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir(&self.0);
     }
+}
+
+/// Removes the directories of demonstrations that were killed. A fault leaves a directory where it is.
+fn remove_stale(parent: &Path) {
+    let Ok(entries) = std::fs::read_dir(parent) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let Some(process) = name.to_str().and_then(process_of) else { continue };
+        if rustix::process::test_kill_process(process) == Err(Errno::SRCH) {
+            let _ = remove_private(parent, &name);
+        }
+    }
+}
+
+/// The process in the name of the directory of a demonstration.
+fn process_of(name: &str) -> Option<Pid> {
+    let rest = name.strip_prefix(DIRECTORY)?;
+    let process = rest.split('-').next()?.parse().ok()?;
+    Pid::from_raw(process)
+}
+
+/// Removes the private directory of a demonstration of this user, with its socket. It follows no links, and asks the open directory
+/// for its owner, because others may write to `parent`. The process may live in another namespace: then its socket accepts.
+fn remove_private(parent: &Path, name: &OsStr) -> rustix::io::Result<()> {
+    let parent_directory = rustix::fs::open(parent, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let directory = rustix::fs::openat(&parent_directory, name, flags, Mode::empty())?;
+    let status = rustix::fs::fstat(&directory)?;
+    let is_private = status.st_mode & 0o7777 == 0o700;
+    if !is_private || status.st_uid != rustix::process::geteuid().as_raw() {
+        return Err(Errno::PERM);
+    }
+    if std::os::unix::net::UnixStream::connect(parent.join(name).join(SOCKET)).is_ok() {
+        return Err(Errno::BUSY);
+    }
+    // A demonstration that was killed before it had a socket has left none.
+    let _ = rustix::fs::unlinkat(&directory, SOCKET, AtFlags::empty());
+    rustix::fs::unlinkat(&parent_directory, name, AtFlags::REMOVEDIR)
 }
 
 #[cfg(test)]
@@ -202,5 +251,39 @@ mod tests {
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o7777, 0o700);
         drop((first, second));
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn the_directory_of_a_process_that_is_gone_is_removed_and_no_other() {
+        let parent = PrivateDirectory::make_in(&std::env::temp_dir()).unwrap();
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let gone = child.id();
+        child.wait().unwrap();
+        let make = |name: String, mode| {
+            let path = parent.0.join(name);
+            DirBuilder::new().mode(mode).create(&path).unwrap();
+            path
+        };
+        let stale = make(format!("sixfold-demo-{gone}"), 0o700);
+        drop(std::os::unix::net::UnixListener::bind(stale.join(SOCKET)).unwrap());
+        let empty = make(format!("sixfold-demo-{gone}-1"), 0o700);
+        let public = make(format!("sixfold-demo-{gone}-2"), 0o755);
+        let with_files = make(format!("sixfold-demo-{gone}-3"), 0o700);
+        std::fs::write(with_files.join("notes"), "").unwrap();
+        let in_use = make(format!("sixfold-demo-{gone}-4"), 0o700);
+        let listener = std::os::unix::net::UnixListener::bind(in_use.join(SOCKET)).unwrap();
+        let living = make(format!("sixfold-demo-{}", std::process::id()), 0o700);
+        let other = make("sixfold-demo-x".to_owned(), 0o700);
+        let link = parent.0.join(format!("sixfold-demo-{gone}-5"));
+        let target = make("target".to_owned(), 0o700);
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        remove_stale(&parent.0);
+        assert!(!stale.exists() && !empty.exists());
+        for kept in [&public, &with_files, &in_use, &living, &other, &target] {
+            assert!(kept.exists(), "{}", kept.display());
+        }
+        assert!(link.is_symlink());
+        drop(listener);
+        std::fs::remove_dir_all(&parent.0).unwrap();
     }
 }

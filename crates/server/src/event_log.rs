@@ -6,9 +6,11 @@
 
 use crate::handle::{ServerHandle, WORKER_TIMEOUT};
 use crate::status::{details, is_up};
+use datapath::tls_upstreams::TlsFailure;
 use engine::upstream::BreakerState;
 use engine::{Engine, RefusedClients};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -83,7 +85,9 @@ pub async fn run(server: Arc<ServerHandle>) {
             return;
         }
         let refused = REFUSED_CONNECTIONS.map(|(counter, _)| server.streams.counter(counter));
-        let lines = events.observe(server.started.elapsed(), &observations, refused);
+        let now = server.started.elapsed();
+        let mut lines = events.observe(now, &observations, refused);
+        events.observe_tls(now, server.workers.tls_upstreams().take_failures(), &mut lines);
         lines.iter().for_each(Line::write);
     }
 }
@@ -128,6 +132,8 @@ struct Events {
     /// The last load of each worker; none if it did not respond.
     workers: Vec<Option<[usize; 3]>>,
     upstreams: BTreeMap<SocketAddr, UpstreamEvents>,
+    /// Time of the last line about a handshake of TLS with each upstream.
+    tls: BTreeMap<SocketAddr, Duration>,
     refusals: Refusals,
     refused_connections: [u64; 3],
 }
@@ -158,6 +164,18 @@ impl Events {
             }
         }
         lines
+    }
+
+    /// Handshakes of TLS with upstreams that failed: the reason is for the operator, and the metrics have the number.
+    fn observe_tls(&mut self, now: Duration, failures: Vec<TlsFailure>, lines: &mut Vec<Line>) {
+        self.tls.retain(|_, last| now.saturating_sub(*last) < UPSTREAM_PAUSE);
+        for TlsFailure { address, name, text, .. } in failures {
+            if let Entry::Vacant(place) = self.tls.entry(address) {
+                place.insert(now);
+                let text = format!("upstream {address}: no TLS connection to {name}: {text}");
+                lines.push(Line::new(Level::WARN, text));
+            }
+        }
     }
 
     fn observe_workers(&mut self, observations: &[Option<Observation>], lines: &mut Vec<Line>) {

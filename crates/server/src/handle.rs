@@ -88,6 +88,13 @@ pub struct ServerHandle {
 }
 
 impl ServerHandle {
+    /// Makes the workers read the UDP sockets, which another process has read until now.
+    pub fn read_sockets(&self) {
+        if let Err(error) = self.workers.listen() {
+            tracing::warn!("{}", steering_warning(&error));
+        }
+    }
+
     /// Asks every worker for its status. None for a worker that does not respond in time.
     pub async fn worker_statuses(&self) -> Vec<Option<Arc<WorkerStatus>>> {
         let last_statuses = Arc::clone(&self.last_statuses);
@@ -274,6 +281,8 @@ impl ServerHandle {
     /// Sends the new configuration to all workers and to the streams; if one worker cannot take it, all keep the old
     /// one. Each part of the result is about one worker.
     async fn apply(&self, new: &Config, settings: Vec<Settings>) -> Result<Vec<Replaced>, String> {
+        // Before the workers know the new upstreams, and open connections to them.
+        self.workers.tls_upstreams().replace(new.upstream.tls_upstreams());
         let mut receivers = Vec::new();
         let mut settings = settings.into_iter().enumerate();
         while let Some((worker, of_worker)) = settings.next() {
@@ -298,6 +307,7 @@ impl ServerHandle {
     /// the new ones in its mailbox although it could not be woken.
     async fn restore(&self, last: usize) -> Result<(), String> {
         let (old, secret) = (self.config(), self.cookie_secret);
+        self.workers.tls_upstreams().replace(old.upstream.tls_upstreams());
         let settings = in_background(move || engine_settings(&old, secret)).await?;
         let restored = (0..=last).flat_map(|worker| self.configure(worker, settings.clone()));
         restored.for_each(Replaced::free_later);
@@ -355,6 +365,11 @@ pub fn health(statuses: &[Option<Arc<WorkerStatus>>]) -> Result<(), String> {
         return Err("no upstream answers".into());
     }
     Ok(())
+}
+
+/// The warning that the kernel does not steer by name.
+pub fn steering_warning(error: &std::io::Error) -> String {
+    format!("the kernel does not steer by name ({error}): workers pass on the queries that other workers own")
 }
 
 /// Limits of client streams.

@@ -128,10 +128,21 @@ impl Metrics {
     /// Messages that the datapath received, sent and dropped.
     fn datapath(&mut self, server: &ServerHandle) {
         for (counter, value) in server.workers.total().iter() {
-            if counter.is_drop() {
-                self.counter("dropped_total", &[("reason", counter.name())], value as f64);
-            } else {
-                self.counter(&format!("{}_total", counter.name()), &[], value as f64);
+            let value = value as f64;
+            match counter {
+                datapath::Counter::UpstreamTlsFull => {
+                    self.counter("upstream_tls_handshakes_total", &[("kind", "full")], value);
+                }
+                datapath::Counter::UpstreamTlsResumed => {
+                    self.counter("upstream_tls_handshakes_total", &[("kind", "resumed")], value);
+                }
+                _ if counter.is_tls_failure() => {
+                    self.counter("upstream_tls_failures_total", &[("reason", counter.name())], value);
+                }
+                _ if counter.is_drop() => {
+                    self.counter("dropped_total", &[("reason", counter.name())], value);
+                }
+                _ => self.counter(&format!("{}_total", counter.name()), &[], value),
             }
         }
     }
@@ -287,6 +298,8 @@ const HELP: &[(&str, &str)] = &[
         "upstream_links_opened_total",
         "Sockets and connections to upstreams opened, as the engine counts them: the one to watch.",
     ),
+    ("upstream_tls_handshakes_total", "Handshakes of TLS with upstreams, full or with a resumed session."),
+    ("upstream_tls_failures_total", "Handshakes of TLS with upstreams that failed, by reason."),
     ("upstream_flights", "Questions in flight to upstreams."),
     ("upstream_links", "Open links to upstreams: UDP sockets and TCP connections."),
     ("upstream_packets_in_total", "Messages received from upstreams."),

@@ -190,11 +190,17 @@ pub fn restart_keys(old: &Config, new: &Config) -> Vec<&'static str> {
     .collect()
 }
 
-/// The error for keys that need a restart. Nothing has changed yet: half of a configuration in force would be one that no file has.
+/// The error for keys that take effect only at a start. Nothing has changed yet: half of a configuration in force would be one that no file has.
 fn refusal(keys: &[&str]) -> String {
     let lines = keys.iter().map(|key| format!("{key} has changed, and takes effect only at a start\n"));
+    // A successor has the user of its predecessor.
+    let remedy = if keys.contains(&"server.user") {
+        "restart the server"
+    } else {
+        "run `sixfold ctl upgrade`, which loses no query, or restart the server"
+    };
     format!(
-        "{}restart the server to use the new file, or put the old value{} back to reload the rest of it",
+        "{}{remedy} to use the new file, or put the old value{} back to reload the rest of it",
         lines.collect::<String>(),
         if keys.len() == 1 { "" } else { "s" }
     )

@@ -111,7 +111,7 @@ fn start_and_serve(
     demo.as_mut().map_or(Ok(()), Demo::start)?;
     log.start_writer()?;
     let streams = streams
-        .start(Arc::new(QueryPoster(Arc::clone(&shared))), STREAM_THREADS)
+        .start_waiting(Arc::new(QueryPoster(Arc::clone(&shared))), STREAM_THREADS)
         .map_err(|error| error.to_string())?;
     let cookie_secret = cookie_secret(predecessor)?;
     let threads = start_workers(workers, &config, cookie_secret, &streams)?;
@@ -259,6 +259,7 @@ fn supervise(
         if let Some(predecessor) = predecessor {
             take_over(server, predecessor, control);
         }
+        server.streams.accept();
         announce(server, control);
         match signals.serve_until_end(server).await {
             End::Stop => stop_all(server, threads, &mut signals).await?,
@@ -276,9 +277,10 @@ fn supervise(
     })
 }
 
-/// Replaces the predecessor: this process serves, and the path of the control socket is its own.
+/// Replaces the predecessor: this process reads the sockets, and the path of the control socket is its own.
 fn take_over(server: &ServerHandle, predecessor: &Predecessor, control: Option<&ControlSocket>) {
     predecessor.replace(control.is_some_and(|control| !control.owns_path.get()));
+    server.read_sockets();
     server.upgrade.note_success();
     if let Some(control) = control {
         control.owns_path.set(control.owns_path.get() || predecessor.owns_control_path);

@@ -131,8 +131,10 @@ impl UpstreamStatus {
         UpstreamStatus {
             address,
             transport: match transport {
+                _ if servers.iter().any(|server| server.is_tls()) => "tls",
                 Transport::Udp => "udp",
                 Transport::Tcp => "tcp",
+                Transport::Tls => "tls",
             },
             up: is_up(&states),
             details: details(&states),

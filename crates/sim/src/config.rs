@@ -274,6 +274,7 @@ impl Config {
             timeout: Span(self.timeout),
             tries: self.tries,
             transport: if self.tcp { Transport::Tcp } else { Transport::Udp },
+            tls: Vec::new(),
         }
     }
 

@@ -16,7 +16,7 @@ use crate::truth::{Bits, MILLI, SECOND, Said};
 use crate::upstream::{Arrival, Delivery, Path, deliver, has_no_opt, question_key};
 use crate::weather::{Mood, SERVERS};
 use crate::world::{Admission, Event, NO_TOKEN, Tally, Violation, World};
-use engine::{Link, Machine, Transport};
+use engine::{Link, Machine};
 use std::cmp::Reverse;
 use std::rc::Rc;
 
@@ -258,7 +258,7 @@ impl World {
     fn receive(&mut self, via: Link, arrival: Arrival, is_forged: bool) {
         // A message to a closed socket is lost.
         let Some(link) = self.outbox.links.get(&via) else { return };
-        let is_tcp = link.transport == Transport::Tcp;
+        let is_tcp = link.transport.is_stream();
         match arrival {
             Arrival::Failure => {
                 self.trace(|_| format!("{via:?} fails"));

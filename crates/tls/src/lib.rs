@@ -2,6 +2,8 @@
 //! RFC 9325 recommends.
 #![forbid(unsafe_code)]
 
+pub mod anchors;
+
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use std::sync::Arc;
 

@@ -11,7 +11,7 @@ use engine::Client;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::time::Instant;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 /// The state that stream threads, workers and the server share.
 pub(crate) struct Shared {
@@ -23,6 +23,8 @@ pub(crate) struct Shared {
     pub(crate) proxies: TrustedProxies,
     /// Octets buffered for all connections.
     pub(crate) buffered: AtomicUsize,
+    /// True once this process accepts connections.
+    pub(crate) accepts: watch::Sender<bool>,
     /// Set when another process accepts the new connections: the time from which on a connection is closed after its answers.
     pub(crate) last_answers: OnceLock<Instant>,
     /// Set when draining begins.

@@ -233,6 +233,8 @@ async fn accept<Q: QuerySink>(
     index: u16,
     https: Option<Rc<Service>>,
 ) {
+    // The sender lives as long as the thread, so there is no error.
+    let _ = thread.context.shared.accepts.subscribe().wait_for(|&accepts| accepts).await;
     let mut failing = false;
     loop {
         match listener.accept().await {

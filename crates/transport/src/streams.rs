@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
+use tokio::sync::watch;
 use tokio::task::LocalSet;
 
 /// A handle to the client streams. Clones share the streams, which live until [`Streams::drain`].
@@ -55,6 +56,7 @@ impl Streams {
             counters: Counters::new(),
             proxies: options.proxies,
             buffered: AtomicUsize::new(0),
+            accepts: watch::Sender::new(false),
             last_answers: OnceLock::new(),
             drain_deadline: OnceLock::new(),
             cut_off: AtomicUsize::new(0),
@@ -72,6 +74,11 @@ impl Streams {
             }
         }
         Ok(streams)
+    }
+
+    /// Begins to accept connections, after [`BoundStreams::start_waiting`].
+    pub fn accept(&self) {
+        self.shared.accepts.send_replace(true);
     }
 
     /// Sets new limits, for open connections too.
@@ -131,6 +138,14 @@ impl Streams {
 impl BoundStreams {
     /// Starts to serve on `threads` threads (1 to [`crate::limits::MAX_THREADS`]).
     pub fn start(self, queries: Arc<impl QuerySink>, threads: usize) -> Result<Streams, Error> {
+        let streams = self.start_waiting(queries, threads)?;
+        streams.accept();
+        Ok(streams)
+    }
+
+    /// Like [`BoundStreams::start`], but leaves the connections to another process, which has the same listening sockets, until
+    /// [`Streams::accept`]. So nothing is lost if this process fails before that.
+    pub fn start_waiting(self, queries: Arc<impl QuerySink>, threads: usize) -> Result<Streams, Error> {
         Streams::start(self, queries, threads).map_err(Error::Thread)
     }
 }

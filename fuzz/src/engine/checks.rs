@@ -7,7 +7,7 @@ use super::settings::settings;
 use crate::input::InputReader;
 use crate::model::{self, OURS};
 use crate::view::{Item, View};
-use engine::{Capacity, Client, ClientTransport, Counter, Engine, Instant, Link, Machine, Span, Transport};
+use engine::{Capacity, Client, ClientTransport, Counter, Engine, Instant, Link, Machine, Span};
 use std::sync::LazyLock;
 
 /// Sizes of the caches, octets.
@@ -151,7 +151,7 @@ impl World {
         let mut links: Vec<Link> = self.outbox.links.keys().copied().collect();
         links.sort_by_key(|link| (link.slot, link.generation));
         let Some(&via) = links.get(usize::from(number) % links.len().max(1)) else { return };
-        if self.outbox.links[&via] == Transport::Tcp {
+        if self.outbox.links[&via].is_stream() {
             self.outbox.links.remove(&via);
         }
         self.engine.unreachable(self.now, via, &mut self.outbox);

@@ -59,7 +59,7 @@ impl Outbox for FuzzOutbox {
     fn open(&mut self, link: Link, _upstream: SocketAddr, transport: Transport, port: u16) -> bool {
         assert!(!self.links.keys().any(|open| open.slot == link.slot), "{link:?} is open already");
         assert!(usize::from(link.slot) < engine::limits::LINKS);
-        assert!(transport == Transport::Tcp || port >= 1024, "port {port}");
+        assert!(transport.is_stream() || port >= 1024, "port {port}");
         if self.refused & 4 != 0 || self.refused & 8 != 0 && !self.links.is_empty() {
             return false;
         }

@@ -7,7 +7,7 @@ mod summary;
 use crate::signals;
 use clap::{ArgGroup, Args};
 use display::LoadDisplay;
-use load::{LoadError, LoadOptions, NoCompanion, QueryList};
+use load::{LoadError, LoadOptions, NoCompanion, QueryList, TlsOptions};
 use measure::amount;
 use measure::name_range::NameRange;
 use measure::order::{Expectation, Lanes, Load, Pace, Transport};
@@ -126,12 +126,32 @@ pub struct LoadArguments {
     #[arg(long)]
     spin: bool,
     /// Transport of the queries: udp; tcp, a connection for each query; tcp-reuse, a few connections that stay open; tfo, as
-    /// tcp with the query in the SYN (TCP Fast Open); tls, https and quic are not supported yet
+    /// tcp with the query in the SYN (TCP Fast Open); tls, DNS over TLS on connections
+    /// that stay open; https and quic are not supported yet
     #[arg(long, value_name = "NAME", default_value = "udp", hide_possible_values = true, value_parser = ["udp", "tcp", "tcp-reuse", "tfo", "tls", "https", "quic"])]
     transport: String,
-    /// Connections that each sending thread keeps open with --transport tcp-reuse, for each source address; 1 to 1024 in all
+    /// Connections that each sending thread keeps open with --transport tcp-reuse or tls, for each source address; 1 to
+    /// 1024 in all
     #[arg(long, value_name = "N", default_value_t = 4)]
     connections: u16,
+    /// Open a connection for each query with --transport tls
+    #[arg(long)]
+    connection_per_query: bool,
+    /// Resume earlier TLS sessions on new connections
+    #[arg(long)]
+    resume: bool,
+    /// Send the first query of a resumed TLS connection as early data (0-RTT); includes --resume
+    #[arg(long)]
+    early_data: bool,
+    /// PEM file of the certificates that may issue that of the server [default: those of the system]
+    #[arg(long, value_name = "FILE")]
+    tls_ca: Option<PathBuf>,
+    /// Name that the certificate of the server must have [default: the address of the server]
+    #[arg(long, value_name = "NAME")]
+    tls_name: Option<String>,
+    /// Accept every certificate of the server
+    #[arg(long, conflicts_with_all = ["tls_ca", "tls_name"])]
+    tls_insecure: bool,
     /// Write the outcome as JSON to this file (-: standard output) [default: not written]
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -151,13 +171,22 @@ pub struct LoadArguments {
 pub fn run(arguments: &LoadArguments) -> Result<ExitCode, String> {
     let Some(transport) = transport(&arguments.transport) else {
         eprintln!(
-            "sixfold-bench: load: transport {}: not supported yet; use --transport udp, tcp, tcp-reuse or tfo",
+            "sixfold-bench: load: transport {}: not supported yet; use --transport udp, tcp, tcp-reuse, tfo or tls",
             arguments.transport
         );
         return Ok(ExitCode::from(2));
     };
     for file in [&arguments.json, &arguments.csv, &arguments.rtt].into_iter().flatten() {
         check_writable("load", file)?;
+    }
+    if let Some(option) = tls_option(arguments)
+        && transport != Transport::Tls
+    {
+        eprintln!(
+            "sixfold-bench: load: {option} needs --transport tls, and the transport is {}",
+            transport.name()
+        );
+        return Ok(ExitCode::from(2));
     }
     let order = order(arguments, transport);
     let options = match options(arguments) {
@@ -221,12 +250,33 @@ fn print_summary(arguments: &LoadArguments, text: &str) {
 fn options(arguments: &LoadArguments) -> Result<LoadOptions, String> {
     let list = arguments.queries.as_deref().map(QueryList::load).transpose();
     let queries = list.map_err(|error| error.to_string())?.map(Arc::new);
-    Ok(LoadOptions { queries, query_times: arguments.rtt.is_some() })
+    let tls = TlsOptions {
+        ca: arguments.tls_ca.clone(),
+        name: arguments.tls_name.clone(),
+        insecure: arguments.tls_insecure,
+        resume: arguments.resume,
+        early_data: arguments.early_data,
+    };
+    Ok(LoadOptions { queries, query_times: arguments.rtt.is_some(), tls })
+}
+
+/// The first option that only TLS has.
+fn tls_option(arguments: &LoadArguments) -> Option<&'static str> {
+    [
+        ("--connection-per-query", arguments.connection_per_query),
+        ("--resume", arguments.resume),
+        ("--early-data", arguments.early_data),
+        ("--tls-ca", arguments.tls_ca.is_some()),
+        ("--tls-name", arguments.tls_name.is_some()),
+        ("--tls-insecure", arguments.tls_insecure),
+    ]
+    .into_iter()
+    .find_map(|(name, is_given)| is_given.then_some(name))
 }
 
 /// The transport of this name; `None` if it is not supported.
 fn transport(name: &str) -> Option<Transport> {
-    [Transport::Udp, Transport::Tcp, Transport::TcpReuse, Transport::Tfo]
+    [Transport::Udp, Transport::Tcp, Transport::TcpReuse, Transport::Tfo, Transport::Tls]
         .into_iter()
         .find(|transport| transport.name() == name)
 }
@@ -266,6 +316,7 @@ fn order(arguments: &LoadArguments, transport: Transport) -> Load {
             pins: arguments.pin.clone(),
             spin: arguments.spin,
             connections: arguments.connections,
+            connection_per_query: arguments.connection_per_query,
         },
         seed: arguments.seed,
         transport,

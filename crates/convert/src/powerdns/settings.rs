@@ -20,6 +20,8 @@ pub(super) struct Settings {
     port: Option<u16>,
     allow: Option<String>,
     prefix: Option<pref64::Pref64>,
+    /// True if a script synthesizes: it is called for empty answers, and not for failures.
+    by_script: bool,
     serves_private: Option<bool>,
     hosts: bool,
     hosts_file: Option<String>,
@@ -117,11 +119,11 @@ impl Settings {
         let is_recipe = code().any(|line| line.contains("getFakeAAAARecords"));
         match prefix.map(|prefix| value::prefix(&prefix)).filter(|_| is_recipe) {
             Some(Ok(prefix)) if others.is_empty() => {
-                self.prefix = Some(prefix);
+                (self.prefix, self.by_script) = (Some(prefix), true);
                 Outcome::differs("only the DNS64 of the script (getFakeAAAARecords); Sixfold runs no Lua")
             }
             Some(Ok(prefix)) => {
-                self.prefix = Some(prefix);
+                (self.prefix, self.by_script) = (Some(prefix), true);
                 Outcome::LeftOver(format!("without the functions {}: Sixfold runs no Lua", others.join(", ")))
             }
             Some(Err(why)) => Outcome::LeftOver(why),
@@ -221,6 +223,9 @@ impl Settings {
         let dns64 = &mut draft.model.dns64;
         dns64.is_on = self.prefix.is_some();
         dns64.prefixes = self.prefix.into_iter().collect();
+        if self.by_script {
+            dns64.passed_failures = &["servfail", "refused", "formerr", "notimp", "timeout"];
+        }
         dns64.answers_ptr = true;
     }
 }

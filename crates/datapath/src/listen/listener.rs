@@ -66,7 +66,9 @@ impl UdpListener {
         Ok(UdpListener { socket, address, is_shared: false, is_duplicate: false })
     }
 
-    /// Takes over a socket that another process has bound to `address`. The datagrams that wait in it stay there.
+    /// Takes over a socket that another process has bound to `address`. The datagrams that wait in it stay there. The other process
+    /// may still read it: the options that are set here are those that it has set too, and its filter stays
+    /// (`detach_filter`).
     pub fn adopt(socket: OwnedFd, address: SocketAddr) -> Result<UdpListener, BindError> {
         let failed = |step| move |error| BindError::new(address, step, error);
         let socket = Socket::from(socket);
@@ -77,8 +79,6 @@ impl UdpListener {
         if receive_queue(socket.as_raw_fd()).size < 2 * RECEIVE_BUFFER as u32 {
             set_receive_buffer(socket.as_raw_fd(), RECEIVE_BUFFER, true);
         }
-        // The filter of the fair shedding, if the other process has left one. Without one this is an error, which is none.
-        let _ = set_option(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_DETACH_FILTER, 0);
         Ok(UdpListener { socket, address, is_shared: false, is_duplicate: false })
     }
 
@@ -99,6 +99,12 @@ impl UdpListener {
             group.push(UdpListener { socket, address, is_shared: true, is_duplicate: true });
         }
         Ok(group)
+    }
+
+    /// Detaches the filter of the fair shedding, if another process has left one.
+    pub(crate) fn detach_filter(&self) {
+        // Without a filter the result is an error, which is none.
+        let _ = set_option(self.socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_DETACH_FILTER, 0);
     }
 
     /// The address that the socket is bound to, with the actual port.
@@ -267,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_that_another_process_has_left_is_taken_away() {
+    fn a_filter_stays_until_it_is_detached() {
         let bound = UdpListener::bind("127.0.0.1:0".parse().unwrap(), false).unwrap();
         let address = bound.address();
         let network = ClientNetwork::of(Ipv4Addr::LOCALHOST.to_ipv6_mapped(), 0);
@@ -277,6 +283,8 @@ mod tests {
         let mut buffer = [std::mem::MaybeUninit::uninit(); 16];
         client.send_to(b"dropped", address).unwrap();
         let adopted = UdpListener::adopt(OwnedFd::from(bound.socket), address).unwrap();
+        client.send_to(b"dropped", address).unwrap();
+        adopted.detach_filter();
         client.send_to(b"question", address).unwrap();
         assert_eq!(adopted.socket.recv(&mut buffer).unwrap(), 8);
     }

@@ -10,7 +10,7 @@ use crate::listen::proxy_protocol;
 use crate::socket::syscalls::{check, set_option};
 use std::io;
 use std::mem::size_of;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 /// Octets before the name: the DNS header (RFC 1035 section 4.1.1).
 const HEADER: usize = 12;
@@ -187,6 +187,43 @@ pub fn attach(first: BorrowedFd<'_>, workers: usize, seed: Seed, proxied: bool) 
         )
     };
     check(result).map(|_| ())
+}
+
+/// A change of the steering of a SO_REUSEPORT group, which takes effect when it is applied. Another process may use the group until
+/// then.
+#[derive(Debug)]
+pub(crate) enum SteeringChange {
+    /// The kernel picks the worker by the name.
+    ByName {
+        /// A handle of any socket of the group.
+        first: OwnedFd,
+        /// Number of workers, and of sockets.
+        workers: usize,
+        /// The secret of the hash.
+        seed: Seed,
+        /// True if datagrams may begin with a PROXY header.
+        proxied: bool,
+    },
+    /// The kernel picks the worker by addresses and ports.
+    ByFlow {
+        /// A handle of any socket of the group.
+        first: OwnedFd,
+    },
+}
+
+impl SteeringChange {
+    /// Tells the kernel.
+    pub(crate) fn apply(&self) -> io::Result<()> {
+        match self {
+            SteeringChange::ByName { first, workers, seed, proxied } => {
+                attach(first.as_fd(), *workers, *seed, *proxied)
+            }
+            SteeringChange::ByFlow { first } => {
+                detach(first.as_fd());
+                Ok(())
+            }
+        }
+    }
 }
 
 /// Takes the program away from a SO_REUSEPORT group: the kernel then picks by the addresses and ports. `first` is any socket of

@@ -2,16 +2,19 @@
 //! collected and leave at its end, with one send or write per link.
 
 use crate::counters::{Counter, Counters};
-use crate::limits::{BATCH, QUESTION_OCTETS, SPARE_ENCODERS, WRITE_BUFFER};
+use crate::limits::{BATCH, QUESTION_OCTETS, SPARE_ENCODERS, TLS_READ_OCTETS, WRITE_BUFFER};
 use crate::socket::syscalls::EpollRegistry;
 use crate::upstream::framing::{Decoder, Encoder};
 use crate::upstream::tcp_link::TcpLink;
+use crate::upstream::tls_link::{TlsLink, TlsRead};
+use crate::upstream::tls_upstreams::{TlsFailure, TlsFault, TlsUpstreams};
 use crate::upstream::udp_link::{UdpLink, UdpSendQueue};
 use engine::limits::LINKS;
 use engine::{Link, Transport};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::RawFd;
+use std::sync::Arc;
 
 /// The bit in a poll token that marks a link. The lower half of the token holds the link's slot and generation.
 pub(crate) const LINK_TOKEN: u64 = 1 << 32;
@@ -24,12 +27,25 @@ pub(crate) struct Links {
     /// Slots with queries to send.
     unsent: Vec<u16>,
     /// Links whose failure was not yet reported to the machine.
-    failed: Vec<Link>,
+    failed: Vec<Failure>,
+    /// The upstreams that are asked over TLS.
+    tls: Arc<TlsUpstreams>,
+    /// Octets as they came over a TLS link.
+    tls_buffer: Box<[u8]>,
     spare_encoders: Vec<Encoder>,
     /// True while links ask for receive buffers beyond the system's limit.
     force_buffer: bool,
     /// True if the first queries over a TCP link may travel with its SYN (Fast Open, RFC 7413).
     fast_open: bool,
+}
+
+/// A link that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    /// The link.
+    pub(crate) link: Link,
+    /// Its upstream could not be authenticated.
+    pub(crate) is_untrusted: bool,
 }
 
 struct OpenLink {
@@ -41,6 +57,7 @@ struct OpenLink {
 enum LinkSocket {
     Udp(UdpLink),
     Tcp(TcpLink),
+    Tls(Box<TlsLink>),
 }
 
 /// The way to read a link.
@@ -60,13 +77,15 @@ pub(crate) fn from_token(token: u64) -> Link {
 
 impl Links {
     /// A table without open links. `gso`: the kernel supports GSO. `fast_open`: TCP links use Fast Open if possible.
-    pub(crate) fn new(registry: EpollRegistry, gso: bool, fast_open: bool) -> Links {
+    pub(crate) fn new(registry: EpollRegistry, gso: bool, fast_open: bool, tls: Arc<TlsUpstreams>) -> Links {
         Links {
             table: (0..LINKS).map(|_| None).collect(),
             registry,
             send_queue: UdpSendQueue::new(gso),
             unsent: Vec::with_capacity(LINKS),
             failed: Vec::with_capacity(BATCH),
+            tls,
+            tls_buffer: vec![0; TLS_READ_OCTETS].into_boxed_slice(),
             spare_encoders: Vec::with_capacity(SPARE_ENCODERS),
             force_buffer: true,
             fast_open,
@@ -85,6 +104,7 @@ impl Links {
         let opened = match transport {
             Transport::Udp => self.open_udp(link, upstream, port),
             Transport::Tcp => self.open_tcp(link, upstream),
+            Transport::Tls => self.open_tls(link, upstream),
         };
         match (opened, self.table.get_mut(usize::from(link.slot))) {
             (Ok(socket), Some(slot)) => {
@@ -106,18 +126,44 @@ impl Links {
     }
 
     fn open_tcp(&mut self, link: Link, upstream: SocketAddr) -> io::Result<LinkSocket> {
+        self.connect(link, upstream).map(LinkSocket::Tcp)
+    }
+
+    /// Opens a TLS link. An upstream that is not in the table is not asked at all.
+    fn open_tls(&mut self, link: Link, upstream: SocketAddr) -> io::Result<LinkSocket> {
+        let to = self.tls.find(upstream).ok_or(io::ErrorKind::NotFound)?;
+        let tls = TlsLink::open(self.connect(link, upstream)?, upstream, to)?;
+        Ok(LinkSocket::Tls(Box::new(tls)))
+    }
+
+    fn connect(&mut self, link: Link, upstream: SocketAddr) -> io::Result<TcpLink> {
         let encoder = self.spare_encoders.pop().unwrap_or_else(|| Encoder::new(WRITE_BUFFER));
         let tcp = TcpLink::open(upstream, encoder, self.fast_open)?;
         self.registry.add(tcp.descriptor(), libc::EPOLLIN | libc::EPOLLOUT, token(link))?;
-        Ok(LinkSocket::Tcp(tcp))
+        Ok(tcp)
     }
 
     /// Closes a link, and drops the queries that wait for it.
     pub(crate) fn close(&mut self, link: Link, counters: &Counters) {
-        self.failed.retain(|failed| *failed != link);
-        if self.entry(link).is_some() {
+        self.failed.retain(|failed| failed.link != link);
+        if let Some(entry) = self.entry(link) {
+            // The machine closes a link in its handshake when the tries over it have waited for too long.
+            let failure = match &entry.socket {
+                LinkSocket::Tls(tls) => tls.failure(TlsFault::Timeout, "no answer in time".to_owned()),
+                _ => None,
+            };
+            self.note_tls_failure(failure, counters);
             self.remove(link.slot, counters);
         }
+    }
+
+    /// Counts a handshake that failed, and keeps the reason for the log. Returns true if the upstream is not to be trusted.
+    fn note_tls_failure(&self, failure: Option<TlsFailure>, counters: &Counters) -> bool {
+        let Some(failure) = failure else { return false };
+        let fault = failure.fault;
+        counters.add(fault.counter(), 1);
+        self.tls.note(failure);
+        fault.is_untrusted()
     }
 
     /// Empties a slot. Closing the socket removes it from the poll.
@@ -127,10 +173,18 @@ impl Links {
                 counters.add(Counter::UpstreamClosed, self.send_queue.discard(&mut udp) as u64);
                 counters.add(Counter::UpstreamQueueOverflow, u64::from(udp.new_drops()));
             }
-            Some(LinkSocket::Tcp(tcp)) if self.spare_encoders.len() < SPARE_ENCODERS => {
-                self.spare_encoders.push(tcp.into_encoder())
+            Some(LinkSocket::Tcp(tcp)) => self.keep_encoder(tcp),
+            Some(LinkSocket::Tls(mut tls)) => {
+                tls.say_goodbye();
+                self.keep_encoder(tls.tcp);
             }
-            _ => {}
+            None => {}
+        }
+    }
+
+    fn keep_encoder(&mut self, tcp: TcpLink) {
+        if self.spare_encoders.len() < SPARE_ENCODERS {
+            self.spare_encoders.push(tcp.into_encoder());
         }
     }
 
@@ -155,13 +209,14 @@ impl Links {
         match &mut entry.socket {
             LinkSocket::Udp(udp) => self.send_queue.push(udp, fill),
             LinkSocket::Tcp(tcp) => {
-                let before = tcp.waiting();
-                if !tcp.push(QUESTION_OCTETS, fill) {
-                    counters.add(Counter::UpstreamBufferFull, 1);
+                if !queue(tcp, fill, counters) {
                     return false;
                 }
-                counters.add(Counter::UpstreamPacketsOut, 1);
-                counters.add(Counter::UpstreamOctetsOut, (tcp.waiting() - before - 2) as u64);
+            }
+            LinkSocket::Tls(tls) => {
+                if !queue(&mut tls.tcp, fill, counters) {
+                    return false;
+                }
             }
         }
         if !entry.unsent {
@@ -185,21 +240,27 @@ impl Links {
                 }
                 // The poll reports when a connection that could not take all octets last time is writable.
                 LinkSocket::Tcp(tcp) if tcp.awaits_writable => {}
-                LinkSocket::Tcp(_) => self.write(link, counters),
+                LinkSocket::Tls(tls) if tls.tcp.awaits_writable => {}
+                LinkSocket::Tcp(_) | LinkSocket::Tls(_) => self.write(link, counters),
             }
         }
         self.send_queue.clear();
     }
 
-    /// Writes to a TCP link. The poll reports when it is writable, as long as octets are left.
+    /// Writes to a TCP or TLS link. The poll reports when it is writable, as long as octets are left.
     pub(crate) fn write(&mut self, link: Link, counters: &Counters) {
-        let Some(OpenLink { socket: LinkSocket::Tcp(tcp), .. }) = self.entry(link) else { return };
+        let Some(entry) = self.entry(link) else { return };
+        let done = match &mut entry.socket {
+            LinkSocket::Udp(_) => return,
+            LinkSocket::Tcp(tcp) => tcp.flush(),
+            LinkSocket::Tls(tls) => tls.flush(),
+        };
         counters.add(Counter::SendBatches, 1);
-        let done = tcp.flush();
+        let Some(tcp) = entry.socket.stream() else { return };
         let (descriptor, awaits_writable) = (tcp.descriptor(), tcp.awaits_writable);
         let await_writable = match done {
             Ok(done) => !done,
-            Err(_) => return self.mark_failed(link, counters),
+            Err(error) => return self.fail_stream(link, &error, counters),
         };
         if await_writable != awaits_writable {
             tcp.awaits_writable = await_writable;
@@ -210,19 +271,33 @@ impl Links {
         }
     }
 
-    /// Records that a link failed. A TCP link is closed at once. The machine decides about a UDP link.
+    /// Records that a connection ended. In a handshake of TLS, that is a fault of its own.
+    fn fail_stream(&mut self, link: Link, error: &io::Error, counters: &Counters) {
+        let failure = match self.entry(link).map(|entry| &entry.socket) {
+            Some(LinkSocket::Tls(tls)) => tls.failure(TlsFault::Closed, error.to_string()),
+            _ => None,
+        };
+        let is_untrusted = self.note_tls_failure(failure, counters);
+        self.mark(Failure { link, is_untrusted }, counters);
+    }
+
+    /// Records that a link failed. A TCP or TLS link is closed at once. The machine decides about a UDP link.
     pub(crate) fn mark_failed(&mut self, link: Link, counters: &Counters) {
-        let Some(entry) = self.entry(link) else { return };
-        if matches!(entry.socket, LinkSocket::Tcp(_)) {
-            self.remove(link.slot, counters);
+        self.mark(Failure { link, is_untrusted: false }, counters);
+    }
+
+    fn mark(&mut self, failure: Failure, counters: &Counters) {
+        let Some(entry) = self.entry(failure.link) else { return };
+        if !matches!(entry.socket, LinkSocket::Udp(_)) {
+            self.remove(failure.link.slot, counters);
         }
-        if !self.failed.contains(&link) {
-            self.failed.push(link);
+        if !self.failed.iter().any(|failed| failed.link == failure.link) {
+            self.failed.push(failure);
         }
     }
 
     /// Takes a link whose failure must now be reported to the machine.
-    pub(crate) fn take_failed(&mut self) -> Option<Link> {
+    pub(crate) fn take_failed(&mut self) -> Option<Failure> {
         self.failed.pop()
     }
 
@@ -235,7 +310,7 @@ impl Links {
     pub(crate) fn read_mode(&mut self, link: Link) -> Option<ReadMode> {
         self.entry(link).map(|entry| match &entry.socket {
             LinkSocket::Udp(udp) => ReadMode::Datagrams(udp.descriptor()),
-            LinkSocket::Tcp(_) => ReadMode::Stream,
+            LinkSocket::Tcp(_) | LinkSocket::Tls(_) => ReadMode::Stream,
         })
     }
 
@@ -245,6 +320,7 @@ impl Links {
         let address = match &entry.socket {
             LinkSocket::Udp(udp) => udp.local(),
             LinkSocket::Tcp(tcp) => tcp.local(),
+            LinkSocket::Tls(tls) => tls.tcp.local(),
         };
         address.filter(|_| entry.generation == link.generation)
     }
@@ -254,14 +330,17 @@ impl Links {
         matches!(self.table.get(usize::from(link.slot)), Some(Some(entry)) if entry.generation == link.generation)
     }
 
-    /// Reads a chunk from a TCP link, and lends its decoder. `None`: there is no data now, or the link failed in this read.
+    /// Reads a chunk from a TCP or TLS link, and lends its decoder. `None`: there is no data now, or the link failed in this
+    /// read.
     pub(crate) fn read(
         &mut self,
         link: Link,
         chunk: &mut [u8],
         counters: &Counters,
     ) -> Option<(usize, Decoder)> {
-        let Some(OpenLink { socket: LinkSocket::Tcp(tcp), .. }) = self.entry(link) else { return None };
+        let Some(OpenLink { socket: LinkSocket::Tcp(tcp), .. }) = self.entry(link) else {
+            return self.read_tls(link, chunk, counters);
+        };
         match tcp.read(chunk) {
             Ok(count) => count.map(|count| (count, std::mem::take(tcp.decoder()))),
             Err(_) => {
@@ -271,10 +350,48 @@ impl Links {
         }
     }
 
+    /// Reads from a TLS link, and writes what the session has to say.
+    fn read_tls(&mut self, link: Link, chunk: &mut [u8], counters: &Counters) -> Option<(usize, Decoder)> {
+        let Links { table, tls_buffer, .. } = self;
+        let Some(Some(OpenLink { generation, socket: LinkSocket::Tls(tls), .. })) =
+            table.get_mut(usize::from(link.slot))
+        else {
+            return None;
+        };
+        if *generation != link.generation {
+            return None;
+        }
+        let read = tls.read(tls_buffer, chunk);
+        match tls.take_established() {
+            Some(true) => counters.add(Counter::UpstreamTlsResumed, 1),
+            Some(false) => counters.add(Counter::UpstreamTlsFull, 1),
+            None => {}
+        }
+        match read {
+            TlsRead::Nothing => None,
+            TlsRead::Octets(0) => {
+                self.write(link, counters);
+                None
+            }
+            TlsRead::Octets(count) => Some((count, std::mem::take(tls.tcp.decoder()))),
+            TlsRead::Failed(failure) => {
+                let is_untrusted = self.note_tls_failure(failure, counters);
+                self.mark(Failure { link, is_untrusted }, counters);
+                None
+            }
+        }
+    }
+
     /// Puts back the decoder that [`Links::read`] lent.
-    pub(crate) fn return_decoder(&mut self, link: Link, decoder: Decoder) {
-        if let Some(OpenLink { socket: LinkSocket::Tcp(tcp), .. }) = self.entry(link) {
+    pub(crate) fn return_decoder(&mut self, link: Link, decoder: Decoder, counters: &Counters) {
+        let Some(entry) = self.entry(link) else { return };
+        if let Some(tcp) = entry.socket.stream() {
             *tcp.decoder() = decoder;
+        }
+        if let LinkSocket::Tls(tls) = &entry.socket
+            && tls.is_over
+        {
+            self.mark_failed(link, counters);
         }
     }
 
@@ -298,4 +415,28 @@ impl Links {
             .and_then(Option::as_mut)
             .filter(|entry| entry.generation == link.generation)
     }
+}
+
+impl LinkSocket {
+    /// The connection of a TCP or TLS link.
+    fn stream(&mut self) -> Option<&mut TcpLink> {
+        match self {
+            LinkSocket::Udp(_) => None,
+            LinkSocket::Tcp(tcp) => Some(tcp),
+            LinkSocket::Tls(tls) => Some(&mut tls.tcp),
+        }
+    }
+}
+
+/// Queues a query for a connection. Returns false if its buffer is full.
+#[inline]
+fn queue(tcp: &mut TcpLink, fill: impl FnOnce(&mut [u8]) -> usize, counters: &Counters) -> bool {
+    let before = tcp.waiting();
+    if !tcp.push(QUESTION_OCTETS, fill) {
+        counters.add(Counter::UpstreamBufferFull, 1);
+        return false;
+    }
+    counters.add(Counter::UpstreamPacketsOut, 1);
+    counters.add(Counter::UpstreamOctetsOut, (tcp.waiting() - before - 2) as u64);
+    true
 }

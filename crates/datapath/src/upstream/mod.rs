@@ -1,4 +1,4 @@
-//! The client side: links to upstreams, over UDP and TCP, as the machine numbers them. The queries of a turn of the event
+//! The client side: links to upstreams, over UDP, TCP and TLS, as the machine numbers them. The queries of a turn of the event
 //! loop are collected, and leave at its end with one system call per link.
 //!
 //! Nothing here knows which query belongs to which client, or when a query times out: that is the machine's. Read
@@ -7,4 +7,6 @@
 pub mod framing;
 pub(crate) mod links;
 mod tcp_link;
+mod tls_link;
+pub mod tls_upstreams;
 mod udp_link;

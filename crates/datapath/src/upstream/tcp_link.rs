@@ -4,7 +4,7 @@
 use crate::socket::syscalls::{set_option, take_error};
 use crate::upstream::framing::{Decoder, Encoder};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
-use std::io;
+use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, RawFd};
 
@@ -60,18 +60,36 @@ impl TcpLink {
         if self.encoder.pending().is_empty() {
             return Ok(true);
         }
-        // `send_with_flags`, because a closed connection must not raise SIGPIPE.
-        match self.socket.send_with_flags(self.encoder.pending(), libc::MSG_NOSIGNAL) {
+        match self.send(&[IoSlice::new(self.encoder.pending())]) {
             Ok(written) => {
                 self.encoder.advance(written);
                 Ok(self.encoder.pending().is_empty())
             }
-            Err(error) if is_transient(&error) => match take_error(self.descriptor()) {
-                None => Ok(false),
-                Some(error) => Err(error),
-            },
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
             Err(error) => Err(error),
         }
+    }
+
+    /// Sends octets with one call. [`io::ErrorKind::WouldBlock`]: the connection takes none now.
+    pub(crate) fn send(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        // With flags, because a closed connection must not raise SIGPIPE.
+        match self.socket.send_vectored_with_flags(parts, libc::MSG_NOSIGNAL) {
+            Err(error) if is_transient(&error) => match take_error(self.descriptor()) {
+                None => Err(io::ErrorKind::WouldBlock.into()),
+                Some(error) => Err(error),
+            },
+            result => result,
+        }
+    }
+
+    /// The octets of queries that wait.
+    pub(crate) fn pending(&self) -> &[u8] {
+        self.encoder.pending()
+    }
+
+    /// The first `octets` of [`TcpLink::pending`] were taken.
+    pub(crate) fn advance(&mut self, octets: usize) {
+        self.encoder.advance(octets);
     }
 
     /// Reads as much as fits into `chunk`. Returns `None` if no data is there now. The end of the stream is an error.

@@ -22,9 +22,9 @@ use crate::listen::shedding_filter;
 use crate::listen::steering::find_owner;
 use crate::socket::receive_batch::ReceiveBatch;
 use crate::socket::send_batch::kernel_supports_gso;
-use crate::socket::syscalls::{Epoll, now, receive_drops, receive_queue};
+use crate::socket::syscalls::{Epoll, EpollRegistry, now, receive_drops, receive_queue};
 use crate::upstream::links::{LINK_TOKEN, Links, ReadMode, from_token};
-use crate::worker::mailbox::{Mailbox, StreamSink};
+use crate::worker::mailbox::{LISTEN, Mailbox, RELEASE, StreamSink};
 use crate::worker::outbox::SocketOutbox;
 use crate::worker::shared::Shared;
 use engine::limits::{LINKS, MESSAGE};
@@ -39,6 +39,15 @@ use std::thread::JoinHandle;
 pub type Hook<M> = Box<dyn FnMut(&mut M, Instant) + Send>;
 
 const MAILBOX_TOKEN: u64 = u64::MAX;
+
+/// The begin of reading the listening sockets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Listening {
+    /// The worker reads them from its start.
+    Reads,
+    /// Another process reads them: the worker waits for [`Mailbox::listen`].
+    Waits,
+}
 
 /// A worker that is ready to start: its sockets are bound.
 pub struct Worker<M> {
@@ -56,7 +65,7 @@ pub struct Worker<M> {
     counted_drops: Vec<u32>,
     /// The fair shedding of each listening socket.
     shedding: Vec<FairShedding>,
-    /// True once another process reads the listening sockets.
+    /// True while another process reads the listening sockets.
     released: bool,
     udp_size: usize,
     tcp_fast_open: bool,
@@ -69,16 +78,15 @@ impl<M: Machine + Send + 'static> Worker<M> {
         shared: Arc<Shared<M>>,
         udp_size: usize,
         tcp_fast_open: bool,
+        listening: Listening,
     ) -> io::Result<Worker<M>> {
         let header = if shared.proxies().is_empty() { 0 } else { PROXY_HEADER };
         let mailbox = Arc::clone(shared.mailbox(index));
         let poll = Epoll::new(LINKS + listeners.len() + 1)?;
         let registry = poll.registry()?;
         registry.add(mailbox.descriptor(), libc::EPOLLIN, MAILBOX_TOKEN)?;
-        for (number, listener) in listeners.iter().enumerate() {
-            // Of the workers that share a socket and sleep, the kernel wakes one, not all.
-            let exclusive = if listener.is_shared() { libc::EPOLLEXCLUSIVE } else { 0 };
-            registry.add(listener.socket().as_raw_fd(), libc::EPOLLIN | exclusive, number as u64)?;
+        if listening == Listening::Reads {
+            start_reading(&listeners, &registry)?;
         }
         Ok(Worker {
             index,
@@ -93,7 +101,7 @@ impl<M: Machine + Send + 'static> Worker<M> {
             counted_drops: listeners.iter().map(|one| receive_drops(one.socket().as_raw_fd())).collect(),
             shedding: listeners.iter().map(|_| FairShedding::new()).collect(),
             listeners,
-            released: false,
+            released: listening == Listening::Waits,
             udp_size,
             tcp_fast_open,
         })
@@ -112,7 +120,8 @@ impl<M: Machine + Send + 'static> Worker<M> {
     /// Starts the worker's thread, `sixfold-N`. It ends after [`Mailbox::stop`] and returns the machine.
     pub fn start<S: StreamSink>(self, machine: M, sink: S, hook: Hook<M>) -> io::Result<JoinHandle<M>> {
         let gso = kernel_supports_gso();
-        let links = Links::new(self.poll.registry()?, gso, self.tcp_fast_open);
+        let tls = Arc::clone(self.shared.tls_upstreams());
+        let links = Links::new(self.poll.registry()?, gso, self.tcp_fast_open, tls);
         let response_queues = self
             .listeners
             .iter()
@@ -138,6 +147,24 @@ impl<M: Machine + Send + 'static> Worker<M> {
     }
 }
 
+/// Begins to read listening sockets. Sockets that are read already stay so.
+fn start_reading(listeners: &[UdpListener], registry: &EpollRegistry) -> io::Result<()> {
+    for (number, listener) in listeners.iter().enumerate() {
+        // The other handles are read, and perhaps filtered, by workers before this one.
+        if !listener.is_duplicate() {
+            listener.detach_filter();
+        }
+        // Of the workers that share a socket and sleep, the kernel wakes one, not all.
+        let exclusive = if listener.is_shared() { libc::EPOLLEXCLUSIVE } else { 0 };
+        let socket = listener.socket().as_raw_fd();
+        match registry.add(socket, libc::EPOLLIN | exclusive, number as u64) {
+            Err(error) if error.raw_os_error() != Some(libc::EEXIST) => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 struct EventLoop<M, S> {
     worker: Worker<M>,
     machine: M,
@@ -158,8 +185,10 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
             self.serve_events();
             self.serve_mailbox();
             self.serve_listeners(turn);
-            if self.worker.mailbox.take_release() {
-                self.release_listeners();
+            match self.worker.mailbox.request() {
+                LISTEN => self.listen(),
+                RELEASE => self.release_listeners(),
+                _ => {}
             }
             if drain_deadline.is_none()
                 && let Some(grace) = self.worker.mailbox.stop_grace()
@@ -284,7 +313,7 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
         count == BATCH
     }
 
-    /// Takes a chunk of replies from a TCP link. Returns true if there may be more.
+    /// Takes a chunk of replies from a TCP or TLS link. Returns true if there may be more.
     fn serve_stream(&mut self, link: Link) -> bool {
         let counters = &self.worker.counters;
         let Some((count, mut decoder)) = self.out.links.read(link, &mut self.worker.stream_buffer, counters)
@@ -301,7 +330,7 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
                 return false;
             }
         }
-        self.out.links.return_decoder(link, decoder);
+        self.out.links.return_decoder(link, decoder, counters);
         count == STREAM_READ_OCTETS
     }
 
@@ -414,18 +443,34 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
         }
     }
 
-    /// Stops reading the listening sockets, which another process reads from now on. They stay open, to answer what was read.
+    /// Begins to read the listening sockets, which another process has read until now. If the kernel has no memory for that, the
+    /// request stays, and the next turn tries again.
+    fn listen(&mut self) {
+        if self.worker.released {
+            if start_reading(&self.worker.listeners, self.out.links.registry()).is_err() {
+                return;
+            }
+            let drops = self.worker.listeners.iter().map(|one| receive_drops(one.socket().as_raw_fd()));
+            self.worker.counted_drops = drops.collect();
+            self.worker.released = false;
+        }
+        self.worker.mailbox.end_request(LISTEN);
+    }
+
+    /// Stops reading the listening sockets, which another process is going to read. They stay open, to answer what was read. The
+    /// other process attaches filters of its own only once this request has ended.
     fn release_listeners(&mut self) {
         self.drain_listeners();
         self.worker.released = true;
         for (listener, shedding) in self.worker.listeners.iter().zip(&mut self.worker.shedding) {
             if shedding.is_active() {
-                // The other process does not know of this filter. It attaches its own when it must.
+                // The other process does not know of this filter.
                 let raw = listener.socket().as_raw_fd();
                 let _ = shedding_filter::attach(raw, &[], false, &Networks::default());
                 *shedding = FairShedding::new();
             }
         }
+        self.worker.mailbox.end_request(RELEASE);
     }
 
     /// Takes the queries that already wait at the listeners of a worker that must stop, and none that come later.
@@ -451,8 +496,12 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
             if !self.out.links.has_failures() {
                 break;
             }
-            while let Some(link) = self.out.links.take_failed() {
-                self.machine.unreachable(self.now, link, &mut self.out);
+            while let Some(failure) = self.out.links.take_failed() {
+                if failure.is_untrusted {
+                    self.machine.untrusted(self.now, failure.link, &mut self.out);
+                } else {
+                    self.machine.unreachable(self.now, failure.link, &mut self.out);
+                }
             }
             self.out.flush();
         }

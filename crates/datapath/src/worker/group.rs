@@ -4,8 +4,8 @@
 use crate::limits::SMALLEST_BUFFER;
 use crate::listen::listener::{BindError, UdpListener};
 use crate::listen::proxy_protocol::TrustedProxies;
-use crate::listen::steering::{self, Seed, Steer};
-use crate::worker::event_loop::Worker;
+use crate::listen::steering::{Seed, Steer, SteeringChange};
+use crate::worker::event_loop::{Listening, Worker};
 use crate::worker::mailbox::Mailbox;
 use crate::worker::shared::Shared;
 use engine::Machine;
@@ -13,8 +13,8 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicUsize};
+use std::sync::{Arc, Mutex};
 
 /// The options of the datapath.
 #[derive(Clone, Debug)]
@@ -43,6 +43,8 @@ pub struct Given {
     pub sockets: Vec<(SocketAddr, Vec<OwnedFd>)>,
     /// The secret of the steering hash, so that a name keeps its worker.
     pub seed: Option<Seed>,
+    /// True if another process still reads the sockets: the workers read and change nothing before [`Shared::listen`].
+    pub waits: bool,
 }
 
 impl Given {
@@ -73,10 +75,20 @@ pub fn build_with<M: Machine + Send + 'static>(
     let mut addresses = Vec::new();
     let mut must_forward = workers > 1 && options.steer == Steer::Flow;
     let mut steering_error = None;
+    let mut changes = Vec::new();
     for &address in &options.listen {
-        let (group, steered) = open_group(options, address, given.take(address), workers, seed)?;
+        let (group, steering) = open_group(options, address, given.take(address), workers, seed)?;
         addresses.push(group[0].address());
-        if let Err(error) = steered {
+        let steering = match steering {
+            Steering::Changed(change) if given.waits => {
+                changes.push(change);
+                Ok(())
+            }
+            Steering::Changed(change) => change.apply(),
+            Steering::Kept => Ok(()),
+            Steering::Impossible(error) => Err(error),
+        };
+        if let Err(error) = steering {
             must_forward = true;
             steering_error = Some(error);
         }
@@ -90,57 +102,69 @@ pub fn build_with<M: Machine + Send + 'static>(
         counters: (0..workers).map(|_| Arc::default()).collect(),
         addresses,
         seed,
-        must_forward,
+        must_forward: must_forward.into(),
         proxies: options.proxies.clone(),
         client_prefix: AtomicU8::new(64),
         drained_workers: AtomicUsize::new(0),
         steering_error,
+        steering_changes: Mutex::new(changes),
+        tls_upstreams: Arc::default(),
     });
     let udp_size = options.udp_size.max(SMALLEST_BUFFER);
     let workers: io::Result<Vec<_>> = listeners
         .into_iter()
         .enumerate()
         .map(|(index, listeners)| {
-            Worker::new(index, listeners, Arc::clone(&shared), udp_size, options.tcp_fast_open)
+            let listening = if given.waits { Listening::Waits } else { Listening::Reads };
+            Worker::new(index, listeners, Arc::clone(&shared), udp_size, options.tcp_fast_open, listening)
         })
         .collect();
     Ok((workers.map_err(|error| BuildError::System { step: "epoll", error })?, shared))
 }
 
-/// The listeners of all workers for one address, bound here or given. The other result is the reason why the kernel does not
-/// steer by name to them.
+/// The steering of the sockets of one address.
+enum Steering {
+    /// The kernel steers as it must already.
+    Kept,
+    /// The kernel has to be told.
+    Changed(SteeringChange),
+    /// The kernel cannot steer by name to these sockets, for this reason.
+    Impossible(io::Error),
+}
+
+/// The listeners of all workers for one address, bound here or given, and their steering.
 fn open_group(
     options: &Options,
     address: SocketAddr,
     given: Vec<OwnedFd>,
     workers: usize,
     seed: Seed,
-) -> Result<(Vec<UdpListener>, io::Result<()>), BuildError> {
+) -> Result<(Vec<UdpListener>, Steering), BuildError> {
     let bound = given.len();
     let group = match bound {
         0 => UdpListener::bind_group(address, workers),
         _ => UdpListener::adopt_group(given, address, workers),
     }
     .map_err(BuildError::Bind)?;
-    let first = group[0].socket();
-    let steered = match options.steer {
-        Steer::Name if workers == 1 => Ok(()),
+    let first = || {
+        let first = group[0].socket().try_clone_to_owned();
+        first.map_err(|error| BuildError::System { step: "dup", error })
+    };
+    let steering = match options.steer {
+        Steer::Name if workers == 1 => Steering::Kept,
         Steer::Name if bound == 0 || bound == workers => {
-            steering::attach(first, workers, seed, !options.proxies.is_empty())
+            let proxied = !options.proxies.is_empty();
+            Steering::Changed(SteeringChange::ByName { first: first()?, workers, seed, proxied })
         }
-        Steer::Name => Err(io::Error::other(format!(
+        Steer::Name => Steering::Impossible(io::Error::other(format!(
             "{bound} given socket{} on {address} for {workers} workers",
             if bound == 1 { "" } else { "s" }
         ))),
-        Steer::Flow => {
-            if bound > 1 {
-                // The process that used the sockets before may have steered by name.
-                steering::detach(first);
-            }
-            Ok(())
-        }
+        // The process that used the sockets before may have steered by name.
+        Steer::Flow if bound > 1 => Steering::Changed(SteeringChange::ByFlow { first: first()? }),
+        Steer::Flow => Steering::Kept,
     };
-    Ok((group, steered))
+    Ok((group, steering))
 }
 
 /// The reason why the datapath cannot be built.

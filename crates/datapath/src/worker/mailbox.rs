@@ -13,7 +13,7 @@ use std::fmt;
 use std::io;
 use std::os::fd::RawFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering, fence};
 use std::time::Duration;
 
 /// A closure that a worker runs with its machine between two batches.
@@ -97,6 +97,13 @@ impl QueuedMessage {
     }
 }
 
+/// No request about the listening sockets.
+pub(crate) const NONE: u8 = 0;
+/// The request to read the listening sockets.
+pub(crate) const LISTEN: u8 = 1;
+/// The request to stop reading the listening sockets.
+pub(crate) const RELEASE: u8 = 2;
+
 /// The mailbox of one worker.
 pub struct Mailbox<M> {
     messages: ArrayQueue<QueuedMessage>,
@@ -106,8 +113,8 @@ pub struct Mailbox<M> {
     awake: AtomicBool,
     /// 0: keep running. Otherwise the grace period in nanoseconds, plus one.
     stop: AtomicU64,
-    /// True if the worker must stop reading its listening sockets, and has not done so yet.
-    release: AtomicBool,
+    /// The request about the listening sockets that the worker has not carried out yet: [`LISTEN`], [`RELEASE`] or [`NONE`].
+    listening: AtomicU8,
     ended: AtomicBool,
     refused_messages: AtomicU64,
 }
@@ -120,7 +127,7 @@ impl<M> Mailbox<M> {
             wakeup: EventFd::new()?,
             awake: AtomicBool::new(true),
             stop: AtomicU64::new(0),
-            release: AtomicBool::new(false),
+            listening: AtomicU8::new(NONE),
             ended: AtomicBool::new(false),
             refused_messages: AtomicU64::new(0),
         })
@@ -150,16 +157,32 @@ impl<M> Mailbox<M> {
         let _ = self.wake();
     }
 
-    /// Makes the worker stop reading its listening sockets, because another process reads them. It goes on answering the queries
-    /// that it has, and those of streams.
-    pub fn release_listeners(&self) {
-        self.release.store(true, Ordering::SeqCst);
+    /// Makes the worker read its listening sockets, which another process has read until now.
+    pub(crate) fn listen(&self) {
+        self.listening.store(LISTEN, Ordering::SeqCst);
         let _ = self.wake();
     }
 
-    /// True if the worker must stop reading its listening sockets. Returns true once.
-    pub(crate) fn take_release(&self) -> bool {
-        self.release.load(Ordering::Relaxed) && self.release.swap(false, Ordering::SeqCst)
+    /// Makes the worker stop reading its listening sockets, because another process is going to read them. It goes on answering the
+    /// queries that it has, and those of streams.
+    pub(crate) fn release_listeners(&self) {
+        self.listening.store(RELEASE, Ordering::SeqCst);
+        let _ = self.wake();
+    }
+
+    /// The request about the listening sockets, until [`Mailbox::end_request`]: [`LISTEN`], [`RELEASE`] or [`NONE`].
+    pub(crate) fn request(&self) -> u8 {
+        self.listening.load(Ordering::Acquire)
+    }
+
+    /// The worker has carried out this request. A newer one stays.
+    pub(crate) fn end_request(&self, request: u8) {
+        let _ = self.listening.compare_exchange(request, NONE, Ordering::SeqCst, Ordering::SeqCst);
+    }
+
+    /// True if the worker has carried out every request about the listening sockets, or has ended.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.listening.load(Ordering::SeqCst) == NONE || self.ended.load(Ordering::SeqCst)
     }
 
     /// Messages that were refused because the mailbox was full, or lost because the worker ended.
@@ -205,7 +228,7 @@ impl<M> Mailbox<M> {
         fence(Ordering::SeqCst);
         let quiet = self.is_empty()
             && (knows_stop || self.stop_grace().is_none())
-            && !self.release.load(Ordering::SeqCst);
+            && self.listening.load(Ordering::SeqCst) == NONE;
         if !quiet {
             self.mark_awake();
         }

@@ -2,14 +2,18 @@
 
 use crate::counters::{Counter, Counters, Snapshot};
 use crate::listen::proxy_protocol::TrustedProxies;
-use crate::listen::steering::{self, Seed};
+use crate::listen::steering::{self, Seed, SteeringChange};
+use crate::upstream::tls_upstreams::TlsUpstreams;
 use crate::worker::mailbox::{Mailbox, MailboxFull};
 use engine::Client;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Interval of the checks whether the workers have released their sockets. A turn of a worker takes less than a millisecond.
+const RELEASE_CHECK: Duration = Duration::from_micros(200);
 
 /// The state that all workers share with other threads.
 pub struct Shared<M> {
@@ -17,12 +21,15 @@ pub struct Shared<M> {
     pub(super) counters: Vec<Arc<Counters>>,
     pub(super) addresses: Vec<SocketAddr>,
     pub(super) seed: Seed,
-    pub(super) must_forward: bool,
+    pub(super) must_forward: AtomicBool,
     pub(super) proxies: TrustedProxies,
     pub(super) client_prefix: AtomicU8,
     /// Workers that have drained their listeners after the request to stop.
     pub(super) drained_workers: AtomicUsize,
     pub(super) steering_error: Option<io::Error>,
+    /// Changes of the steering of sockets that another process still reads.
+    pub(super) steering_changes: Mutex<Vec<SteeringChange>>,
+    pub(super) tls_upstreams: Arc<TlsUpstreams>,
 }
 
 impl<M> Shared<M> {
@@ -58,9 +65,35 @@ impl<M> Shared<M> {
         self.mailboxes.iter().for_each(|mailbox| mailbox.stop(grace));
     }
 
-    /// Makes all workers stop reading their listening sockets, as [`Mailbox::release_listeners`] describes.
-    pub fn release_listeners(&self) {
+    /// Makes all workers read their listening sockets, which another process has read until now ([`crate::Given::waits`],
+    /// [`Shared::release_listeners`]). Call it when that process has stopped reading: only then may its filter and its steering be
+    /// replaced. The error is the reason why the kernel does not steer by name.
+    pub fn listen(&self) -> io::Result<()> {
+        let changes =
+            std::mem::take(&mut *self.steering_changes.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut steered = Ok(());
+        for change in changes {
+            if let Err(error) = change.apply() {
+                self.must_forward.store(true, Ordering::Relaxed);
+                steered = Err(error);
+            }
+        }
+        self.mailboxes.iter().for_each(|mailbox| mailbox.listen());
+        steered
+    }
+
+    /// Makes all workers stop reading their listening sockets, for another process. They go on answering the queries that they
+    /// have, and those of streams. Waits until all have stopped, for at most `time`; false if one has not.
+    pub fn release_listeners(&self, time: Duration) -> bool {
         self.mailboxes.iter().for_each(|mailbox| mailbox.release_listeners());
+        let end = Instant::now() + time;
+        loop {
+            let is_released = self.mailboxes.iter().all(|mailbox| mailbox.is_settled());
+            if is_released || Instant::now() >= end {
+                return is_released;
+            }
+            std::thread::sleep(RELEASE_CHECK);
+        }
     }
 
     /// The counters of one worker.
@@ -83,9 +116,14 @@ impl<M> Shared<M> {
         self.steering_error.as_ref()
     }
 
+    /// The upstreams that are asked over TLS. A reload replaces them.
+    pub fn tls_upstreams(&self) -> &Arc<TlsUpstreams> {
+        &self.tls_upstreams
+    }
+
     /// True if workers must forward queries that another worker owns.
     pub(crate) fn must_forward(&self) -> bool {
-        self.must_forward
+        self.must_forward.load(Ordering::Relaxed)
     }
 
     /// The proxies whose PROXY header is trusted.

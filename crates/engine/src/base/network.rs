@@ -47,8 +47,14 @@ impl Networks {
 /// True if one of `networks` contains `address`, by the rules of [`Networks::contains`].
 #[inline]
 pub(crate) fn contains(networks: &[Network], address: Ipv6Addr) -> bool {
-    let mapped = address.to_ipv4_mapped().is_some();
+    let mapped = is_ipv4(address);
     networks.iter().any(|network| applies(network, address, mapped))
+}
+
+/// True if `address` is IPv4-mapped (`::ffff:0:0/96`). For `to_ipv4_mapped` the compiler takes the address apart octet by octet.
+#[inline]
+pub(crate) fn is_ipv4(address: Ipv6Addr) -> bool {
+    u128::from(address) >> 32 == 0xffff
 }
 
 /// True if a network of clients contains `address`, which is IPv4-mapped if `mapped`: a network of IPv6 clients leaves those out.
@@ -94,7 +100,7 @@ impl ClientNetworks {
     /// Longest network that contains `address`.
     #[inline]
     fn decider(&self, address: Ipv6Addr) -> Option<&(Network, bool)> {
-        let mapped = address.to_ipv4_mapped().is_some();
+        let mapped = is_ipv4(address);
         self.list.iter().find(|(network, _)| applies(network, address, mapped))
     }
 }

@@ -243,6 +243,15 @@ impl Engine {
 /// First A record at the end of the chain of a reply without an error.
 #[inline(always)]
 fn first_a<'m>(message: &Message<'m>, chain: &Chain<'_>) -> Option<Record<'m>> {
+    if message.rcode() != Rcode::NOERROR {
+        return None;
+    }
     let mut answers = message.records(Section::Answer);
-    answers.find(|record| message.rcode() == Rcode::NOERROR && chain.ends_in(record, Type::A))
+    // Not `find`: the copies of the engine would share one function of it, and call it.
+    loop {
+        let record = answers.next()?;
+        if chain.ends_in(&record, Type::A) {
+            return Some(record);
+        }
+    }
 }

@@ -25,6 +25,16 @@ pub struct ForwardZone {
     pub forwarders: Vec<SocketAddr>,
 }
 
+/// A forwarder that is asked over TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TlsForwarder {
+    /// Its address and port. Nothing else is spoken there.
+    pub address: SocketAddr,
+    /// A number for the name and the trust anchors that the datapath verifies it by. A forwarder with another number is another
+    /// server: it takes over no connection.
+    pub identity: u64,
+}
+
 /// The section `[upstream]`.
 #[derive(Clone, Debug)]
 pub struct UpstreamConfig {
@@ -38,8 +48,10 @@ pub struct UpstreamConfig {
     pub timeout: Span,
     /// Number of tries of one question, over all forwarders: 1 to [`crate::limits::TRIES`].
     pub tries: u8,
-    /// Transport of queries.
+    /// Transport of queries to forwarders that are not in `tls`: UDP or TCP.
     pub transport: Transport,
+    /// Forwarders that are asked over TLS, and never in another way, by their addresses.
+    pub tls: Vec<TlsForwarder>,
 }
 
 impl UpstreamConfig {

@@ -80,7 +80,7 @@ impl ServerGroups {
             })
             .collect();
         let before = core::mem::take(&mut self.lists);
-        self.lists = self.number_servers(&different, &unused);
+        self.lists = self.number_servers(&different, upstream, &unused);
         let before: HashMap<&[SocketAddr], usize> =
             before.iter().map(|list| &list.addresses[..]).zip(0..).collect();
         let before: Vec<Option<usize>> =
@@ -89,22 +89,36 @@ impl ServerGroups {
     }
 
     /// Numbers the servers of each list. The servers that stay keep their numbers.
-    fn number_servers(&mut self, lists: &[&[SocketAddr]], unused: &impl Fn(u16) -> bool) -> Vec<ServerList> {
-        let mut numbers: HashMap<SocketAddr, u16> =
-            self.list.iter().zip(0..).map(|(server, number)| (server.address, number)).collect();
+    fn number_servers(
+        &mut self,
+        lists: &[&[SocketAddr]],
+        upstream: &UpstreamConfig,
+        unused: &impl Fn(u16) -> bool,
+    ) -> Vec<ServerList> {
+        // The time is linear in the number of zones, so the identities are looked up in a map, too.
+        let tls: HashMap<SocketAddr, u64> =
+            upstream.tls.iter().map(|forwarder| (forwarder.address, forwarder.identity)).collect();
+        let identified = |address: &SocketAddr| (*address, tls.get(address).copied());
+        let mut numbers: HashMap<(SocketAddr, Option<u64>), u16> = self
+            .list
+            .iter()
+            .zip(0..)
+            .map(|(server, number)| ((server.address, server.tls), number))
+            .collect();
         for server in &mut self.list {
             server.configured = false;
         }
         // Mark the servers that stay first, so that new servers do not take their numbers.
         for address in lists.iter().copied().flatten() {
-            if let Some(&number) = numbers.get(address) {
+            if let Some(&number) = numbers.get(&identified(address)) {
                 self.list[usize::from(number)].configured = true;
             }
         }
         let mut number = |address: &SocketAddr| {
-            let known = numbers.get(address).copied();
-            let number = known.or_else(|| self.add_server(*address, unused))?;
-            numbers.insert(*address, number);
+            let server = identified(address);
+            let known = numbers.get(&server).copied();
+            let number = known.or_else(|| self.add_server(Server::new(server.0, server.1), unused))?;
+            numbers.insert(server, number);
             Some(number)
         };
         lists
@@ -178,15 +192,15 @@ impl ServerGroups {
     }
 
     /// Adds a server, and returns its number. None: there is no room for another server.
-    fn add_server(&mut self, address: SocketAddr, unused: &impl Fn(u16) -> bool) -> Option<u16> {
+    fn add_server(&mut self, server: Server, unused: &impl Fn(u16) -> bool) -> Option<u16> {
         let free = (0..self.list.len()).find(|&n| !self.list[n].configured && unused(n as u16));
         match free {
             Some(number) => {
-                self.list[number] = Server::new(address);
+                self.list[number] = server;
                 Some(number as u16)
             }
             None if self.list.len() < crate::limits::UPSTREAMS * 2 => {
-                self.list.push(Server::new(address));
+                self.list.push(server);
                 Some(self.list.len() as u16 - 1)
             }
             None => None,
@@ -330,6 +344,7 @@ mod tests {
             timeout: Span::from_secs(1),
             tries: 3,
             transport: Transport::Udp,
+            tls: Vec::new(),
         }
     }
 

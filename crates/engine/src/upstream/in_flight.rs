@@ -70,7 +70,7 @@ pub enum FlightState {
 pub struct Flight {
     /// State of the flight.
     pub state: FlightState,
-    /// Queries go over TCP.
+    /// Queries go over TCP, or over TLS to servers with TLS.
     pub over_tcp: bool,
     /// The query of the current try could not be sent.
     pub send_failed: bool,
@@ -86,6 +86,8 @@ pub struct Flight {
     pub hedge_deferred: bool,
     /// The current try is late, and its wait was extended.
     pub extended_wait: bool,
+    /// The connection of the current try is lost, and the question waits until another one may be accepted.
+    pub reconnects: bool,
     /// The reply came to a query without EDNS, so it has no signatures: never cache it under a DO query.
     pub is_private: bool,
     /// A query with a renewed cookie was sent after BADCOOKIE.
@@ -118,6 +120,8 @@ pub struct Flight {
     pub deadline: Instant,
     /// Time at which the A leg is asked as well (for an AAAA question with `lookup = "stagger"`, or whose first try failed).
     pub stagger: Option<Instant>,
+    /// Time at which the question lost a connection for the first time.
+    pub lost_at: Option<Instant>,
     /// Client response timer: the time at which clients get expired data if there is any (RFC 8767 section 5).
     pub client_response_timer: Option<Instant>,
     /// First waiter: a client query that waits for the reply.
@@ -149,6 +153,8 @@ impl Default for Flight {
             next_is_hedge: false,
             hedge_deferred: false,
             extended_wait: false,
+            reconnects: false,
+            lost_at: None,
             is_private: false,
             cookie_renewed: false,
             cookie_missing: false,
@@ -394,6 +400,8 @@ impl Upstream {
         flight.next_is_hedge = false;
         flight.hedge_deferred = false;
         flight.extended_wait = false;
+        flight.reconnects = false;
+        flight.lost_at = None;
         flight.is_private = false;
         flight.cookie_renewed = false;
         flight.cookie_missing = false;

@@ -8,7 +8,7 @@ use crate::base::random::Random;
 use crate::base::slab::{Index, NONE};
 use crate::base::time::{Instant, Span};
 use crate::interface::{Link, Transport};
-use crate::limits::{LINK_LIFE_SECS, LINK_QUESTIONS, LINKS, STREAM_QUESTIONS};
+use crate::limits::{LINK_LIFE_SECS, LINK_QUESTIONS, LINKS, STREAM_IDLE, STREAM_QUESTIONS};
 use crate::message::cookie::CLIENT;
 
 /// State of one slot.
@@ -28,7 +28,7 @@ struct LinkState {
     issued: usize,
     /// Number of queries that wait on the link.
     outstanding: u32,
-    /// Latest ID of a TCP link; IDs count upwards.
+    /// Latest ID of a TCP or TLS link; IDs count upwards.
     next_id: u16,
     /// Bloom filter with one hash function, the low bits of an ID, over the IDs issued on a UDP link. Most draws need no search
     /// in `ids`.
@@ -170,7 +170,11 @@ impl Links {
             Transport::Udp => {
                 state.issued < LINK_QUESTIONS && now - state.opened < Span::from_secs(LINK_LIFE_SECS)
             }
-            Transport::Tcp => state.issued < STREAM_QUESTIONS,
+            // An upstream closes an idle connection at its own time; a query that is under way then would be lost.
+            Transport::Tcp | Transport::Tls => {
+                state.issued < STREAM_QUESTIONS
+                    && (state.outstanding > 0 || now - state.last_activity < STREAM_IDLE)
+            }
         }
     }
 
@@ -187,10 +191,16 @@ impl Links {
         self.states[link.slot as usize].last_activity = now;
     }
 
-    /// True if no message at all came over an open TCP link since `sent`, the time of a query over it.
+    /// True if a message came over an open link: the connection was established, and its upstream has answered.
+    pub fn was_active(&self, link: Link) -> bool {
+        let state = &self.states[link.slot as usize];
+        state.last_activity > state.opened
+    }
+
+    /// True if no message at all came over an open TCP or TLS link since `sent`, the time of a query over it.
     pub fn is_hung(&self, link: Link, sent: Instant) -> bool {
         let state = &self.states[link.slot as usize];
-        self.is_open(link) && state.transport == Transport::Tcp && state.last_activity <= sent
+        self.is_open(link) && state.transport.is_stream() && state.last_activity <= sent
     }
 
     /// Retires a link: no new query takes it. Returns [`Release::Close`] if no question waits on it.
@@ -217,7 +227,7 @@ impl Links {
                 state.flights[state.issued] = flight;
                 id
             }
-            Transport::Tcp => {
+            Transport::Tcp | Transport::Tls => {
                 state.next_id = state.next_id.wrapping_add(1);
                 state.next_id
             }

@@ -19,6 +19,7 @@ pub(crate) mod parked_replies;
 mod planted_tests;
 pub(crate) mod probe;
 pub(crate) mod receive;
+pub(crate) mod reconnect;
 pub(crate) mod retry;
 pub(crate) mod retry_budget;
 pub(crate) mod send;

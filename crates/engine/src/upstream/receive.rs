@@ -15,6 +15,7 @@ use crate::message::reply::{is_bogus, warrants_failover};
 use crate::trace::{Subject, TraceEvent};
 use crate::upstream::Upstream;
 use crate::upstream::in_flight::FlightState;
+use crate::upstream::reconnect::LostLink;
 use wire::header::{self, Flags};
 use wire::{Message, Opcode, Rcode, Section};
 
@@ -260,7 +261,7 @@ impl Upstream {
     }
 
     /// True if, after the failure of one server, there is another one that is alive and was not asked yet.
-    fn can_ask_another(&self, index: Index, server: u16) -> bool {
+    pub(super) fn can_ask_another(&self, index: Index, server: u16) -> bool {
         let flight = &self.flights[index];
         flight.tries < self.parameters.tries
             && self.servers.group(flight.name()).iter().any(|&other| {
@@ -280,7 +281,7 @@ impl Upstream {
                 && !attempt.failed
                 && !self.servers.list[attempt.server as usize].is_dead()
                 && self.links.is_open(attempt.link)
-                && (self.links.transport(attempt.link) == Transport::Tcp) == flight.over_tcp
+                && self.links.transport(attempt.link).is_stream() == flight.over_tcp
         })
     }
 
@@ -316,7 +317,8 @@ fn is_response(flags: Flags) -> bool {
 /// A link that failed, and how far the questions on it were looked through ([`Upstream::next_stranded`]).
 pub(crate) struct FailedLink {
     link: Link,
-    transport: Transport,
+    /// Its server and transport.
+    pub lost: LostLink,
     next: u32,
     end: u32,
 }
@@ -331,11 +333,14 @@ impl Upstream {
         let server = self.links.server(via);
         let transport = self.links.transport(via);
         let waited = self.links.outstanding(via) > 0;
+        let was_active = transport.is_stream() && self.links.was_active(via);
         // An upstream may close an idle TCP connection whenever it likes (RFC 7766 section 6.2.3).
         if waited {
             counters.count(Counter::Unreachable);
             // A server that only answers over UDP is not dead.
-            if transport == Transport::Udp || self.parameters.transport == Transport::Tcp {
+            let is_only_way = transport != Transport::Tcp || self.parameters.transport == Transport::Tcp;
+            // A connection that ends after it has worked is no refusal: the next one may be accepted.
+            if is_only_way && !was_active {
                 self.servers.list[server as usize].on_refused(now);
             }
         }
@@ -350,12 +355,13 @@ impl Upstream {
                 let _ = self.links.retire(via);
                 crate::limits::LINK_QUESTIONS as u32
             }
-            Transport::Tcp => {
+            Transport::Tcp | Transport::Tls => {
                 self.forget_link(via);
                 if waited { self.flights.slab.touched() } else { 0 }
             }
         };
-        Some(FailedLink { link: via, transport, next: 0, end })
+        let lost = LostLink { server, transport, was_open: true, was_active };
+        Some(FailedLink { link: via, lost, next: 0, end })
     }
 
     /// The next question whose current try went over a failed link; none when there is no more.
@@ -363,7 +369,7 @@ impl Upstream {
         while failed.next < failed.end {
             let place = failed.next;
             failed.next += 1;
-            match failed.transport {
+            match failed.lost.transport {
                 // An early retry may have closed the link with its last question.
                 Transport::Udp if !self.links.is_open(failed.link) => return None,
                 Transport::Udp => {
@@ -372,7 +378,7 @@ impl Upstream {
                         return Some(index);
                     }
                 }
-                Transport::Tcp => {
+                Transport::Tcp | Transport::Tls => {
                     if self.is_current(place, failed.link, None) {
                         return Some(place);
                     }
@@ -384,8 +390,11 @@ impl Upstream {
 
     /// Closes a failed UDP link if no question waits on it any more.
     pub fn finish_failed_link(&mut self, failed: &FailedLink, out: &mut impl Outbox) {
-        let FailedLink { link, transport, .. } = *failed;
-        if transport == Transport::Udp && self.links.is_open(link) && self.links.outstanding(link) == 0 {
+        let link = failed.link;
+        if failed.lost.transport == Transport::Udp
+            && self.links.is_open(link)
+            && self.links.outstanding(link) == 0
+        {
             self.close(link, out);
         }
     }

@@ -10,7 +10,7 @@
 use crate::base::slab::Index;
 use crate::base::time::{Instant, Span};
 use crate::counters::{Counter, Counters};
-use crate::interface::{Outbox, Transport};
+use crate::interface::Outbox;
 use crate::message::question::QueryFlags;
 use crate::upstream::Upstream;
 use crate::upstream::in_flight::FlightState;
@@ -88,7 +88,7 @@ impl Upstream {
             }
             // The kernel gives up a connection only after minutes, so the next query opens another one.
             if self.links.is_hung(attempt.link, attempt.sent) {
-                let current = &mut server.current[Transport::Tcp as usize];
+                let current = &mut server.current[self.links.transport(attempt.link) as usize];
                 if *current == Some(attempt.link.slot) {
                     *current = None;
                 }
@@ -150,6 +150,9 @@ impl Upstream {
         }
         if !flight.is_wanted() || flight.tries >= self.parameters.tries {
             return NextTry::Failed;
+        }
+        if flight.reconnects {
+            return NextTry::Send;
         }
         if self.servers.is_dead(flight.name()) {
             return self.await_last_reply(index, now);

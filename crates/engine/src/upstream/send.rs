@@ -11,6 +11,7 @@ use crate::trace::{Subject, TraceEvent};
 use crate::upstream::Upstream;
 use crate::upstream::in_flight::{Attempt, Flight};
 use crate::upstream::links::Release;
+use crate::upstream::reconnect::LostLink;
 use crate::upstream::server::{QueryKind, Server};
 use wire::Type;
 use wire::header::{self, Flags};
@@ -56,7 +57,11 @@ impl Upstream {
         counters: &mut Counters,
         out: &mut impl Outbox,
     ) {
-        let transport = if self.flights[index].over_tcp { Transport::Tcp } else { Transport::Udp };
+        let over_tcp = self.flights[index].over_tcp;
+        let transport = self.servers.list[usize::from(server)].transport(over_tcp);
+        if transport == Transport::Tls {
+            self.flights[index].over_tcp = true;
+        }
         let sent = self
             .link_to(server, transport, now, counters, out)
             .is_some_and(|link| self.send_over(index, link, server, now, out));
@@ -69,12 +74,21 @@ impl Upstream {
         flight.send_failed = !sent;
         flight.next_is_hedge = false;
         flight.extended_wait = false;
+        flight.reconnects = false;
         if flight.tries == 0 {
             self.budget.earn();
         }
         flight.tries = flight.tries.saturating_add(1);
         let wait = self.wait_for_reply(index, server, transport, now);
         self.set_deadline(index, now + wait);
+        if !sent && transport.is_stream() {
+            // The connection was refused at once.
+            let _ = self.reconnect(
+                index,
+                &LostLink { server, transport, was_open: false, was_active: false },
+                now,
+            );
+        }
     }
 
     /// Timeout of the current try, whose query was just sent or could not be sent.
@@ -93,7 +107,8 @@ impl Upstream {
         match transport {
             _ if at_once => Span::ZERO,
             _ if is_probe => server.breaker.probe_wait(ceiling),
-            _ if all_dead => server.last_wait(ceiling),
+            // After a restart, the first reply may take as long as any.
+            _ if all_dead && flight.lost_at.is_none() => server.last_wait(ceiling),
             // One and a half times the ceiling since the first try.
             Transport::Udp if last && flight.hedge_deferred => {
                 let since_first = flight.attempts().first().map_or(Span::ZERO, |first| now - first.sent);

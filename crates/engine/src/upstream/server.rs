@@ -6,6 +6,7 @@
 
 use crate::base::time::{Instant, Span};
 use crate::counters::DURATION_BOUNDS_US;
+use crate::interface::Transport;
 use crate::upstream::circuit_breaker::{BreakerState, CircuitBreaker};
 use crate::upstream::cookies::ServerCookieState;
 use crate::upstream::edns_support::EdnsSupport;
@@ -47,6 +48,8 @@ impl QueryKind {
 pub struct Server {
     /// Address and port of the server.
     pub address: SocketAddr,
+    /// Identity that TLS verifies; none for a server that is asked over UDP or TCP.
+    pub(crate) tls: Option<u64>,
     /// Smoothed round trip time; none before the first reply.
     pub round_trip: Option<Span>,
     /// Variation of the round trip time (RTTVAR in RFC 6298).
@@ -55,8 +58,8 @@ pub struct Server {
     pub(crate) breaker: CircuitBreaker,
     /// True if the current configuration names the server.
     pub configured: bool,
-    /// Slots of the links for new queries, by transport (UDP, TCP).
-    pub(crate) current: [Option<u16>; 2],
+    /// Slots of the links for new queries, by transport (UDP, TCP, TLS).
+    pub(crate) current: [Option<u16>; 3],
     /// Cookie support.
     pub(crate) cookies: ServerCookieState,
     /// EDNS support.
@@ -74,14 +77,15 @@ pub struct Server {
 
 impl Server {
     /// Creates the state of a server that was never asked.
-    pub(crate) fn new(address: SocketAddr) -> Server {
+    pub(crate) fn new(address: SocketAddr, tls: Option<u64>) -> Server {
         Server {
             address,
+            tls,
             round_trip: None,
             variance: Span::ZERO,
             breaker: CircuitBreaker::default(),
             configured: true,
-            current: [None; 2],
+            current: [None; 3],
             cookies: ServerCookieState::default(),
             edns: EdnsSupport::default(),
             asked: [0; 4],
@@ -124,6 +128,21 @@ impl Server {
     pub(crate) fn on_failure(&mut self, now: Instant) {
         self.failures += 1;
         self.breaker.on_failure(now);
+    }
+
+    /// Transport of the next query. `over_tcp`: the question has moved to TCP. A server with TLS is asked in no other way.
+    #[inline]
+    pub(crate) fn transport(&self, over_tcp: bool) -> Transport {
+        match (self.tls, over_tcp) {
+            (Some(_), _) => Transport::Tls,
+            (None, true) => Transport::Tcp,
+            (None, false) => Transport::Udp,
+        }
+    }
+
+    /// True if the server is asked over TLS.
+    pub fn is_tls(&self) -> bool {
+        self.tls.is_some()
     }
 
     /// State of the circuit breaker.
@@ -170,7 +189,7 @@ mod tests {
     use super::*;
 
     fn server() -> Server {
-        Server::new("[::1]:53".parse().unwrap())
+        Server::new("[::1]:53".parse().unwrap(), None)
     }
 
     #[test]

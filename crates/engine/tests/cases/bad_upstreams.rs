@@ -153,7 +153,9 @@ fn a_truncated_reply_whose_tcp_is_refused_fails_after_the_configured_tries() {
     let mut world = World::new(settings());
     world.set_upstreams(|asked: &SentQuery, _: &mut Rng| match asked.transport {
         Transport::Udp => vec![deliver(asked, ROUND_TRIP, &Reply { flags: Flags::TC, ..Reply::default() })],
-        Transport::Tcp => vec![Delivery { after: ROUND_TRIP, via: asked.link, arrival: Arrival::Failure }],
+        Transport::Tcp | Transport::Tls => {
+            vec![Delivery { after: ROUND_TRIP, via: asked.link, arrival: Arrival::Failure }]
+        }
     });
     let token = question(&mut world, 1, Type::A, Span::from_secs(4));
     assert_eq!(world.answer_to(token).rcode(), Rcode::SERVFAIL);

@@ -8,6 +8,7 @@ mod cache_invalidation;
 mod circuit_breaker;
 mod client_subnet;
 mod cname_chains;
+mod connections;
 mod cookies;
 mod deduplication;
 mod dnssec;

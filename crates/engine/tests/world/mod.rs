@@ -22,9 +22,7 @@ pub use reply::{ParsedRecord, Reply, record, records};
 pub use rng::Rng;
 pub use settings::{START_UNIX_SECS, clients, forwarders, networks, set_prefixes, settings};
 
-use engine::{
-    Capacity, Client, Counter, Engine, Instant, Link, Machine, ObservedEngine, Settings, Span, Transport,
-};
+use engine::{Capacity, Client, Counter, Engine, Instant, Link, Machine, ObservedEngine, Settings, Span};
 use std::collections::{BTreeMap, HashMap};
 use std::net::Ipv6Addr;
 
@@ -152,7 +150,7 @@ impl World {
     /// Reports a link failure to the engine. It closes a TCP connection.
     pub fn fail(&mut self, via: Link) {
         let Some(opened) = self.outbox.links.get(&via) else { return };
-        if opened.transport == Transport::Tcp {
+        if opened.transport.is_stream() {
             self.outbox.links.remove(&via);
         }
         self.outbox.now = self.now;

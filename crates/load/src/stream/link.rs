@@ -1,5 +1,6 @@
 //! One connection of a load with its queries.
 
+use crate::stream::tls::TlsSession;
 use datapath::framing::{Decoder, Encoder};
 use datapath::laboratory::Connection;
 use std::io;
@@ -27,6 +28,10 @@ pub struct Link {
     pub first: u64,
     /// Time of its SYN.
     pub opened: u64,
+    /// End of the handshake of TCP.
+    pub connected: Option<u64>,
+    /// State of TLS, once the handshake of TCP is over.
+    pub tls: Option<Box<TlsSession>>,
     /// Time at which its first query was handed to the kernel.
     pub handed: Option<u64>,
     /// Octets of data in the SYN, with Fast Open.
@@ -49,6 +54,12 @@ impl Link {
 
     /// Writes what waits, as far as the kernel has room.
     pub fn flush(&mut self, now: u64) -> io::Result<()> {
+        if let Some(tls) = &mut self.tls {
+            if tls.flush(&self.connection, &mut self.encoder)? {
+                self.handed.get_or_insert(now);
+            }
+            return Ok(());
+        }
         while !self.encoder.pending().is_empty() {
             match self.connection.write(self.encoder.pending()) {
                 Ok(written) => {
@@ -66,6 +77,9 @@ impl Link {
 
     /// Closes the direction to the server.
     pub fn end_sending(&mut self) {
+        if let Some(tls) = &mut self.tls {
+            tls.end_sending(&self.connection);
+        }
         self.connection.end_sending();
         self.phase = Phase::Closing;
     }

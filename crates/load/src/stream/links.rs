@@ -13,8 +13,8 @@ use crate::stream::local_ports::LocalPorts;
 use crate::stream::stats::{Fault, StreamStats};
 use crate::stream_order::lines;
 use crate::thread_stats::ThreadStats;
+use crate::tls_client::TlsClient;
 use datapath::laboratory::{ConnectionEvent, ConnectionWaiter};
-use measure::order::Transport;
 use std::collections::VecDeque;
 use std::io;
 
@@ -41,6 +41,11 @@ pub struct Links<'a> {
     /// Queries that failed while they were sent.
     pub(super) failed: Vec<(u64, Fault)>,
     pub(super) buffer: Box<[u8]>,
+    /// Settings of TLS, and room for decrypted octets; `None` and empty over TCP.
+    pub(super) tls: Option<TlsClient>,
+    pub(super) plain: Box<[u8]>,
+    /// The reason why the certificate of the server is refused. The load ends then.
+    pub(super) refusal: Option<String>,
     /// Time since which more connections were ready than one wait reports, and the longest such time.
     pub(super) ready_since: Option<u64>,
     pub(super) backlog: u64,
@@ -71,13 +76,16 @@ impl<'a> Links<'a> {
             uses: Vec::new(),
             free: Vec::new(),
             capacity: capacity(plan),
-            is_single: plan.order.transport != Transport::TcpReuse,
+            is_single: plan.order.has_connection_per_query(),
             lines: vec![None; lines(&plan.order).unwrap_or(0)],
             ages: VecDeque::new(),
             dirty: Vec::new(),
             unread: Vec::new(),
             failed: Vec::new(),
             buffer: vec![0; limits::STREAM_READ].into(),
+            plain: vec![0; if plan.tls.is_some() { limits::PLAIN_READ } else { 0 }].into(),
+            tls: plan.tls.as_ref().map(TlsClient::for_thread),
+            refusal: None,
             ready_since: None,
             backlog: 0,
             stats,
@@ -181,10 +189,10 @@ impl<'a> Links<'a> {
     fn advance(&mut self, link: &mut Link, event: ConnectionEvent) -> Fate {
         let now = self.plan.now();
         let mut written = Ok(());
-        if link.phase == Phase::Opening {
+        if link.phase == Phase::Opening && link.connected.is_none() {
             let error = if event.over { link.connection.error() } else { None };
             match error {
-                None => self.streams.handshake.record(now - link.opened),
+                None => {}
                 // A reset during the handshake is ECONNREFUSED: this one came after its end, before this thread saw that.
                 Some(error) if Fault::of(&error) == Fault::Reset => written = Err(error),
                 Some(error) => {
@@ -195,8 +203,12 @@ impl<'a> Links<'a> {
                     return Fate::Over;
                 }
             }
-            link.phase = Phase::Open;
-            self.streams.established += 1;
+            link.connected = Some(now);
+            if self.tls.is_none() {
+                self.establish(link, now);
+            } else if written.is_ok() {
+                written = self.begin_handshake(link, now);
+            }
         }
         if event.writable && written.is_ok() {
             written = link.flush(now);
@@ -208,7 +220,13 @@ impl<'a> Links<'a> {
                     let fault = Fault::of_open(&error);
                     self.streams.reset += u64::from(fault == Fault::Reset);
                     self.fail_all(link, fault, self.plan.now());
+                } else if link.phase == Phase::Opening {
+                    self.fail_handshake(link, &error);
                 }
+                Fate::Over
+            }
+            Ok(true) if link.phase == Phase::Opening => {
+                self.fail_handshake(link, &io::ErrorKind::UnexpectedEof.into());
                 Fate::Over
             }
             // A connection that is over is read to the end of its stream, or to its error.
@@ -241,7 +259,7 @@ impl<'a> Links<'a> {
                 Err(error) => return Err(error),
             };
             link.received += octets as u64;
-            self.enter(link, octets);
+            self.take(link, octets)?;
             if octets < self.buffer.len() && !event.ended {
                 return Ok(false);
             }
@@ -250,14 +268,27 @@ impl<'a> Links<'a> {
         Ok(false)
     }
 
-    /// Enters the replies among the first octets of the buffer.
-    fn enter(&mut self, link: &mut Link, octets: usize) {
+    /// Takes the first octets of the buffer: replies, or records of TLS.
+    fn take(&mut self, link: &mut Link, octets: usize) -> io::Result<()> {
+        let buffer = std::mem::take(&mut self.buffer);
+        let taken = match link.tls {
+            None => {
+                self.enter(link, &buffer[..octets]);
+                Ok(())
+            }
+            Some(_) => self.take_records(link, &buffer[..octets]),
+        };
+        self.buffer = buffer;
+        taken
+    }
+
+    /// Enters the replies among octets of a connection.
+    pub(super) fn enter(&mut self, link: &mut Link, mut input: &[u8]) {
         let (plan, lane, now) = (self.plan, self.lane, self.plan.now());
         let sent = lane.sent.get();
         let end = if self.is_single { link.first + 1 } else { sent };
         let received = Received { plan, lane, port: link.line, now, sent };
         let (mut completed, before) = (Completed::default(), (self.stats.valid, self.stats.wrong));
-        let mut input = &self.buffer[..octets];
         while let Some(message) = link.decoder.next(&mut input) {
             arrival::enter(&received, link.first..end, message, &mut self.stats, &mut completed);
         }

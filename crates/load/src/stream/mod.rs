@@ -1,4 +1,4 @@
-//! Loads over TCP: a connection for each query (RFC 7766 section 6.2), the same with the query in the SYN (TCP Fast Open, RFC
+//! Loads over TCP and TLS: a connection for each query (RFC 7766 section 6.2), the same with the query in the SYN (TCP Fast Open, RFC
 //! 7413), or a few connections with many queries in flight (RFC 7766 section 6.2.1.1). Schedule, queries, judge and
 //! counters are those of UDP.
 //!
@@ -8,6 +8,7 @@
 //!
 //! [`send_and_receive`] is the loop of a thread. `links` has its connections, each a [`link::Link`], which `opening`
 //! begins and `ending` ends; `arrival` matches replies to queries; `local_ports` chooses the ports; `stats` counts.
+//! `tls` encrypts a connection, `tls_handshake` begins it.
 
 mod arrival;
 mod check;
@@ -17,10 +18,13 @@ mod links;
 mod local_ports;
 mod opening;
 mod stats;
+mod tls;
+mod tls_handshake;
 
 pub use check::check_host;
 pub use stats::StreamStats;
 
+use crate::error::LoadError;
 use crate::lane::Lane;
 use crate::limits;
 use crate::plan::Plan;
@@ -28,14 +32,14 @@ use crate::sender::{Sender, Step};
 use crate::threads::{DrainPhase, StallDetector, ThreadReport};
 use datapath::laboratory::{PreciseTimers, Usage};
 use links::Links;
-use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Sends and receives over TCP, until the last reply has come or is given up, and closes the connections.
-pub fn send_and_receive(plan: &Plan, lane: &Lane, stop: &AtomicBool) -> io::Result<ThreadReport> {
+pub fn send_and_receive(plan: &Plan, lane: &Lane, stop: &AtomicBool) -> Result<ThreadReport, LoadError> {
     let _timers = PreciseTimers::new();
     let before = Usage::now();
-    let (mut sender, mut links) = (Sender::new(plan, lane), Links::new(plan, lane)?);
+    let (mut sender, mut links) =
+        (Sender::new(plan, lane), Links::new(plan, lane).map_err(LoadError::Kernel)?);
     let (mut stalls, mut drain, mut wait) = (StallDetector::new(plan), DrainPhase::default(), 0);
     loop {
         stalls.begin_iteration(plan.now(), wait);
@@ -54,6 +58,9 @@ pub fn send_and_receive(plan: &Plan, lane: &Lane, stop: &AtomicBool) -> io::Resu
         let is_busy = plan.order.lanes.spin || links.has_unread();
         wait = if is_busy { 0 } else { until.saturating_sub(now).min(limits::MAX_WAIT_NS) };
         links.receive(wait);
+        if let Some(reason) = links.refusal.take() {
+            return Err(LoadError::Certificate(plan.order.server, reason));
+        }
     }
     links.close();
     let (stats, streams, backlog) = links.into_reports();

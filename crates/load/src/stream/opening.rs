@@ -52,6 +52,8 @@ impl Links<'_> {
             line,
             first: k,
             opened,
+            connected: None,
+            tls: None,
             handed: (in_syn > 0).then_some(opened),
             in_syn,
             received: 0,

@@ -3,7 +3,8 @@
 use crate::distribution::Distribution;
 use datapath::laboratory::ConnectionInfo;
 use measure::order::{Load, Transport};
-use measure::outcome::{Connections, FastOpen, Traffic};
+use measure::outcome::{Connections, FastOpen, TlsConnections, Traffic};
+use std::collections::BTreeMap;
 use std::io;
 
 /// Why the connection of a query ended without a reply.
@@ -21,11 +22,20 @@ pub enum Fault {
     Blocked,
     /// Another error of the connection.
     Unreachable,
+    /// An alert, or octets that are not TLS.
+    Tls,
 }
 
 impl Fault {
-    const ALL: [Fault; 6] =
-        [Fault::Refused, Fault::Closed, Fault::Reset, Fault::Handshake, Fault::Blocked, Fault::Unreachable];
+    const ALL: [Fault; 7] = [
+        Fault::Refused,
+        Fault::Closed,
+        Fault::Reset,
+        Fault::Handshake,
+        Fault::Blocked,
+        Fault::Unreachable,
+        Fault::Tls,
+    ];
 
     /// The fault of an error of the kernel.
     pub fn of(error: &io::Error) -> Fault {
@@ -33,6 +43,7 @@ impl Fault {
             io::ErrorKind::ConnectionRefused => Fault::Refused,
             io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => Fault::Reset,
             io::ErrorKind::TimedOut => Fault::Handshake,
+            io::ErrorKind::InvalidData => Fault::Tls,
             _ => Fault::Unreachable,
         }
     }
@@ -51,7 +62,8 @@ impl Fault {
             || error.kind() == io::ErrorKind::HostUnreachable
     }
 
-    fn name(self) -> &'static str {
+    /// The name in results.
+    pub fn name(self) -> &'static str {
         match self {
             Fault::Refused => "refused",
             Fault::Closed => "closed",
@@ -59,6 +71,7 @@ impl Fault {
             Fault::Handshake => "handshake",
             Fault::Blocked => "blocked",
             Fault::Unreachable => "unreachable",
+            Fault::Tls => "tls",
         }
     }
 }
@@ -90,6 +103,18 @@ pub struct StreamStats {
     pub handshake: Distribution,
     /// Time from the query to the reply.
     pub answer: Distribution,
+    /// TLS handshakes with certificate and key exchange.
+    pub full: u64,
+    /// TLS handshakes that resumed a session.
+    pub resumed: u64,
+    /// Connections with early data.
+    pub early_data_sent: u64,
+    /// Connections whose early data was accepted.
+    pub early_data_accepted: u64,
+    /// TLS handshakes that failed, by reason. The texts of rustls are some dozens.
+    pub tls_failed: BTreeMap<String, u64>,
+    /// Time of the TLS handshake.
+    pub tls_handshake: Distribution,
     lost: [u64; Fault::ALL.len()],
     traffic: Traffic,
 }
@@ -110,6 +135,12 @@ impl StreamStats {
             syn_data_acknowledged: 0,
             handshake: Distribution::new(),
             answer: Distribution::new(),
+            full: 0,
+            resumed: 0,
+            early_data_sent: 0,
+            early_data_accepted: 0,
+            tls_failed: BTreeMap::new(),
+            tls_handshake: Distribution::new(),
             lost: [0; Fault::ALL.len()],
             traffic: Traffic::default(),
         }
@@ -147,6 +178,14 @@ impl StreamStats {
         self.syn_data_acknowledged += other.syn_data_acknowledged;
         self.handshake.add(&other.handshake);
         self.answer.add(&other.answer);
+        self.full += other.full;
+        self.resumed += other.resumed;
+        self.early_data_sent += other.early_data_sent;
+        self.early_data_accepted += other.early_data_accepted;
+        for (reason, count) in &other.tls_failed {
+            *self.tls_failed.entry(reason.clone()).or_default() += count;
+        }
+        self.tls_handshake.add(&other.tls_handshake);
         self.lost.iter_mut().zip(other.lost).for_each(|(own, other)| *own += other);
         let (own, other) = (&mut self.traffic, &other.traffic);
         own.packets_sent += other.packets_sent;
@@ -181,6 +220,19 @@ impl StreamStats {
             handshake_us: self.handshake.latency(),
             answer_us: self.answer.latency(),
             fast_open: (order.transport == Transport::Tfo).then_some(fast_open),
+            tls: (order.transport == Transport::Tls).then(|| self.tls()),
+        }
+    }
+
+    /// The connections with TLS.
+    fn tls(&self) -> TlsConnections {
+        TlsConnections {
+            full: self.full,
+            resumed: self.resumed,
+            early_data_sent: self.early_data_sent,
+            early_data_accepted: self.early_data_accepted,
+            failed: self.tls_failed.clone(),
+            handshake_us: self.tls_handshake.latency(),
         }
     }
 }

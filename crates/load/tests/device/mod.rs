@@ -4,6 +4,7 @@
 #![allow(dead_code)] // Each test program uses a part of it.
 
 pub mod stream;
+pub mod tls;
 
 use measure::order::{Expectation, Lanes, Load, Pace, Transport};
 use measure::outcome::{Outcome, Verdict};

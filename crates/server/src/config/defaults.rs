@@ -8,8 +8,10 @@ use super::{Allow, Allowed, Name, Network};
 use engine::limits::RECORDS;
 use engine::message::cookie::Cookies;
 use engine::settings::{ClientSubnet, Dnssec, FailurePolicy, Lookup, Reverse, Select, Transport};
+use std::collections::BTreeMap;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::time::Duration;
+use tls::anchors::AnchorSource;
 
 /// Configuration file when the command line names none; it may be missing.
 pub const DEFAULT_PATH: &str = "/etc/sixfold/sixfold.toml";
@@ -67,6 +69,9 @@ fn upstream() -> Upstream {
         timeout: Duration::from_secs(1),
         tries: 3,
         transport: Transport::Udp,
+        tls_ca: AnchorSource::System,
+        anchors: None,
+        names: BTreeMap::new(),
         tcp_fast_open: true,
         via_nat64: None,
     }

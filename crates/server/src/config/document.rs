@@ -2,18 +2,20 @@
 //! others, and rejected only when they ask for something.
 
 use super::access::{Allowed, allowed};
-use super::address::{Family, forwarder, prefix};
+use super::address::{Family, prefix};
 use super::draft::{Draft, Source, ZoneDraft};
 use super::fields::{ADDRESS, address, bounded_list, networks, set, set_number};
 use super::model::{Format, Level, LogTarget, Steer};
 use super::notation::forgotten_brackets;
 use super::report::{Fault, Item, Problems, quoted};
 use super::table::{Entry, Table};
+use super::upstream_tls::Forwarder;
 use super::{Name, amount, dnstap, limits};
 use engine::limits::{TRIES, UDP_SIZE};
 use engine::message::cookie::{NotASecret, SECRETS, Secret};
 use engine::settings::{ClientSubnet, Select, Transport};
 use std::path::PathBuf;
+use tls::anchors::AnchorSource;
 use toml::de::DeTable;
 
 /// Reads the document.
@@ -124,7 +126,7 @@ fn forwarders(entry: Entry<'_>, problems: &Problems) -> Option<Source> {
     entry.refuse_empty("write at least one address, or \"system\" for those of /etc/resolv.conf");
     let forwarder = |text: &str| {
         problems.warn(forgotten_brackets(text));
-        forwarder(text)
+        Forwarder::parse(text)
     };
     entry.list(ADDRESS, forwarder).map(Source::Listed)
 }
@@ -140,18 +142,9 @@ fn upstream(mut table: Table<'_>, draft: &mut Draft, problems: &Problems) {
         table.parse("timeout", "a duration like \"1s\"", |text| amount::duration(text, limits::TIMEOUT));
     set(&mut upstream.timeout, timeout);
     set_number(&mut upstream.tries, table.integer("tries", 1..=TRIES as u64));
-    let transports = [("udp", Some(Transport::Udp)), ("tcp", Some(Transport::Tcp)), ("tls", None)];
-    match table.choice("transport", &transports) {
-        Some(Item { value: Some(transport), .. }) => upstream.transport = transport,
-        Some(Item { value: None, place }) => {
-            table.reject_unsupported(
-                &place,
-                "transport = \"tls\"",
-                "write \"udp\" or \"tcp\", or delete the key",
-            );
-        }
-        None => {}
-    }
+    let transports = [("udp", Transport::Udp), ("tcp", Transport::Tcp), ("tls", Transport::Tls)];
+    set(&mut upstream.transport, table.choice("transport", &transports));
+    draft.tls_ca = table.parse("tls-ca", "\"system\" or the path of a file", anchors);
     set(&mut upstream.tcp_fast_open, table.boolean("tcp-fast-open"));
     let prefix = table.parse("via-nat64", "a prefix like \"64:ff9b::/96\"", |text| match text {
         "" => Ok(None),
@@ -166,6 +159,15 @@ fn upstream(mut table: Table<'_>, draft: &mut Draft, problems: &Problems) {
     }
     draft.zones = zones.into_iter().filter_map(|zone| read_zone(zone, problems)).collect();
     table.finish();
+}
+
+/// Parses the source of trust anchors.
+fn anchors(text: &str) -> Result<AnchorSource, Fault> {
+    match text {
+        "" => Err(Fault::new("`upstream.tls-ca` is empty", "write \"system\", or the path of a PEM file")),
+        "system" => Ok(AnchorSource::System),
+        path => Ok(AnchorSource::File(path.into())),
+    }
 }
 
 fn read_zone(mut table: Table<'_>, problems: &Problems) -> Option<ZoneDraft> {

@@ -5,12 +5,14 @@ use super::address::{Network, prefix_fault};
 use super::local::{self, LocalDraft};
 use super::model::{Config, Forwarders, Rpz, Rule, Zone};
 use super::report::{Fault, Item, Place, Problems};
+use super::upstream_tls::{self, Forwarder};
 use super::{Name, Overrides, defaults, hosts_file, limits, resolv_conf, rpz};
 use engine::limits::UPSTREAMS;
 use pref64::Pref64;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use tls::anchors::{AnchorSource, Anchors};
 
 /// Source of forwarders.
 #[derive(Debug)]
@@ -18,7 +20,7 @@ pub enum Source {
     /// The system's resolver configuration.
     System(Place),
     /// A list of addresses.
-    Listed(Vec<Item<SocketAddr>>),
+    Listed(Vec<Item<Forwarder>>),
 }
 
 /// A zone of `[[upstream.zone]]`, with the places of its parts.
@@ -47,6 +49,7 @@ pub struct Draft {
     pub listen: Vec<Item<SocketAddr>>,
     pub forwarders: Source,
     pub zones: Vec<ZoneDraft>,
+    pub tls_ca: Option<Item<AnchorSource>>,
     pub prefixes: Vec<Item<Pref64>>,
     pub suffix: Item<Ipv6Addr>,
     pub rules: Vec<RuleDraft>,
@@ -67,6 +70,7 @@ impl Default for Draft {
             listen: defaults::DEFAULT_LISTEN.map(default).into(),
             forwarders: Source::System(Place::Default),
             zones: Vec::new(),
+            tls_ca: None,
             //= RFC 6147 section 5.2: requirement 18; without a configured prefix the well-known one is used.
             prefixes: vec![default(pref64::WELL_KNOWN)],
             suffix: default(Ipv6Addr::UNSPECIFIED),
@@ -90,7 +94,9 @@ impl Draft {
             self.listen = flags("--listen", &overrides.listen);
         }
         if !overrides.forwarders.is_empty() {
-            self.forwarders = Source::Listed(flags("--forwarder", &overrides.forwarders));
+            let given = flags("--forwarder", &overrides.forwarders).into_iter();
+            let plain = |item: Item<_>| Item { value: Forwarder::plain(item.value), place: item.place };
+            self.forwarders = Source::Listed(given.map(plain).collect());
         }
         if !overrides.prefixes.is_empty() {
             self.prefixes = flags("--prefix", &overrides.prefixes);
@@ -153,8 +159,12 @@ impl Draft {
 
     fn finish_upstreams(&mut self, resolv_conf: &Path, problems: &Problems, warnings: &mut Vec<String>) {
         let (mut different, mut system_forwarders) = (HashSet::new(), None);
+        let mut named = HashMap::new();
         let mut finish = |source: &Source| {
             let (system, items) = resolve(source, resolv_conf, &mut system_forwarders, problems);
+            upstream_tls::check(&items, self.config.upstream.transport, &mut named, problems);
+            let address = |item: Item<Forwarder>| Item { value: item.value.address, place: item.place };
+            let items: Vec<_> = items.into_iter().map(address).collect();
             for item in &items {
                 self.check_loop(item, problems, warnings);
                 check_nat64(self.config.upstream.via_nat64, item, problems);
@@ -177,6 +187,26 @@ impl Draft {
         }
         self.config.upstream.forwarders = forwarders;
         self.config.upstream.zones = zones;
+        self.config.upstream.names =
+            named.into_iter().filter_map(|(address, name)| Some((address, name?))).collect();
+        self.finish_anchors(problems);
+    }
+
+    /// Reads the trust anchors, if a forwarder is asked over TLS or a file is named.
+    fn finish_anchors(&mut self, problems: &Problems) {
+        let upstream = &mut self.config.upstream;
+        let (source, place) = match self.tls_ca.take() {
+            Some(item) => (item.value, item.place),
+            None => (AnchorSource::System, Place::Default),
+        };
+        if !upstream.names.is_empty() || source != AnchorSource::System {
+            let help = "name a file with the certificates (PEM) of those who certify the forwarders in `upstream.tls-ca`, \
+                        or write \"system\"";
+            let read = Anchors::read(&source);
+            upstream.anchors =
+                problems.check(&place, read.map_err(|error| Fault::new(error.to_string(), help)));
+        }
+        upstream.tls_ca = source;
     }
 
     fn finish_prefixes(&mut self, problems: &Problems) {
@@ -297,11 +327,12 @@ fn resolve(
     resolv_conf: &Path,
     known: &mut Option<Vec<SocketAddr>>,
     problems: &Problems,
-) -> (bool, Vec<Item<SocketAddr>>) {
+) -> (bool, Vec<Item<Forwarder>>) {
     match source {
         Source::Listed(items) => {
             reject_duplicates(items, "forwarder", problems);
-            let copies = items.iter().map(|item| Item { value: item.value, place: item.place.clone() });
+            let copies =
+                items.iter().map(|item| Item { value: item.value.clone(), place: item.place.clone() });
             (false, copies.collect())
         }
         Source::System(place) => {
@@ -309,7 +340,9 @@ fn resolve(
                 problems.check(place, resolv_conf::forwarders(resolv_conf)).unwrap_or_default()
             });
             let place = Place::System(resolv_conf.display().to_string());
-            (true, addresses.iter().map(|&value| Item { value, place: place.clone() }).collect())
+            let plain =
+                |&address: &SocketAddr| Item { value: Forwarder::plain(address), place: place.clone() };
+            (true, addresses.iter().map(plain).collect())
         }
     }
 }

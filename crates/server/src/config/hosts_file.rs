@@ -11,6 +11,9 @@ use wire::Type;
 /// TTL of the records of a hosts file, in seconds. The file may change at any time, and a reload reads it again.
 const HOSTS_TTL_SECS: u32 = 60;
 
+/// The name that the server answers itself.
+const LOCALHOST: &[u8] = b"\x09localhost\x00";
+
 /// Reads a hosts file.
 pub fn read(file: &Path, place: &Place, problems: &Problems, warnings: &mut Vec<String>) -> Vec<LocalRecord> {
     match super::regular_file::read(file, limits::FILE_OCTETS) {
@@ -24,7 +27,7 @@ pub fn read(file: &Path, place: &Place, problems: &Problems, warnings: &mut Vec<
     }
 }
 
-/// Parses a hosts file (hosts(5)): an address record for each name, and for each address a PTR record to its first name.
+/// Parses a hosts file (hosts(5)): an address record for each name but localhost, and for each address a PTR record to its first name.
 /// Words that cannot be used are left out, with a warning; `file` stands for the file in warnings.
 pub fn parse(file: &Path, text: &[u8], warnings: &mut Vec<String>) -> Vec<LocalRecord> {
     let (mut records, mut known, mut named) = (Vec::new(), HashSet::new(), HashSet::new());
@@ -52,7 +55,10 @@ pub fn parse(file: &Path, text: &[u8], warnings: &mut Vec<String>) -> Vec<LocalR
         for word in words {
             match Name::parse(word) {
                 Ok(name) => {
+                    // localhost is the loopback address in both families, whatever the file says (RFC 6761 section 6.3). With its
+                    // IPv4 address alone, DNS64 could apply to it.
                     match address {
+                        _ if name.wire().eq_ignore_ascii_case(LOCALHOST) => {}
                         IpAddr::V4(address) => add(name.wire(), Type::A, &address.octets()),
                         IpAddr::V6(address) => add(name.wire(), Type::AAAA, &address.octets()),
                     }

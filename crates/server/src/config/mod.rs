@@ -39,6 +39,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod unsupported;
+mod upstream_tls;
 mod warnings;
 #[cfg(test)]
 mod warnings_tests;

@@ -25,9 +25,10 @@ pub fn foreign(text: &str) -> Option<Fault> {
     if let Some((scheme, rest)) = text.split_once("://") {
         let what = format!("{} is a URL, not an address", quoted(text));
         let help = match scheme {
-            "tls" | "https" | "quic" | "h3" => {
-                "DNS over TLS, HTTPS and QUIC towards upstreams are not supported yet: write the address of a resolver \
-                 that answers over UDP and TCP"
+            "tls" => "write the address and the name in the certificate: \"192.0.2.53#dns.example\"".to_owned(),
+            "https" | "quic" | "h3" => {
+                "DNS over HTTPS and QUIC towards upstreams are not supported: write the address of a resolver that answers \
+                 over UDP and TCP, or over TLS (\"192.0.2.53#dns.example\")"
                     .to_owned()
             }
             _ => format!("write the address alone: {}", proposed(rest.trim_end_matches('/'))),
@@ -40,10 +41,8 @@ pub fn foreign(text: &str) -> Option<Fault> {
         let what = format!("{} is not an address: the port follows a colon", quoted(text));
         return Some(Fault::new(what, format!("write \"{}\"", SocketAddr::new(address, port))));
     }
-    let what = format!("{} names a server for DNS over TLS, which is not supported yet", quoted(text));
-    let help =
-        format!("write \"{address}\" for UDP and TCP; ADDRESS#NAME is reserved for transport = \"tls\"");
-    Some(Fault::new(what, help))
+    let what = format!("{} has a name, and only forwarders may have one", quoted(text));
+    Some(Fault::new(what, format!("write \"{address}\"; a forwarder with TLS is \"{address}#dns.example\"")))
 }
 
 /// The fault of a text with a blank at one of its ends, which is hard to see.
@@ -78,9 +77,9 @@ mod tests {
             ("192.0.2.53@5353", "write \"192.0.2.53:5353\""),
             ("2001:db8::53@5353", "write \"[2001:db8::53]:5353\""),
             ("[2001:db8::53]#853", "write \"[2001:db8::53]:853\""),
-            ("192.0.2.53#dns.example", "reserved for transport = \"tls\""),
-            ("tls://1.1.1.1", "not supported yet"),
-            ("https://dns.example/dns-query", "not supported yet"),
+            ("192.0.2.53#dns.example", "write \"192.0.2.53\""),
+            ("tls://1.1.1.1", "192.0.2.53#dns.example"),
+            ("https://dns.example/dns-query", "not supported"),
             ("udp://192.0.2.53/", "write the address alone: \"192.0.2.53\""),
         ] {
             let fault = endpoint(text, 53).unwrap_err();

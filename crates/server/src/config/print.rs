@@ -1,11 +1,12 @@
 //! The effective configuration as a TOML file. It is complete, with all defaults: `sixfold check` shows the values in force,
 //! and the file keeps them for a later version with other defaults.
 
-use super::{Config, Format, Forwarders, Level, LogTarget, Network, Steer, amount};
+use super::{Config, Format, Forwarders, Level, LogTarget, Network, Steer, Upstream, amount};
 use engine::settings::{ClientSubnet, Dnssec, Lookup, OnFailure, Reverse, Select, Transport};
 use std::fmt::{self, Display, Write};
 use std::path::Path;
 use std::time::Duration;
+use tls::anchors::AnchorSource;
 
 /// Keys of parts that do not exist yet, with the only values that are accepted.
 const UNSUPPORTED_TLS: &str = "[tls]\nlisten-dot = []\nlisten-doh = []\nlisten-doq = []\n\n";
@@ -104,7 +105,7 @@ impl Config {
     fn write_upstream(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let upstream = &self.upstream;
         writeln!(f, "[upstream]")?;
-        write_forwarders(f, &upstream.forwarders)?;
+        write_forwarders(f, upstream, &upstream.forwarders)?;
         let select = match upstream.select {
             Select::Ordered => "ordered",
             Select::Random => "random",
@@ -113,16 +114,22 @@ impl Config {
         let transport = match upstream.transport {
             Transport::Udp => "udp",
             Transport::Tcp => "tcp",
+            Transport::Tls => "tls",
         };
         writeln!(f, "select = {}", text(select))?;
         writeln!(f, "timeout = {}", text(amount::show_duration(upstream.timeout)))?;
         writeln!(f, "tries = {}\ntransport = {}", upstream.tries, text(transport))?;
+        let anchors = match &upstream.tls_ca {
+            AnchorSource::System => "system".into(),
+            AnchorSource::File(path) => path.to_string_lossy(),
+        };
+        writeln!(f, "tls-ca = {}", text(anchors))?;
         writeln!(f, "tcp-fast-open = {}", upstream.tcp_fast_open)?;
         let prefix = upstream.via_nat64.map(|prefix| prefix.to_string()).unwrap_or_default();
         writeln!(f, "via-nat64 = {}\n", text(prefix))?;
         for zone in &upstream.zones {
             writeln!(f, "[[upstream.zone]]\nzone = {}", text(&zone.zone))?;
-            write_forwarders(f, &zone.forwarders)?;
+            write_forwarders(f, upstream, &zone.forwarders)?;
             writeln!(f)?;
         }
         Ok(())
@@ -202,11 +209,12 @@ impl Config {
     }
 }
 
-fn write_forwarders(f: &mut fmt::Formatter<'_>, forwarders: &Forwarders) -> fmt::Result {
+fn write_forwarders(f: &mut fmt::Formatter<'_>, upstream: &Upstream, forwarders: &Forwarders) -> fmt::Result {
+    let shown: Vec<_> = forwarders.addresses.iter().map(|&address| upstream.shown(address)).collect();
     if forwarders.system {
-        writeln!(f, "forwarders = \"system\" # {}", list(&forwarders.addresses))
+        writeln!(f, "forwarders = \"system\" # {}", list(&shown))
     } else {
-        writeln!(f, "forwarders = {}", list(&forwarders.addresses))
+        writeln!(f, "forwarders = {}", list(&shown))
     }
 }
 

@@ -96,6 +96,7 @@ fn one_try(attempt: &Try) -> Value {
         "transport": match attempt.transport {
             Transport::Udp => "udp",
             Transport::Tcp => "tcp",
+            Transport::Tls => "tls",
         },
         "after_milliseconds": milliseconds(attempt.after),
         "outcome": outcome(attempt),

@@ -18,6 +18,7 @@ use engine::Client;
 use engine::explain::Explainer;
 use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
 use wire::{Class, Flags, Type};
@@ -113,7 +114,7 @@ pub async fn explain(server: &ServerHandle, rest: &str, format: Format) -> Resul
     let explainer = Explainer::new(settings, client, query, seed);
     let _permit =
         PERMITS.try_acquire().map_err(|_| "explain: four explanations are running already; try again\n")?;
-    let explanation = sockets::run(explainer, TIMEOUT).await;
+    let explanation = sockets::run(explainer, Arc::clone(server.workers.tls_upstreams()), TIMEOUT).await;
     let config = server.config();
     Ok(match format {
         Format::Json => Answer::json(&json::of(&explanation, &config)),

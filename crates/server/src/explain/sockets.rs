@@ -1,16 +1,19 @@
 //! The sockets of one explanation, on the control thread: they open, send and close as the explainer asks. Each link is a
 //! task; all tasks report to one queue. The tasks end with the explanation, whatever they are doing.
 
+use datapath::tls_upstreams::{TlsUpstream, TlsUpstreams};
 use engine::explain::{Explainer, Explanation, Unreachable};
 use engine::{Client, Instant, Link, Outbox, Transport};
 use std::collections::HashMap;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpStream, UdpSocket};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::JoinSet;
+use tokio_rustls::TlsConnector;
 
 /// Sockets of one explanation: each of eight tries may go to another upstream, over UDP and then over TCP.
 const SOCKETS: usize = 16;
@@ -31,6 +34,8 @@ struct Sockets {
     links: HashMap<Link, (Transport, Sender<Vec<u8>>)>,
     tasks: JoinSet<()>,
     events: EventSender,
+    /// The upstreams that are asked over TLS.
+    tls: Arc<TlsUpstreams>,
 }
 
 impl Outbox for Sockets {
@@ -61,6 +66,10 @@ impl Outbox for Sockets {
             Transport::Tcp => {
                 self.tasks.spawn_local(run_tcp(upstream, link, questions, events));
             }
+            Transport::Tls => {
+                let Some(to) = self.tls.find(upstream) else { return false };
+                self.tasks.spawn_local(run_tls(upstream, to, link, questions, events));
+            }
         }
         self.links.insert(link, (transport, sender));
         true
@@ -72,9 +81,9 @@ impl Outbox for Sockets {
 }
 
 /// Runs an explainer to its end, at most for `timeout`.
-pub async fn run(mut explainer: Explainer, timeout: Duration) -> Explanation {
+pub async fn run(mut explainer: Explainer, tls: Arc<TlsUpstreams>, timeout: Duration) -> Explanation {
     let (events, mut received) = channel(QUEUE);
-    let mut sockets = Sockets { links: HashMap::new(), tasks: JoinSet::new(), events };
+    let mut sockets = Sockets { links: HashMap::new(), tasks: JoinSet::new(), events, tls };
     let start = tokio::time::Instant::now();
     let now = || Instant(1 + start.elapsed().as_nanos() as u64);
     explainer.begin(now(), &mut sockets);
@@ -92,7 +101,7 @@ pub async fn run(mut explainer: Explainer, timeout: Duration) -> Explanation {
                 Some((link, LinkEvent::Failure(reason))) => {
                     // A connection that is lost is closed; a UDP socket still receives.
                     match sockets.links.get(&link) {
-                        Some((Transport::Tcp, _)) => drop(sockets.links.remove(&link)),
+                        Some((Transport::Tcp | Transport::Tls, _)) => drop(sockets.links.remove(&link)),
                         Some((Transport::Udp, _)) => {}
                         None => continue,
                     }
@@ -157,26 +166,47 @@ async fn run_udp(socket: UdpSocket, link: Link, mut questions: Receiver<Vec<u8>>
 
 async fn run_tcp(upstream: SocketAddr, link: Link, questions: Receiver<Vec<u8>>, events: EventSender) {
     // The link is lost, however the exchange ends. The queue is closed if the explanation is over.
-    let reason = match exchange(upstream, link, questions, &events).await {
-        Ok(()) => Unreachable::Closed,
-        Err(error) => reason(&error),
+    let ended = match TcpStream::connect(upstream).await {
+        Ok(stream) => exchange(stream, link, questions, &events).await,
+        Err(error) => Err(error),
     };
+    let reason = ended.map_or_else(|error| reason(&error), |()| Unreachable::Closed);
+    let _ = events.send((link, LinkEvent::Failure(reason))).await;
+}
+
+async fn run_tls(
+    upstream: SocketAddr,
+    to: TlsUpstream,
+    link: Link,
+    questions: Receiver<Vec<u8>>,
+    events: EventSender,
+) {
+    let stream = async {
+        let tcp = TcpStream::connect(upstream).await?;
+        TlsConnector::from(to.config).connect(to.name, tcp).await
+    };
+    let ended = match stream.await {
+        Ok(stream) => exchange(stream, link, questions, &events).await,
+        Err(error) => Err(error),
+    };
+    let reason = ended.map_or_else(|error| reason(&error), |()| Unreachable::Closed);
     let _ = events.send((link, LinkEvent::Failure(reason))).await;
 }
 
 async fn exchange(
-    upstream: SocketAddr,
+    stream: impl AsyncRead + AsyncWrite,
     link: Link,
     mut questions: Receiver<Vec<u8>>,
     events: &EventSender,
 ) -> io::Result<()> {
-    let (mut read, mut write) = TcpStream::connect(upstream).await?.into_split();
+    let (mut read, mut write) = tokio::io::split(stream);
     let send = async {
         while let Some(question) = questions.recv().await {
             // Length and message in one segment (RFC 7766 section 8).
             let mut framed = (question.len() as u16).to_be_bytes().to_vec();
             framed.extend(question);
             write.write_all(&framed).await?;
+            write.flush().await?;
         }
         io::Result::Ok(())
     };

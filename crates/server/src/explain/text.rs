@@ -75,6 +75,7 @@ fn write_leg(text: &mut String, leg: &Leg, config: &Config) {
         let transport = match attempt.transport {
             Transport::Udp => "UDP",
             Transport::Tcp => "TCP",
+            Transport::Tls => "TLS",
         };
         let mut outcome = outcome(attempt).replace('_', " ");
         if let Some((End::Unreachable(reason), _)) = attempt.end {

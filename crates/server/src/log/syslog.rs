@@ -4,9 +4,10 @@
 use super::limits::{SYSLOG_OCTETS, WRITE_TIMEOUT};
 use super::record::{Record, cut};
 use crate::config::Format;
+use socket2::{Domain, SockAddr, Socket, Type};
 use std::io::{self, Write};
 use std::os::unix::net::{UnixDatagram, UnixStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The socket of the local daemon.
 pub const SOCKET: &str = "/dev/log";
@@ -66,12 +67,19 @@ impl Syslog {
         }
         // After an error the stream may hold a part of the message, so it is of no use any more.
         self.stream = None;
-        let mut stream = UnixStream::connect(&self.path)?;
-        stream.set_write_timeout(Some(WRITE_TIMEOUT))?;
+        let mut stream = connect(&self.path)?;
         stream.write_all(framed.as_bytes())?;
         self.stream = Some(stream);
         Ok(())
     }
+}
+
+/// Connects to a daemon. The timeout is set first: a connection waits, too, while the daemon does not accept.
+fn connect(path: &Path) -> io::Result<UnixStream> {
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    socket.set_write_timeout(Some(WRITE_TIMEOUT))?;
+    socket.connect(&SockAddr::unix(path)?)?;
+    Ok(socket.into())
 }
 
 /// One message (RFC 5424 section 6): header without message identifier and structured data, then the text. A text beyond ASCII begins
@@ -147,6 +155,20 @@ mod tests {
         syslog.write(&record("lost\nor not"), Format::Text, &mut done).unwrap();
         let length = daemon.recv(&mut received).unwrap();
         assert!(received[..length].ends_with(b" - - lost"));
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_daemon_that_does_not_accept_is_given_up() {
+        let folder = folder("full");
+        let path = folder.join("log");
+        let listener = Socket::new(Domain::UNIX, Type::STREAM, None).unwrap();
+        listener.bind(&SockAddr::unix(&path).unwrap()).unwrap();
+        listener.listen(0).unwrap();
+        let mut syslog = Syslog::new(path).unwrap();
+        let _waits = connect(&syslog.path).unwrap();
+        let error = syslog.write(&record("late"), Format::Text, &mut 0).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
         std::fs::remove_dir_all(&folder).unwrap();
     }
 

@@ -9,6 +9,7 @@ use landlock::{
     RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
 use std::path::{Path, PathBuf};
+use tls::anchors::AnchorSource;
 
 /// Resolvers of the system. The file is often a link into a folder of the program that writes it.
 const RESOLV_CONF: &str = "/etc/resolv.conf";
@@ -69,6 +70,11 @@ fn readable(config: &Config, source: Option<&Path>) -> Vec<PathBuf> {
     let named = [source.unwrap_or(Path::new(DEFAULT_PATH)), Path::new(RESOLV_CONF)];
     let named = named.into_iter().chain(config.local.hosts_file.as_deref());
     let named = named.chain(config.rpz.files.iter().map(PathBuf::as_path));
+    let anchors = match &config.upstream.tls_ca {
+        AnchorSource::System => None,
+        AnchorSource::File(path) => Some(path.as_path()),
+    };
+    let named = named.chain(anchors);
     let folders = named.flat_map(|file| {
         let target = file.canonicalize().ok();
         [granting(file), target.as_deref().and_then(granting)]

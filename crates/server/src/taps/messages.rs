@@ -70,6 +70,7 @@ fn of_link(kind: Kind, at: Moment, link: &ObservedLink) -> Exchange {
         protocol: match link.transport {
             Transport::Udp => Protocol::Udp,
             Transport::Tcp => Protocol::Tcp,
+            Transport::Tls => Protocol::Tls,
         },
         initiator: link.local,
         responder: Some(link.upstream),

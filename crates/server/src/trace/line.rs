@@ -131,6 +131,7 @@ fn upstream(event: &UpstreamEvent) -> (&'static str, Value) {
             let transport = match transport {
                 Transport::Udp => "udp",
                 Transport::Tcp => "tcp",
+                Transport::Tls => "tls",
             };
             ("sent", json!({ "upstream": upstream.to_string(), "transport": transport }))
         }

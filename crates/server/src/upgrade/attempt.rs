@@ -68,6 +68,5 @@ fn note(upgrade: &Upgrade, result: Result<Successor, Failure>) -> Result<Upgrade
 /// idle. Returns when the connections have ended, or when [`transport::Streams::drain`] was called.
 pub fn retire(server: &ServerHandle) {
     server.upgrade.close_sockets();
-    server.workers.release_listeners();
     server.streams.retire(CONNECTIONS, BUSY_CONNECTIONS);
 }

@@ -2,7 +2,9 @@
 //! give them the identity of the server.
 
 use std::env;
+use std::ffi::OsStr;
 use std::fs::{self, Metadata};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -20,10 +22,18 @@ const STICKY: u32 = 0o1000;
 /// be a link that a new version changes; else that of the file. Call it at start: when the file is replaced, the kernel calls the old
 /// one "deleted".
 pub fn of_this_process() -> std::io::Result<PathBuf> {
-    let file = env::current_exe()?;
+    let file = without_deleted(env::current_exe()?);
     let called = env::args_os().next().map(PathBuf::from).filter(|called| called.components().count() > 1);
     let called = called.filter(|called| fs::canonicalize(called).is_ok_and(|path| path == file));
     called.map_or(Ok(file), std::path::absolute)
+}
+
+/// The path at which a program was that has been replaced: the kernel appends a word to the path of a deleted file (proc(5)).
+fn without_deleted(path: PathBuf) -> PathBuf {
+    match path.as_os_str().as_bytes().strip_suffix(b" (deleted)") {
+        Some(replaced) if !path.exists() => PathBuf::from(OsStr::from_bytes(replaced)),
+        _ => path,
+    }
 }
 
 /// Checks that the file has the name of this program, and that nobody but root and `user` can change it, nor put another one into its
@@ -31,7 +41,12 @@ pub fn of_this_process() -> std::io::Result<PathBuf> {
 /// The error is the reason with the remedy.
 pub fn trusted(file: &Path, user: u32) -> Result<PathBuf, String> {
     let shown = file.display();
-    let path = fs::canonicalize(file).map_err(|error| format!("cannot use {shown}: {error}"))?;
+    let path = fs::canonicalize(file).map_err(|error| {
+        format!(
+            "cannot use {shown}: {error}; a service with a root directory of its own sees the folders that its unit names \
+             (BindReadOnlyPaths=)"
+        )
+    })?;
     let metadata =
         |path: &Path| fs::metadata(path).map_err(|error| format!("cannot use {}: {error}", path.display()));
     let of_file = metadata(&path)?;
@@ -108,6 +123,13 @@ mod tests {
         fs::copy(&program, &other).unwrap();
         assert!(trusted(&other, user).unwrap_err().contains("begins with sixfold"));
         assert!(trusted(&folder.0.join("nothing"), user).unwrap_err().contains("No such file"));
+    }
+
+    #[test]
+    fn a_program_that_was_replaced_is_found_at_its_path() {
+        for (path, found) in [("/no/sixfold (deleted)", "/no/sixfold"), ("/no/sixfold", "/no/sixfold")] {
+            assert_eq!(without_deleted(path.into()), Path::new(found));
+        }
     }
 
     #[test]

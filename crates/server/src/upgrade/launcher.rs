@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::Arc;
@@ -57,8 +58,11 @@ impl Launcher {
     /// Starts the launcher, which will start successors with the arguments of this process.
     pub fn start() -> io::Result<Launcher> {
         let (channel, end) = Channel::pair()?;
-        let mut command = Command::new(std::env::current_exe()?);
-        command.arg("launcher").arg(binary::of_this_process()?).args(std::env::args_os().skip(1));
+        let program = binary::of_this_process()?;
+        // The file of this process: a package may have replaced the one at its path. Without /proc there is only the path.
+        let own = Path::new("/proc/self/exe");
+        let mut command = Command::new(if own.exists() { own } else { &program });
+        command.arg0(&program).arg("launcher").arg(&program).args(std::env::args_os().skip(1));
         for variable in OF_ONE_PROCESS {
             command.env_remove(variable);
         }
@@ -119,6 +123,8 @@ pub fn run(program: &Path, arguments: &[OsString]) -> ExitCode {
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2] {
         let _ = signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)));
     }
+    // Started by its link in /proc, the process would be called "exe".
+    let _ = rustix::thread::set_name(c"sixfold");
     let Ok(channel) = Channel::from_stdin() else {
         eprintln!("sixfold: `sixfold launcher` is started by `sixfold serve` only");
         return ExitCode::FAILURE;
@@ -157,8 +163,20 @@ fn start(
     command.args(successors.arguments).stdin(Stdio::from(handover)).env(HANDOVER, STDIN);
     match command.spawn() {
         Ok(child) => Answer::Started(successor.insert(child).id()),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            Answer::Refused(not_executable(&program, &error))
+        }
         Err(error) => Answer::Refused(format!("cannot start {}: {error}", program.display())),
     }
+}
+
+/// The error for a program that has the permission to be executed, and is in a place where none is.
+fn not_executable(program: &Path, error: &io::Error) -> String {
+    let shown = program.display();
+    format!(
+        "cannot start {shown}: {error}; programs there may not be executed: put it below /usr, or add its folder to ExecPaths= \
+         (and BindReadOnlyPaths=) of the systemd unit, or mount its file system without `noexec`"
+    )
 }
 
 fn end(successor: Option<Child>) -> Answer {

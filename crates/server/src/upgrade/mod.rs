@@ -5,15 +5,17 @@
 //!   SIGUSR2 ----start---->  |
 //!      |                    |-----starts----------> |
 //!      |----state, listening sockets--------------> |
-//!      |                                          binds what is missing, starts its workers: both processes read
+//!      |                                          binds what is missing, starts its workers, which wait
 //!      | <---------------------------------ready--- |
+//!   stops reading UDP                               |
 //!      |-------confirmed (and MAINPID= to systemd)->|
-//!   stops reading, answers what it has,          READY=1
-//!   serves its connections to their end, exits
+//!   answers what it has, serves its             steers, reads and accepts, READY=1
+//!   connections to their end, exits
 //! ```
 //!
-//! Both processes have the same kernel objects: a datagram or a connection that waits in a socket is served by whoever reads it.
-//! Until the new process is ready nothing changes for clients, so every failure leaves the old process as it was. The cache starts
+//! Both processes have the same kernel objects: a datagram or a connection that waits in a socket is served by the process that reads
+//! it. The new process reads nothing, and changes no filter and no steering of a socket, before the old one has stopped reading UDP: a
+//! failure before that leaves the old process as it was, and one process at a time has its filters on the sockets. The cache starts
 //! cold: a new version may store other octets, and a new configuration other answers.
 //!
 //! Read `attempt.rs` first, then `predecessor.rs` (the old process) and `successor.rs` (the new one). `launcher.rs` starts programs

@@ -1,5 +1,5 @@
-//! The side of the old process: it has a successor started, hands it the listening sockets, and waits until the successor serves.
-//! Until then nothing changes for clients, so a failure costs nothing. These functions block, on a thread of their own.
+//! The side of the old process: it has a successor started, hands it the listening sockets, waits until the successor can serve, and
+//! stops reading. Until then nothing changes for clients or sockets, so a failure costs nothing. These functions block, on a thread of their own.
 
 use crate::handle::ServerHandle;
 use crate::upgrade::channel::Channel;
@@ -12,6 +12,9 @@ use std::io::ErrorKind;
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
+
+/// Time for the workers to stop reading. A turn of a worker takes less than a millisecond; the successor waits for 10 s.
+const RELEASE: Duration = Duration::from_secs(2);
 
 /// Interval of the checks whether the server stops meanwhile.
 const CHECK: Duration = Duration::from_millis(50);
@@ -69,7 +72,8 @@ fn try_replace(
         Channel::pair().map_err(|error| format!("cannot make a channel to a new process: {error}"))?;
     let process = launcher.start_successor(request.program.as_deref(), end)?;
     tracing::info!("upgrade: process {process} was started");
-    match hand_over(server, &channel, request.patience) {
+    let ready = hand_over(server, &channel, request.patience);
+    match ready.and_then(|ready| release(server, &channel).map(|()| ready)) {
         Ok((version, control)) => Ok((Successor { process, version, control }, channel)),
         Err(error) => {
             let status = launcher.end_successor().unwrap_or_else(|error| error);
@@ -124,6 +128,18 @@ fn hand_over(server: &ServerHandle, channel: &Channel, patience: Duration) -> Re
             Ok(None) => {}
         }
     }
+}
+
+/// Stops reading the sockets. A successor that has ended meanwhile has read nothing, so this process reads them again.
+fn release(server: &ServerHandle, channel: &Channel) -> Result<(), String> {
+    if !server.workers.release_listeners(RELEASE) {
+        tracing::warn!("a worker has not stopped reading within {} s", RELEASE.as_secs());
+    }
+    if channel.receive::<Reply>(Some(Duration::ZERO)).is_ok() {
+        return Ok(());
+    }
+    server.read_sockets();
+    Err("the new process was ready, but has ended before it took over; the log may have its reason".into())
 }
 
 /// Tells the service manager. Without one this does nothing.

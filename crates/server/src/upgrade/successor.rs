@@ -31,7 +31,7 @@ pub struct Handover {
     pub sockets: usize,
     /// Secret of server cookies that was drawn at the first start: cookies of clients stay valid.
     pub cookie_secret: [u8; 16],
-    /// Secret of the steering hash, so that a name keeps its worker while both processes read.
+    /// Secret of the steering hash, so that a name keeps its worker.
     pub steering_seed: u64,
     /// True if the operator has taken the server out of service.
     #[serde(default)]
@@ -47,7 +47,7 @@ pub struct Handover {
 /// The answer of the successor.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Reply {
-    /// The successor serves.
+    /// The successor can serve, and waits for the [`Confirmation`].
     Ready {
         /// Its version.
         version: String,
@@ -58,7 +58,7 @@ pub enum Reply {
     Failed(String),
 }
 
-/// The last message of the predecessor: the successor is the server.
+/// The last message of the predecessor: it has stopped reading the sockets, and the successor is the server.
 #[derive(Serialize, Deserialize)]
 pub struct Confirmation {}
 
@@ -111,7 +111,7 @@ impl Predecessor {
         Ok(Some((predecessor, sockets)))
     }
 
-    /// Tells the predecessor that this process serves, and waits until it knows. `control`: the path of the control socket belongs
+    /// Tells the predecessor that this process can serve, and waits until it has stopped reading the sockets. `control`: the path of the control socket belongs
     /// to this process. A predecessor that does not answer has died: then this process is the server all the same.
     pub fn replace(&self, control: bool) {
         let ready =

@@ -165,3 +165,52 @@ fn a_process_without_privileges_listens_on_port_53() {
     assert_eq!(Udp::to(address).ask(&name_of(1), Type::AAAA).addresses, [embedded(PREFIX, 1)]);
     assert_eq!(Tcp::to(address).ask(&name_of(2), Type::AAAA).addresses, [embedded(PREFIX, 2)]);
 }
+
+#[test]
+fn the_program_of_systemd_passes_sockets_that_are_used() {
+    let upstream = Upstream::start(|_| Behavior::Answer);
+    for is_udp in [true, false] {
+        let address = SocketAddr::from(([127, 0, 0, 1], free_port()));
+        let files = Directory::new();
+        let config = configuration(&files, &format!("[\"{address}\"]"), upstream.address, "");
+        let log = std::fs::File::create(files.file("log")).unwrap();
+        let mut command = Command::new("systemd-socket-activate");
+        command.args(if is_udp { &["--datagram"][..] } else { &[] }).arg(format!("--listen={address}"));
+        command.arg(env!("CARGO_BIN_EXE_sixfold")).args(["serve", "--config", &config]).stderr(log);
+        let child = match command.stdin(Stdio::null()).spawn() {
+            Ok(child) => child,
+            Err(_) => return test_skip::missing("systemd-socket-activate", "apt-get install systemd"),
+        };
+        let mut server = Activated { child, directory: files };
+        wait_until("systemd listens", || server.log().contains("Listening on"));
+        // The first query starts the server, which answers it.
+        let asked = name_of(u32::from(is_udp));
+        let answer = match is_udp {
+            true => Udp::to(address).ask(&asked, Type::AAAA),
+            false => Tcp::to(address).ask(&asked, Type::AAAA),
+        };
+        assert_eq!(answer.addresses, [embedded(PREFIX, u32::from(is_udp))], "{}", server.log());
+        server.wait_until_ready();
+        // The other protocol was not given: the server has bound it.
+        assert_eq!(Udp::to(address).ask(&name_of(5), Type::AAAA).addresses, [embedded(PREFIX, 5)]);
+        assert_eq!(Tcp::to(address).ask(&name_of(6), Type::AAAA).addresses, [embedded(PREFIX, 6)]);
+    }
+}
+
+#[test]
+fn sockets_for_another_process_are_left_alone() {
+    let upstream = Upstream::start(|_| Behavior::Answer);
+    let address = SocketAddr::from(([127, 0, 0, 1], free_port()));
+    let files = Directory::new();
+    let config = configuration(&files, &format!("[\"{address}\"]"), upstream.address, "");
+    // The variables of a parent that did not remove them: descriptors 3 and 4 are none of this process.
+    let command = ["env", "LISTEN_PID=1", "LISTEN_FDS=2"].map(str::to_owned);
+    let process = Process::start(&command, &["serve", "--config", &config].map(str::to_owned));
+    assert!(process.wait_for("sixfold: ready").is_some(), "{}", process.log());
+    assert_eq!(Udp::to(address).ask(&name_of(1), Type::AAAA).addresses, [embedded(PREFIX, 1)]);
+    process.stop();
+    let command = ["sh", "-c", "LISTEN_PID=$$ LISTEN_FDS=many exec \"$@\"", "sh"].map(str::to_owned);
+    let process = Process::start(&command, &["serve", "--config", &config].map(str::to_owned));
+    assert_eq!(process.wait().0.code(), Some(1));
+    assert!(process.log().contains("LISTEN_FDS is \"many\""), "{}", process.log());
+}

@@ -6,6 +6,7 @@ mod client;
 mod daemon;
 mod scrape;
 mod service;
+mod stream_upstream;
 mod upstream;
 
 mod activation;
@@ -40,3 +41,4 @@ mod stop;
 mod trace;
 mod upgrade;
 mod upgrade_failures;
+mod upstream_tls;

@@ -206,9 +206,8 @@ fn label_values_are_from_closed_sets() {
                 "family" => ["ipv4", "ipv6"].contains(&value.as_str()),
                 "zone" => ["ipv4only", "reverse", "localhost", "invalid", "onion", "empty", "records"]
                     .contains(&value.as_str()),
-                "kind" => {
-                    ["positive", "negative", "synthesized", "failure", "stale"].contains(&value.as_str())
-                }
+                "kind" => ["positive", "negative", "synthesized", "failure", "stale", "full", "resumed"]
+                    .contains(&value.as_str()),
                 "rcode" | "reason" | "result" => {
                     value.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
                 }

@@ -288,6 +288,7 @@ fn a_changed_key_that_needs_a_restart_refuses_the_whole_reload_by_name() {
     // One key is enough. Without it, the others take effect.
     server.rewrite(&["server.workers = 3", &other]);
     let told = String::from_utf8(server.ctl(&["reload"]).stderr).unwrap();
+    assert!(told.contains("run `sixfold ctl upgrade`, which loses no query"), "{told}");
     assert!(told.contains("put the old value back to reload the rest of it"), "{told}");
     assert_eq!(address(&server, 2), [embedded(PREFIX, 2)]);
     server.rewrite(&[&other]);

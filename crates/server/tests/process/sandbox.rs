@@ -196,3 +196,21 @@ fn the_systemd_unit_is_as_strict_as_promised() {
         .collect();
     assert!(of_unit.is_empty(), "{of_unit:?}");
 }
+
+#[test]
+fn the_socket_unit_is_valid_and_as_documented() {
+    let unit = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/systemd/sixfold.socket");
+    let text = std::fs::read_to_string(unit).unwrap();
+    let documented = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/operating.md");
+    let documented = std::fs::read_to_string(documented).unwrap();
+    let (_, example) = documented.split_once("```ini\n[Socket]\n").unwrap();
+    let (example, _) = example.split_once("```").unwrap();
+    for line in example.lines() {
+        assert!(text.lines().any(|one| one == line), "{line} is not in the unit");
+    }
+    let Ok(output) = Command::new("systemd-analyze").args(["verify", "--man=no", unit]).output() else {
+        return test_skip::missing("systemd-analyze", "apt-get install systemd");
+    };
+    let warnings = String::from_utf8(output.stderr).unwrap();
+    assert!(!warnings.contains("sixfold.socket"), "{warnings}");
+}

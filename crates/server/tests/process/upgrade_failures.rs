@@ -1,9 +1,10 @@
 //! Upgrades that fail: the old process goes on as if nothing had happened, and says why. No process is left behind.
 
-use crate::client::{Udp, embedded, name_of};
+use crate::client::{Tcp, Udp, embedded, name_of, query};
 use crate::daemon::{PREFIX, Process, Setup, ctl, wait_until};
 use crate::service::{Programs, Service, is_running, send, text};
 use crate::upstream::{Behavior, Upstream};
+use std::time::Duration;
 use wire::Type;
 
 /// Checks that the service answers.
@@ -20,7 +21,11 @@ fn a_program_that_cannot_serve_changes_nothing() {
     let ends = programs.script("sixfold-ends", "exit 1", 0o755);
     let writable = programs.script("sixfold-writable", "exit 0", 0o775);
     let silent = programs.script("sixfold-silent", "exec sleep 1000", 0o755);
-    let attempts: [(&[&str], &str); 6] = [
+    // The kernel refuses to start it, as it does for a program in a place of NoExecPaths= or of `noexec`.
+    let refused = programs.script("sixfold-refused", "", 0o755);
+    std::fs::write(&refused, "#!/etc/passwd\n").unwrap();
+    let attempts: [(&[&str], &str); 7] = [
+        (&["--binary", &refused], "ExecPaths="),
         (&["--binary", "/bin/false"], "begins with sixfold"),
         (&["--binary", &ends], "has ended before it was ready"),
         (&["--binary", "/no/such/file"], "No such file"),
@@ -37,12 +42,12 @@ fn a_program_that_cannot_serve_changes_nothing() {
     for process in started.map(|process| process.parse().unwrap()) {
         assert!(!is_running(process), "process {process} is left");
     }
-    assert_eq!(service.server.stat("upgrades_total{result=\"failure\"}"), 6.0);
+    assert_eq!(service.server.stat("upgrades_total{result=\"failure\"}"), 7.0);
     assert_eq!(service.server.stat("upgrade_last_success_timestamp_seconds"), 0.0);
     // The next one succeeds, and takes over all sockets as if there had been no attempt.
     service.upgrade();
     expect_service(&service, 9);
-    assert_eq!(service.server.stat("upgrades_total{result=\"failure\"}"), 6.0);
+    assert_eq!(service.server.stat("upgrades_total{result=\"failure\"}"), 7.0);
     service.stop();
 }
 
@@ -61,6 +66,66 @@ fn a_configuration_with_errors_is_reported_to_the_operator() {
     service.server.rewrite(&[]);
     service.upgrade();
     expect_service(&service, 2);
+    service.stop();
+}
+
+#[test]
+fn a_new_process_that_is_killed_before_it_takes_over_loses_nothing() {
+    const QUERIES: u32 = 40;
+    let upstream = Upstream::start(|_| Behavior::Answer);
+    let programs = Programs::new();
+    let (at_door, go) = (programs.file("pid"), programs.file("go"));
+    let script = format!(
+        "echo $$ >{0}.new && mv {0}.new {0}; while [ ! -e {1} ]; do sleep 0.02; done; exec {2} \"$@\"",
+        at_door.display(),
+        go.display(),
+        env!("CARGO_BIN_EXE_sixfold")
+    );
+    let program = programs.script("sixfold-stopped", &script, 0o755);
+    let service = Service::start(Setup::new(upstream.address).line("server.workers = 2"));
+    let (old, control) = (service.pid(), service.server.control.clone());
+    let upgrade = std::thread::spawn(move || ctl(&control, &["upgrade", "--binary", &program]));
+    wait_until("the program was started", || at_door.exists());
+    let new: u32 = std::fs::read_to_string(&at_door).unwrap().trim().parse().unwrap();
+    // A stopped process does not confirm, so the new one is held where its threads run and it is not the server yet.
+    send("STOP", old);
+    std::fs::write(&go, "").unwrap();
+    let has_thread = |name: &str| {
+        let threads = std::fs::read_dir(format!("/proc/{new}/task")).unwrap().flatten();
+        let mut names =
+            threads.map(|one| std::fs::read_to_string(one.path().join("comm")).unwrap_or_default());
+        names.any(|thread| thread.trim() == name)
+    };
+    wait_until("its workers run", || has_thread("sixfold-1") && has_thread("streams-0"));
+    let clients: Vec<_> = (0..QUERIES).map(|_| Udp::to(service.server.v4())).collect();
+    clients
+        .iter()
+        .zip(0..)
+        .for_each(|(client, id)| client.send(&query(id, &name_of(u32::from(id)), Type::AAAA)));
+    let mut connection = Tcp::to(service.server.v6());
+    connection.send(&query(99, &name_of(99), Type::AAAA));
+    // Time in which workers that read would have read. A shorter or longer one makes no correct server fail.
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(upstream.asked(&name_of(0), Type::AAAA), 0, "the new process reads already");
+    send("KILL", new);
+    send("CONT", old);
+    let output = upgrade.join().unwrap();
+    let told = text(&output);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(
+        told.contains("has ended before it") && told.contains(&format!("process {old} goes on")),
+        "{told}"
+    );
+    for (client, number) in clients.iter().zip(0..) {
+        assert_eq!(client.receive().addresses, [embedded(PREFIX, number)]);
+    }
+    assert_eq!(connection.receive().addresses, [embedded(PREFIX, 99)]);
+    // The old one reads and accepts as before.
+    expect_service(&service, 50);
+    assert_eq!(Tcp::to(service.server.v4()).ask(&name_of(51), Type::AAAA).addresses, [embedded(PREFIX, 51)]);
+    assert_eq!(service.pid(), old);
+    service.upgrade();
+    expect_service(&service, 52);
     service.stop();
 }
 

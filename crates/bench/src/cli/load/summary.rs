@@ -2,7 +2,7 @@
 
 use load::{LoadOptions, grouped};
 use measure::order::{Load, Pace, Transport};
-use measure::outcome::{FastOpen, Latency, Outcome, PerQuery, Tester, Verdict};
+use measure::outcome::{FastOpen, Latency, Outcome, PerQuery, Tester, TlsConnections, Verdict};
 use std::cmp::Reverse;
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -156,6 +156,8 @@ fn write_timing(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
         if let Some(connections) = &outcome.connections {
             for (name, latency) in
                 [("handshake", &connections.handshake_us), ("answer", &connections.answer_us)]
+                    .into_iter()
+                    .chain(connections.tls.as_ref().map(|tls| ("TLS alone", &tls.handshake_us)))
             {
                 if latency.count > 0 {
                     latency_row(out, name, latency)?;
@@ -215,6 +217,19 @@ fn write_traffic(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
             grouped(*syn_data_acknowledged),
             grouped(*cold)
         )?;
+    }
+    connections.tls.as_ref().map_or(Ok(()), |tls| write_tls(out, tls))
+}
+
+/// Writes the handshakes of TLS.
+fn write_tls(out: &mut String, tls: &TlsConnections) -> std::fmt::Result {
+    writeln!(out, "  handshakes  {:>14}   full, {} resumed", grouped(tls.full), grouped(tls.resumed))?;
+    if tls.early_data_sent > 0 {
+        let (sent, accepted) = (grouped(tls.early_data_sent), grouped(tls.early_data_accepted));
+        writeln!(out, "              {sent:>14}   with early data, {accepted} accepted")?;
+    }
+    for (reason, count) in &tls.failed {
+        writeln!(out, "              {:>14}   failed: {reason}", grouped(*count))?;
     }
     Ok(())
 }

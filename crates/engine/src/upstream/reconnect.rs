@@ -1,0 +1,88 @@
+//! Lost connections: the questions on a TCP or TLS connection that ends go over another one (RFC 7766 section 6.2.4).
+//!
+//! An upstream may close a connection with questions on it: it restarts, or it has its own limits. That is no failure of the
+//! questions. They are asked again at once, without the loss of a try. If the upstream accepts no connection because it has not
+//! started again yet, they wait, for [`RECONNECT_PATIENCE`] at most.
+
+use crate::base::slab::Index;
+use crate::base::time::Instant;
+use crate::interface::Transport;
+use crate::limits::{RECONNECT_PATIENCE, RECONNECT_PAUSE};
+use crate::message::question::QueryFlags;
+use crate::upstream::Upstream;
+
+/// A link that failed, or could not be opened.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LostLink {
+    /// Number of its server.
+    pub server: u16,
+    /// Its transport.
+    pub transport: Transport,
+    /// It could be opened. A connection may be refused after that.
+    pub was_open: bool,
+    /// It is a connection that has brought replies.
+    pub was_active: bool,
+}
+
+/// Next step of a question whose connection is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reconnect {
+    /// The caller makes the next try now.
+    Now,
+    /// The question waits for its timer, then it is asked again.
+    Later,
+}
+
+impl Upstream {
+    /// Decides when a question whose current try went over a failed link is asked again. The try that was lost does not count,
+    /// unless another server can be asked.
+    pub fn reconnect(&mut self, index: Index, lost: &LostLink, now: Instant) -> Reconnect {
+        let flight = &self.flights[index];
+        let is_kept = lost.transport.is_stream()
+            && self.is_only_transport(lost)
+            && !flight.query_flags.has(QueryFlags::PROBE)
+            && !self.has_another(index, lost);
+        let lost_at = flight.lost_at.unwrap_or(now);
+        if !is_kept || now - lost_at >= RECONNECT_PATIENCE || self.was_down_before(lost.server, now) {
+            return Reconnect::Now;
+        }
+        let Upstream { flights, links, .. } = self;
+        let flight = &mut flights[index];
+        let is_first = flight.lost_at.is_none() && lost.was_open;
+        flight.lost_at = Some(lost_at);
+        flight.reconnects = true;
+        // The link is closed, so no reply to this try can come any more.
+        if flight
+            .attempts()
+            .last()
+            .is_some_and(|last| last.server == lost.server && !links.is_open(last.link))
+        {
+            flight.attempts_len -= 1;
+        }
+        flight.tries = flight.tries.saturating_sub(1);
+        if lost.was_active || is_first {
+            return Reconnect::Now;
+        }
+        // The timer must not blame the server for the pause.
+        flight.send_failed = true;
+        flight.extended_wait = true;
+        self.set_deadline(index, now + RECONNECT_PAUSE);
+        Reconnect::Later
+    }
+
+    /// True if the question of a failed link can go to another server, which is alive and was not asked yet.
+    pub fn has_another(&self, index: Index, lost: &LostLink) -> bool {
+        self.can_ask_another(index, lost.server)
+    }
+
+    /// True if the server of a failed link is not asked over UDP as well.
+    fn is_only_transport(&self, lost: &LostLink) -> bool {
+        lost.transport == Transport::Tls || self.parameters.transport == Transport::Tcp
+    }
+
+    /// True if a server has been dead for longer than the questions wait for a restart.
+    fn was_down_before(&self, server: u16, now: Instant) -> bool {
+        let server = &self.servers.list[usize::from(server)];
+        server.is_dead() && now - server.breaker.opened() >= RECONNECT_PATIENCE
+    }
+}

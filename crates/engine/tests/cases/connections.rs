@@ -1,0 +1,124 @@
+//! Connections to upstreams: TLS in place of all other transports, and connections that end with questions on them.
+
+use crate::world::{Reply, World, deliver, forwarders, query, settings};
+use engine::settings::TlsForwarder;
+use engine::{Machine, Settings, Span, Transport};
+use std::net::SocketAddr;
+use wire::{Rcode, Type};
+
+fn with_forwarders(text: &str) -> Settings {
+    let mut settings = settings();
+    settings.upstream.forwarders = forwarders(text);
+    settings
+}
+
+/// Sends one query for an A record with a name of its own, and advances the clock.
+fn ask_and_wait(world: &mut World, number: u16, span: Span) -> crate::world::Token {
+    let question = query(&format!("n{number}.example."), Type::A).id(number).port(number);
+    let token = world.ask(&question);
+    world.run(span);
+    token
+}
+
+fn over_tls(mut settings: Settings) -> Settings {
+    let tls = |&address: &SocketAddr| TlsForwarder { address, identity: 1 };
+    settings.upstream.tls = settings.upstream.forwarders.iter().map(tls).collect();
+    settings
+}
+
+#[test]
+fn a_forwarder_with_tls_is_asked_over_tls_alone() {
+    let mut world = World::new(over_tls(with_forwarders("192.0.2.53")));
+    let token = world.ask(&query("www.example.", Type::A));
+    let first = world.asked[0].clone();
+    assert_eq!(first.transport, Transport::Tls);
+    // Neither a reply that looks forged nor a truncated one leads to a query over UDP or TCP.
+    let mut forged = Reply::default().to(&first.bytes);
+    forged[1] ^= 1;
+    world.reply(first.link, &forged);
+    world.run(Span::from_millis(1_500));
+    let again = world.asked.last().unwrap().clone();
+    world.reply(again.link, &Reply::default().to(&again.bytes));
+    assert_eq!(world.answer_to(token).rcode(), Rcode::NOERROR);
+    assert!(world.asked.iter().all(|asked| asked.transport == Transport::Tls));
+}
+
+#[test]
+fn a_certificate_that_does_not_fit_ends_the_question_at_once() {
+    let mut world = World::new(over_tls(with_forwarders("192.0.2.53")));
+    let token = world.ask(&query("www.example.", Type::A));
+    let link = world.asked[0].link;
+    world.outbox.links.remove(&link);
+    world.engine.untrusted(world.now, link, &mut world.outbox);
+    world.poll();
+    assert_eq!(world.answer_to(token).rcode(), Rcode::SERVFAIL);
+    assert_eq!(world.asked.len(), 1);
+}
+
+#[test]
+fn another_identity_of_a_forwarder_takes_over_no_connection() {
+    let mut world = World::new(over_tls(with_forwarders("192.0.2.53")));
+    world.set_upstreams(|asked, _| vec![deliver(asked, Span::from_millis(5), &Reply::default())]);
+    ask_and_wait(&mut world, 1, Span::from_millis(100));
+    let mut settings = over_tls(with_forwarders("192.0.2.53"));
+    settings.upstream.tls[0].identity = 2;
+    world.engine.configure(settings);
+    ask_and_wait(&mut world, 2, Span::from_millis(100));
+    assert_ne!(world.asked[0].link, world.asked[1].link);
+    assert_eq!(world.engine.open_links(), 1);
+}
+
+#[test]
+fn the_questions_of_a_restarting_server_wait_until_it_accepts_connections() {
+    for settings in [over_tls(with_forwarders("192.0.2.53")), {
+        let mut settings = with_forwarders("192.0.2.53");
+        settings.upstream.transport = Transport::Tcp;
+        settings
+    }] {
+        let mut world = World::new(settings);
+        world.set_upstreams(|asked, _| vec![deliver(asked, Span::from_millis(5), &Reply::default())]);
+        let token = ask_and_wait(&mut world, 1, Span::from_millis(100));
+        assert_eq!(world.answer_to(token).rcode(), Rcode::NOERROR);
+        // The server stops with ten questions on the connection, and refuses connections for two seconds.
+        world.set_upstreams(|_, _| vec![]);
+        let tokens: Vec<_> = (10..20)
+            .map(|number| world.ask(&query(&format!("n{number}.example."), Type::A).id(number)))
+            .collect();
+        world.outbox.no_links = true;
+        let link = world.asked.last().unwrap().link;
+        world.fail(link);
+        world.run(Span::from_secs(2));
+        let asked_meanwhile = world.ask(&query("meanwhile.example.", Type::A).id(30));
+        world.run(Span::from_millis(300));
+        world.outbox.no_links = false;
+        world.set_upstreams(|asked, _| vec![deliver(asked, Span::from_millis(5), &Reply::default())]);
+        world.run(Span::from_millis(500));
+        for token in tokens.into_iter().chain([asked_meanwhile]) {
+            assert_eq!(world.answer_to(token).rcode(), Rcode::NOERROR);
+        }
+        // It stops for good: the questions fail while their clients still wait, and later ones at once.
+        world.outbox.no_links = true;
+        let link = *world.outbox.links.keys().next().unwrap();
+        world.fail(link);
+        let token = world.ask(&query("late.example.", Type::A).id(40));
+        world.run(Span::from_millis(4_500));
+        assert_eq!(world.answer_to(token).rcode(), Rcode::SERVFAIL);
+        let token = world.ask(&query("later.example.", Type::A).id(41));
+        world.run(Span::from_millis(1_200));
+        assert_eq!(world.answer_to(token).rcode(), Rcode::SERVFAIL);
+    }
+}
+
+#[test]
+fn an_idle_connection_takes_no_questions() {
+    let mut settings = settings();
+    settings.upstream.transport = Transport::Tcp;
+    let mut world = World::new(settings);
+    world.set_upstreams(|asked, _| vec![deliver(asked, Span::from_millis(5), &Reply::default())]);
+    ask_and_wait(&mut world, 1, Span::from_secs(7));
+    ask_and_wait(&mut world, 2, Span::from_secs(9));
+    ask_and_wait(&mut world, 3, Span::from_millis(100));
+    assert_eq!(world.asked[0].link, world.asked[1].link);
+    assert_ne!(world.asked[1].link, world.asked[2].link);
+    assert_eq!(world.engine.open_links(), 1);
+}

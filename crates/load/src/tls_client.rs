@@ -1,0 +1,193 @@
+//! TLS settings of the tester: trust anchors, the name to verify (RFC 8310 section 8.1), and the sessions to resume (RFC 8446
+//! section 2.2, RFC 5077). The settings are checked once for a load; each thread has sessions of its own. No sockets here.
+
+use crate::error::{LoadError, refuse};
+use crate::limits;
+use crate::options::TlsOptions;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{ClientSessionStore, Resumption, Tls12ClientSessionValue, Tls13ClientSessionValue};
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{
+    ClientConfig, ClientConnection, DigitallySignedStruct, NamedGroup, RootCertStore, SignatureScheme,
+};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// ALPN of DNS over TLS (RFC 7858, as registered with IANA).
+const DOT: &[u8] = b"dot";
+
+/// Settings of the TLS connections to one server.
+#[derive(Clone, Debug)]
+pub struct TlsClient {
+    config: Arc<ClientConfig>,
+    name: ServerName<'static>,
+    resume: bool,
+}
+
+impl TlsClient {
+    /// Settings for connections to a server.
+    pub fn new(server: SocketAddr, options: &TlsOptions) -> Result<TlsClient, LoadError> {
+        let name = match &options.name {
+            None => ServerName::IpAddress(server.ip().into()),
+            Some(name) => match ServerName::try_from(name.clone()) {
+                Ok(name) => name,
+                Err(_) => {
+                    return refuse(format!(
+                        "\"{name}\" is no name of a server; write one like dns.example (--tls-name)"
+                    ));
+                }
+            },
+        };
+        let builder = ClientConfig::builder_with_provider(tls::provider());
+        let builder = match builder.with_safe_default_protocol_versions() {
+            Ok(builder) => builder,
+            Err(error) => return refuse(format!("TLS cannot be used: {error}")),
+        };
+        let mut config = match options.insecure {
+            true => builder
+                .dangerous()
+                .with_custom_certificate_verifier(Arc::new(AnyCertificate(tls::provider())))
+                .with_no_client_auth(),
+            false => builder.with_root_certificates(anchors(options.ca.as_deref())?).with_no_client_auth(),
+        };
+        config.alpn_protocols = vec![DOT.to_vec()];
+        config.enable_early_data = options.early_data;
+        config.resumption = Resumption::disabled();
+        Ok(TlsClient { config: Arc::new(config), name, resume: options.resume || options.early_data })
+    }
+
+    /// The settings of one thread, with sessions of its own.
+    pub fn for_thread(&self) -> TlsClient {
+        let mut config = ClientConfig::clone(&self.config);
+        if self.resume {
+            config.resumption = Resumption::store(Arc::new(Sessions::default()));
+        }
+        TlsClient { config: Arc::new(config), ..self.clone() }
+    }
+
+    /// The TLS state of a new connection.
+    pub fn connection(&self) -> Result<ClientConnection, rustls::Error> {
+        ClientConnection::new(Arc::clone(&self.config), self.name.clone())
+    }
+}
+
+/// The trust anchors of a PEM file, or of the system.
+fn anchors(file: Option<&Path>) -> Result<RootCertStore, LoadError> {
+    let mut anchors = RootCertStore::empty();
+    let Some(file) = file else {
+        anchors.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        if anchors.is_empty() {
+            return refuse(
+                "this host has no trust anchors; install them (ca-certificates), or give a file (--tls-ca FILE)",
+            );
+        }
+        return Ok(anchors);
+    };
+    let wrong = |what: String| {
+        LoadError::Order(format!("{}: {what}; give a PEM file of certificates (--tls-ca)", file.display()))
+    };
+    for certificate in CertificateDer::pem_file_iter(file).map_err(|error| wrong(error.to_string()))? {
+        let certificate = certificate.map_err(|error| wrong(error.to_string()))?;
+        anchors.add(certificate).map_err(|error| wrong(error.to_string()))?;
+    }
+    if anchors.is_empty() {
+        return Err(wrong("no certificate in it".into()));
+    }
+    Ok(anchors)
+}
+
+/// Verifier that accepts every certificate. The server must still own the key of it.
+#[derive(Debug)]
+struct AnyCertificate(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for AnyCertificate {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+/// Sessions of one thread with its one server. The store of rustls keeps eight tickets for a server, too few for the
+/// connections that a load opens before the first of them has its answer. A ticket is used once (RFC 8446 appendix C.4).
+#[derive(Debug, Default)]
+struct Sessions(Mutex<Kept>);
+
+/// The sessions, and the group of the last key exchange.
+#[derive(Debug, Default)]
+struct Kept {
+    group: Option<NamedGroup>,
+    tls12: Option<Tls12ClientSessionValue>,
+    tickets: Vec<Tls13ClientSessionValue>,
+}
+
+impl Sessions {
+    /// Reads or changes the sessions. Only the thread's own connections do so: the lock is always free.
+    fn with<T>(&self, work: impl FnOnce(&mut Kept) -> T) -> T {
+        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl ClientSessionStore for Sessions {
+    fn set_kx_hint(&self, _: ServerName<'static>, group: NamedGroup) {
+        self.with(|kept| kept.group = Some(group));
+    }
+
+    fn kx_hint(&self, _: &ServerName<'_>) -> Option<NamedGroup> {
+        self.with(|kept| kept.group)
+    }
+
+    fn set_tls12_session(&self, _: ServerName<'static>, session: Tls12ClientSessionValue) {
+        self.with(|kept| kept.tls12 = Some(session));
+    }
+
+    fn tls12_session(&self, _: &ServerName<'_>) -> Option<Tls12ClientSessionValue> {
+        self.with(|kept| kept.tls12.clone())
+    }
+
+    fn remove_tls12_session(&self, _: &ServerName<'static>) {
+        self.with(|kept| kept.tls12 = None);
+    }
+
+    fn insert_tls13_ticket(&self, _: ServerName<'static>, ticket: Tls13ClientSessionValue) {
+        self.with(|kept| {
+            if kept.tickets.len() < limits::TICKETS {
+                kept.tickets.push(ticket);
+            }
+        });
+    }
+
+    fn take_tls13_ticket(&self, _: &ServerName<'static>) -> Option<Tls13ClientSessionValue> {
+        self.with(|kept| kept.tickets.pop())
+    }
+}

@@ -1,0 +1,135 @@
+//! A scripted device over TLS: a thread for each connection, and a certificate of its own for `dns.test`.
+
+use crate::device::stream::Act;
+use crate::device::{Query, number};
+use rustls::pki_types::PrivatePkcs8KeyDer;
+use rustls::{ServerConfig, ServerConnection};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+type Script = Arc<dyn Fn(&Query<'_>) -> Vec<Act> + Send + Sync>;
+
+/// Number of the next device, for the names of the files.
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+/// A running device; it stops when this is dropped.
+pub struct TlsDevice {
+    pub address: SocketAddr,
+    /// PEM file of its certificate.
+    pub ca: PathBuf,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl TlsDevice {
+    /// A device whose TLS settings are changed by `change`.
+    pub fn start(
+        change: impl FnOnce(&mut ServerConfig),
+        script: impl Fn(&Query<'_>) -> Vec<Act> + Send + Sync + 'static,
+    ) -> TlsDevice {
+        let made = rcgen::generate_simple_self_signed(vec!["dns.test".to_owned()]).unwrap();
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let ca = std::env::temp_dir().join(format!("sixfold-load-{}-{number}.pem", std::process::id()));
+        std::fs::write(&ca, made.cert.pem()).unwrap();
+        let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
+        let mut config = ServerConfig::builder_with_provider(tls::provider())
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![made.cert.der().clone()], key.into())
+            .unwrap();
+        config.alpn_protocols = vec![b"dot".to_vec()];
+        change(&mut config);
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        socket2::SockRef::from(&listener).listen(4096).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let address = listener.local_addr().unwrap();
+        let (stop, config, script) =
+            (Arc::new(AtomicBool::new(false)), Arc::new(config), Arc::new(script) as Script);
+        let stopping = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || {
+            let mut threads = Vec::new();
+            while !stopping.load(Ordering::Relaxed) {
+                let Ok((stream, _)) = listener.accept() else {
+                    std::thread::sleep(Duration::from_micros(200));
+                    continue;
+                };
+                let (config, script, stop) =
+                    (Arc::clone(&config), Arc::clone(&script), Arc::clone(&stopping));
+                let tls = ServerConnection::new(config).unwrap();
+                threads.push(std::thread::spawn(move || serve(stream, tls, &script, &stop)));
+            }
+            threads.into_iter().for_each(|thread| thread.join().unwrap());
+        });
+        TlsDevice { address, ca, stop, thread: Some(thread) }
+    }
+}
+
+impl Drop for TlsDevice {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        let _ = std::fs::remove_file(&self.ca);
+        if let Some(thread) = self.thread.take() {
+            let outcome = thread.join();
+            assert!(std::thread::panicking() || outcome.is_ok(), "the device panicked");
+        }
+    }
+}
+
+/// Serves a connection until the client or the script closes it.
+fn serve(mut stream: TcpStream, mut tls: ServerConnection, script: &Script, stop: &AtomicBool) {
+    stream.set_nonblocking(false).unwrap();
+    stream.set_nodelay(true).unwrap();
+    stream.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+    let (mut waiting, mut buffer) = (Vec::new(), [0; 16_384]);
+    while !stop.load(Ordering::Relaxed) {
+        match tls.read_tls(&mut stream) {
+            Ok(0) => return,
+            Err(error) if !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => return,
+            _ => {}
+        }
+        let checked = tls.process_new_packets();
+        if let Some(octets) = tls.early_data().and_then(|mut early| early.read(&mut buffer).ok()) {
+            waiting.extend(&buffer[..octets]);
+        }
+        while let Ok(octets) = tls.reader().read(&mut buffer)
+            && octets > 0
+        {
+            waiting.extend(&buffer[..octets]);
+        }
+        let goes_on = answer(&mut waiting, &mut tls, script);
+        while tls.wants_write() {
+            if tls.write_tls(&mut stream).is_err() {
+                return;
+            }
+        }
+        if checked.is_err() || !goes_on {
+            return;
+        }
+    }
+}
+
+/// Answers the whole queries that wait. Returns false if the script closes the connection.
+fn answer(waiting: &mut Vec<u8>, tls: &mut ServerConnection, script: &Script) -> bool {
+    while waiting.len() > 2 {
+        let end = 2 + usize::from(u16::from_be_bytes([waiting[0], waiting[1]]));
+        if waiting.len() < end {
+            break;
+        }
+        let message: Vec<u8> = waiting.drain(..end).skip(2).collect();
+        let query = Query { number: number(&message), message: &message, earlier_id: None, asked_before: 0 };
+        for act in script(&query) {
+            match act {
+                Act::Octets(octets) => tls.writer().write_all(&octets).unwrap(),
+                Act::Wait(time) => std::thread::sleep(time),
+                Act::Keep(..) | Act::Close | Act::Reset => return false,
+            }
+        }
+    }
+    true
+}

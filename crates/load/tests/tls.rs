@@ -1,0 +1,136 @@
+//! Truth of the instrument over TLS: handshakes of each kind are counted exactly, and faults are named.
+
+mod device;
+
+use device::stream::{Act, right};
+use device::tls::TlsDevice;
+use device::{Query, assert_verdict, order};
+use measure::order::{Load, Transport};
+use measure::outcome::{Connections, Outcome, TlsConnections, Verdict};
+use sixfold_load::{LoadError, LoadOptions, NoCompanion, TlsOptions, run_with};
+use std::ops::ControlFlow;
+
+/// Runs a load of 100 queries in half a second.
+fn run(device: &TlsDevice, is_cold: bool, tls: TlsOptions) -> Result<Outcome, LoadError> {
+    let mut order = Load { transport: Transport::Tls, ..order(device.address, 200.0, 500) };
+    order.timeout_ms = 10_000;
+    order.lanes.connection_per_query = is_cold;
+    let options = LoadOptions { tls, ..LoadOptions::default() };
+    run_with(&order, &options, None::<&mut NoCompanion>, |_| ControlFlow::Continue(()))
+        .map(|(outcome, _)| outcome)
+}
+
+/// Settings that trust a device.
+fn trusting(device: &TlsDevice) -> TlsOptions {
+    TlsOptions { ca: Some(device.ca.clone()), name: Some("dns.test".into()), ..TlsOptions::default() }
+}
+
+fn parts(outcome: &Outcome) -> (&Connections, &TlsConnections) {
+    let connections = outcome.connections.as_ref().unwrap();
+    (connections, connections.tls.as_ref().unwrap())
+}
+
+#[test]
+fn kept_connections_carry_all_queries() {
+    let device = TlsDevice::start(|_| (), right);
+    let outcome = run(&device, false, trusting(&device)).unwrap();
+    assert_verdict(&outcome, Verdict::Pass, "");
+    let (connections, tls) = parts(&outcome);
+    assert_eq!((outcome.valid, connections.opened, connections.established), (100, 4, 4));
+    assert_eq!((tls.full, tls.resumed, tls.handshake_us.count), (4, 0, 4));
+    assert_eq!((tls.early_data_sent, connections.handshake_us.count), (0, 4));
+    // The handshake of TLS follows that of TCP.
+    assert!(connections.handshake_us.mean >= tls.handshake_us.mean);
+}
+
+#[test]
+fn a_connection_for_each_query_has_a_full_handshake_each() {
+    let device = TlsDevice::start(|_| (), right);
+    let outcome = run(&device, true, trusting(&device)).unwrap();
+    assert_verdict(&outcome, Verdict::Pass, "");
+    let (connections, tls) = parts(&outcome);
+    assert_eq!((connections.opened, tls.full, tls.resumed), (100, 100, 0));
+    assert_eq!((connections.answer_us.count, tls.handshake_us.count), (100, 100));
+}
+
+#[test]
+fn sessions_are_resumed_and_the_query_leaves_as_early_data() {
+    let device = TlsDevice::start(|config| config.max_early_data_size = 4096, right);
+    let resumed = TlsOptions { resume: true, ..trusting(&device) };
+    let outcome = run(&device, true, resumed.clone()).unwrap();
+    assert_verdict(&outcome, Verdict::Pass, "");
+    let (_, tls) = parts(&outcome);
+    // Only connections that were begun before the first ticket came have a full handshake.
+    assert_eq!(tls.full + tls.resumed, 100);
+    assert!(tls.resumed >= 50 && tls.full >= 1 && tls.early_data_sent == 0, "{tls:?}");
+    let outcome = run(&device, true, TlsOptions { early_data: true, ..resumed }).unwrap();
+    assert_verdict(&outcome, Verdict::Pass, "");
+    let (_, tls) = parts(&outcome);
+    assert_eq!(tls.early_data_sent, tls.resumed);
+    assert!(tls.early_data_accepted >= 50, "{tls:?}");
+}
+
+#[test]
+fn early_data_that_the_server_refuses_is_sent_again() {
+    // The server remembers two sessions, and the tester uses older tickets, too.
+    let device = TlsDevice::start(
+        |config| {
+            config.max_early_data_size = 4096;
+            config.session_storage = rustls::server::ServerSessionMemoryCache::new(2);
+        },
+        right,
+    );
+    let outcome = run(&device, true, TlsOptions { early_data: true, ..trusting(&device) }).unwrap();
+    assert_verdict(&outcome, Verdict::Pass, "");
+    let (_, tls) = parts(&outcome);
+    assert_eq!((outcome.valid, tls.full + tls.resumed), (100, 100));
+    assert!(tls.early_data_accepted <= tls.early_data_sent, "{tls:?}");
+}
+
+#[test]
+fn a_certificate_that_does_not_fit_ends_the_load_at_once_with_the_remedy() {
+    let device = TlsDevice::start(|_| (), right);
+    let other = TlsDevice::start(|_| (), right);
+    let refused = |tls: TlsOptions| run(&device, false, tls).unwrap_err().to_string();
+    let issuer = refused(TlsOptions { ca: Some(other.ca.clone()), ..trusting(&device) });
+    assert!(issuer.contains("--tls-ca FILE") && issuer.contains("is refused"), "{issuer}");
+    let name = refused(TlsOptions { name: Some("other.test".into()), ..trusting(&device) });
+    assert!(name.contains("--tls-name NAME") && name.contains("other.test"), "{name}");
+    let address = refused(TlsOptions { name: None, ..trusting(&device) });
+    assert!(address.contains("127.0.0.1"), "{address}");
+    let outcome = run(&device, false, TlsOptions { insecure: true, ..TlsOptions::default() }).unwrap();
+    assert_verdict(&outcome, Verdict::Pass, "");
+}
+
+#[test]
+fn wrong_settings_are_refused_before_the_load() {
+    let device = TlsDevice::start(|_| (), right);
+    let refused = |tls: TlsOptions| run(&device, false, tls).unwrap_err().to_string();
+    let missing = refused(TlsOptions { ca: Some("/nowhere/ca.pem".into()), ..TlsOptions::default() });
+    assert!(missing.contains("/nowhere/ca.pem") && missing.contains("--tls-ca"), "{missing}");
+    let name = refused(TlsOptions { name: Some("two words".into()), ..trusting(&device) });
+    assert!(name.contains("\"two words\" is no name"), "{name}");
+}
+
+#[test]
+fn a_server_of_another_protocol_loses_the_queries_with_the_reason() {
+    let device = TlsDevice::start(|config| config.alpn_protocols = vec![b"h2".to_vec()], right);
+    let outcome = run(&device, true, trusting(&device)).unwrap();
+    let (connections, tls) = parts(&outcome);
+    assert_eq!((outcome.lost, connections.established, connections.lost["tls"]), (100, 0, 100));
+    let (reason, count) = tls.failed.iter().next().unwrap();
+    assert!(reason.contains("NoApplicationProtocol") && *count == 100, "{tls:?}");
+    assert_verdict(&outcome, Verdict::Fail, "100 lost (tls 100)");
+}
+
+#[test]
+fn queries_on_a_connection_that_the_server_closes_are_lost_and_named() {
+    let device = TlsDevice::start(
+        |_| (),
+        |query: &Query<'_>| if query.number % 10 == 5 { vec![Act::Close] } else { right(query) },
+    );
+    let outcome = run(&device, true, trusting(&device)).unwrap();
+    let (connections, tls) = parts(&outcome);
+    assert_eq!((outcome.valid, outcome.lost, connections.lost["closed"]), (90, 10, 10));
+    assert_eq!((tls.full, connections.closed_by_server), (100, 10));
+}

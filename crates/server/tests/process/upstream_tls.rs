@@ -1,0 +1,136 @@
+//! Upstreams over TLS: certificates that fit and those that do not, and connections that are cut.
+
+use crate::client::{Udp, query};
+use crate::daemon::{Daemon, Directory, Setup, TIMEOUT, wait_until};
+use crate::stream_upstream::{Authority, Kind, StreamUpstream, self_signed};
+use rcgen::DnType;
+use std::cell::RefCell;
+use std::collections::HashSet;
+use std::time::Duration;
+use wire::{Rcode, Type};
+
+const NAME: &str = "dns.example";
+
+/// A server with a zone for each upstream.
+fn daemon(upstreams: &[(&str, &StreamUpstream, &str)], ca: &str, directory: &Directory) -> Daemon {
+    let file = directory.file("ca.pem");
+    std::fs::write(&file, ca).unwrap();
+    let mut setup = Setup::new(([127, 0, 0, 1], 9).into())
+        .line(&format!("upstream.tls-ca = \"{}\"", file.display()))
+        .line("limits.queries-per-client = 0")
+        .line("limits.responses-per-client = 0");
+    let zone = |(zone, upstream, name): &(&str, &StreamUpstream, &str)| {
+        format!("{{ zone = \"{zone}\", forwarders = [\"{}#{name}\"] }}", upstream.address)
+    };
+    let zones: Vec<String> = upstreams.iter().map(zone).collect();
+    setup = setup.line(&format!("upstream.zone = [{}]", zones.join(", ")));
+    setup.start()
+}
+
+#[test]
+fn an_upstream_is_asked_only_if_its_certificate_fits() {
+    let (ours, other) = (Authority::new("ours"), Authority::new("another"));
+    let common_name = |params: &mut rcgen::CertificateParams| {
+        params.distinguished_name.push(DnType::CommonName, NAME);
+    };
+    let kinds = [
+        ("good", Kind::Tls(ours.certify(&[NAME, "127.0.0.1"], |_| {})), NAME, ""),
+        ("address", Kind::Tls(ours.certify(&[NAME, "127.0.0.1"], |_| {})), "127.0.0.1", ""),
+        ("name", Kind::Tls(ours.certify(&["other.example"], |_| {})), NAME, "name"),
+        ("cn", Kind::Tls(ours.certify(&[], common_name)), NAME, "name"),
+        ("ca", Kind::Tls(other.certify(&[NAME], |_| {})), NAME, "issuer"),
+        ("self", Kind::Tls(self_signed(NAME)), NAME, "issuer"),
+        (
+            "old",
+            Kind::Tls(ours.certify(&[NAME], |params| params.not_after = rcgen::date_time_ymd(2020, 1, 1))),
+            NAME,
+            "expired",
+        ),
+        // It takes the first octets of TLS for the length of a long message.
+        ("plain", Kind::Tcp, NAME, "timeout"),
+        ("other", Kind::Greeting, NAME, "protocol"),
+        ("silent", Kind::Silent, NAME, "timeout"),
+    ];
+    let upstreams: Vec<_> = kinds.iter().map(|(_, kind, ..)| StreamUpstream::start(kind)).collect();
+    let zones: Vec<_> =
+        kinds.iter().zip(&upstreams).map(|((zone, _, name, _), upstream)| (*zone, upstream, *name)).collect();
+    let directory = Directory::new();
+    let server = daemon(&zones, &ours.pem, &directory);
+    let client = Udp::to(server.v4());
+    for (number, (zone, _, _, reason)) in kinds.iter().enumerate() {
+        let answer = client.ask(&format!("www.{zone}"), Type::TXT);
+        let expected = if reason.is_empty() { Rcode::NOERROR } else { Rcode::SERVFAIL };
+        assert_eq!(answer.rcode, expected, "{zone}");
+        if !reason.is_empty() {
+            let series = format!("upstream_tls_failures_total{{reason=\"{reason}\"}}");
+            wait_until(&series, || server.stat(&series) > 0.0);
+            let line = format!("upstream {}: no TLS connection to {NAME}", upstreams[number].address);
+            server.process.wait_for(&line).expect("a line in the log");
+        }
+    }
+    let upstreams = String::from_utf8(server.ctl(&["upstreams"]).stdout).unwrap();
+    assert!(upstreams.lines().filter(|line| line.contains("tls up,")).count() >= 2, "{upstreams}");
+    let explained = String::from_utf8(server.ctl(&["explain", "www.good"]).stdout).unwrap();
+    assert!(explained.contains("TLS"), "{explained}");
+}
+
+/// Takes an answer, which must be NOERROR, into the set of those that came. Returns false if none comes in time.
+fn take_answer(client: &Udp, answered: &mut HashSet<u16>, time: Duration) -> bool {
+    let Some(answer) = client.receive_within(time) else { return false };
+    assert_eq!(answer.rcode, Rcode::NOERROR, "question {}", answer.id);
+    answered.insert(answer.id)
+}
+
+/// Asks 1,000 questions in groups of ten, with `between` after each group, and takes all answers.
+fn ask_all(server: &Daemon, zone: &str, between: impl Fn(u16)) {
+    let client = Udp::to(server.v4());
+    let mut answered = HashSet::new();
+    for number in 0..1_000 {
+        client.send(&query(number, &format!("n{number}.{zone}"), Type::TXT));
+        if number % 10 == 9 {
+            between(number / 10);
+            // The kernel holds some 270 datagrams.
+            while take_answer(&client, &mut answered, Duration::from_millis(1)) {}
+        }
+    }
+    while answered.len() < 1_000 {
+        assert!(take_answer(&client, &mut answered, TIMEOUT), "{} answers of 1,000", answered.len());
+    }
+}
+
+#[test]
+fn cut_connections_and_restarts_cost_no_answer_over_tls() {
+    let authority = Authority::new("ours");
+    let kind = Kind::Tls(authority.certify(&[NAME], |_| {}));
+    let upstream = StreamUpstream::start(&kind);
+    let directory = Directory::new();
+    let server = daemon(&[("zone", &upstream, NAME)], &authority.pem, &directory);
+    no_answer_is_lost(&server, upstream, &kind);
+    assert!(server.stat("upstream_tls_handshakes_total{kind=\"resumed\"}") > 0.0);
+}
+
+#[test]
+fn cut_connections_and_restarts_cost_no_answer_over_tcp() {
+    let upstream = StreamUpstream::start(&Kind::Tcp);
+    let server = Setup::new(upstream.address)
+        .line("upstream.transport = \"tcp\"")
+        .line("limits.queries-per-client = 0")
+        .line("limits.responses-per-client = 0")
+        .start();
+    no_answer_is_lost(&server, upstream, &Kind::Tcp);
+}
+
+fn no_answer_is_lost(server: &Daemon, upstream: StreamUpstream, kind: &Kind) {
+    upstream.cut_after(25);
+    ask_all(server, "cut.zone", |_| ());
+    assert!(upstream.accepted() >= 1_000 / 25, "{} connections", upstream.accepted());
+    // A restart, with questions before, within and after it.
+    upstream.cut_after(0);
+    let address = upstream.address;
+    let upstream = RefCell::new(Some(upstream));
+    ask_all(server, "restart.zone", |group| match group {
+        20 => drop(upstream.borrow_mut().take()),
+        70 => *upstream.borrow_mut() = Some(StreamUpstream::start_at(address, kind)),
+        _ => std::thread::sleep(Duration::from_millis(5)),
+    });
+}

@@ -1,0 +1,106 @@
+//! The original servers: their configurations of the corpus, adapted to a folder of the test, and how they are started.
+
+use sixfold_interop::Scratch;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The PowerDNS Recursor of Debian 13, whose configuration is YAML. The one of Debian 12 knows only the older form.
+pub const RECURSOR_5: &str = "pdns_recursor of Debian 13";
+
+/// Environment variable with the root of Debian 13, for the test in its namespace.
+pub const ROOT: &str = "SIXFOLD_DEBIAN_13";
+
+/// Makes a root of Debian 13 that has its PowerDNS Recursor. This needs a mirror, so it cannot be done inside the namespace.
+pub fn make_debian_13(root: &Path) -> Result<(), String> {
+    let usual =
+        "apt-get indextargets --format '$(REPO_URI)' 'Origin: Debian' 2>/dev/null | grep -m1 -v security";
+    let mirror = Command::new("sh").args(["-c", usual]).output().map_err(|error| format!("sh: {error}"))?;
+    let mirror = String::from_utf8_lossy(&mirror.stdout).trim().to_owned();
+    let mut make = Command::new("timeout");
+    make.args([
+        "--kill-after=10",
+        "300",
+        "mmdebstrap",
+        "--quiet",
+        "--variant=minbase",
+        "--include=pdns-recursor",
+    ]);
+    make.args(["--aptopt=Acquire::Retries \"2\"", "trixie"]).arg(root);
+    make.args(Some(mirror).filter(|mirror| !mirror.is_empty()));
+    let made = make.output().map_err(|error| format!("mmdebstrap: {error}"))?;
+    match made.status.success() {
+        true => Ok(()),
+        false => Err(format!("no root of Debian 13: {}", String::from_utf8_lossy(&made.stderr).trim())),
+    }
+}
+
+/// Command line of the original server with the file of the corpus, whose adapted copy lies in `folder`. A recursor listens on `ask`
+/// only: the port of its unspecified addresses is also that of the upstream.
+pub fn command(server: &str, file: &Path, ask: SocketAddr, folder: &Scratch) -> Vec<String> {
+    let text = std::fs::read_to_string(file).expect("the corpus");
+    let place = folder.path().display();
+    let config = format!("{place}/config");
+    let words = match server {
+        "named" => {
+            let text = text
+                .replace("/var/cache/bind", &place.to_string())
+                .replace("/var/log", &place.to_string())
+                .replacen("options {", "controls { };\noptions { pid-file none; session-keyfile none;", 1);
+            folder.write("config", &text);
+            vec!["named", "-f", "-L", "/dev/stderr", "-n", "1", "-c", &config]
+        }
+        "unbound" => {
+            let text = format!(
+                "{text}\nserver:\n do-daemonize: no\n username: \"\"\n chroot: \"\"\n directory: \"{place}\"\n pidfile: \"\"\n \
+                 use-syslog: no\n logfile: \"\"\n do-not-query-localhost: no\nremote-control:\n control-enable: no\n"
+            );
+            folder.write("config", &text);
+            vec!["unbound", "-d", "-c", &config]
+        }
+        "pdns_recursor" => return recursor_4(&text, file, ask, folder),
+        RECURSOR_5 => return recursor_5(&text, ask),
+        _ => {
+            folder.write("config", &text);
+            vec!["coredns", "-conf", &config]
+        }
+    };
+    words.into_iter().map(str::to_owned).collect()
+}
+
+/// The files that the configuration names lie beside it.
+fn recursor_4(text: &str, file: &Path, ask: SocketAddr, folder: &Scratch) -> Vec<String> {
+    let place = folder.path().display();
+    let mut text = text.to_owned();
+    for beside in ["script.lua", "script.zones"].into_iter().filter(|beside| text.contains(*beside)) {
+        let content = std::fs::read_to_string(file.with_file_name(beside)).expect("the corpus");
+        folder.write(beside, &content);
+    }
+    for beside in ["script.lua", "script.zones"] {
+        text = text.replace(&format!("={beside}"), &format!("={place}/{beside}"));
+    }
+    let own = format!(
+        "{text}\nsocket-dir={place}\ndaemon=no\nwrite-pid=no\nsetuid=\nsetgid=\nwebserver=no\ndont-query=\n\
+         security-poll-suffix=\ndisable-syslog=yes\nlocal-address={ask}\n"
+    );
+    folder.write("recursor.conf", &own);
+    vec!["pdns_recursor".to_owned(), format!("--config-dir={place}")]
+}
+
+/// Settings of the command line hold before those of the file.
+fn recursor_5(text: &str, ask: SocketAddr) -> Vec<String> {
+    let root = PathBuf::from(std::env::var_os(ROOT).expect("the root of Debian 13"));
+    std::fs::write(root.join("etc/powerdns/recursor.yml"), text).expect("the root can be written to");
+    let words = [
+        "chroot",
+        &root.display().to_string(),
+        "pdns_recursor",
+        "--config-dir=/etc/powerdns",
+        "--socket-dir=/tmp",
+    ];
+    let settings =
+        ["--daemon=no", "--write-pid=no", "--setuid=", "--setgid=", "--webserver=no", "--dont-query="];
+    let more = ["--security-poll-suffix=", "--disable-syslog=yes"];
+    let listen = format!("--local-address={ask}");
+    words.into_iter().chain(settings).chain(more).chain([&*listen]).map(str::to_owned).collect()
+}
