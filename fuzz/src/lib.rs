@@ -14,6 +14,7 @@ extern crate wire as sixfold_wire;
 pub mod cache;
 pub mod config;
 pub mod cookie;
+pub mod doh;
 pub mod edns;
 pub mod engine;
 pub mod framing;
@@ -56,10 +57,10 @@ pub struct Target {
 }
 
 /// The sum of all shares.
-pub const SHARES: u64 = 61;
+pub const SHARES: u64 = 62;
 
 /// All targets. The sum of `kept` is at most 200.
-pub const TARGETS: [Target; 13] = [
+pub const TARGETS: [Target; 14] = [
     Target {
         name: "message",
         run: message::run,
@@ -94,7 +95,7 @@ pub const TARGETS: [Target; 13] = [
         words: &[],
         longest_octets: 2048,
         share: 2,
-        kept: 10,
+        kept: 9,
     },
     Target {
         name: "proxy",
@@ -104,6 +105,15 @@ pub const TARGETS: [Target; 13] = [
         longest_octets: 700,
         share: 1,
         kept: 8,
+    },
+    Target {
+        name: "doh",
+        run: doh::run,
+        seeds: seeds::doh,
+        words: &[],
+        longest_octets: 512,
+        share: 1,
+        kept: 1,
     },
     Target {
         name: "cookie",

@@ -208,6 +208,20 @@ pub fn framing() -> Vec<Vec<u8>> {
     ]
 }
 
+/// Query parts of requests over HTTPS: good ones, and one of each error.
+pub fn doh() -> Vec<Vec<u8>> {
+    [
+        "dns=AAABAAABAAAAAAAAAAABAAE",
+        "x=y&dns=%41%5f-_&z",
+        "dns=AB",
+        "dns=AA%4",
+        "dns=AAAA&dns=AAAA",
+        "dns=AA==",
+    ]
+    .map(Vec::from)
+    .into()
+}
+
 /// PROXY headers of every address family.
 pub fn proxy() -> Vec<Vec<u8>> {
     let header = |command: u8, family: u8, rest: &[u8]| {

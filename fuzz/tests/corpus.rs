@@ -82,6 +82,7 @@ targets! {
     options_are_read_as_they_were_written: "edns",
     streams_are_cut_where_they_should_be: "framing",
     proxy_headers_are_read_by_the_letter: "proxy",
+    queries_of_https_requests_have_one_form: "doh",
     only_our_own_cookies_count: "cookie",
     configurations_are_taken_or_explained: "config",
     master_files_are_taken_or_explained: "zone",

@@ -323,6 +323,7 @@ const HELP: &[(&str, &str)] = &[
     ("stream_questions_total", "Queries received over connections."),
     ("stream_answers_total", "Answers to connections, by result."),
     ("stream_answers_out_total", "Answers that workers passed to connections."),
+    ("https_responses_total", "Responses to HTTPS requests, by class of their status."),
     ("letters_in_total", "Queries passed to the worker that owns the name, by streams and by other workers."),
     (
         "links_opened_total",

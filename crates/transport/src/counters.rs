@@ -50,12 +50,20 @@ counters! {
     ClosedUnanswered = "stream_closed_total" "reason": "unanswered";
     /// The buffers of all connections together were used up, and this connection held a large part.
     ClosedBuffers = "stream_closed_total" "reason": "buffers";
+    /// The TLS handshake failed, or took too long.
+    ClosedHandshake = "stream_closed_total" "reason": "handshake";
     /// The server stopped.
     ClosedDrained = "stream_closed_total" "reason": "drained";
     /// Queries handed over to the server.
     QuestionsPosted = "stream_questions_total" "result": "posted";
     /// Queries dropped: the server had no room for them for too long.
     QuestionsRefused = "stream_questions_total" "result": "refused";
+    /// HTTPS requests that got an answer.
+    Https2xx = "https_responses_total" "status": "2xx";
+    /// HTTPS requests that were refused: malformed, too long, of another path, method or media type.
+    Https4xx = "https_responses_total" "status": "4xx";
+    /// HTTPS requests without an answer: the server had no room, or the answer did not come in time.
+    Https5xx = "https_responses_total" "status": "5xx";
     /// Answers queued for their connection.
     AnswersQueued = "stream_answers_total" "result": "queued";
     /// Answers whose connection was gone or could not take them.

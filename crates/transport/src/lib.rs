@@ -5,7 +5,9 @@
 //! one bounded queue per thread. Queries are pipelined, and answers leave in the order in which the workers give them (RFC
 //! 7766 sections 6.2.1.1 and 7), several in one write.
 //!
-//! This crate reads no DNS beyond the QR bit, and does not put answers into an order. It never waits for a worker, and no
+//! DNS over HTTPS is in [`https`]: each of its requests is a connection of its own to the engine.
+//!
+//! This crate reads no DNS beyond the QR bit and the TTLs that HTTP caches need, and does not put answers into an order. It never waits for a worker, and no
 //! worker waits for it.
 //!
 //! Read `stream_thread.rs` first (one thread: accept, deliver, sweep, drain), then `connection.rs` (one client) with
@@ -17,6 +19,7 @@
 mod admission;
 mod connection;
 pub mod counters;
+pub mod https;
 pub mod inbound;
 pub mod limits;
 mod listen;

@@ -53,6 +53,40 @@ pub const RETRY: Duration = Duration::from_millis(2);
 /// Number of times that a refused query is offered again. See [`RETRY`].
 pub const RETRIES: u32 = 50;
 
+/// HTTPS requests that wait for their answers, for all connections of a stream thread. Each takes about 1 KiB beside its octets, so 8
+/// MiB. Beyond it requests get status 503.
+pub const HTTPS_REQUESTS: usize = 8192;
+
+/// Octets of the path and query of an HTTPS request. A query of 4,096 octets has 5,462 characters of base64url, or a third more
+/// if a client percent-encodes some of them.
+pub const HTTPS_URI_OCTETS: usize = 8 * 1024;
+
+/// Octets of the header fields of an HTTPS request: [`HTTPS_URI_OCTETS`] and as much for all other fields. HTTP/2 counts them
+/// decompressed, so a compression bomb ends at this size.
+pub const HTTPS_HEADER_OCTETS: u32 = 16 * 1024;
+
+/// Header fields of an HTTP/1.1 request. Browsers send about 20.
+pub const HTTPS_HEADER_FIELDS: usize = 64;
+
+/// Octets of the table by which a client compresses header fields (RFC 7541 section 4.2): the initial value, which clients expect.
+pub const HTTPS_HEADER_TABLE_OCTETS: u32 = 4096;
+
+/// Octets that a client may send ahead in one HTTP/2 stream: the largest query, and nearly the initial value of RFC 9113 section 6.9.2.
+pub const HTTPS_STREAM_WINDOW_OCTETS: u32 = 65_535;
+
+/// Octets that a client may send ahead in one HTTP/2 connection: four of the largest queries.
+pub const HTTPS_CONNECTION_WINDOW_OCTETS: u32 = 256 * 1024;
+
+/// HTTP/2 streams that the client reset before they were accepted. Beyond it the connection ends: a rapid reset
+/// (CVE-2023-44487).
+pub const HTTPS_PENDING_RESETS: usize = 20;
+
+/// HTTP/2 streams that this server reset because of the client's errors. Beyond it the connection ends (CVE-2025-8671).
+pub const HTTPS_LOCAL_RESETS: usize = 128;
+
+/// Time from the end of an HTTPS connection (GOAWAY, `Connection: close`) until it is cut off: some round trips for the last answers.
+pub const HTTPS_FAREWELL: Duration = Duration::from_secs(2);
+
 /// Pause after an accept that failed because descriptors or memory were used up.
 pub const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 

@@ -1,6 +1,7 @@
 //! Listening TCP sockets. The process binds them while it has the privilege to bind, and uses them after it has dropped its
 //! privileges.
 
+use crate::https;
 use crate::limits::{BACKLOG, Limits, RECEIVE_BUFFER_OCTETS, SEND_BUFFER_OCTETS, USER_TIMEOUT};
 use datapath::proxy_protocol::TrustedProxies;
 use socket2::{Domain, Protocol, Socket, Type};
@@ -22,6 +23,8 @@ pub struct Options {
 #[derive(Debug)]
 pub struct BoundStreams {
     pub(crate) listeners: Vec<TcpListener>,
+    /// The listening sockets for DNS over HTTPS, with their service.
+    pub(crate) https: Option<(Vec<TcpListener>, https::Service)>,
     pub(crate) options: Options,
 }
 
@@ -45,7 +48,24 @@ impl BoundStreams {
         for further in given {
             listeners.push(adopt_one(further).map_err(Error::Given)?);
         }
-        Ok(BoundStreams { listeners, options })
+        Ok(BoundStreams { listeners, https: None, options })
+    }
+
+    /// Binds sockets for DNS over HTTPS too. Their numbers ([`engine::Client`]) follow those of the others.
+    pub fn with_https(
+        mut self,
+        listen: &[SocketAddr],
+        service: https::Service,
+    ) -> Result<BoundStreams, Error> {
+        let bound =
+            listen.iter().map(|&address| bind_one(address).map_err(|error| Error::at(address, error)));
+        self.https = Some((bound.collect::<Result<_, _>>()?, service));
+        Ok(self)
+    }
+
+    /// The listening addresses for DNS over HTTPS, in the order of the request. A port 0 has become an actual port.
+    pub fn https_addresses(&self) -> io::Result<Vec<SocketAddr>> {
+        self.https.iter().flat_map(|(listeners, _)| listeners).map(TcpListener::local_addr).collect()
     }
 
     /// The listening addresses, in the order of the request. A port 0 has become an actual port.

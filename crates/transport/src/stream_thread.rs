@@ -6,11 +6,13 @@ use crate::QuerySink;
 use crate::admission::ConnectionSlot;
 use crate::connection::{CloseReason, Connection};
 use crate::counters::Counter;
+use crate::https::Service;
+use crate::https::serve::{Admitted, HttpsThread};
 use crate::limits;
 use crate::shared::{AnswerQueue, Shared};
 use crate::thread_context::ThreadContext;
 use engine::{Client, ClientTransport};
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::future::poll_fn;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener};
@@ -21,34 +23,37 @@ use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
 use tokio::task::{spawn_local, yield_now};
 
+/// A listening socket of a thread.
+pub(crate) struct Listener {
+    pub(crate) socket: TcpListener,
+    /// The service behind it, if it is one for DNS over HTTPS.
+    pub(crate) https: Option<Service>,
+}
+
 type Connections = HashMap<u64, Rc<RefCell<Connection>>>;
 
 /// The state that the tasks of one stream thread share.
 pub(crate) struct StreamThread<Q> {
-    context: ThreadContext<Q>,
-    /// The thread's number: the top octet of its connections' tokens.
-    index: usize,
+    context: Rc<ThreadContext<Q>>,
     connections: RefCell<Connections>,
-    /// Number of connections so far: the rest of the token. 56 bits last two thousand years at a million per second.
-    opened: Cell<u64>,
+    /// The connections of DNS over HTTPS.
+    https: Rc<HttpsThread<Q>>,
 }
 
 impl<Q: QuerySink> StreamThread<Q> {
     pub(crate) fn new(shared: Arc<Shared>, queries: Arc<Q>, index: usize) -> StreamThread<Q> {
-        StreamThread {
-            context: ThreadContext::new(shared, queries),
-            index,
-            connections: RefCell::default(),
-            opened: Cell::new(0),
-        }
+        let context = Rc::new(ThreadContext::new(shared, queries, index));
+        let https = Rc::new(HttpsThread::new(context.clone()));
+        StreamThread { context, connections: RefCell::default(), https }
     }
 
     /// Runs the stream thread until it has been drained. Must run within a `LocalSet`.
-    pub(crate) async fn serve(self: Rc<StreamThread<Q>>, listeners: Vec<TcpListener>) -> std::io::Result<()> {
+    pub(crate) async fn serve(self: Rc<StreamThread<Q>>, listeners: Vec<Listener>) -> std::io::Result<()> {
         let mut tasks = vec![spawn_local(sweep(self.clone()))];
         for (index, listener) in listeners.into_iter().enumerate() {
-            let listener = tokio::net::TcpListener::from_std(listener)?;
-            tasks.push(spawn_local(accept(self.clone(), listener, index as u16)));
+            let socket = tokio::net::TcpListener::from_std(listener.socket)?;
+            let https = listener.https.map(Rc::new);
+            tasks.push(spawn_local(accept(self.clone(), socket, index as u16, https)));
         }
         loop {
             self.deliver().await;
@@ -61,14 +66,15 @@ impl<Q: QuerySink> StreamThread<Q> {
         tasks.drain(1..).for_each(|task| task.abort());
         let Some(drain_deadline) = self.retire().await else { return Ok(()) };
         self.for_each(Connection::drain);
+        self.https.close();
         let drained = async {
-            while !self.connections.borrow().is_empty() {
+            while self.open_connections() > 0 {
                 self.answer_queue().wakeup.notified().await;
                 self.deliver().await;
             }
         };
         let _ = tokio::time::timeout_at(drain_deadline.into(), drained).await;
-        self.context.shared.cut_off.fetch_add(self.connections.borrow().len(), Ordering::Relaxed);
+        self.context.shared.cut_off.fetch_add(self.open_connections(), Ordering::Relaxed);
         Ok(())
     }
 
@@ -78,8 +84,9 @@ impl<Q: QuerySink> StreamThread<Q> {
         let shared = &self.context.shared;
         let Some(last_answers) = shared.last_answers() else { return shared.drain_deadline() };
         self.for_each(Connection::retire);
+        self.https.close();
         let mut is_late = false;
-        while shared.drain_deadline().is_none() && !self.connections.borrow().is_empty() {
+        while shared.drain_deadline().is_none() && self.open_connections() > 0 {
             let wakeup = self.answer_queue().wakeup.notified();
             if is_late {
                 wakeup.await;
@@ -96,15 +103,23 @@ impl<Q: QuerySink> StreamThread<Q> {
         self.connections.borrow().values().for_each(|connection| act(&mut connection.borrow_mut()));
     }
 
+    fn open_connections(&self) -> usize {
+        self.connections.borrow().len() + self.https.connections()
+    }
+
     /// Delivers the answers in the queue to their connections, which write them after all are delivered.
     async fn deliver(&self) {
         loop {
             for _ in 0..limits::ANSWERS_PER_PASS {
                 let Some(answer) = self.answer_queue().take() else { return };
-                let connections = self.connections.borrow();
-                let taken = connections.get(&answer.client.stream).is_some_and(|connection| {
-                    connection.borrow_mut().accept(answer.message(), &self.context)
-                });
+                let taken = if answer.client.transport == ClientTransport::Https {
+                    self.https.deliver(answer)
+                } else {
+                    let connections = self.connections.borrow();
+                    connections.get(&answer.client.stream).is_some_and(|connection| {
+                        connection.borrow_mut().accept(answer.message(), &self.context)
+                    })
+                };
                 self.context.count(if taken {
                     Counter::AnswersQueued
                 } else {
@@ -116,9 +131,14 @@ impl<Q: QuerySink> StreamThread<Q> {
     }
 
     /// Opens a connection for an accepted socket if the limits allow it.
-    fn open(self: &Rc<StreamThread<Q>>, stream: TcpStream, peer: SocketAddr, listener: u16) {
-        self.opened.update(|opened| opened + 1);
-        let token = (self.index as u64) << 56 | self.opened.get();
+    fn open(
+        self: &Rc<StreamThread<Q>>,
+        stream: TcpStream,
+        peer: SocketAddr,
+        listener: u16,
+        https: Option<&Rc<Service>>,
+    ) {
+        let token = self.context.next_token();
         let client = Client {
             address: mapped(peer.ip()),
             local: stream.local_addr().map_or(Ipv6Addr::UNSPECIFIED, |local| mapped(local.ip())),
@@ -126,7 +146,7 @@ impl<Q: QuerySink> StreamThread<Q> {
             listener,
             scope: if let SocketAddr::V6(v6) = peer { v6.scope_id() } else { 0 },
             stream: token,
-            transport: ClientTransport::Tcp,
+            transport: if https.is_some() { ClientTransport::Https } else { ClientTransport::Tcp },
             proxy: None,
         };
         let admission = &self.context.shared.admission;
@@ -143,7 +163,15 @@ impl<Q: QuerySink> StreamThread<Q> {
             }
         };
         self.context.count(Counter::Accepted);
-        spawn_local(run_connection(self.clone(), self.register(stream, client, slot, proxied)));
+        match https {
+            Some(service) => {
+                let admitted = Admitted { stream, client, slot, proxied };
+                spawn_local(self.https.clone().run(service.clone(), admitted));
+            }
+            None => {
+                spawn_local(run_connection(self.clone(), self.register(stream, client, slot, proxied)));
+            }
+        }
     }
 
     /// Enters a connection into the table.
@@ -161,7 +189,7 @@ impl<Q: QuerySink> StreamThread<Q> {
     }
 
     fn answer_queue(&self) -> &AnswerQueue {
-        &self.context.shared.answer_queues[self.index]
+        self.context.answer_queue()
     }
 }
 
@@ -178,9 +206,7 @@ impl<Q: QuerySink> Drop for ConnectionGuard<Q> {
         self.thread.connections.borrow_mut().remove(&self.token);
         self.thread.context.count(self.close.counter());
         self.connection.borrow_mut().release(self.close, &self.thread.context);
-        if self.thread.context.shared.is_ending() {
-            self.thread.answer_queue().wakeup.notify_one();
-        }
+        self.thread.context.wake_end();
     }
 }
 
@@ -201,7 +227,12 @@ async fn run_connection<Q: QuerySink>(thread: Rc<StreamThread<Q>>, mut guard: Co
     .await;
 }
 
-async fn accept<Q: QuerySink>(thread: Rc<StreamThread<Q>>, listener: tokio::net::TcpListener, index: u16) {
+async fn accept<Q: QuerySink>(
+    thread: Rc<StreamThread<Q>>,
+    listener: tokio::net::TcpListener,
+    index: u16,
+    https: Option<Rc<Service>>,
+) {
     // The sender lives as long as the thread, so there is no error.
     let _ = thread.context.shared.accepts.subscribe().wait_for(|&accepts| accepts).await;
     let mut failing = false;
@@ -209,7 +240,7 @@ async fn accept<Q: QuerySink>(thread: Rc<StreamThread<Q>>, listener: tokio::net:
         match listener.accept().await {
             Ok((stream, peer)) => {
                 failing = false;
-                thread.open(stream, peer, index);
+                thread.open(stream, peer, index, https.as_ref());
             }
             Err(error) if error.kind() == std::io::ErrorKind::ConnectionAborted => {}
             Err(error) => {
@@ -233,6 +264,7 @@ async fn sweep<Q: QuerySink>(thread: Rc<StreamThread<Q>>) {
         for connection in thread.connections.borrow().values() {
             connection.borrow_mut().sweep(now, timeouts);
         }
+        thread.https.sweep(now, timeouts);
         let shortest = timeouts.idle.min(timeouts.answer_wait);
         let pause = (shortest / 20).clamp(Duration::from_millis(5), Duration::from_millis(250));
         tokio::time::sleep(pause).await;

@@ -4,10 +4,11 @@
 use crate::QuerySink;
 use crate::admission::Admission;
 use crate::counters::{Counter, Counters};
+use crate::https;
 use crate::limits::{self, Limits};
 use crate::listen::{BoundStreams, Error, Options};
 use crate::shared::{AnswerQueue, Shared};
-use crate::stream_thread::StreamThread;
+use crate::stream_thread::{Listener, StreamThread};
 use datapath::StreamSink;
 use engine::Client;
 use std::fmt;
@@ -43,11 +44,11 @@ impl Streams {
     }
 
     pub(crate) fn start(
-        listeners: Vec<TcpListener>,
-        options: Options,
+        bound: BoundStreams,
         queries: Arc<impl QuerySink>,
         threads: usize,
     ) -> io::Result<Streams> {
+        let BoundStreams { listeners, https, options } = bound;
         let threads = threads.clamp(1, limits::MAX_THREADS);
         let shared = Arc::new(Shared {
             answer_queues: (0..threads).map(|_| AnswerQueue::new()).collect(),
@@ -65,7 +66,7 @@ impl Streams {
         let streams = Streams { shared: shared.clone() };
         for index in 0..threads {
             // All threads accept from the same sockets: a thread that is awake takes the next connection.
-            let listeners = listeners.iter().map(TcpListener::try_clone).collect::<io::Result<Vec<_>>>();
+            let listeners = own_listeners(&listeners, https.as_ref());
             let started = listeners.and_then(|own| start_thread(&shared, own, queries.clone(), index));
             if let Err(error) = started {
                 streams.drain(Duration::ZERO);
@@ -145,7 +146,7 @@ impl BoundStreams {
     /// Like [`BoundStreams::start`], but leaves the connections to another process, which has the same listening sockets, until
     /// [`Streams::accept`]. So nothing is lost if this process fails before that.
     pub fn start_waiting(self, queries: Arc<impl QuerySink>, threads: usize) -> Result<Streams, Error> {
-        Streams::start(self.listeners, self.options, queries, threads).map_err(Error::Thread)
+        Streams::start(self, queries, threads).map_err(Error::Thread)
     }
 }
 
@@ -168,9 +169,23 @@ impl StreamSink for Streams {
     }
 }
 
+/// The listeners of one thread, over sockets that all threads share.
+fn own_listeners(
+    plain: &[TcpListener],
+    https: Option<&(Vec<TcpListener>, https::Service)>,
+) -> io::Result<Vec<Listener>> {
+    let plain = plain.iter().map(|socket| Ok(Listener { socket: socket.try_clone()?, https: None }));
+    let encrypted = https.iter().flat_map(|(sockets, service)| {
+        sockets
+            .iter()
+            .map(|socket| Ok(Listener { socket: socket.try_clone()?, https: Some(service.clone()) }))
+    });
+    plain.chain(encrypted).collect()
+}
+
 fn start_thread(
     shared: &Arc<Shared>,
-    listeners: Vec<TcpListener>,
+    listeners: Vec<Listener>,
     queries: Arc<impl QuerySink>,
     index: usize,
 ) -> io::Result<()> {

@@ -4,14 +4,18 @@
 use crate::QuerySink;
 use crate::counters::Counter;
 use crate::limits;
-use crate::shared::Shared;
+use crate::shared::{AnswerQueue, Shared};
 use engine::Client;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// The context of all connections of one stream thread.
 pub(crate) struct ThreadContext<Q> {
+    /// The thread's number: the top octet of its tokens.
+    index: usize,
+    /// Number of connections and HTTPS requests so far: the rest of the token. 56 bits last two thousand years at a million per second.
+    opened: Cell<u64>,
     pub(crate) shared: Arc<Shared>,
     queries: Arc<Q>,
     /// The buffer that all connections read into. Borrowed only within [`Connection::poll`](crate::connection::Connection::poll).
@@ -19,8 +23,32 @@ pub(crate) struct ThreadContext<Q> {
 }
 
 impl<Q: QuerySink> ThreadContext<Q> {
-    pub(crate) fn new(shared: Arc<Shared>, queries: Arc<Q>) -> ThreadContext<Q> {
-        ThreadContext { shared, queries, scratch: RefCell::new(vec![0; limits::READ_OCTETS].into()) }
+    pub(crate) fn new(shared: Arc<Shared>, queries: Arc<Q>, index: usize) -> ThreadContext<Q> {
+        ThreadContext {
+            index,
+            opened: Cell::new(0),
+            shared,
+            queries,
+            scratch: RefCell::new(vec![0; limits::READ_OCTETS].into()),
+        }
+    }
+
+    /// The next token, of a connection or of a request that is a connection of its own to the engine.
+    pub(crate) fn next_token(&self) -> u64 {
+        self.opened.update(|opened| opened + 1);
+        (self.index as u64) << 56 | self.opened.get()
+    }
+
+    /// The answers to this thread's clients.
+    pub(crate) fn answer_queue(&self) -> &AnswerQueue {
+        &self.shared.answer_queues[self.index]
+    }
+
+    /// Wakes the end of the thread, which waits for its last connection.
+    pub(crate) fn wake_end(&self) {
+        if self.shared.is_ending() {
+            self.answer_queue().wakeup.notify_one();
+        }
     }
 
     /// Hands a query to the server, and counts it. Returns false if the server has no room.

@@ -3,5 +3,8 @@
 mod connection_limits;
 mod exchange;
 mod fixture;
+mod https;
+mod https_client;
+mod https_programs;
 mod stop;
 mod timeouts;

@@ -1,0 +1,178 @@
+//! An HTTPS connection, from its accept to its end: the PROXY header, the TLS handshake, HTTP. A sweep of its thread ends it when it is
+//! idle, and when its client does not read.
+
+use crate::admission::{ConnectionSlot, Timeouts};
+use crate::connection::CloseReason;
+use crate::limits;
+use datapath::proxy_protocol::{self, Header};
+use engine::Client;
+use hyper::server::conn::{http1, http2};
+use hyper_util::rt::TokioTimer;
+use std::cell::Cell;
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpStream;
+use tokio::sync::Notify;
+use tokio::task::spawn_local;
+
+/// The state of a connection that its requests and the sweep share.
+pub(crate) struct HttpsConnection {
+    /// The client, behind a proxy the one that the proxy named.
+    pub(crate) client: Client,
+    /// Octets of requests and responses that HTTP holds.
+    pub(crate) buffered: Arc<AtomicUsize>,
+    /// Requests that have no response yet.
+    requests: Cell<u32>,
+    /// Time at which a request last began or ended.
+    active: Cell<Instant>,
+    close: Cell<Option<CloseReason>>,
+    closing: Notify,
+}
+
+/// A request that is under way, until it is dropped.
+pub(crate) struct UnderWay<'c>(&'c HttpsConnection);
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.requests.update(|requests| requests - 1);
+        self.0.active.set(Instant::now());
+    }
+}
+
+impl HttpsConnection {
+    pub(crate) fn new(client: Client) -> HttpsConnection {
+        HttpsConnection {
+            client,
+            buffered: Arc::default(),
+            requests: Cell::new(0),
+            active: Cell::new(Instant::now()),
+            close: Cell::new(None),
+            closing: Notify::new(),
+        }
+    }
+
+    pub(crate) fn begin_request(&self) -> UnderWay<'_> {
+        self.requests.update(|requests| requests + 1);
+        self.active.set(Instant::now());
+        UnderWay(self)
+    }
+
+    /// Ends the connection if a timeout has expired, or if its client leaves too many answers unread. Requests that wait have timeouts
+    /// of their own.
+    pub(crate) fn sweep(&self, now: Instant, timeouts: Timeouts) {
+        let is_quiet = now.saturating_duration_since(self.active.get()) >= timeouts.idle;
+        let buffered = self.buffered.load(Ordering::Relaxed);
+        if buffered > limits::WRITE_QUEUE_OCTETS || is_quiet && buffered > 0 && self.requests.get() == 0 {
+            self.close(CloseReason::SlowReader);
+        } else if is_quiet && self.requests.get() == 0 {
+            self.close(CloseReason::Idle);
+        }
+    }
+
+    /// Ends the connection: abruptly for a slow reader, otherwise after the responses that are due.
+    pub(crate) fn close(&self, reason: CloseReason) {
+        if self.close.get().is_none() {
+            self.close.set(Some(reason));
+            self.closing.notify_one();
+        }
+    }
+
+    /// Drives HTTP to its end. `farewell` tells hyper to finish the requests that are under way, and to take no more.
+    pub(crate) async fn drive<C: Future<Output = hyper::Result<()>>>(
+        &self,
+        http: C,
+        farewell: impl FnOnce(Pin<&mut C>),
+    ) -> CloseReason {
+        let mut http = pin!(http);
+        let outcome = tokio::select! {
+            outcome = &mut http => Some(outcome),
+            () = self.closing.notified() => None,
+        };
+        match (outcome, self.close.get().unwrap_or(CloseReason::Drained)) {
+            (Some(Ok(())), _) => CloseReason::Ended,
+            (Some(Err(error)), _) => reason_of(&error),
+            (None, CloseReason::SlowReader) => CloseReason::SlowReader,
+            (None, reason) => {
+                farewell(http.as_mut());
+                // The answers that are due may take as long as they would otherwise; the client has a little longer to read them.
+                while tokio::time::timeout(limits::HTTPS_FAREWELL, &mut http).await.is_err() {
+                    if self.requests.get() == 0 {
+                        break;
+                    }
+                }
+                reason
+            }
+        }
+    }
+}
+
+fn reason_of(error: &hyper::Error) -> CloseReason {
+    if error.is_timeout() { CloseReason::SlowSender } else { CloseReason::Reset }
+}
+
+/// Reads the header of a proxy, and no octet after it. Assigns the connection to the client that it names.
+pub(crate) async fn read_proxy_header(
+    stream: &mut TcpStream,
+    proxy: &Client,
+    slot: &mut ConnectionSlot,
+) -> Result<Client, CloseReason> {
+    let mut octets = Vec::new();
+    loop {
+        match Header::read(&octets) {
+            Ok(header) => {
+                let client = header.client(proxy);
+                slot.assign_client(&client).map_err(|_| CloseReason::ClientLimit)?;
+                return Ok(client);
+            }
+            Err(proxy_protocol::Error::Incomplete(needed)) if needed > octets.len() => {
+                let read = octets.len();
+                octets.resize(needed, 0);
+                stream.read_exact(&mut octets[read..]).await.map_err(|_| CloseReason::ProxyHeader)?;
+            }
+            Err(_) => return Err(CloseReason::ProxyHeader),
+        }
+    }
+}
+
+/// HTTP/1.1 with the bounds of this server.
+pub(crate) fn http1(idle: Duration) -> http1::Builder {
+    let mut builder = http1::Builder::new();
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(idle)
+        .max_headers(limits::HTTPS_HEADER_FIELDS)
+        .max_buf_size(limits::HTTPS_HEADER_OCTETS as usize)
+        .auto_date_header(false);
+    builder
+}
+
+/// HTTP/2 with the bounds of this server. It sends no keep-alive pings: an idle client is let go.
+pub(crate) fn http2() -> http2::Builder<LocalExecutor> {
+    let mut builder = http2::Builder::new(LocalExecutor);
+    builder
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(limits::OUTSTANDING)
+        .max_pending_accept_reset_streams(limits::HTTPS_PENDING_RESETS)
+        .max_local_error_reset_streams(limits::HTTPS_LOCAL_RESETS)
+        .max_header_list_size(limits::HTTPS_HEADER_OCTETS)
+        .header_table_size(limits::HTTPS_HEADER_TABLE_OCTETS)
+        .initial_stream_window_size(limits::HTTPS_STREAM_WINDOW_OCTETS)
+        .initial_connection_window_size(limits::HTTPS_CONNECTION_WINDOW_OCTETS)
+        .max_send_buf_size(limits::UNREAD_OCTETS)
+        .auto_date_header(false);
+    builder
+}
+
+/// Runs the tasks of HTTP/2 streams on the thread of their connection.
+#[derive(Clone, Copy)]
+pub(crate) struct LocalExecutor;
+
+impl<F: Future<Output: 'static> + 'static> hyper::rt::Executor<F> for LocalExecutor {
+    fn execute(&self, task: F) {
+        spawn_local(task);
+    }
+}

@@ -1,0 +1,154 @@
+//! The HTTPS side of a stream thread: its connections and the requests that wait for answers.
+
+use crate::QuerySink;
+use crate::admission::{ConnectionSlot, Timeouts};
+use crate::connection::CloseReason;
+use crate::https::connection::{HttpsConnection, http1, http2, read_proxy_header};
+use crate::https::requests::Requests;
+use crate::https::respond::{RequestContext, respond};
+use crate::https::{ALPN, Service};
+use crate::thread_context::ThreadContext;
+use datapath::QueuedMessage;
+use engine::Client;
+use http_body_util::Full;
+use hyper::Response;
+use hyper::body::{Bytes, Incoming};
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::rc::Rc;
+use std::time::Instant;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+/// The HTTPS connections of one stream thread, by token, and their requests.
+pub(crate) struct HttpsThread<Q> {
+    context: Rc<ThreadContext<Q>>,
+    connections: RefCell<HashMap<u64, Rc<HttpsConnection>>>,
+    requests: Rc<Requests>,
+}
+
+/// A connection that was admitted.
+pub(crate) struct Admitted {
+    pub(crate) stream: TcpStream,
+    /// The client, or the proxy.
+    pub(crate) client: Client,
+    pub(crate) slot: ConnectionSlot,
+    /// The peer is a proxy, and sends a PROXY header first.
+    pub(crate) proxied: bool,
+}
+
+impl<Q: QuerySink> HttpsThread<Q> {
+    pub(crate) fn new(context: Rc<ThreadContext<Q>>) -> HttpsThread<Q> {
+        HttpsThread { context, connections: RefCell::default(), requests: Rc::default() }
+    }
+
+    /// Number of connections, without those whose TLS handshake is under way.
+    pub(crate) fn connections(&self) -> usize {
+        self.connections.borrow().len()
+    }
+
+    /// Hands an answer to its request. Returns false if the request waits no more.
+    pub(crate) fn deliver(&self, answer: QueuedMessage) -> bool {
+        self.requests.deliver(answer)
+    }
+
+    /// Ends the connections and gives up the requests whose timeouts have expired.
+    pub(crate) fn sweep(&self, now: Instant, timeouts: Timeouts) {
+        self.connections.borrow().values().for_each(|connection| connection.sweep(now, timeouts));
+        self.requests.sweep(now, timeouts.answer_wait);
+    }
+
+    /// Ends all connections after the responses that are due (GOAWAY): their clients connect to another process.
+    pub(crate) fn close(&self) {
+        self.connections.borrow().values().for_each(|connection| connection.close(CloseReason::Drained));
+    }
+
+    /// Serves a connection to its end, and counts its reason.
+    pub(crate) async fn run(self: Rc<HttpsThread<Q>>, service: Rc<Service>, admitted: Admitted) {
+        let Admitted { stream, client, mut slot, proxied } = admitted;
+        let patience = self.context.shared.admission.timeouts().idle;
+        let handshake = self.handshake(&service, stream, client, proxied.then_some(&mut slot));
+        let outcome = tokio::time::timeout(patience, handshake).await.unwrap_or(Err(CloseReason::Handshake));
+        let reason = match outcome {
+            Ok((tls, client)) => self.clone().serve(service, tls, client).await,
+            Err(reason) => reason,
+        };
+        drop(slot);
+        self.context.count(reason.counter());
+    }
+
+    /// Reads the PROXY header if a slot waits for its client, then does the TLS handshake.
+    async fn handshake(
+        &self,
+        service: &Service,
+        mut stream: TcpStream,
+        mut client: Client,
+        unassigned: Option<&mut ConnectionSlot>,
+    ) -> Result<(TlsStream<TcpStream>, Client), CloseReason> {
+        if let Some(slot) = unassigned {
+            client = read_proxy_header(&mut stream, &client, slot).await?;
+        }
+        let tls = TlsAcceptor::from(service.tls.clone()).accept(stream).await;
+        Ok((tls.map_err(|_| CloseReason::Handshake)?, client))
+    }
+
+    async fn serve(
+        self: Rc<HttpsThread<Q>>,
+        service: Rc<Service>,
+        tls: TlsStream<TcpStream>,
+        client: Client,
+    ) -> CloseReason {
+        let connection = Rc::new(HttpsConnection::new(client));
+        let _entry = Entry::new(self.clone(), &connection);
+        if self.context.shared.is_ending() {
+            connection.close(CloseReason::Drained);
+        }
+        let is_http2 = tls.get_ref().1.alpn_protocol() == Some(ALPN[0]);
+        let idle = self.context.shared.admission.timeouts().idle;
+        let here = connection.clone();
+        let requests =
+            service_fn(move |request| self.clone().respond(service.clone(), connection.clone(), request));
+        let stream = TokioIo::new(tls);
+        if is_http2 {
+            here.drive(http2().serve_connection(stream, requests), |http| http.graceful_shutdown()).await
+        } else {
+            here.drive(http1(idle).serve_connection(stream, requests), |http| http.graceful_shutdown()).await
+        }
+    }
+
+    async fn respond(
+        self: Rc<HttpsThread<Q>>,
+        service: Rc<Service>,
+        connection: Rc<HttpsConnection>,
+        request: hyper::Request<Incoming>,
+    ) -> Result<Response<Full<Bytes>>, Infallible> {
+        let token = self.context.next_token();
+        let context = RequestContext { thread: &self.context, requests: &self.requests, token };
+        respond(context, &service, &connection, request).await
+    }
+}
+
+/// A connection's entry in the table. Dropping it removes the connection, however its task ends.
+struct Entry<Q: QuerySink> {
+    thread: Rc<HttpsThread<Q>>,
+    token: u64,
+}
+
+impl<Q: QuerySink> Entry<Q> {
+    fn new(thread: Rc<HttpsThread<Q>>, connection: &Rc<HttpsConnection>) -> Entry<Q> {
+        let token = connection.client.stream;
+        thread.connections.borrow_mut().insert(token, connection.clone());
+        Entry { thread, token }
+    }
+}
+
+impl<Q: QuerySink> Drop for Entry<Q> {
+    fn drop(&mut self) {
+        self.thread.connections.borrow_mut().remove(&self.token);
+        self.thread.context.wake_end();
+    }
+}

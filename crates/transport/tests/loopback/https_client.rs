@@ -1,0 +1,184 @@
+//! A service for DNS over HTTPS, and clients for it: TLS over a blocking socket, and a writer of HTTP/2 frames that can break the rules
+//! (RFC 9113 section 4.1).
+
+use crate::fixture::*;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, StreamOwned};
+use sixfold_transport::{Limits, Options, Streams, https};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// The path of the service.
+pub const PATH: &str = "/dns-query";
+
+/// A TLS client.
+pub type Tls = StreamOwned<ClientConnection, TcpStream>;
+
+/// Running streams with a listener for HTTPS.
+pub struct HttpsService {
+    service: Service,
+    pub https: SocketAddr,
+    certificate: CertificateDer<'static>,
+}
+
+impl Deref for HttpsService {
+    type Target = Service;
+
+    fn deref(&self) -> &Service {
+        &self.service
+    }
+}
+
+impl HttpsService {
+    pub fn new(limits: Limits) -> HttpsService {
+        let rcgen::CertifiedKey { cert, signing_key } =
+            rcgen::generate_simple_self_signed(["dns.example".to_owned()]).unwrap();
+        let certificate = cert.der().clone();
+        let key = PrivateKeyDer::try_from(signing_key.serialize_der()).unwrap();
+        let versions =
+            ServerConfig::builder_with_provider(tls::provider()).with_safe_default_protocol_versions();
+        let mut settings =
+            versions.unwrap().with_no_client_auth().with_single_cert(vec![certificate.clone()], key).unwrap();
+        settings.alpn_protocols = https::ALPN.map(Vec::from).into();
+        let listen: SocketAddr = "127.0.0.1:0".parse().unwrap();
+        let bound = Streams::bind(&[listen], Options { limits, ..Options::default() }).unwrap();
+        let bound = bound.with_https(&[listen], https::Service::new(Arc::new(settings), PATH)).unwrap();
+        let (address, https) = (bound.local_addresses().unwrap()[0], bound.https_addresses().unwrap()[0]);
+        let workers = Arc::new(FakeWorkers::default());
+        let streams = bound.start(workers.clone(), 1).unwrap();
+        HttpsService { service: Service { workers, streams, address }, https, certificate }
+    }
+
+    /// A service that answers each query with itself and QR set.
+    pub fn echo(limits: Limits) -> HttpsService {
+        let HttpsService { service, https, certificate } = HttpsService::new(limits);
+        HttpsService { service: service.echo(), https, certificate }
+    }
+
+    pub fn connect_tcp(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.https).unwrap();
+        stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
+        stream.set_write_timeout(Some(TEST_TIMEOUT)).unwrap();
+        stream
+    }
+
+    /// Connects with TLS, and offers these protocols.
+    pub fn try_connect(&self, protocols: &[&[u8]]) -> std::io::Result<Tls> {
+        let mut roots = RootCertStore::empty();
+        roots.add(self.certificate.clone()).unwrap();
+        let versions =
+            ClientConfig::builder_with_provider(tls::provider()).with_safe_default_protocol_versions();
+        let mut settings = versions.unwrap().with_root_certificates(roots).with_no_client_auth();
+        settings.alpn_protocols = protocols.iter().map(|&protocol| protocol.into()).collect();
+        let name = ServerName::try_from("dns.example").unwrap();
+        let mut client =
+            StreamOwned::new(ClientConnection::new(Arc::new(settings), name).unwrap(), self.connect_tcp());
+        while client.conn.is_handshaking() {
+            client.conn.complete_io(&mut client.sock)?;
+        }
+        Ok(client)
+    }
+
+    pub fn connect(&self, protocols: &[&[u8]]) -> Tls {
+        self.try_connect(protocols).unwrap()
+    }
+
+    pub fn connect_http2(&self) -> Http2 {
+        let mut client = Http2(self.connect(&[b"h2"]));
+        client.send(&[&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..], &frame(4, 0, 0, &[])].concat()).unwrap();
+        client
+    }
+}
+
+/// A client of HTTP/2.
+pub struct Http2(Tls);
+
+impl Http2 {
+    /// Sends octets as they are.
+    pub fn send(&mut self, octets: &[u8]) -> std::io::Result<()> {
+        self.0.write_all(octets)?;
+        self.0.flush()
+    }
+
+    /// Asks by GET on this stream.
+    pub fn get(&mut self, stream: u32, query: &[u8]) {
+        self.send(&request_frame(stream, query)).unwrap();
+    }
+
+    /// Cancels a stream.
+    pub fn reset(&mut self, stream: u32) {
+        self.send(&frame(3, 0, stream, &8u32.to_be_bytes())).unwrap();
+    }
+
+    /// Sends a PING and waits for its acknowledgement, or for the end: the server has then read what was sent before.
+    pub fn ping(&mut self) {
+        self.send(&frame(6, 0, 0, b"12345678")).unwrap();
+        while let Ok((kind, flags, _, _)) = self.next_frame()
+            && (kind, flags) != (6, 1)
+        {}
+    }
+
+    /// The stream and the body of the next response that is complete. Each is expected in one DATA frame.
+    pub fn next_body(&mut self) -> (u32, Vec<u8>) {
+        loop {
+            if let (0, _, stream, payload) = self.next_frame().unwrap()
+                && !payload.is_empty()
+            {
+                return (stream, payload);
+            }
+        }
+    }
+
+    /// True if the server says GOAWAY, or ends the connection.
+    pub fn await_goaway(&mut self) -> bool {
+        loop {
+            match self.next_frame() {
+                Ok((7, ..)) => return true,
+                Ok(_) => {}
+                Err(error) => return error.kind() != std::io::ErrorKind::WouldBlock,
+            }
+        }
+    }
+
+    /// Type, flags, stream and payload of the next frame.
+    fn next_frame(&mut self) -> std::io::Result<(u8, u8, u32, Vec<u8>)> {
+        let mut header = [0; 9];
+        self.0.read_exact(&mut header)?;
+        let [a, b, c, kind, flags, stream @ ..] = header;
+        let mut payload = vec![0; u32::from_be_bytes([0, a, b, c]) as usize];
+        self.0.read_exact(&mut payload)?;
+        Ok((kind, flags, u32::from_be_bytes(stream), payload))
+    }
+}
+
+/// A frame of HTTP/2.
+pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = &(payload.len() as u32).to_be_bytes()[1..];
+    [length, &[kind, flags], &stream.to_be_bytes(), payload].concat()
+}
+
+/// A HEADERS frame of a GET, with END_STREAM and END_HEADERS.
+pub fn request_frame(stream: u32, query: &[u8]) -> Vec<u8> {
+    frame(1, 5, stream, &request_fields(query))
+}
+
+/// The header fields of a GET, in literals (RFC 7541 section 6.2.2) and entries of the static table. Paths have fewer than 127 octets.
+pub fn request_fields(query: &[u8]) -> Vec<u8> {
+    let path = format!("{PATH}?dns={}", base64url(query));
+    assert!(path.len() < 127);
+    [&[0x82, 0x87, 0x01, 11][..], b"dns.example", &[0x04, path.len() as u8], path.as_bytes()].concat()
+}
+
+/// base64url without padding.
+pub fn base64url(octets: &[u8]) -> String {
+    const CHARACTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let mut text = String::new();
+    for group in octets.chunks(3) {
+        let bits =
+            group.iter().fold(0, |bits, &octet| bits << 8 | usize::from(octet)) << (8 * (3 - group.len()));
+        (0..=group.len()).for_each(|place| text.push(char::from(CHARACTERS[bits >> (18 - 6 * place) & 63])));
+    }
+    text
+}
