@@ -208,6 +208,7 @@ fn label_values_are_from_closed_sets() {
                     .contains(&value.as_str()),
                 "kind" => ["positive", "negative", "synthesized", "failure", "stale", "full", "resumed"]
                     .contains(&value.as_str()),
+                "status" => ["2xx", "4xx", "5xx"].contains(&value.as_str()),
                 "rcode" | "reason" | "result" => {
                     value.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
                 }

@@ -108,6 +108,12 @@ fn a_new_process_that_is_killed_before_it_takes_over_loses_nothing() {
     std::thread::sleep(Duration::from_millis(300));
     assert_eq!(upstream.asked(&name_of(0), Type::AAAA), 0, "the new process reads already");
     send("KILL", new);
+    // Its files are closed once its other threads are gone and the first one is a zombie. The old process must not wake up earlier.
+    wait_until("the new process has ended", || {
+        let Ok(threads) = std::fs::read_dir(format!("/proc/{new}/task")) else { return true };
+        let stat = std::fs::read_to_string(format!("/proc/{new}/stat")).unwrap_or_default();
+        threads.count() <= 1 && (stat.is_empty() || stat.contains(") Z "))
+    });
     send("CONT", old);
     let output = upgrade.join().unwrap();
     let told = text(&output);
