@@ -136,7 +136,8 @@ fn start_and_serve(
         traces: RunningTraces::default(),
         sandbox,
     });
-    if let Err(error) = server.dnstap.configure(&server.config(), &server.workers) {
+    if let Err(error) = server.dnstap.configure(&server.config(), &server.workers, server.streams.addresses())
+    {
         tracing::warn!("{error}");
     }
     supervise(&server, threads, metrics, control.as_ref(), predecessor)

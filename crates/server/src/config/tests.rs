@@ -209,10 +209,6 @@ fn every_error_of_a_rule_is_found_with_its_place() {
 const UNSUPPORTED: &[(&str, &str)] = &[
     ("server.datapath = \"xdp\"", "server.datapath"),
     ("dns64.dnssec = \"validate\"", "dns64.dnssec"),
-    ("tls.certificate = \"/x\"", "tls.certificate"),
-    ("tls.key = \"/x\"", "tls.key"),
-    ("tls.listen-dot = [\"[::]:853\"]", "tls.listen-dot"),
-    ("tls.listen-doh = [\"::\"]", "tls.listen-doh"),
     ("tls.listen-doq = [\"::\"]", "tls.listen-doq"),
 ];
 
@@ -231,7 +227,7 @@ fn an_unsupported_setting_is_refused_by_name() {
 fn a_setting_that_asks_for_nothing_is_accepted() {
     let text = "[server]\nproxy-from = []\ndatapath = \"sockets\"\n[dns64]\nrule = []\n[local]\nrecords = []\nhosts-file = \"\"\nempty-zones = false\n[filter]\nblock = []\nrpz = []\n\
         [edns]\ncookies = true\n\
-        client-subnet = \"off\"\n[limits]\nqueries-per-client = 0\nresponses-per-client = 0\n[tls]\nlisten-dot = []\n\
+        client-subnet = \"off\"\n[limits]\nqueries-per-client = 0\nresponses-per-client = 0\n[tls]\nlisten-dot = []\ncertificate = \"\"\n\
         [log]\nto = \"stderr\"\ndnstap = \"\"\n";
     assert_eq!(read(text), read(""));
 }
