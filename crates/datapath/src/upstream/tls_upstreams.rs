@@ -2,11 +2,13 @@
 //! share the table, and a reload replaces it. It is read when a connection is opened, so its lock is not on the way of a query.
 
 use crate::counters::Counter;
-use rustls::ClientConfig;
+use crate::limits::TLS_ERROR_CHARACTERS;
+use engine::Untrusted;
 use rustls::pki_types::ServerName;
+use rustls::{CertificateError, ClientConfig, Error};
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 /// An upstream that is asked over TLS.
 #[derive(Clone, Debug)]
@@ -37,6 +39,25 @@ pub enum TlsFault {
 }
 
 impl TlsFault {
+    /// The fault behind an error of the handshake.
+    pub fn of(error: &Error) -> TlsFault {
+        match error {
+            Error::InvalidCertificate(error) => match error {
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+                    TlsFault::Name
+                }
+                CertificateError::Expired
+                | CertificateError::ExpiredContext { .. }
+                | CertificateError::NotValidYet
+                | CertificateError::NotValidYetContext { .. } => TlsFault::Expired,
+                CertificateError::UnknownIssuer | CertificateError::BadSignature => TlsFault::Issuer,
+                _ => TlsFault::Certificate,
+            },
+            Error::NoCertificatesPresented => TlsFault::Certificate,
+            _ => TlsFault::Protocol,
+        }
+    }
+
     /// The counter of the fault.
     pub(crate) fn counter(self) -> Counter {
         match self {
@@ -50,13 +71,29 @@ impl TlsFault {
         }
     }
 
-    /// True if the upstream has not shown that it is the one that was meant. Another connection would fail in the same way.
-    pub(crate) fn is_untrusted(self) -> bool {
-        !matches!(self, TlsFault::Closed | TlsFault::Timeout)
+    /// Code of the fault for programs, which is also the label value of the metric.
+    pub fn code(self) -> &'static str {
+        match self {
+            TlsFault::Closed => "closed",
+            TlsFault::Timeout => "timeout",
+            _ => self.untrusted().map_or("", Untrusted::code),
+        }
+    }
+
+    /// The reason if the upstream has not shown that it is the one that was meant. Another connection would fail in the same way.
+    pub fn untrusted(self) -> Option<Untrusted> {
+        match self {
+            TlsFault::Name => Some(Untrusted::Name),
+            TlsFault::Expired => Some(Untrusted::Expired),
+            TlsFault::Issuer => Some(Untrusted::Issuer),
+            TlsFault::Certificate => Some(Untrusted::Certificate),
+            TlsFault::Protocol => Some(Untrusted::Protocol),
+            TlsFault::Closed | TlsFault::Timeout => None,
+        }
     }
 }
 
-/// The latest handshake with an upstream that failed.
+/// The latest handshake with an upstream, if it failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFailure {
     /// The upstream.
@@ -65,7 +102,8 @@ pub struct TlsFailure {
     pub name: String,
     /// The fault.
     pub fault: TlsFault,
-    /// The error, as the library of TLS describes it.
+    /// The error, as the library of TLS describes it, without control characters: it may quote the certificate. At most
+    /// [`TLS_ERROR_CHARACTERS`] characters.
     pub text: String,
 }
 
@@ -73,24 +111,39 @@ pub struct TlsFailure {
 #[derive(Debug, Default)]
 pub struct TlsUpstreams {
     table: RwLock<HashMap<SocketAddr, TlsUpstream>>,
-    /// One failure per upstream at most, until it is taken.
-    failures: Mutex<HashMap<SocketAddr, TlsFailure>>,
+    /// One failure per upstream at most, until a handshake succeeds.
+    failures: Mutex<HashMap<SocketAddr, Noted>>,
+}
+
+/// A failure that was noted.
+#[derive(Debug)]
+struct Noted {
+    failure: TlsFailure,
+    /// The log has not taken it yet.
+    is_new: bool,
+    /// A later handshake has succeeded.
+    is_over: bool,
 }
 
 impl TlsUpstreams {
     /// Replaces the table. Connections that are open stay.
     pub fn replace(&self, table: HashMap<SocketAddr, TlsUpstream>) {
+        self.failures().retain(|address, _| table.contains_key(address));
         *self.table.write().unwrap_or_else(PoisonError::into_inner) = table;
     }
 
-    /// The latest failure of each upstream since the last call.
+    /// The latest failure of each upstream since the last call, for the log.
     pub fn take_failures(&self) -> Vec<TlsFailure> {
-        self.failures
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .drain()
-            .map(|(_, failure)| failure)
-            .collect()
+        let mut failures = self.failures();
+        let take = |noted: &mut Noted| std::mem::take(&mut noted.is_new).then(|| noted.failure.clone());
+        let taken = failures.values_mut().filter_map(take).collect();
+        failures.retain(|_, noted| !noted.is_over);
+        taken
+    }
+
+    /// The failure of the latest handshake with an upstream; none if it succeeded.
+    pub fn failure(&self, address: SocketAddr) -> Option<TlsFailure> {
+        self.failures().get(&address).filter(|noted| !noted.is_over).map(|noted| noted.failure.clone())
     }
 
     /// The upstream at an address; none if nothing is asked over TLS there.
@@ -99,8 +152,20 @@ impl TlsUpstreams {
     }
 
     /// Notes a failure. The table of upstreams bounds the number.
-    pub(crate) fn note(&self, failure: TlsFailure) {
-        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-        failures.insert(failure.address, failure);
+    pub(crate) fn note(&self, mut failure: TlsFailure) {
+        let printed = failure.text.chars().filter(|character| !character.is_control());
+        failure.text = printed.take(TLS_ERROR_CHARACTERS).collect();
+        self.failures().insert(failure.address, Noted { failure, is_new: true, is_over: false });
+    }
+
+    /// Notes that a handshake succeeded. The log still gets the failure before it.
+    pub(crate) fn note_success(&self, address: SocketAddr) {
+        if let Some(noted) = self.failures().get_mut(&address) {
+            noted.is_over = true;
+        }
+    }
+
+    fn failures(&self) -> MutexGuard<'_, HashMap<SocketAddr, Noted>> {
+        self.failures.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

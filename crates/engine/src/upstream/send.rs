@@ -235,6 +235,7 @@ impl Upstream {
             self.servers.list[server as usize].on_refused(now);
             return None;
         }
+        self.servers.list[server as usize].untrusted = None;
         self.set_client_cookie(link, server, now, out);
         counters.count(Counter::LinksOpened);
         let server = &mut self.servers.list[server as usize];

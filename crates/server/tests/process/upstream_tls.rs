@@ -70,8 +70,23 @@ fn an_upstream_is_asked_only_if_its_certificate_fits() {
     }
     let upstreams = String::from_utf8(server.ctl(&["upstreams"]).stdout).unwrap();
     assert!(upstreams.lines().filter(|line| line.contains("tls up,")).count() >= 2, "{upstreams}");
-    let explained = String::from_utf8(server.ctl(&["explain", "www.good"]).stdout).unwrap();
-    assert!(explained.contains("TLS"), "{explained}");
+    let failures = upstreams.lines().filter(|line| line.contains("; no TLS connection to dns.example: "));
+    assert_eq!(
+        failures.count(),
+        kinds.iter().filter(|(.., reason)| !reason.is_empty()).count(),
+        "{upstreams}"
+    );
+    let upstreams = String::from_utf8(server.ctl(&["upstreams", "--json"]).stdout).unwrap();
+    assert!(upstreams.contains("\"tls_failure\":{\"reason\":\"expired\",\"text\":\""), "{upstreams}");
+    assert!(upstreams.contains("\"tls_failure\":null"), "{upstreams}");
+    for (name, words) in [
+        ("www.good", "over TLS"),
+        ("www.name", "over TLS: unreachable (the certificate of an upstream is for another name)"),
+        ("www.old", "extended error 23 (the certificate of an upstream is expired or not yet valid)"),
+    ] {
+        let explained = String::from_utf8(server.ctl(&["explain", name]).stdout).unwrap();
+        assert!(explained.contains(words), "{explained}");
+    }
 }
 
 /// Takes an answer, which must be NOERROR, into the set of those that came. Returns false if none comes in time.
