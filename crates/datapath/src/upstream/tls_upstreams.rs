@@ -15,6 +15,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 pub struct TlsUpstream {
     /// The name that its certificate must have (RFC 8310 section 8.1).
     pub name: ServerName<'static>,
+    /// Digest of the trust anchors. A resumed session is not verified again, so it needs the anchors that it began with.
+    pub anchors: u64,
     /// Trust anchors, versions, ALPN and kept sessions.
     pub config: Arc<ClientConfig>,
 }
@@ -126,10 +128,19 @@ struct Noted {
 }
 
 impl TlsUpstreams {
-    /// Replaces the table. Connections that are open stay.
-    pub fn replace(&self, table: HashMap<SocketAddr, TlsUpstream>) {
+    /// Replaces the table. Connections that are open stay, and upstreams with the name and the trust anchors that they had keep
+    /// their sessions.
+    pub fn replace(&self, mut table: HashMap<SocketAddr, TlsUpstream>) {
         self.failures().retain(|address, _| table.contains_key(address));
-        *self.table.write().unwrap_or_else(PoisonError::into_inner) = table;
+        let mut current = self.table.write().unwrap_or_else(PoisonError::into_inner);
+        for (address, upstream) in &mut table {
+            if let Some(before) = current.get(address)
+                && (&before.name, before.anchors) == (&upstream.name, upstream.anchors)
+            {
+                upstream.config = Arc::clone(&before.config);
+            }
+        }
+        *current = table;
     }
 
     /// The latest failure of each upstream since the last call, for the log.
@@ -167,5 +178,65 @@ impl TlsUpstreams {
 
     fn failures(&self) -> MutexGuard<'_, HashMap<SocketAddr, Noted>> {
         self.failures.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn upstream(name: &'static str, anchors: u64) -> TlsUpstream {
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(rustls::RootCertStore::empty())
+            .with_no_client_auth();
+        TlsUpstream { name: ServerName::try_from(name).unwrap(), anchors, config: Arc::new(config) }
+    }
+
+    fn address(host: u8) -> SocketAddr {
+        SocketAddr::from(([192, 0, 2, host], 853))
+    }
+
+    #[test]
+    fn an_upstream_keeps_its_sessions_unless_its_name_or_the_anchors_change() {
+        let upstreams = TlsUpstreams::default();
+        let table = |changed: TlsUpstream| {
+            HashMap::from([(address(1), upstream("a.example", 1)), (address(2), changed)])
+        };
+        upstreams.replace(table(upstream("b.example", 1)));
+        let config = |host| upstreams.find(address(host)).unwrap().config;
+        let before = [config(1), config(2)];
+        upstreams.replace(table(upstream("b.example", 1)));
+        assert!(Arc::ptr_eq(&before[0], &config(1)) && Arc::ptr_eq(&before[1], &config(2)));
+        for changed in [upstream("c.example", 1), upstream("b.example", 2)] {
+            upstreams.replace(table(upstream("b.example", 1)));
+            let before = [config(1), config(2)];
+            upstreams.replace(table(changed));
+            assert!(Arc::ptr_eq(&before[0], &config(1)) && !Arc::ptr_eq(&before[1], &config(2)));
+        }
+    }
+
+    #[test]
+    fn a_failure_is_shown_until_a_handshake_succeeds_and_logged_once() {
+        let upstreams = TlsUpstreams::default();
+        upstreams.replace(HashMap::from([(address(1), upstream("a.example", 1))]));
+        let text = format!("\u{1b}[31m\n{}", "x".repeat(1_000));
+        let failure =
+            TlsFailure { address: address(1), name: "a.example".to_owned(), fault: TlsFault::Name, text };
+        upstreams.note(failure.clone());
+        let shown = upstreams.failure(address(1)).unwrap().text;
+        assert_eq!(shown, format!("[31m{}", "x".repeat(TLS_ERROR_CHARACTERS - 4)));
+        upstreams.note_success(address(1));
+        assert_eq!(upstreams.failure(address(1)), None);
+        // The log has not told of it yet.
+        assert_eq!(upstreams.take_failures().len(), 1);
+        assert_eq!(upstreams.take_failures(), []);
+        upstreams.note(failure);
+        assert_eq!(upstreams.take_failures().len(), 1);
+        assert!(upstreams.failure(address(1)).is_some());
+        upstreams.replace(HashMap::new());
+        assert_eq!(upstreams.failure(address(1)), None);
     }
 }
