@@ -65,7 +65,7 @@ pub async fn json(server: &ServerHandle) -> Value {
         "workers_responding": responding.len(),
         "pending": responding.iter().map(|status| status.pending).sum::<usize>(),
         "streams": server.streams.connections(),
-        "upstreams": of_workers(&responding, config.upstream.transport)
+        "upstreams": with_tls(server, &responding)
             .iter()
             .map(UpstreamStatus::to_json)
             .collect::<Vec<_>>(),
@@ -185,8 +185,12 @@ impl fmt::Display for UpstreamStatus {
 /// The upstreams that the configuration names or that are still in use, in its order.
 async fn upstream_statuses(server: &ServerHandle) -> Vec<UpstreamStatus> {
     let statuses = server.worker_statuses().await;
-    let mut upstreams =
-        of_workers(&statuses.iter().flatten().collect::<Vec<_>>(), server.config().upstream.transport);
+    with_tls(server, &statuses.iter().flatten().collect::<Vec<_>>())
+}
+
+/// The upstreams as these workers know them, with the failures of TLS.
+fn with_tls(server: &ServerHandle, statuses: &[&Arc<WorkerStatus>]) -> Vec<UpstreamStatus> {
+    let mut upstreams = of_workers(statuses, server.config().upstream.transport);
     for upstream in &mut upstreams {
         upstream.tls_failure = server.workers.tls_upstreams().failure(upstream.address);
     }
