@@ -1,4 +1,4 @@
-//! DNS over HTTPS with the programs of others as clients: curl and kdig.
+//! DNS over HTTPS with the programs of others as clients: curl, kdig and dnsperf.
 
 use crate::fixture::*;
 use crate::https_client::*;
@@ -68,4 +68,40 @@ fn kdig_gets_answers_by_get_and_post() {
         );
     }
     assert_eq!(service.streams.counter(Counter::Https2xx), 2);
+}
+
+/// dnsperf (2.10 to 2.14) takes one response out of each TLS record and waits for more octets on the socket, so the second response in
+/// a record waits for the next record (DNS-OARC/dnsperf issue 240). Several queries outstanding on a connection therefore time out, with
+/// every server that writes two responses at once. Here one query is outstanding, on all connections together.
+#[test]
+fn dnsperf_loses_no_query() {
+    let service = HttpsService::echo(ROOMY);
+    let port = service.https.port();
+    let uri = format!("doh-uri=https://localhost:{port}{PATH}");
+    let port = port.to_string();
+    let arguments = [
+        "-s",
+        "127.0.0.1",
+        "-p",
+        &port,
+        "-m",
+        "doh",
+        "-O",
+        &uri,
+        "-c",
+        "4",
+        "-q",
+        "1",
+        "-n",
+        "1",
+        "-t",
+        "60",
+    ];
+    let Some(output) = run("dnsperf", "dnsperf", &arguments, &b"a.example AAAA\nb.example A\n".repeat(100))
+    else {
+        return;
+    };
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains("Queries completed:    200 (100.00%)"), "{output:?}");
+    service.await_count(Counter::Https2xx, 200);
 }
