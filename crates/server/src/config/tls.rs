@@ -3,8 +3,7 @@
 //! Certificate, key and ticket secret are read with the configuration, so that `sixfold check` finds a pair that does not fit, and a
 //! reload with such a pair is refused as a whole.
 
-use super::address::endpoint;
-use super::fields::{ADDRESS, path};
+use super::fields::{ADDRESS, address, path};
 use super::limits;
 use super::model::Tls;
 use super::report::{Fault, Item, Problems, quoted};
@@ -32,11 +31,12 @@ pub struct TlsDraft {
 }
 
 /// Reads the table.
-pub fn read(mut table: Table<'_>) -> TlsDraft {
-    let mut listen = |key, port| table.list(key, ADDRESS, |text| endpoint(text, port)).unwrap_or_default();
+pub fn read(mut table: Table<'_>, problems: &Problems) -> TlsDraft {
+    let mut listen =
+        |key, port| table.list(key, ADDRESS, |text| address(text, port, problems)).unwrap_or_default();
     let (listen_dot, listen_doh) = (listen("listen-dot", DNS_PORT), listen("listen-doh", HTTPS_PORT));
     let listen_doq = listen("listen-doq", DNS_PORT);
-    let draft = TlsDraft {
+    let mut draft = TlsDraft {
         certificate: path(&mut table, "certificate"),
         key: path(&mut table, "key"),
         listen_dot,
@@ -45,7 +45,7 @@ pub fn read(mut table: Table<'_>) -> TlsDraft {
         doh_path: table.parse("doh-path", "a path like \"/dns-query\"", doh_path),
         ticket_secret_file: path(&mut table, "ticket-secret-file"),
     };
-    if let Some(first) = draft.listen_doq.first() {
+    if let Some(first) = std::mem::take(&mut draft.listen_doq).first() {
         table.reject_unsupported(&first.place, "listen-doq", "write [], or delete the key");
     }
     table.finish();
