@@ -1,14 +1,16 @@
 //! Truth of the instrument over TLS: handshakes of each kind are counted exactly, and faults are named.
 
 mod device;
+mod multiplexed;
 
 use device::stream::{Act, right};
-use device::tls::TlsDevice;
+use device::tls::{Forgetful, TlsDevice, settings};
 use device::{Query, assert_verdict, order};
 use measure::order::{Load, Transport};
 use measure::outcome::{Connections, Outcome, TlsConnections, Verdict};
 use sixfold_load::{LoadError, LoadOptions, NoCompanion, TlsOptions, run_with};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 /// Runs a load of 100 queries in half a second.
 fn run(device: &TlsDevice, is_cold: bool, tls: TlsOptions) -> Result<Outcome, LoadError> {
@@ -72,19 +74,30 @@ fn sessions_are_resumed_and_the_query_leaves_as_early_data() {
 
 #[test]
 fn early_data_that_the_server_refuses_is_sent_again() {
-    // The server remembers two sessions, and the tester uses older tickets, too.
     let device = TlsDevice::start(
         |config| {
             config.max_early_data_size = 4096;
-            config.session_storage = rustls::server::ServerSessionMemoryCache::new(2);
+            config.session_storage = Arc::new(Forgetful);
         },
         right,
     );
     let outcome = run(&device, true, TlsOptions { early_data: true, ..trusting(&device) }).unwrap();
     assert_verdict(&outcome, Verdict::Pass, "");
     let (_, tls) = parts(&outcome);
+    assert_eq!((outcome.valid, tls.full, tls.resumed, tls.early_data_accepted), (100, 100, 0, 0));
+    assert!(tls.early_data_sent >= 50, "{tls:?}");
+}
+
+#[test]
+fn a_server_that_knows_only_tls_1_2_answers_and_its_sessions_are_resumed() {
+    let (config, ca) = settings(&[&rustls::version::TLS12], b"dot");
+    let device = TlsDevice::start_with(config, ca, right);
+    let resumed = TlsOptions { resume: true, ..trusting(&device) };
+    let outcome = run(&device, true, resumed).unwrap();
+    assert_verdict(&outcome, Verdict::Pass, "");
+    let (_, tls) = parts(&outcome);
     assert_eq!((outcome.valid, tls.full + tls.resumed), (100, 100));
-    assert!(tls.early_data_accepted <= tls.early_data_sent, "{tls:?}");
+    assert!(tls.resumed >= 50 && tls.full >= 1, "{tls:?}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 #![allow(dead_code)] // Each test program uses a part of it.
 
+pub mod multiplexed;
 pub mod stream;
 pub mod tls;
 
