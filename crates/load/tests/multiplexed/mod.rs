@@ -2,7 +2,7 @@
 
 use crate::device::multiplexed::{Answer, MultiplexedDevice, right};
 use crate::device::tls::Forgetful;
-use crate::device::{Query, assert_verdict, order};
+use crate::device::{Query, assert_verdict, one_at_a_time, order};
 use measure::order::{Load, Transport};
 use measure::outcome::{Connections, Outcome, TlsConnections, Verdict};
 use sixfold_load::{HttpOptions, LoadError, LoadOptions, NoCompanion, TlsOptions, run_with};
@@ -24,6 +24,12 @@ fn run(
     order.lanes.connection_per_query = is_cold;
     run_with(&order, &options, None::<&mut NoCompanion>, |_| ControlFlow::Continue(()))
         .map(|(outcome, _)| outcome)
+}
+
+/// Runs a load of one query at a time.
+fn resuming(device: &MultiplexedDevice, transport: Transport, tls: TlsOptions) -> Outcome {
+    let order = Load { transport, ..order(device.address, 400.0, 250) };
+    one_at_a_time(order, &LoadOptions { tls, ..LoadOptions::default() })
 }
 
 /// Settings that trust a device.
@@ -61,16 +67,14 @@ fn kept_connections_carry_all_queries_each_on_its_stream() {
 fn a_connection_for_each_query_has_a_full_handshake_or_resumes_a_session() {
     for transport in BOTH {
         let device = MultiplexedDevice::start(transport, |_| (), right);
-        for resume in [false, true] {
-            let tls = TlsOptions { resume, ..tls_trusting(&device) };
-            let options = LoadOptions { tls, ..LoadOptions::default() };
-            let outcome = run(&device, transport, true, options).unwrap();
-            assert_verdict(&outcome, Verdict::Pass, "");
-            let (connections, tls) = parts(&outcome);
-            assert_eq!((outcome.valid, connections.opened, connections.answer_us.count), (100, 100, 100));
-            assert_eq!((tls.full + tls.resumed, tls.early_data_sent), (100, 0));
-            assert!(if resume { tls.resumed >= 25 } else { tls.resumed == 0 }, "{tls:?}");
-        }
+        let outcome = run(&device, transport, true, trusting(&device)).unwrap();
+        assert_verdict(&outcome, Verdict::Pass, "");
+        let (connections, tls) = parts(&outcome);
+        assert_eq!((outcome.valid, connections.opened, connections.answer_us.count), (100, 100, 100));
+        assert_eq!((tls.full, tls.resumed, tls.early_data_sent), (100, 0, 0));
+        let outcome = resuming(&device, transport, TlsOptions { resume: true, ..tls_trusting(&device) });
+        let (_, tls) = parts(&outcome);
+        assert_eq!((tls.full, tls.resumed, tls.early_data_sent), (1, outcome.sent - 1, 0));
     }
 }
 
@@ -85,13 +89,12 @@ fn queries_over_quic_leave_as_early_data_and_refused_ones_leave_again() {
         };
         let device = MultiplexedDevice::start(Transport::Quic, change, right);
         let tls = TlsOptions { early_data: true, ..tls_trusting(&device) };
-        let options = LoadOptions { tls, ..LoadOptions::default() };
-        let outcome = run(&device, Transport::Quic, true, options).unwrap();
-        assert_verdict(&outcome, Verdict::Pass, "");
+        let outcome = resuming(&device, Transport::Quic, tls);
         let (_, tls) = parts(&outcome);
-        assert_eq!((outcome.valid, tls.full + tls.resumed), (100, 100));
-        assert!(tls.early_data_sent >= 25, "{tls:?}");
+        // A reply to early data can come before the next tickets, so a later handshake may be a full one, too.
+        assert!(tls.early_data_sent >= 1 && tls.full + tls.resumed == outcome.sent, "{tls:?}");
         assert_eq!(tls.early_data_accepted, if is_forgetful { 0 } else { tls.early_data_sent });
+        assert_eq!(tls.resumed, tls.early_data_accepted);
     }
 }
 
