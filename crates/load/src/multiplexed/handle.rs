@@ -3,6 +3,7 @@
 use h2::client::SendRequest;
 use quinn::{Connection, VarInt};
 use std::io::Cursor;
+use std::time::Duration;
 
 /// DOQ_NO_ERROR (RFC 9250 section 4.3).
 const NO_ERROR: VarInt = VarInt::from_u32(0);
@@ -25,6 +26,19 @@ impl Handle {
             Handle::Https(requests) => drop(requests),
             Handle::Quic(connection) => connection.close(NO_ERROR, b""),
         }
+    }
+
+    /// Closes the connection a little later. The tickets for the next connections come one round-trip time after the end of the
+    /// handshake.
+    pub fn close_later(self) {
+        let wait = match &self {
+            Handle::Https(_) => Duration::ZERO,
+            Handle::Quic(connection) => connection.rtt() * 2,
+        };
+        tokio::spawn(async move {
+            tokio::time::sleep(wait).await;
+            self.close();
+        });
     }
 
     /// Streams that the server allows at a time; `None` if only a query that waits shows it.

@@ -65,6 +65,8 @@ struct Link {
     waiting: Vec<Query>,
     /// Streams of queries that have not ended.
     active: usize,
+    /// True if its only query has ended.
+    is_done: bool,
     task: AbortHandle,
 }
 
@@ -238,7 +240,8 @@ impl<'a> Links<'a> {
         }
         let query = Query { token, k, octets };
         let (handed, waiting) = (None, Vec::new());
-        let link = Link { line, opened, handed, is_established: false, handle, waiting, active: 0, task };
+        let (is_established, is_done, active) = (false, false, 0);
+        let link = Link { line, opened, handed, is_established, handle, waiting, active, is_done, task };
         self.links.insert(token, link);
         // Early data leaves at once.
         if let Some(query) = self.ask(query)
@@ -286,6 +289,8 @@ impl<'a> Links<'a> {
                 self.fail(query.k, Fault::Closed, None, self.plan.now());
             }
         }
+        // The reply to early data can come before the end of the handshake.
+        self.close_single(token, established.early_data.is_some());
     }
 
     /// Ends the queries of a connection whose handshake failed.
@@ -346,10 +351,18 @@ impl<'a> Links<'a> {
     fn end_stream(&mut self, token: u64) {
         let Some(link) = self.links.get_mut(&token) else { return };
         link.active = link.active.saturating_sub(1);
-        if self.is_single
-            && let Some(handle) = link.handle.take()
-        {
-            handle.close();
+        link.is_done = self.is_single;
+        self.close_single(token, false);
+    }
+
+    /// Closes a connection whose only query has ended, once its handshake is over.
+    fn close_single(&mut self, token: u64, is_early: bool) {
+        let Some(link) = self.links.get_mut(&token) else { return };
+        if link.is_done && link.is_established {
+            match link.handle.take() {
+                Some(handle) if is_early => handle.close_later(),
+                handle => handle.into_iter().for_each(Handle::close),
+            }
         }
     }
 
