@@ -137,7 +137,7 @@ fn accept(listener: &TcpListener, kind: &Kind, state: &Arc<State>) {
                     let mut session = StreamOwned::new(ServerConnection::new(config).unwrap(), &stream);
                     serve(&mut session, &state);
                     // Every second connection ends with a close_notify.
-                    if number % 2 == 0 {
+                    if number.is_multiple_of(2) {
                         session.conn.send_close_notify();
                         let _ = session.flush();
                     }
