@@ -20,7 +20,7 @@ pub const STREAM_QUESTIONS: usize = 32_768;
 /// Upstream servers in one configuration, all zones together.
 pub const UPSTREAMS: usize = 256;
 
-/// Time without a reply after which an idle connection to an upstream takes no more questions. Servers close idle connections
+/// Time without a reply after which an idle connection to an upstream is closed. Servers close idle connections
 /// after 10 s (Knot Resolver) to 30 s (Unbound, BIND, dnsdist); a question that meets the end of a connection costs a round trip
 /// more.
 pub const STREAM_IDLE: Span = Span::from_secs(8);

@@ -105,7 +105,7 @@ pub struct TlsFailure {
     /// The fault.
     pub fault: TlsFault,
     /// The error, as the library of TLS describes it, without control characters: it may quote the certificate. At most
-    /// [`TLS_ERROR_CHARACTERS`] characters.
+    /// `TLS_ERROR_CHARACTERS` characters.
     pub text: String,
 }
 

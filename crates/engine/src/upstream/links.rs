@@ -203,6 +203,12 @@ impl Links {
         self.is_open(link) && state.transport.is_stream() && state.last_activity <= sent
     }
 
+    /// Time from which a TCP or TLS link is closed if it carries no further query; none while a question waits on it, and for UDP.
+    pub fn idle_until(&self, link: Link) -> Option<Instant> {
+        let state = &self.states[link.slot as usize];
+        (state.transport.is_stream() && state.outstanding == 0).then(|| state.last_activity + STREAM_IDLE)
+    }
+
     /// Retires a link: no new query takes it. Returns [`Release::Close`] if no question waits on it.
     pub fn retire(&mut self, link: Link) -> Release {
         let state = &mut self.states[link.slot as usize];

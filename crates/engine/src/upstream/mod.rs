@@ -141,8 +141,9 @@ impl Upstream {
             if self.servers.list[number].take_probe(now) {
                 self.probe(number as u16, now, counters, out);
             }
-            if let Some(probe) = self.servers.list[number].next_probe() {
-                next = Some(next.map_or(probe, |next: Instant| next.min(probe)));
+            let idle = self.close_idle_links(number, now, out);
+            for due in self.servers.list[number].next_probe().into_iter().chain(idle) {
+                next = Some(next.map_or(due, |next: Instant| next.min(due)));
             }
         }
         if has_opened {
@@ -152,6 +153,24 @@ impl Upstream {
         let next = next.into_iter().chain(self.wheel.next()).min();
         // A tick never comes due twice at the same time.
         next.map(|next| next.max(now + Span(1)))
+    }
+
+    /// Closes the current connections to a server that are idle. Returns the time at which the next one will be.
+    #[inline(always)]
+    fn close_idle_links(&mut self, number: usize, now: Instant, out: &mut impl Outbox) -> Option<Instant> {
+        let [_, tcp, tls] = self.servers.list[number].current;
+        if tcp.is_none() && tls.is_none() {
+            return None;
+        }
+        let mut next = None;
+        for slot in [tcp, tls].into_iter().flatten() {
+            let Some(link) = self.links.link(slot) else { continue };
+            match self.links.idle_until(link) {
+                Some(end) if end <= now => self.close(link, out),
+                end => next = next.into_iter().chain(end).min(),
+            }
+        }
+        next
     }
 
     /// Retires the links to servers that the configuration no longer names.

@@ -153,15 +153,23 @@ fn the_questions_of_a_restarting_server_wait_until_it_accepts_connections() {
 }
 
 #[test]
-fn an_idle_connection_takes_no_questions() {
-    let mut settings = settings();
-    settings.upstream.transport = Transport::Tcp;
-    let mut world = World::new(settings);
-    world.set_upstreams(|asked, _| vec![deliver(asked, Span::from_millis(5), &Reply::default())]);
-    ask_and_wait(&mut world, 1, Span::from_secs(7));
-    ask_and_wait(&mut world, 2, Span::from_secs(9));
-    ask_and_wait(&mut world, 3, Span::from_millis(100));
-    assert_eq!(world.asked[0].link, world.asked[1].link);
-    assert_ne!(world.asked[1].link, world.asked[2].link);
-    assert_eq!(world.engine.open_links(), 1);
+fn an_idle_connection_is_closed_before_the_upstream_closes_it() {
+    for settings in [over_tls(with_forwarders("192.0.2.53")), {
+        let mut settings = with_forwarders("192.0.2.53");
+        settings.upstream.transport = Transport::Tcp;
+        settings
+    }] {
+        let mut world = World::new(settings);
+        world.set_upstreams(|asked, _| vec![deliver(asked, Span::from_millis(5), &Reply::default())]);
+        ask_and_wait(&mut world, 1, Span::from_secs(7));
+        ask_and_wait(&mut world, 2, Span::from_secs(7));
+        assert_eq!((world.engine.open_links(), world.outbox.links.len()), (1, 1));
+        // 8 s after the last reply.
+        world.run(Span::from_secs(2));
+        assert_eq!((world.engine.open_links(), world.outbox.links.len()), (0, 0));
+        ask_and_wait(&mut world, 3, Span::from_millis(100));
+        assert_eq!(world.asked[0].link, world.asked[1].link);
+        assert_ne!(world.asked[1].link, world.asked[2].link);
+        assert_eq!(world.engine.open_links(), 1);
+    }
 }
