@@ -37,7 +37,9 @@ impl RequestForm {
             (Some(name), port) => format!("{name}:{port}"),
         };
         let Ok(authority) = Authority::try_from(authority) else {
-            return refuse("the name of the server does not fit a URI; write one like dns.example (--tls-name)");
+            return refuse(
+                "the name of the server does not fit a URI; write one like dns.example (--tls-name)",
+            );
         };
         let path = options.path.as_str();
         let fits = path.starts_with('/') && !path.contains(['?', '#', '{']);
@@ -98,7 +100,10 @@ mod tests {
         let (request, body) = post.request(vec![1, 2, 3]);
         assert_eq!(request.uri(), "https://dns.test/dns-query");
         assert_eq!((request.method(), body), (&Method::POST, Some(vec![1, 2, 3])));
-        assert_eq!((&request.headers()[CONTENT_TYPE], &request.headers()[CONTENT_LENGTH]), (&HeaderValue::from_static(DNS_MESSAGE), &HeaderValue::from_static("3")));
+        assert_eq!(
+            (&request.headers()[CONTENT_TYPE], &request.headers()[CONTENT_LENGTH]),
+            (&HeaderValue::from_static(DNS_MESSAGE), &HeaderValue::from_static("3"))
+        );
         // RFC 8484 section 4.1.1: a query for www.example.com.
         let example = b"\0\0\x01\0\0\x01\0\0\0\0\0\0\x03www\x07example\x03com\0\0\x01\0\x01";
         let get = form("[2001:db8::1]:8443", None, "/", true).unwrap();
@@ -121,7 +126,8 @@ mod tests {
 
     #[test]
     fn the_type_of_a_message_may_have_parameters() {
-        let of = |value: &str| has_message(&Response::builder().header(CONTENT_TYPE, value).body(()).unwrap());
+        let of =
+            |value: &str| has_message(&Response::builder().header(CONTENT_TYPE, value).body(()).unwrap());
         assert!(of("application/dns-message") && of("Application/DNS-message; charset=x"));
         assert!(!of("text/html") && !of("application/dns-message-2") && !has_message(&Response::new(())));
     }

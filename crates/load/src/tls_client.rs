@@ -47,7 +47,11 @@ pub struct Checks {
 
 impl TlsClient {
     /// Settings for connections to a server.
-    pub fn new(server: SocketAddr, transport: Transport, options: &TlsOptions) -> Result<TlsClient, LoadError> {
+    pub fn new(
+        server: SocketAddr,
+        transport: Transport,
+        options: &TlsOptions,
+    ) -> Result<TlsClient, LoadError> {
         let name = match &options.name {
             None => ServerName::IpAddress(server.ip().into()),
             Some(name) => match ServerName::try_from(name.clone()) {
@@ -119,7 +123,9 @@ fn verifier(options: &TlsOptions) -> Result<Arc<dyn ServerCertVerifier>, LoadErr
     let anchors = Arc::new(anchors(options.ca.as_deref())?);
     match WebPkiServerVerifier::builder_with_provider(anchors, tls::provider()).build() {
         Ok(verifier) => Ok(verifier),
-        Err(error) => refuse(format!("the trust anchors cannot be used: {error}; give other ones (--tls-ca)")),
+        Err(error) => {
+            refuse(format!("the trust anchors cannot be used: {error}; give other ones (--tls-ca)"))
+        }
     }
 }
 

@@ -180,7 +180,10 @@ pub fn run(arguments: &LoadArguments) -> Result<ExitCode, String> {
         check_writable("load", file)?;
     }
     if let Some((option, needs)) = misplaced_option(arguments, transport) {
-        eprintln!("sixfold-bench: load: {option} needs --transport {needs}, and the transport is {}", transport.name());
+        eprintln!(
+            "sixfold-bench: load: {option} needs --transport {needs}, and the transport is {}",
+            transport.name()
+        );
         return Ok(ExitCode::from(2));
     }
     let order = order(arguments, transport);
@@ -257,10 +260,7 @@ fn options(arguments: &LoadArguments) -> Result<LoadOptions, String> {
 }
 
 /// The first option that the transport does not have, and the transports that have it.
-fn misplaced_option(
-    arguments: &LoadArguments,
-    transport: Transport,
-) -> Option<(&'static str, &'static str)> {
+fn misplaced_option(arguments: &LoadArguments, transport: Transport) -> Option<(&'static str, &'static str)> {
     let of_https = [
         ("--http-method", arguments.http_method != "post"),
         ("--http-path", arguments.http_path != HttpOptions::default().path),
@@ -273,7 +273,8 @@ fn misplaced_option(
         ("--tls-name", arguments.tls_name.is_some()),
         ("--tls-insecure", arguments.tls_insecure),
     ];
-    let given = |options: &[(&'static str, bool)]| options.iter().find(|option| option.1).map(|option| option.0);
+    let given =
+        |options: &[(&'static str, bool)]| options.iter().find(|option| option.1).map(|option| option.0);
     let misplaced = (!transport.is_encrypted()).then(|| given(&of_tls)).flatten();
     let misplaced = misplaced.map(|option| (option, "tls, https or quic"));
     misplaced.or_else(|| Some((given(&of_https)?, "https"))).filter(|_| transport != Transport::Https)

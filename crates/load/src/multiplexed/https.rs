@@ -59,10 +59,9 @@ async fn open(
         .initial_connection_window_size(limits::CONNECTION_WINDOW)
         .enable_push(false)
         .handshake(stream);
-    let (requests, connection) = handshake.await.map_err(|error| Failure {
-        fault: fault_of(&error),
-        reason: Some(error.to_string()),
-    })?;
+    let (requests, connection) = handshake
+        .await
+        .map_err(|error| Failure { fault: fault_of(&error), reason: Some(error.to_string()) })?;
     Ok((requests, connection, Established { connected: Some(connected), at, early_data: None }))
 }
 

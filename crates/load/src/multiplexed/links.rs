@@ -136,7 +136,8 @@ impl<'a> Links<'a> {
 
     /// Closes all connections.
     pub fn close(&mut self) {
-        let opening: Vec<u64> = self.links.iter().filter(|(_, link)| !link.is_established).map(|(token, _)| *token).collect();
+        let opening: Vec<u64> =
+            self.links.iter().filter(|(_, link)| !link.is_established).map(|(token, _)| *token).collect();
         opening.into_iter().for_each(|token| self.give_up(token));
         self.links.values_mut().filter_map(|link| link.handle.take()).for_each(Handle::close);
     }

@@ -253,7 +253,11 @@ impl StreamStats {
             answer_us: self.answer.latency(),
             fast_open: (order.transport == Transport::Tfo).then_some(fast_open),
             tls: order.transport.is_encrypted().then(|| self.tls()),
-            http_statuses: self.http_statuses.iter().map(|(status, count)| (status.to_string(), *count)).collect(),
+            http_statuses: self
+                .http_statuses
+                .iter()
+                .map(|(status, count)| (status.to_string(), *count))
+                .collect(),
             waited_for_stream: self.waited_for_stream,
         }
     }
