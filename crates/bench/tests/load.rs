@@ -175,9 +175,12 @@ fn an_option_that_the_transport_does_not_have_is_wrong_usage() {
 fn a_server_without_a_port_is_asked_at_the_port_of_the_transport() {
     for (transport, port) in [("udp", 53), ("tcp", 53), ("tls", 853), ("https", 443), ("quic", 853)] {
         // Nobody listens at this address, so every query is refused or lost.
-        let options = ["--transport", transport, "--timeout", "10ms", "--tls-insecure"];
-        let options = if port == 53 { &options[..4] } else { &options[..] };
-        let (_, said) = load("127.0.0.9", options);
+        let pace =
+            ["load", "--server", "127.0.0.9", "--rate", "100", "--duration", "50ms", "--timeout", "10ms"];
+        let options = ["--transport", transport, "--tls-insecure"];
+        let options = if port == 53 { &options[..2] } else { &options[..] };
+        let output = bench(&[&pace[..], options].concat()).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
         assert!(said.contains(&format!("127.0.0.9:{port}")), "{said}");
     }
 }
