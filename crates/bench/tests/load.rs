@@ -154,19 +154,35 @@ fn client_may_use_fast_open() -> bool {
 }
 
 #[test]
-fn a_transport_that_is_not_supported_is_wrong_usage() {
-    for transport in ["https", "quic"] {
-        let (output, _) = load("127.0.0.9:1", &["--transport", transport]);
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(2));
-        assert!(said.contains(&format!("transport {transport}: not supported yet")), "{said}");
+fn an_option_that_the_transport_does_not_have_is_wrong_usage() {
+    for (options, said) in [
+        (&["--transport", "tcp", "--resume"][..], "--resume needs --transport tls, https or quic"),
+        (&["--transport", "quic", "--http-method", "get"], "--http-method needs --transport https"),
+        (&["--http-path", "/x"], "--http-path needs --transport https"),
+        (&["--transport", "https", "--tls-insecure", "--early-data"], "use --transport tls or quic"),
+        (&["--transport", "https", "--tls-insecure", "--http-path", "x"], "\"x\" is no path"),
+        (&["--transport", "quic", "--tls-insecure", "--receivers", "1"], "leave out --receivers"),
+        (&["--transport", "tcp", "--receivers", "1"], "leave out --receivers"),
+    ] {
+        let (output, _) = load("127.0.0.9:1", options);
+        let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{printed}");
+        assert!(printed.contains(said), "{printed}");
     }
-    let (output, _) = load("127.0.0.9:1", &["--transport", "tcp", "--resume"]);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("--resume needs --transport tls"));
-    let (output, _) = load("127.0.0.9:1", &["--transport", "tcp", "--receivers", "1"]);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("leave out --receivers"));
+}
+
+#[test]
+fn a_server_without_a_port_is_asked_at_the_port_of_the_transport() {
+    for (transport, port) in [("udp", 53), ("tcp", 53), ("tls", 853), ("https", 443), ("quic", 853)] {
+        // Nobody listens at this address, so every query is refused or lost.
+        let pace =
+            ["load", "--server", "127.0.0.9", "--rate", "100", "--duration", "50ms", "--timeout", "10ms"];
+        let options = ["--transport", transport, "--tls-insecure"];
+        let options = if port == 53 { &options[..2] } else { &options[..] };
+        let output = bench(&[&pace[..], options].concat()).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(said.contains(&format!("127.0.0.9:{port}")), "{said}");
+    }
 }
 
 #[test]

@@ -178,6 +178,9 @@ pub const MAX_LAG: Duration = Duration::from_millis(100);
 /// shorter than [`MAX_LAG`]: three quarters of the timeout are left to the server.
 pub const STALL_TIMEOUT_PART: u32 = 4;
 
+/// Share of the time for which the threads of a closed loop may work if they encrypt. Above it the rate is that of the tester.
+pub const MAX_BUSY: f64 = 0.95;
+
 /// Rate of a warm-up that fills a cache, in queries per second: 3,000 names in three seconds, which every server
 /// resolves easily and every cache holds.
 pub const PRIMING_QPS: f64 = 1000.0;

@@ -67,6 +67,10 @@ pub fn outcome(plan: &Plan, lanes: &[Lane], reports: &[ThreadReport], interface_
         timeout: Duration::from_nanos(plan.timeout),
         stall: Duration::from_nanos(stall),
         backlog: Duration::from_nanos(backlog),
+        encrypting_s: match plan.order.transport.is_encrypted() && !plan.order.lanes.spin {
+            true => plan.threads as f64 * (outcome.seconds + plan.order.warm_up_ms as f64 / 1e3),
+            false => 0.0,
+        },
         send_error: sent.send_error,
     };
     (outcome.verdict, outcome.reason) = verdict(&outcome, &faults);

@@ -19,6 +19,8 @@ pub struct TesterFaults {
     pub stall: Duration,
     /// Longest time that replies waited for a thread that was reading without a pause.
     pub backlog: Duration,
+    /// Time of the load over all threads, in seconds; 0 if they do not encrypt, or wait in a busy loop.
+    pub encrypting_s: f64,
     /// First error with which the kernel refused a query, as an error number.
     pub send_error: Option<i32>,
 }
@@ -75,6 +77,14 @@ fn limited(outcome: &Outcome, faults: &TesterFaults) -> Vec<String> {
         reasons.push(format!(
             "replies waited {} for a tester thread that was too slow",
             milliseconds(faults.backlog)
+        ));
+    }
+    // In a closed loop a busy tester shows as a low rate. Encryption costs the tester as much as the server.
+    let busy = if faults.encrypting_s > 0.0 { outcome.tester.cpu_s() / faults.encrypting_s } else { 0.0 };
+    if outcome.rate_asked == 0.0 && busy > limits::MAX_BUSY {
+        reasons.push(format!(
+            "the tester's threads were busy {:.0} % of the time: use more threads and cores (--threads)",
+            busy.min(1.0) * 100.0
         ));
     }
     // Drops matter only if replies are missing, and only if the drops can explain all of them. Otherwise the server
@@ -239,6 +249,14 @@ mod tests {
         };
         limited(&|outcome, _| outcome.tester.send_errors = 1, "refused 1 queries");
         limited(&|outcome, _| outcome.tester.socket_drops = 1, "sockets dropped 1");
+        let busy = |outcome: &mut Outcome, faults: &mut TesterFaults| {
+            (outcome.tester.user_s, outcome.tester.system_s, faults.encrypting_s) = (8.0, 1.8, 10.0);
+        };
+        limited(&busy, "busy 98 % of the time");
+        let (mut open, mut faults) = (outcome(10_000, 0), TesterFaults::default());
+        busy(&mut open, &mut faults);
+        open.rate_asked = 10_000.0;
+        assert_eq!(super::verdict(&open, &faults).0, Verdict::Pass);
         limited(
             &|outcome, _| outcome.tester.interface_drops = 1,
             "network interfaces or their queues dropped 1",

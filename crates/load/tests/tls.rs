@@ -2,6 +2,7 @@
 
 mod device;
 mod multiplexed;
+mod real_servers;
 
 use device::stream::{Act, right};
 use device::tls::{Forgetful, TlsDevice, settings};

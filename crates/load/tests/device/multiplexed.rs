@@ -72,7 +72,12 @@ impl MultiplexedDevice {
                 if transport == Transport::Https {
                     let listener = TcpListener::bind(any).await.unwrap();
                     sending.send(listener.local_addr().unwrap()).unwrap();
-                    tokio::spawn(accept_https(listener, TlsAcceptor::from(Arc::new(config)), script, counted));
+                    tokio::spawn(accept_https(
+                        listener,
+                        TlsAcceptor::from(Arc::new(config)),
+                        script,
+                        counted,
+                    ));
                 } else {
                     let crypto = QuicServerConfig::try_from(Arc::new(config)).unwrap();
                     let config = quinn::ServerConfig::with_crypto(Arc::new(crypto));

@@ -197,7 +197,8 @@ fn a_closed_port_refuses_queries_over_https() {
     let options = trusting(&device);
     let mut order = Load { transport: Transport::Https, ..order("127.0.0.9:1".parse().unwrap(), 400.0, 250) };
     order.lanes.connection_per_query = true;
-    let outcome = run_with(&order, &options, None::<&mut NoCompanion>, |_| ControlFlow::Continue(())).unwrap().0;
+    let outcome =
+        run_with(&order, &options, None::<&mut NoCompanion>, |_| ControlFlow::Continue(())).unwrap().0;
     assert_eq!((outcome.connection_refused, outcome.lost), (100, 0));
     assert_eq!(parts(&outcome).0.refused, 100);
 }
