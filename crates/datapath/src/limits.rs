@@ -49,6 +49,9 @@ pub(crate) const STREAM_READ_OCTETS: usize = 64 << 10;
 /// 256 octets (RFC 8446 section 5.2), fits into [`STREAM_READ_OCTETS`].
 pub(crate) const TLS_READ_OCTETS: usize = STREAM_READ_OCTETS - (18 << 10);
 
+/// Characters of an error of TLS that are kept for each upstream: a line of the log. The error may list the names of a certificate.
+pub(crate) const TLS_ERROR_CHARACTERS: usize = 256;
+
 /// Messages taken from the mailbox in a turn: as many as come from four listening sockets.
 pub(crate) const MESSAGES_PER_TURN: usize = 4 * BATCH;
 

@@ -1,5 +1,8 @@
 //! Workers with real sockets, on loopback only.
 
+#[path = "loopback/tls.rs"]
+mod tls;
+
 use engine::{Client, ClientTransport, Instant, Link, Machine, Outbox, Transport};
 use sixfold_datapath::{
     Counter, NoStreams, Options, Reflector, ReflectorOptions, Shared, Steer, StreamSink, build,

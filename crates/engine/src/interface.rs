@@ -4,7 +4,7 @@
 
 use crate::base::network::is_ipv4;
 use crate::base::time::Instant;
-use crate::trace::{Subject, TraceEvent};
+use crate::trace::{Subject, TraceEvent, Untrusted};
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 /// Transport of a client's query, and of its answer.
@@ -228,9 +228,9 @@ pub trait Machine {
     /// has already released it).
     fn unreachable(&mut self, now: Instant, via: Link, out: &mut impl Outbox);
 
-    /// Handles the failure of a TLS link whose upstream could not be authenticated: its certificate does not fit. Another
-    /// connection to the upstream would fail as well.
-    fn untrusted(&mut self, now: Instant, via: Link, out: &mut impl Outbox) {
+    /// Handles the failure of a TLS link whose upstream could not be authenticated, for this reason. Another connection to the
+    /// upstream would fail as well.
+    fn untrusted(&mut self, now: Instant, via: Link, _reason: Untrusted, out: &mut impl Outbox) {
         self.unreachable(now, via, out);
     }
 

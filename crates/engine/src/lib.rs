@@ -58,3 +58,4 @@ pub use engine::Engine;
 pub use interface::{Client, ClientNetwork, ClientTransport, Link, Machine, Outbox, Proxy, Transport};
 pub use observed::{Moment, ObservedEngine, ObservedLink, Observer};
 pub use settings::{Capacity, Settings};
+pub use trace::Untrusted;

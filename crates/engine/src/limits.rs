@@ -33,6 +33,10 @@ pub const RECONNECT_PATIENCE: Span = Span::from_secs(3);
 /// Pause between two connections to an upstream that refuses them. There is one connection at a time, not one per question.
 pub const RECONNECT_PAUSE: Span = Span::from_millis(100);
 
+/// Octets of the text of an extended DNS error. A response without records has at most 340 octets with an extended error
+/// (`answer/builder.rs`), so 404 with this text, and 512 are free.
+pub const EXTRA_TEXT: usize = 64;
+
 /// Largest value of `upstream.tries`.
 pub const TRIES: usize = 8;
 

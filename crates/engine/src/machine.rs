@@ -6,7 +6,7 @@ use crate::base::slab::Index;
 use crate::base::time::Instant;
 use crate::engine::Engine;
 use crate::interface::{Client, Link, Machine, Outbox};
-use crate::trace::{Subject, TraceEvent};
+use crate::trace::{Subject, TraceEvent, Untrusted};
 use crate::upstream::receive::Received;
 use crate::upstream::reconnect::Reconnect;
 use crate::upstream::retry::{NextTry, TryDeadline};
@@ -58,10 +58,11 @@ impl Machine for Engine {
         self.upstream.finish_failed_link(&failed, out);
     }
 
-    fn untrusted(&mut self, now: Instant, via: Link, out: &mut impl Outbox) {
+    fn untrusted(&mut self, now: Instant, via: Link, reason: Untrusted, out: &mut impl Outbox) {
         let Some(mut failed) = self.upstream.fail_link(via, now, &mut self.counters) else { return };
+        self.upstream.distrust(failed.lost.server, reason);
         while let Some(flight) = self.upstream.next_stranded(&mut failed) {
-            out.trace(Subject::Flight(flight), || TraceEvent::LinkFailed);
+            out.trace(Subject::Flight(flight), || TraceEvent::Untrusted(reason));
             if self.upstream.has_another(flight, &failed.lost) {
                 self.retry(flight, now, out);
             } else {

@@ -12,7 +12,7 @@ use crate::base::time::{Instant, Span};
 use crate::engine::Engine;
 use crate::explain::Policy;
 use crate::interface::{Client, Link, Machine, Outbox, Transport};
-use crate::trace::{Subject, TraceEvent};
+use crate::trace::{Subject, TraceEvent, Untrusted};
 use core::net::SocketAddr;
 use core::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -176,9 +176,16 @@ impl<O: Observer> Observation<O> {
 
     #[cold]
     #[inline(never)]
-    fn untrusted(&mut self, engine: &mut Engine, now: Instant, via: Link, out: &mut impl Outbox) {
+    fn untrusted(
+        &mut self,
+        engine: &mut Engine,
+        now: Instant,
+        via: Link,
+        reason: Untrusted,
+        out: &mut impl Outbox,
+    ) {
         let at = Moment { now, unix: engine.unix_time(now) };
-        engine.untrusted(now, via, &mut self.outbox(at, out));
+        engine.untrusted(now, via, reason, &mut self.outbox(at, out));
     }
 
     #[cold]
@@ -219,10 +226,10 @@ impl<O: Observer> Machine for ObservedEngine<O> {
         }
     }
 
-    fn untrusted(&mut self, now: Instant, via: Link, out: &mut impl Outbox) {
+    fn untrusted(&mut self, now: Instant, via: Link, reason: Untrusted, out: &mut impl Outbox) {
         match &mut self.observation {
-            None => self.engine.untrusted(now, via, out),
-            Some(observation) => observation.untrusted(&mut self.engine, now, via, out),
+            None => self.engine.untrusted(now, via, reason, out),
+            Some(observation) => observation.untrusted(&mut self.engine, now, via, reason, out),
         }
     }
 

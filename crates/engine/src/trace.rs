@@ -79,6 +79,8 @@ pub enum TraceEvent<'n> {
     NoReply,
     /// The link of the question's last query has failed.
     LinkFailed,
+    /// The upstream of the question's last query could not be authenticated.
+    Untrusted(Untrusted),
     /// The question is over.
     Completed,
     /// A special-use name is answered locally.
@@ -146,4 +148,44 @@ pub enum TraceEvent<'n> {
         /// True if both legs were secure.
         secure: bool,
     },
+}
+
+/// Reason why an upstream could not be authenticated over TLS (RFC 8310 section 8.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Untrusted {
+    /// The certificate is for other names.
+    Name,
+    /// The certificate has expired, or is not valid yet.
+    Expired,
+    /// No trust anchor has issued the certificate.
+    Issuer,
+    /// The certificate has another fault.
+    Certificate,
+    /// There was no handshake of TLS.
+    Protocol,
+}
+
+impl Untrusted {
+    /// Code of the reason for programs, which is also the label value of the metric.
+    pub fn code(self) -> &'static str {
+        match self {
+            Untrusted::Name => "name",
+            Untrusted::Expired => "expired",
+            Untrusted::Issuer => "issuer",
+            Untrusted::Certificate => "certificate",
+            Untrusted::Protocol => "protocol",
+        }
+    }
+
+    /// The reason in words: at most [`EXTRA_TEXT`](crate::limits::EXTRA_TEXT) octets. It has neither the name nor the address of the
+    /// upstream, because clients get it.
+    pub fn text(self) -> &'static str {
+        match self {
+            Untrusted::Name => "the certificate of an upstream is for another name",
+            Untrusted::Expired => "the certificate of an upstream is expired or not yet valid",
+            Untrusted::Issuer => "the certificate of an upstream is from an unknown issuer",
+            Untrusted::Certificate => "the certificate of an upstream is not valid",
+            Untrusted::Protocol => "no TLS handshake with an upstream",
+        }
+    }
 }

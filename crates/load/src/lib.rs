@@ -12,9 +12,11 @@
 //! second. Only the times of every query (`query_times`, on request) grow with it, up to a limit.
 //!
 //! Over UDP, `datagrams` sends and `receiver` receives, in the loops of `threads`. Over TCP and TLS, the folder `stream` does
-//! both, with the same schedule, queries, judge and counters; `tls_client` has the settings of TLS. Not here: HTTPS and QUIC.
+//! both, with the same schedule, queries, judge and counters; over HTTPS and QUIC, the folder `multiplexed`. `tls_client` has the
+//! settings of TLS, `request_form` those of HTTP.
 //!
-//! Read first: `run.rs` (from order to outcome), then `threads.rs` (the loops over UDP) or `stream/mod.rs` (the one over TCP).
+//! Read first: `run.rs` (from order to outcome), then `threads.rs` (the loops over UDP), `stream/mod.rs` (the one over TCP), or
+//! `multiplexed/mod.rs`.
 #![forbid(unsafe_code)]
 
 mod cached_names;
@@ -29,6 +31,7 @@ mod interface;
 mod judge;
 mod lane;
 pub mod limits;
+mod multiplexed;
 mod names;
 mod netlink;
 mod options;
@@ -42,6 +45,7 @@ mod random;
 mod reader;
 mod reason;
 mod receiver;
+mod request_form;
 mod result;
 mod run;
 mod schedule;
@@ -56,7 +60,7 @@ mod verdict;
 
 pub use companion::{Companion, NoCompanion};
 pub use error::LoadError;
-pub use options::{LoadOptions, TlsOptions};
+pub use options::{HttpOptions, LoadOptions, TlsOptions};
 pub use query_list::{QueryList, QueryListError};
 pub use query_times::{QueryTime, QueryTimes};
 pub use reason::Reason;

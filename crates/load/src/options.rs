@@ -14,6 +14,23 @@ pub struct LoadOptions {
     pub query_times: bool,
     /// Settings of TLS.
     pub tls: TlsOptions,
+    /// Settings of HTTPS.
+    pub http: HttpOptions,
+}
+
+/// Settings of the tester's HTTPS (RFC 8484 section 4.1).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpOptions {
+    /// True if queries are in the path (GET), not in the body (POST).
+    pub get: bool,
+    /// Path of the resource.
+    pub path: String,
+}
+
+impl Default for HttpOptions {
+    fn default() -> HttpOptions {
+        HttpOptions { get: false, path: "/dns-query".to_owned() }
+    }
 }
 
 /// Settings of the tester's TLS.

@@ -8,6 +8,7 @@ use crate::options::LoadOptions;
 use crate::query_list::QueryList;
 use crate::random::threshold;
 use crate::reason::Reason;
+use crate::request_form::RequestForm;
 use crate::schedule::Schedule;
 use crate::stream_order;
 use crate::tls_client::TlsClient;
@@ -41,6 +42,8 @@ pub struct Plan {
     pub judge: Judge,
     /// Settings of TLS; `None` for the other transports.
     pub tls: Option<TlsClient>,
+    /// Form of the requests over HTTPS; `None` for the other transports.
+    pub requests: Option<RequestForm>,
     /// Sending threads.
     pub threads: u64,
     /// Names of the range, from the first one of this load on.
@@ -86,12 +89,10 @@ impl Plan {
         let template = template(order, judge.max_records())?;
         let start = limits::START_DELAY.as_nanos() as u64;
         let (timing, measured) = timing(order, start);
-        let tls = match order.transport {
-            Transport::Tls => Some(TlsClient::new(order.server, &options.tls)?),
-            _ => None,
-        };
+        let (tls, requests) = encryption(order, options)?;
         let plan = Plan {
             tls,
+            requests,
             timing,
             list: options.queries.clone(),
             query_times: options.query_times,
@@ -220,6 +221,28 @@ impl Plan {
             share => warm + ((total - warm) as f64 * (1.0 - share)) as u64,
         }
     }
+}
+
+/// The settings of TLS and of HTTP that the transport needs. Refuses those that contradict it.
+fn encryption(
+    order: &Load,
+    options: &LoadOptions,
+) -> Result<(Option<TlsClient>, Option<RequestForm>), LoadError> {
+    let (server, transport) = (order.server, order.transport);
+    if !transport.is_encrypted() {
+        return Ok((None, None));
+    }
+    if transport == Transport::Https && options.tls.early_data {
+        return refuse(
+            "early data over https is not supported; use --transport tls or quic, or leave out --early-data",
+        );
+    }
+    let tls = TlsClient::new(server, transport, &options.tls)?;
+    let requests = match transport {
+        Transport::Https => Some(RequestForm::new(server, options.tls.name.as_deref(), &options.http)?),
+        _ => None,
+    };
+    Ok((Some(tls), requests))
 }
 
 /// The judge of the replies. Refuses an invalid prefix.

@@ -5,6 +5,7 @@ use crate::error::LoadError;
 use crate::interface::Path;
 use crate::lane::Lane;
 use crate::limits;
+use crate::multiplexed;
 use crate::options::LoadOptions;
 use crate::plan::Plan;
 use crate::query_times::QueryTimes;
@@ -153,6 +154,7 @@ fn start<'scope, 'env: 'scope>(
         let work = move || {
             let _ends = ends;
             match receivers {
+                _ if plan.order.transport.is_multiplexed() => multiplexed::send_and_receive(plan, lane, stop),
                 _ if plan.order.transport.is_stream() => stream::send_and_receive(plan, lane, stop),
                 0 => threads::send_and_receive(plan, lane, None::<&mut NoCompanion>, stop, |_| ())
                     .map_err(LoadError::Kernel),

@@ -1,10 +1,10 @@
-//! Order of a load over TCP or TLS: its lines, and the refusal of an order that cannot be carried out anywhere.
+//! Order of a load over connections: its lines, and the refusal of an order that cannot be carried out anywhere.
 
 use crate::error::{LoadError, refuse};
 use crate::limits;
 use measure::order::{Load, Transport};
 
-/// Lines of a thread, which are to queries over TCP what ports are over UDP: the places of the open connections, or a single
+/// Lines of a thread, which are to queries over connections what ports are over UDP: the places of the open connections, or a single
 /// one if each query has a connection of its own. `None` over UDP.
 pub fn lines(order: &Load) -> Option<usize> {
     match order.transport {

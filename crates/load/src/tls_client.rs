@@ -4,8 +4,11 @@
 use crate::error::{LoadError, refuse};
 use crate::limits;
 use crate::options::TlsOptions;
+use measure::order::Transport;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::client::{ClientSessionStore, Resumption, Tls12ClientSessionValue, Tls13ClientSessionValue};
+use rustls::client::{
+    ClientSessionStore, Resumption, Tls12ClientSessionValue, Tls13ClientSessionValue, WebPkiServerVerifier,
+};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
@@ -14,10 +17,14 @@ use rustls::{
 };
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// ALPN of DNS over TLS (RFC 7858, as registered with IANA).
+/// ALPN of DNS over TLS (RFC 7858, as registered with IANA), of HTTP/2 (RFC 9113 section 3.1) and of DNS over QUIC (RFC 9250
+/// section 4.1.1).
 const DOT: &[u8] = b"dot";
+const H2: &[u8] = b"h2";
+const DOQ: &[u8] = b"doq";
 
 /// Settings of the TLS connections to one server.
 #[derive(Clone, Debug)]
@@ -25,11 +32,26 @@ pub struct TlsClient {
     config: Arc<ClientConfig>,
     name: ServerName<'static>,
     resume: bool,
+    verifier: Arc<dyn ServerCertVerifier>,
+    checks: Arc<Checks>,
+}
+
+/// Checks of certificates by one thread. A handshake that resumes a session has none.
+#[derive(Debug, Default)]
+pub struct Checks {
+    /// Certificates that were accepted: the full handshakes.
+    pub accepted: AtomicU64,
+    /// The reason of the first refusal.
+    pub refusal: OnceLock<String>,
 }
 
 impl TlsClient {
     /// Settings for connections to a server.
-    pub fn new(server: SocketAddr, options: &TlsOptions) -> Result<TlsClient, LoadError> {
+    pub fn new(
+        server: SocketAddr,
+        transport: Transport,
+        options: &TlsOptions,
+    ) -> Result<TlsClient, LoadError> {
         let name = match &options.name {
             None => ServerName::IpAddress(server.ip().into()),
             Some(name) => match ServerName::try_from(name.clone()) {
@@ -46,31 +68,64 @@ impl TlsClient {
             Ok(builder) => builder,
             Err(error) => return refuse(format!("TLS cannot be used: {error}")),
         };
-        let mut config = match options.insecure {
-            true => builder
-                .dangerous()
-                .with_custom_certificate_verifier(Arc::new(AnyCertificate(tls::provider())))
-                .with_no_client_auth(),
-            false => builder.with_root_certificates(anchors(options.ca.as_deref())?).with_no_client_auth(),
+        let verifier = verifier(options)?;
+        let builder = builder.dangerous().with_custom_certificate_verifier(Arc::clone(&verifier));
+        let mut config = builder.with_no_client_auth();
+        config.alpn_protocols = match transport {
+            Transport::Https => vec![H2.to_vec()],
+            Transport::Quic => vec![DOQ.to_vec()],
+            _ => vec![DOT.to_vec()],
         };
-        config.alpn_protocols = vec![DOT.to_vec()];
         config.enable_early_data = options.early_data;
         config.resumption = Resumption::disabled();
-        Ok(TlsClient { config: Arc::new(config), name, resume: options.resume || options.early_data })
+        let (config, checks) = (Arc::new(config), Arc::default());
+        Ok(TlsClient { config, name, resume: options.resume || options.early_data, verifier, checks })
     }
 
-    /// The settings of one thread, with sessions of its own.
+    /// The settings of one thread, with sessions and counters of its own.
     pub fn for_thread(&self) -> TlsClient {
         let mut config = ClientConfig::clone(&self.config);
         if self.resume {
             config.resumption = Resumption::store(Arc::new(Sessions::default()));
         }
-        TlsClient { config: Arc::new(config), ..self.clone() }
+        let checks = Arc::new(Checks::default());
+        let verifier = Counted { verifier: Arc::clone(&self.verifier), checks: Arc::clone(&checks) };
+        config.dangerous().set_certificate_verifier(Arc::new(verifier));
+        TlsClient { config: Arc::new(config), checks, ..self.clone() }
+    }
+
+    /// The settings of rustls.
+    pub fn config(&self) -> &Arc<ClientConfig> {
+        &self.config
+    }
+
+    /// The name that the certificate must have.
+    pub fn name(&self) -> &ServerName<'static> {
+        &self.name
+    }
+
+    /// The checks of certificates so far.
+    pub fn checks(&self) -> &Checks {
+        &self.checks
     }
 
     /// The TLS state of a new connection.
     pub fn connection(&self) -> Result<ClientConnection, rustls::Error> {
         ClientConnection::new(Arc::clone(&self.config), self.name.clone())
+    }
+}
+
+/// The verifier of certificates that the options ask for.
+fn verifier(options: &TlsOptions) -> Result<Arc<dyn ServerCertVerifier>, LoadError> {
+    if options.insecure {
+        return Ok(Arc::new(AnyCertificate(tls::provider())));
+    }
+    let anchors = Arc::new(anchors(options.ca.as_deref())?);
+    match WebPkiServerVerifier::builder_with_provider(anchors, tls::provider()).build() {
+        Ok(verifier) => Ok(verifier),
+        Err(error) => {
+            refuse(format!("the trust anchors cannot be used: {error}; give other ones (--tls-ca)"))
+        }
     }
 }
 
@@ -135,6 +190,56 @@ impl ServerCertVerifier for AnyCertificate {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+/// Verifier that counts what another one decides.
+#[derive(Debug)]
+struct Counted {
+    verifier: Arc<dyn ServerCertVerifier>,
+    checks: Arc<Checks>,
+}
+
+impl ServerCertVerifier for Counted {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        let checked = self.verifier.verify_server_cert(certificate, intermediates, name, ocsp, now);
+        match &checked {
+            Ok(_) => drop(self.checks.accepted.fetch_add(1, Ordering::Relaxed)),
+            Err(rustls::Error::InvalidCertificate(reason)) => {
+                self.checks.refusal.get_or_init(|| reason.to_string());
+            }
+            Err(_) => {}
+        }
+        checked
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.verifier.verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.verifier.verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.verifier.supported_verify_schemes()
     }
 }
 

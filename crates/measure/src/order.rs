@@ -42,7 +42,7 @@ impl Load {
     pub fn has_connection_per_query(&self) -> bool {
         match self.transport {
             Transport::Tcp | Transport::Tfo => true,
-            Transport::Tls => self.lanes.connection_per_query,
+            Transport::Tls | Transport::Https | Transport::Quic => self.lanes.connection_per_query,
             Transport::Udp | Transport::TcpReuse => false,
         }
     }
@@ -63,12 +63,46 @@ pub enum Transport {
     Tfo,
     /// DNS over TLS (RFC 7858): a few connections that stay open, or one for each query (`Lanes::connection_per_query`).
     Tls,
+    /// DNS over HTTPS (RFC 8484) with HTTP/2: a stream for each query, on connections as those of `Tls`.
+    Https,
+    /// DNS over QUIC (RFC 9250): a stream for each query, on connections as those of `Tls`.
+    Quic,
 }
 
 impl Transport {
-    /// True for the transports over TCP.
+    /// All transports.
+    pub const ALL: [Transport; 7] = [
+        Transport::Udp,
+        Transport::Tcp,
+        Transport::TcpReuse,
+        Transport::Tfo,
+        Transport::Tls,
+        Transport::Https,
+        Transport::Quic,
+    ];
+
+    /// True for the transports with connections.
     pub fn is_stream(self) -> bool {
         self != Transport::Udp
+    }
+
+    /// True for the transports that encrypt.
+    pub fn is_encrypted(self) -> bool {
+        matches!(self, Transport::Tls) || self.is_multiplexed()
+    }
+
+    /// True for the transports that give each query a stream of its own on a connection.
+    pub fn is_multiplexed(self) -> bool {
+        matches!(self, Transport::Https | Transport::Quic)
+    }
+
+    /// The port of a server that is given without one (RFC 1035, RFC 7858, RFC 8484, RFC 9250).
+    pub fn default_port(self) -> u16 {
+        match self {
+            Transport::Udp | Transport::Tcp | Transport::TcpReuse | Transport::Tfo => 53,
+            Transport::Tls | Transport::Quic => 853,
+            Transport::Https => 443,
+        }
     }
 
     /// The name on the command line and in results.
@@ -79,6 +113,8 @@ impl Transport {
             Transport::TcpReuse => "tcp-reuse",
             Transport::Tfo => "tfo",
             Transport::Tls => "tls",
+            Transport::Https => "https",
+            Transport::Quic => "quic",
         }
     }
 }
@@ -120,10 +156,10 @@ pub struct Lanes {
     /// True if sending threads busy-wait instead of sleeping. For cores that nothing else uses.
     pub spin: bool,
     /// Connections that each sending thread keeps open for each source address, with [`Transport::TcpReuse`] and
-    /// [`Transport::Tls`].
+    /// the encrypted transports.
     #[serde(default = "default_connections")]
     pub connections: u16,
-    /// True if each query of [`Transport::Tls`] has a connection of its own.
+    /// True if each query of an encrypted transport has a connection of its own.
     #[serde(default)]
     pub connection_per_query: bool,
 }

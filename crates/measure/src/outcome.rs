@@ -66,7 +66,7 @@ pub struct Outcome {
     /// Packets and octets of the load.
     #[serde(default)]
     pub traffic: Traffic,
-    /// Connections of a load over TCP; `None` over UDP.
+    /// Connections of a load over TCP or QUIC; `None` over UDP.
     #[serde(default)]
     pub connections: Option<Connections>,
     /// CPU time and drops of the tester.
@@ -142,7 +142,7 @@ pub struct PerQuery {
     pub octets_received: f64,
 }
 
-/// Connections of a load over TCP, including those of its warm-up.
+/// Connections of a load over TCP or QUIC, including those of its warm-up.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Connections {
     /// Connections that the tester began to open.
@@ -163,17 +163,25 @@ pub struct Connections {
     pub aborted: u64,
     /// Lost queries of the measured time whose connection is the reason: `closed` (by the server before the reply), `reset`,
     /// `handshake` (not completed), `blocked` (the server did not read, and the connection's buffer was full), `unreachable`
-    /// (any other error of the connection), `tls` (an alert or a record that is not TLS). The other lost queries had a connection and no reply.
+    /// (any other error of the connection), `tls` (an alert or a record that is not TLS), `stream` (the server reset the stream of
+    /// the query, or ended it without a reply), `status` (an HTTP status other than 200), `content-type` (a body that is no DNS
+    /// message). The other lost queries had a connection and no reply.
     pub lost: BTreeMap<String, u64>,
-    /// Time from the SYN to the end of the handshake, over TLS of the TLS handshake.
+    /// Time from the first packet to the end of the handshake, over TLS and HTTPS of the TLS handshake.
     pub handshake_us: Latency,
     /// Time from the first query on a connection, handed to the kernel, to its reply; only of connections with one query.
     pub answer_us: Latency,
     /// Fast Open; `None` for the other transports.
     pub fast_open: Option<FastOpen>,
-    /// TLS; `None` for the other transports.
+    /// TLS, also that of HTTPS and QUIC; `None` for the other transports.
     #[serde(default)]
     pub tls: Option<TlsConnections>,
+    /// Lost queries of the measured time that got an HTTP status other than 200, by status.
+    #[serde(default)]
+    pub http_statuses: BTreeMap<String, u64>,
+    /// Queries over HTTPS and QUIC that waited for a stream, as the connection had as many as the server allows.
+    #[serde(default)]
+    pub waited_for_stream: u64,
 }
 
 /// Connections with TLS (RFC 8446, RFC 5246).
@@ -189,7 +197,8 @@ pub struct TlsConnections {
     pub early_data_accepted: u64,
     /// Handshakes that failed, by reason: the alert or the error in the words of the TLS library.
     pub failed: BTreeMap<String, u64>,
-    /// Time from the end of the TCP handshake to the end of the TLS handshake.
+    /// Time from the end of the TCP handshake to the end of the TLS handshake. Over QUIC the two are one
+    /// ([`Connections::handshake_us`]), and this is empty.
     pub handshake_us: Latency,
 }
 

@@ -17,7 +17,8 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
-use transport::{BoundStreams, Streams};
+use tls::anchors::ALPN_DOT;
+use transport::{BoundStreams, Streams, https};
 
 /// Client connections with TCP Fast Open, per listening socket, whose handshake may be under way (RFC 7413 section
 /// 5.1): a flood of SYNs with stolen Fast Open cookies cannot hold more.
@@ -85,6 +86,7 @@ impl Bound {
         let listening = given.take_tcp(shared.addresses());
         let streams =
             Streams::bind_with(shared.addresses(), listening, limits).map_err(|error| error.to_string())?;
+        let streams = bind_encrypted(streams, config, &mut given)?;
         for socket in streams.sockets() {
             // A kernel without TCP Fast Open makes ordinary connections, which serve as well.
             let _ = datapath::fast_open(socket, FAST_OPEN_PENDING);
@@ -108,6 +110,23 @@ impl Bound {
         let all = udp.chain(self.streams.sockets()).chain(metrics).chain(control);
         all.map(|socket| socket.try_clone_to_owned()).collect()
     }
+}
+
+/// Binds the sockets for DNS over TLS and over HTTPS.
+fn bind_encrypted(
+    streams: BoundStreams,
+    config: &Config,
+    given: &mut GivenSockets,
+) -> Result<BoundStreams, String> {
+    let tls = &config.tls;
+    let Some(server) = &tls.server else { return Ok(streams) };
+    let settings = |protocols| server.server_config(protocols).map_err(|error| error.to_string());
+    let (dot, doh) = (given.take_tcp(&tls.listen_dot), given.take_tcp(&tls.listen_doh));
+    let service = https::Service::new(settings(&https::ALPN)?, &tls.doh_path);
+    streams
+        .with_tls(&tls.listen_dot, dot, settings(&[ALPN_DOT])?)
+        .and_then(|streams| streams.with_https(&tls.listen_doh, doh, service))
+        .map_err(|error| error.to_string())
 }
 
 fn datapath_options(config: &Config, is_demo: bool) -> Options {

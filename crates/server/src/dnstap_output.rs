@@ -5,6 +5,7 @@ use crate::taps::{Machine, MessageTap, Taps};
 use crate::version;
 use datapath::Shared;
 use dnstap::{Counts, Destination, Origin, Output, Report};
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The output, if there is one, and the counters of all outputs so far.
@@ -17,18 +18,24 @@ pub struct DnstapOutput {
 impl DnstapOutput {
     /// Begins to write to the reader of the configuration, if it names one, and ends the output before. The error is for the
     /// operator; the server goes on without dnstap then, or with the output of before at some workers.
-    pub fn configure(&self, config: &Config, workers: &Shared<Machine>) -> Result<(), String> {
+    ///
+    /// `listen` are the listening addresses, by the number in [`engine::Client::listener`].
+    pub fn configure(
+        &self,
+        config: &Config,
+        workers: &Shared<Machine>,
+        listen: &Arc<[SocketAddr]>,
+    ) -> Result<(), String> {
         let new = match &config.log.dnstap {
             Some(to) => Some(self.start(to, workers.workers()).map_err(|error| {
                 format!("cannot start the thread for dnstap: {error}; `log.dnstap` has no effect")
             })?),
             None => None,
         };
-        let listen: Arc<[_]> = workers.addresses().into();
         let mut is_everywhere = true;
         for worker in 0..workers.workers() {
             let tap = new.as_ref().and_then(|output| output.tap(worker));
-            let tap = tap.map(|tap| MessageTap::new(tap, Arc::clone(&listen)));
+            let tap = tap.map(|tap| MessageTap::new(tap, Arc::clone(listen)));
             let task = move |machine: &mut Machine, _| Taps::set_dnstap(machine, tap);
             is_everywhere &= workers.mailbox(worker).submit(task).is_ok();
         }

@@ -106,8 +106,13 @@ impl GivenSockets {
     /// closed, and the log says so.
     pub fn check(&mut self, config: &Config, listen: &[SocketAddr]) -> Result<(), String> {
         let is_used = |place: &Place| match place {
-            Place::Udp(address) => listen.contains(address),
-            Place::Tcp(address) => listen.contains(address) || config.metrics_listen == Some(*address),
+            Place::Udp(address) => listen.contains(address) || config.tls.listen_doq.contains(address),
+            Place::Tcp(address) => {
+                let mut encrypted = config.tls.tcp_addresses();
+                listen.contains(address)
+                    || config.metrics_listen == Some(*address)
+                    || encrypted.any(|one| one == *address)
+            }
             Place::Unix(path) => config.control_socket.as_ref() == Some(path),
         };
         for given in &self.sockets {
@@ -135,7 +140,7 @@ impl GivenSockets {
             }
             (false, Origin::ServiceManager) => Err(format!(
                 "the service manager has passed sockets that the configuration does not use: {}; add them to `server.listen` \
-                 (`metrics.listen`, `control.socket`), or remove them from the socket unit",
+                 (`tls.listen-dot`, `tls.listen-doh`, `metrics.listen`, `control.socket`), or remove them from the socket unit",
                 unused.join(", ")
             )),
         }

@@ -253,13 +253,14 @@ impl ServerHandle {
         };
         notes.extend(self.file_limit.warning(&new).filter(|_| !self.demo));
         self.log.configure(&new.log);
+        new.tls.keep_listening(&self.config().tls);
         let old = {
             let mut config = self.config.lock().unwrap_or_else(PoisonError::into_inner);
             std::mem::replace(&mut *config, Arc::new(new))
         };
         let config = self.config();
         if config.log.dnstap != old.log.dnstap {
-            notes.extend(self.dnstap.configure(&config, &self.workers).err());
+            notes.extend(self.dnstap.configure(&config, &self.workers, self.streams.addresses()).err());
         }
         let deadline = tokio::time::Instant::now() + WORKER_TIMEOUT;
         let mut former = Vec::new();

@@ -97,6 +97,10 @@ impl Metrics {
         self.gauge("cache_limit_bytes", &[], config.cache.size as f64);
         let connections = server.file_limit.grant(config.limits.tcp_connections);
         self.gauge("stream_connections_limit", &[], connections as f64);
+        if let Some(end) = config.tls.server.as_ref().and_then(|tls| tls.expires()) {
+            let since_1970 = end.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+            self.gauge("tls_certificate_expiry_timestamp_seconds", &[], since_1970.as_secs_f64());
+        }
     }
 
     fn upstreams(&mut self, statuses: &[Arc<WorkerStatus>]) {
@@ -318,6 +322,10 @@ const HELP: &[(&str, &str)] = &[
     ("client_octets_out_total", "Octets of datagrams sent to clients."),
     ("stream_connections", "Open client connections."),
     ("stream_connections_limit", "Client connections that may be open."),
+    (
+        "tls_certificate_expiry_timestamp_seconds",
+        "Time after which clients refuse the certificate of the encrypted listeners.",
+    ),
     ("stream_connections_total", "Client connections, by result of accepting them."),
     ("stream_closed_total", "Client connections that ended, by reason."),
     ("stream_questions_total", "Queries received over connections."),

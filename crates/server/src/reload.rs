@@ -182,6 +182,10 @@ pub fn restart_keys(old: &Config, new: &Config) -> Vec<&'static str> {
         (new.limits.pending != old.limits.pending, "limits.pending"),
         (new.metrics_listen != old.metrics_listen, "metrics.listen"),
         (new.control_socket != old.control_socket, "control.socket"),
+        (new.tls.listen_dot != old.tls.listen_dot, "tls.listen-dot"),
+        (new.tls.listen_doh != old.tls.listen_doh, "tls.listen-doh"),
+        (new.tls.listen_doq != old.tls.listen_doq, "tls.listen-doq"),
+        (new.tls.doh_path != old.tls.doh_path, "tls.doh-path"),
         (new.upstream.tcp_fast_open != old.upstream.tcp_fast_open, "upstream.tcp-fast-open"),
     ]
     .into_iter()

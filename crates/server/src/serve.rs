@@ -26,6 +26,7 @@ use datapath::{Shared, Worker, privileges};
 use engine::message::cookie::Secret;
 use engine::{Client, Engine};
 use std::io::Write;
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::ExitCode;
@@ -136,7 +137,8 @@ fn start_and_serve(
         traces: RunningTraces::default(),
         sandbox,
     });
-    if let Err(error) = server.dnstap.configure(&server.config(), &server.workers) {
+    if let Err(error) = server.dnstap.configure(&server.config(), &server.workers, server.streams.addresses())
+    {
         tracing::warn!("{error}");
     }
     supervise(&server, threads, metrics, control.as_ref(), predecessor)
@@ -370,13 +372,24 @@ async fn sample_traffic(server: Arc<ServerHandle>) {
 
 /// Prints the line that says that the server is ready, and tells the service manager.
 fn announce(server: &ServerHandle, control: Option<&ControlSocket>) {
-    let addresses: Vec<_> = server.workers.addresses().iter().map(ToString::to_string).collect();
-    let prefixes: Vec<_> = server.config().dns64.prefixes.iter().map(ToString::to_string).collect();
+    let config = server.config();
+    let shown =
+        |addresses: &[SocketAddr]| addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+    let encrypted = [
+        ("TLS", &config.tls.listen_dot),
+        ("HTTPS", &config.tls.listen_doh),
+        ("QUIC", &config.tls.listen_doq),
+    ]
+    .into_iter()
+    .filter(|(_, addresses)| !addresses.is_empty())
+    .map(|(kind, addresses)| format!(", {kind} on {}", shown(addresses)))
+    .collect::<String>();
+    let prefixes: Vec<_> = config.dns64.prefixes.iter().map(ToString::to_string).collect();
     server.log.print(format!(
-        "sixfold: ready, {} worker{} on {}, prefix {}",
+        "sixfold: ready, {} worker{} on {}{encrypted}, prefix {}",
         server.workers.workers(),
         if server.workers.workers() == 1 { "" } else { "s" },
-        addresses.join(" "),
+        shown(server.workers.addresses()),
         prefixes.join(" ")
     ));
     if server.demo {

@@ -4,6 +4,7 @@
 use crate::handle::{ServerHandle, WorkerStatus, health};
 use crate::upgrade::history::History;
 use crate::version;
+use datapath::tls_upstreams::TlsFailure;
 use engine::Span;
 use engine::settings::Transport;
 use engine::upstream::{BreakerState, QueryKind, Server};
@@ -64,7 +65,7 @@ pub async fn json(server: &ServerHandle) -> Value {
         "workers_responding": responding.len(),
         "pending": responding.iter().map(|status| status.pending).sum::<usize>(),
         "streams": server.streams.connections(),
-        "upstreams": of_workers(&responding, config.upstream.transport)
+        "upstreams": with_tls(server, &responding)
             .iter()
             .map(UpstreamStatus::to_json)
             .collect::<Vec<_>>(),
@@ -119,6 +120,8 @@ pub struct UpstreamStatus {
     pub questions: u64,
     /// Tries that failed.
     pub failures: u64,
+    /// The latest handshake of TLS, if it failed.
+    pub tls_failure: Option<TlsFailure>,
 }
 
 impl UpstreamStatus {
@@ -141,6 +144,7 @@ impl UpstreamStatus {
             round_trip: mean(&round_trips),
             questions: questions.sum(),
             failures: servers.iter().map(|server| server.failures).sum(),
+            tls_failure: None,
         }
     }
 
@@ -153,6 +157,10 @@ impl UpstreamStatus {
             "round_trip_milliseconds": self.round_trip.map(|span| span.as_secs_f64() * 1e3),
             "questions": self.questions,
             "failures": self.failures,
+            "tls_failure": self.tls_failure.as_ref().map(|failure| json!({
+                "reason": failure.fault.code(),
+                "text": failure.text,
+            })),
         })
     }
 }
@@ -167,14 +175,26 @@ impl fmt::Display for UpstreamStatus {
             None => f.write_str(" round trip not measured")?,
         }
         write!(f, ", {} questions, {} failures", self.questions, self.failures)?;
-        self.details.as_ref().map_or(Ok(()), |details| write!(f, "; {details}"))
+        self.details.as_ref().map_or(Ok(()), |details| write!(f, "; {details}"))?;
+        let failure =
+            |failure: &TlsFailure| write!(f, "; no TLS connection to {}: {}", failure.name, failure.text);
+        self.tls_failure.as_ref().map_or(Ok(()), failure)
     }
 }
 
 /// The upstreams that the configuration names or that are still in use, in its order.
 async fn upstream_statuses(server: &ServerHandle) -> Vec<UpstreamStatus> {
     let statuses = server.worker_statuses().await;
-    of_workers(&statuses.iter().flatten().collect::<Vec<_>>(), server.config().upstream.transport)
+    with_tls(server, &statuses.iter().flatten().collect::<Vec<_>>())
+}
+
+/// The upstreams as these workers know them, with the failures of TLS.
+fn with_tls(server: &ServerHandle, statuses: &[&Arc<WorkerStatus>]) -> Vec<UpstreamStatus> {
+    let mut upstreams = of_workers(statuses, server.config().upstream.transport);
+    for upstream in &mut upstreams {
+        upstream.tls_failure = server.workers.tls_upstreams().failure(upstream.address);
+    }
+    upstreams
 }
 
 /// The upstreams as these workers know them.
@@ -288,6 +308,7 @@ mod tests {
             round_trip,
             questions: 7,
             failures: 1,
+            tls_failure: None,
         };
         let all = [
             upstream("192.0.2.53:53", true, Some(Span::from_millis(4))),

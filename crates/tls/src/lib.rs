@@ -1,8 +1,19 @@
 //! TLS settings: the one provider of cryptography of all parts that speak TLS. Versions 1.3 and 1.2, with the cipher suites that
 //! RFC 9325 recommends.
+//!
+//! [`server`] has the settings of encrypted listeners, made of [`certificates`] and [`tickets`]; [`anchors`] those of connections to
+//! upstreams.
 #![forbid(unsafe_code)]
 
 pub mod anchors;
+pub mod certificates;
+mod handshake_failure;
+pub mod server;
+pub mod tickets;
+
+pub use certificates::Error;
+pub use handshake_failure::HandshakeFailure;
+pub use server::ServerTls;
 
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! A client's connection: a state machine around its socket, which only its own thread uses. [`Connection::poll`] is called
-//! when the socket is ready, and after a change from outside (an answer, a timeout, a retry).
+//! A client's connection: a state machine around its octets, with or without TLS, which only its own thread uses.
+//! [`Connection::poll`] is called when the socket is ready, and after a change from outside (an answer, a timeout, a retry).
 //!
 //! Reading stops while [`limits::OUTSTANDING`] queries wait for answers, while unread answers pile up, and while the server
 //! has no room for a query. The client's further queries then stay in the kernel, and TCP slows the client down (RFC 7766
@@ -7,7 +7,10 @@
 
 use crate::QuerySink;
 use crate::admission::{ConnectionSlot, Timeouts};
+use crate::byte_stream::ByteStream;
+use crate::close_reason::CloseReason;
 use crate::counters::Counter;
+use crate::idle_order::Standing;
 use crate::inbound::{Delivery, Inbound};
 use crate::limits;
 use crate::outbound::Outbound;
@@ -15,62 +18,13 @@ use crate::thread_context::ThreadContext;
 use datapath::proxy_protocol::{self, Header};
 use engine::Client;
 use socket2::SockRef;
-use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
-
-/// The reason why a connection is closed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CloseReason {
-    Ended,
-    Idle,
-    SlowReader,
-    SlowSender,
-    MalformedLength,
-    ProxyHeader,
-    ClientLimit,
-    Handshake,
-    Reset,
-    Unanswered,
-    Buffers,
-    Drained,
-}
-
-impl CloseReason {
-    pub(crate) fn counter(self) -> Counter {
-        match self {
-            CloseReason::Ended => Counter::ClosedEnded,
-            CloseReason::Idle => Counter::ClosedIdle,
-            CloseReason::SlowReader => Counter::ClosedSlowReader,
-            CloseReason::SlowSender => Counter::ClosedSlowSender,
-            CloseReason::MalformedLength => Counter::ClosedMalformedLength,
-            CloseReason::ProxyHeader => Counter::ClosedProxyHeader,
-            CloseReason::ClientLimit => Counter::ClosedClientLimit,
-            CloseReason::Handshake => Counter::ClosedHandshake,
-            CloseReason::Reset => Counter::ClosedReset,
-            CloseReason::Unanswered => Counter::ClosedUnanswered,
-            CloseReason::Buffers => Counter::ClosedBuffers,
-            CloseReason::Drained => Counter::ClosedDrained,
-        }
-    }
-
-    /// True if the connection is reset: the kernel discards the octets that it still holds for the client.
-    fn is_abrupt(self) -> bool {
-        matches!(
-            self,
-            CloseReason::SlowReader
-                | CloseReason::Buffers
-                | CloseReason::ProxyHeader
-                | CloseReason::ClientLimit
-        )
-    }
-}
+use tokio::io::ReadBuf;
 
 /// A connection.
 pub(crate) struct Connection {
-    stream: TcpStream,
+    stream: ByteStream,
     /// The client. Until the header of a proxy has come, the proxy.
     client: Client,
     /// The octets of the PROXY header so far. `None` after the header, and if the peer is not a proxy.
@@ -81,6 +35,8 @@ pub(crate) struct Connection {
     outstanding: u32,
     /// The client has shut down its side. It still gets its answers.
     client_finished: bool,
+    /// The last turn of reading ended before the octets that have arrived.
+    has_more_input: bool,
     /// Another process accepts the new connections: this one may be idle for a short time only.
     retiring: bool,
     /// The connection is closed as soon as all answers have left and no query waits in the socket.
@@ -99,12 +55,13 @@ pub(crate) struct Connection {
     waker: Option<Waker>,
     /// Octets of buffers that are counted in the total of all connections.
     charged_octets: usize,
-    slot: ConnectionSlot,
+    /// The connection's place. None once another connection has it.
+    slot: Option<ConnectionSlot>,
 }
 
 impl Connection {
     /// A new connection. `proxied`: the peer is a proxy, and sends a PROXY header first.
-    pub(crate) fn new(stream: TcpStream, client: Client, slot: ConnectionSlot, proxied: bool) -> Connection {
+    pub(crate) fn new(stream: ByteStream, client: Client, slot: ConnectionSlot, proxied: bool) -> Connection {
         Connection {
             stream,
             client,
@@ -113,6 +70,7 @@ impl Connection {
             outbound: Outbound::default(),
             outstanding: 0,
             client_finished: false,
+            has_more_input: false,
             retiring: false,
             finishing: false,
             draining: false,
@@ -123,7 +81,7 @@ impl Connection {
             close_reason: None,
             waker: None,
             charged_octets: 0,
-            slot,
+            slot: Some(slot),
         }
     }
 
@@ -134,7 +92,7 @@ impl Connection {
         thread: &ThreadContext<Q>,
     ) -> Poll<CloseReason> {
         if let Some(close) = self.close_reason {
-            return Poll::Ready(close);
+            return self.end(context, close);
         }
         if !self.waker.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
             self.waker = Some(context.waker().clone());
@@ -143,11 +101,19 @@ impl Connection {
         let went = self.write(context, now).and_then(|()| self.read(context, thread, now));
         self.inbound.update_timer(now, self.may_read());
         match went.and_then(|()| self.update_account(thread)) {
-            Err(close) => Poll::Ready(close),
+            Err(close) => self.end(context, close),
             Ok(()) if !self.has_ended() => Poll::Pending,
-            Ok(()) if self.draining || self.finishing => Poll::Ready(CloseReason::Drained),
-            Ok(()) => Poll::Ready(CloseReason::Ended),
+            Ok(()) if self.draining || self.finishing => self.end(context, CloseReason::Drained),
+            Ok(()) => self.end(context, CloseReason::Ended),
         }
+    }
+
+    /// The end of the state machine.
+    fn end(&mut self, context: &mut Context<'_>, close: CloseReason) -> Poll<CloseReason> {
+        if !close.is_abrupt() {
+            self.stream.close(context);
+        }
+        Poll::Ready(close)
     }
 
     /// Queues an answer. Returns false if it cannot: the connection is then closed.
@@ -176,6 +142,22 @@ impl Connection {
                 self.finish();
             }
         }
+    }
+
+    /// The standing in the order of idle connections.
+    pub(crate) fn standing(&self, now: Instant) -> Standing {
+        match self.close_reason {
+            Some(_) => Standing::Gone,
+            None if self.is_idle_for(now, Duration::ZERO) => Standing::IdleSince(self.active),
+            None => Standing::Busy,
+        }
+    }
+
+    /// Closes the connection, and frees its place at once.
+    pub(crate) fn displace(&mut self) {
+        self.close_reason = Some(CloseReason::Displaced);
+        self.slot = None;
+        self.wake();
     }
 
     /// Makes the connection close when it has been idle for a short time.
@@ -212,13 +194,13 @@ impl Connection {
         thread.adjust_buffered(self.charged_octets, 0);
         self.charged_octets = 0;
         if close.is_abrupt() {
-            let _ = self.stream.set_zero_linger(); // If this fails, the kernel's own timers end it a little later.
+            let _ = self.stream.socket().set_zero_linger(); // If this fails, the kernel's own timers end it a little later.
         }
     }
 
     fn write(&mut self, context: &mut Context<'_>, now: Instant) -> Result<(), CloseReason> {
         while !self.outbound.is_empty() {
-            match Pin::new(&mut self.stream).poll_write(context, self.outbound.pending()) {
+            match self.stream.poll_write(context, self.outbound.pending()) {
                 Poll::Ready(Ok(octets)) if octets > 0 => self.outbound.advance(octets),
                 Poll::Ready(_) => return Err(CloseReason::Reset),
                 Poll::Pending => {
@@ -228,7 +210,15 @@ impl Connection {
             }
             self.active = now;
         }
-        Ok(())
+        self.flush(context)
+    }
+
+    /// Lets octets leave that TLS has encrypted: the last answers, or replies of its own to what was read.
+    fn flush(&mut self, context: &mut Context<'_>) -> Result<(), CloseReason> {
+        match self.stream.poll_flush(context) {
+            Poll::Ready(Err(_)) => Err(CloseReason::Reset),
+            _ => Ok(()),
+        }
     }
 
     fn read<Q: QuerySink>(
@@ -243,12 +233,13 @@ impl Connection {
         } else if self.may_ask() && self.inbound.has_backlog() {
             self.ask(thread, now, None)?;
         }
+        self.has_more_input = false;
         for _ in 0..limits::READS_PER_TURN {
             if !self.may_read() {
                 return Ok(());
             }
             let mut room = ReadBuf::new(scratch);
-            match Pin::new(&mut self.stream).poll_read(context, &mut room) {
+            match self.stream.poll_read(context, &mut room) {
                 Poll::Pending => return Ok(()),
                 Poll::Ready(Err(_)) => return Err(CloseReason::Reset),
                 Poll::Ready(Ok(())) if room.filled().is_empty() => self.client_finished = true,
@@ -257,6 +248,7 @@ impl Connection {
                 Poll::Ready(Ok(())) => self.on_read(thread, now, room.filled())?,
             }
         }
+        self.has_more_input = true;
         context.waker().wake_by_ref();
         Ok(())
     }
@@ -273,7 +265,8 @@ impl Connection {
         match Header::read(&octets) {
             Ok(header) => {
                 self.client = header.client(&self.client);
-                self.slot.assign_client(&self.client).map_err(|_| CloseReason::ClientLimit)?;
+                let slot = self.slot.as_mut().ok_or(CloseReason::Displaced)?;
+                slot.assign_client(&self.client).map_err(|_| CloseReason::ClientLimit)?;
                 match &octets[header.length..] {
                     [] => Ok(()),
                     questions => self.ask(thread, now, Some(questions)),
@@ -336,6 +329,7 @@ impl Connection {
             && !self.inbound.has_backlog()
             && self.outstanding == 0
             && self.outbound.is_empty()
+            && self.stream.is_flushed()
             && (self.client_finished || self.draining || self.has_no_more_queries())
     }
 
@@ -343,8 +337,8 @@ impl Connection {
     /// learns of new octets a little later, and a close with unread octets is a reset.
     fn has_no_more_queries(&self) -> bool {
         let mut octet = [std::mem::MaybeUninit::uninit()];
-        let waiting = SockRef::from(&self.stream).peek(&mut octet);
-        self.inbound.is_empty() && !waiting.is_ok_and(|octets| octets > 0)
+        let waiting = SockRef::from(self.stream.socket()).peek(&mut octet);
+        !self.has_more_input && self.inbound.is_empty() && !waiting.is_ok_and(|octets| octets > 0)
     }
 
     /// True if nothing is under way, and nothing was for this time.

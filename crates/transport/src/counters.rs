@@ -34,6 +34,8 @@ counters! {
     ClosedEnded = "stream_closed_total" "reason": "ended";
     /// The connection was idle for the idle timeout.
     ClosedIdle = "stream_closed_total" "reason": "idle";
+    /// Idle for the longest time of all when a new client needed a place.
+    ClosedDisplaced = "stream_closed_total" "reason": "displaced";
     /// Answers were not read in time, or too many waited to be read.
     ClosedSlowReader = "stream_closed_total" "reason": "slow_reader";
     /// A message took too long to arrive.
@@ -54,6 +56,34 @@ counters! {
     ClosedHandshake = "stream_closed_total" "reason": "handshake";
     /// The server stopped.
     ClosedDrained = "stream_closed_total" "reason": "drained";
+    /// Connections over TCP without TLS that were admitted.
+    AcceptedTcp = "stream_accepted_total" "transport": "tcp";
+    /// Connections of DNS over TLS that were admitted, before their handshakes.
+    AcceptedTls = "stream_accepted_total" "transport": "tls";
+    /// Connections of DNS over HTTPS that were admitted, before their handshakes.
+    AcceptedHttps = "stream_accepted_total" "transport": "https";
+    /// TLS handshakes with a certificate.
+    HandshakesFull = "tls_handshakes_total" "kind": "full";
+    /// TLS handshakes that resumed a session.
+    HandshakesResumed = "tls_handshakes_total" "kind": "resumed";
+    /// Failed handshakes: no version, cipher suite, group or signature scheme that both sides have.
+    HandshakeNoSharedParameters = "tls_handshake_failures_total" "reason": "no_shared_parameters";
+    /// Failed handshakes: the octets are no TLS, like plain DNS or HTTP.
+    HandshakeNotTls = "tls_handshake_failures_total" "reason": "not_tls";
+    /// Failed handshakes: a malformed or unexpected message.
+    HandshakeMalformed = "tls_handshake_failures_total" "reason": "malformed";
+    /// Failed handshakes: the client wants another protocol (ALPN).
+    HandshakeAlpn = "tls_handshake_failures_total" "reason": "alpn";
+    /// Failed handshakes: the client refused with an alert, for example because it does not trust the certificate.
+    HandshakeAlert = "tls_handshake_failures_total" "reason": "alert";
+    /// Failed handshakes: the client closed the connection.
+    HandshakeClosed = "tls_handshake_failures_total" "reason": "closed";
+    /// Failed handshakes: not done in time.
+    HandshakeTimeout = "tls_handshake_failures_total" "reason": "timeout";
+    /// Failed handshakes: the oldest of too many.
+    HandshakeDisplaced = "tls_handshake_failures_total" "reason": "displaced";
+    /// Failed handshakes: any other reason.
+    HandshakeOther = "tls_handshake_failures_total" "reason": "other";
     /// Queries handed over to the server.
     QuestionsPosted = "stream_questions_total" "result": "posted";
     /// Queries dropped: the server had no room for them for too long.

@@ -1,4 +1,4 @@
-//! Client streams: DNS over TCP for clients (RFC 7766, RFC 9210), on threads of their own.
+//! Client streams: DNS over TCP for clients (RFC 7766, RFC 9210), and over TLS (RFC 7858), on threads of their own.
 //!
 //! A stream thread accepts connections, cuts their streams into messages and hands the queries to the server through
 //! [`QuerySink`]. The worker that owns the name answers through [`datapath::StreamSink`], which [`Streams`] implements with
@@ -11,15 +11,20 @@
 //! worker waits for it.
 //!
 //! Read `stream_thread.rs` first (one thread: accept, deliver, sweep, drain), then `connection.rs` (one client) with
-//! `inbound.rs` and `outbound.rs` (its buffers). `listen.rs` binds the listening sockets before privileges are dropped,
+//! `byte_stream.rs` (its socket, with or without TLS), `inbound.rs` and `outbound.rs` (its buffers). `handshake.rs` begins encrypted
+//! connections. `listen.rs` binds the listening sockets before privileges are dropped,
 //! `admission.rs` limits connections, `shared.rs` holds the state that all threads share, and `streams.rs` is the handle to
 //! it all. Every bound is in [`limits`].
 #![forbid(unsafe_code)]
 
 mod admission;
+mod byte_stream;
+mod close_reason;
 mod connection;
 pub mod counters;
+mod handshake;
 pub mod https;
+mod idle_order;
 pub mod inbound;
 pub mod limits;
 mod listen;

@@ -53,6 +53,18 @@ pub const RETRY: Duration = Duration::from_millis(2);
 /// Number of times that a refused query is offered again. See [`RETRY`].
 pub const RETRIES: u32 = 50;
 
+/// Time for which a connection must be idle before it gives way to a new one: two round trips of most clients, which ask right after
+/// they have connected. With all places taken, the idle timeout itself is a tenth of `tcp-idle`.
+pub const DISPLACED_IDLE: Duration = Duration::from_millis(200);
+
+/// Time for the PROXY header and the TLS handshake of a connection. An honest handshake takes two round trips and at most one lost
+/// segment, which TCP sends again after a second.
+pub const HANDSHAKE_TIME: Duration = Duration::from_secs(5);
+
+/// Handshakes of a stream thread that are under way. Each takes about 20 KiB, so 20 MiB. One more displaces the oldest: honest clients are
+/// displaced only if 1,024 connections come within their two round trips, which is 5,000 in a second at 100 ms.
+pub const HANDSHAKES: usize = 1024;
+
 /// HTTPS requests that wait for their answers, for all connections of a stream thread. Each takes about 1 KiB beside its octets, so 8
 /// MiB. Beyond it requests get status 503.
 pub const HTTPS_REQUESTS: usize = 8192;

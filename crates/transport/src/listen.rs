@@ -1,14 +1,18 @@
 //! Listening TCP sockets. The process binds them while it has the privilege to bind, and uses them after it has dropped its
 //! privileges.
 
+use crate::counters::Counter;
 use crate::https;
 use crate::limits::{BACKLOG, Limits, RECEIVE_BUFFER_OCTETS, SEND_BUFFER_OCTETS, USER_TIMEOUT};
 use datapath::proxy_protocol::TrustedProxies;
+use engine::ClientTransport;
+use rustls::ServerConfig;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 
 /// The options of the client streams.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -18,64 +22,129 @@ pub struct Options {
     /// The proxies whose PROXY header is trusted.
     pub proxies: TrustedProxies,
 }
+/// The service behind a listening socket.
+#[derive(Clone, Debug)]
+pub(crate) enum Service {
+    /// DNS over TCP.
+    Tcp,
+    /// DNS over TLS.
+    Tls(Arc<ServerConfig>),
+    /// DNS over HTTPS.
+    Https(https::Service),
+}
+
+impl Service {
+    /// The transport that its clients use.
+    pub(crate) fn transport(&self) -> ClientTransport {
+        match self {
+            Service::Tcp => ClientTransport::Tcp,
+            Service::Tls(_) => ClientTransport::Tls,
+            Service::Https(_) => ClientTransport::Https,
+        }
+    }
+
+    /// The TLS settings; none without TLS.
+    pub(crate) fn tls(&self) -> Option<&Arc<ServerConfig>> {
+        match self {
+            Service::Tcp => None,
+            Service::Tls(config) => Some(config),
+            Service::Https(https) => Some(&https.tls),
+        }
+    }
+
+    /// The counter of its connections.
+    pub(crate) fn counter(&self) -> Counter {
+        match self {
+            Service::Tcp => Counter::AcceptedTcp,
+            Service::Tls(_) => Counter::AcceptedTls,
+            Service::Https(_) => Counter::AcceptedHttps,
+        }
+    }
+}
+
+/// A listening socket and the service behind it.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    pub(crate) socket: TcpListener,
+    pub(crate) service: Service,
+}
+
+impl Listener {
+    /// Another handle of the socket, for another thread.
+    pub(crate) fn try_clone(&self) -> io::Result<Listener> {
+        Ok(Listener { socket: self.socket.try_clone()?, service: self.service.clone() })
+    }
+}
 
 /// Sockets that listen already, without threads that accept. The kernel keeps up to [`BACKLOG`] clients waiting.
 #[derive(Debug)]
 pub struct BoundStreams {
-    pub(crate) listeners: Vec<TcpListener>,
-    /// The listening sockets for DNS over HTTPS, with their service.
-    pub(crate) https: Option<(Vec<TcpListener>, https::Service)>,
+    pub(crate) listeners: Vec<Listener>,
     pub(crate) options: Options,
 }
 
 impl BoundStreams {
-    /// Binds sockets. `given` are listening sockets of these addresses that exist already: they are used instead.
+    /// Binds sockets for DNS over TCP. `given` are listening sockets of these addresses that exist already: they are used instead.
     pub(crate) fn bind(
         listen: &[SocketAddr],
-        mut given: Vec<TcpListener>,
+        given: Vec<TcpListener>,
         options: Options,
     ) -> Result<BoundStreams, Error> {
-        let listeners = listen.iter().map(|&address| {
-            let is_here = |one: &TcpListener| one.local_addr().is_ok_and(|local| local == address);
-            match given.iter().position(is_here) {
-                Some(place) => adopt_one(given.remove(place)),
-                None => bind_one(address),
-            }
-            .map_err(|error| Error::at(address, error))
-        });
-        let mut listeners = listeners.collect::<Result<Vec<_>, Error>>()?;
-        // Further sockets of an address, which a service manager binds with SO_REUSEPORT, have clients of their own.
-        for further in given {
-            listeners.push(adopt_one(further).map_err(Error::Given)?);
-        }
-        Ok(BoundStreams { listeners, https: None, options })
+        BoundStreams { listeners: Vec::new(), options }.with(listen, given, &Service::Tcp)
     }
 
-    /// Binds sockets for DNS over HTTPS too. Their numbers ([`engine::Client`]) follow those of the others.
-    pub fn with_https(
-        mut self,
+    /// Binds sockets for DNS over TLS (RFC 7858) too.
+    pub fn with_tls(
+        self,
         listen: &[SocketAddr],
+        given: Vec<TcpListener>,
+        tls: Arc<ServerConfig>,
+    ) -> Result<BoundStreams, Error> {
+        self.with(listen, given, &Service::Tls(tls))
+    }
+
+    /// Binds sockets for DNS over HTTPS (RFC 8484) too.
+    pub fn with_https(
+        self,
+        listen: &[SocketAddr],
+        given: Vec<TcpListener>,
         service: https::Service,
     ) -> Result<BoundStreams, Error> {
-        let bound =
-            listen.iter().map(|&address| bind_one(address).map_err(|error| Error::at(address, error)));
-        self.https = Some((bound.collect::<Result<_, _>>()?, service));
+        self.with(listen, given, &Service::Https(service))
+    }
+
+    /// Adds listening sockets. Their numbers ([`engine::Client`]) follow those before.
+    fn with(
+        mut self,
+        listen: &[SocketAddr],
+        mut given: Vec<TcpListener>,
+        service: &Service,
+    ) -> Result<BoundStreams, Error> {
+        for &address in listen {
+            let is_here = |one: &TcpListener| one.local_addr().is_ok_and(|local| local == address);
+            let socket = match given.iter().position(is_here) {
+                Some(place) => adopt_one(given.remove(place)),
+                None => bind_one(address),
+            };
+            let socket = socket.map_err(|error| Error::at(address, error))?;
+            self.listeners.push(Listener { socket, service: service.clone() });
+        }
+        // Further sockets of an address, which a service manager binds with SO_REUSEPORT, have clients of their own.
+        for further in given {
+            let socket = adopt_one(further).map_err(Error::Given)?;
+            self.listeners.push(Listener { socket, service: service.clone() });
+        }
         Ok(self)
     }
 
-    /// The listening addresses for DNS over HTTPS, in the order of the request. A port 0 has become an actual port.
-    pub fn https_addresses(&self) -> io::Result<Vec<SocketAddr>> {
-        self.https.iter().flat_map(|(listeners, _)| listeners).map(TcpListener::local_addr).collect()
-    }
-
-    /// The listening addresses, in the order of the request. A port 0 has become an actual port.
+    /// The listening addresses, in the order of the requests: a port 0 has become an actual port.
     pub fn local_addresses(&self) -> io::Result<Vec<SocketAddr>> {
-        self.listeners.iter().map(TcpListener::local_addr).collect()
+        self.listeners.iter().map(|listener| listener.socket.local_addr()).collect()
     }
 
     /// The listening sockets, in the order of the addresses, for further socket options.
     pub fn sockets(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.listeners.iter().map(AsFd::as_fd)
+        self.listeners.iter().map(|listener| listener.socket.as_fd())
     }
 }
 
@@ -147,7 +216,7 @@ impl fmt::Display for Error {
             Error::InUse(address) => write!(
                 f,
                 "cannot listen on TCP {address}: the port is in use; find the process with `ss -ltnp sport = :{}` and stop \
-                 it, or change `listen`",
+                 it, or listen on another address",
                 address.port()
             ),
             Error::NotPermitted(address) => write!(
@@ -157,13 +226,13 @@ impl fmt::Display for Error {
             ),
             Error::NoSuchAddress(address) => write!(
                 f,
-                "cannot listen on TCP {address}: no interface has this address; add it, correct `listen`, or start \
+                "cannot listen on TCP {address}: no interface has this address; add it, correct the configuration, or start \
                  after network-online.target"
             ),
             Error::NoSuchFamily(address) => write!(
                 f,
                 "cannot listen on TCP {address}: the kernel does not support this address family; remove the address \
-                 from `listen`, or enable IPv6"
+                 from the configuration, or enable IPv6"
             ),
             Error::Socket(address, error) => write!(f, "cannot listen on TCP {address}: {error}"),
             Error::Given(error) => write!(f, "cannot use a given TCP socket: {error}; start the server anew"),
@@ -212,12 +281,12 @@ mod tests {
         let first = bind(&["127.0.0.1:0"]).unwrap();
         let address = first.local_addresses().unwrap()[0];
         let _client = std::net::TcpStream::connect(address).unwrap();
-        let given = first.listeners;
+        let given = first.listeners.into_iter().map(|listener| listener.socket).collect();
         let addresses = [address, "127.0.0.1:0".parse().unwrap()];
         let second = BoundStreams::bind(&addresses, given, Options::default()).unwrap();
         assert_eq!(second.local_addresses().unwrap()[0], address);
         assert_eq!(second.listeners.len(), 2);
-        assert!(second.listeners[0].accept().is_ok());
+        assert!(second.listeners[0].socket.accept().is_ok());
     }
 
     #[test]

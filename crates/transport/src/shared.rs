@@ -8,6 +8,7 @@ use crossbeam_queue::ArrayQueue;
 use datapath::QueuedMessage;
 use datapath::proxy_protocol::TrustedProxies;
 use engine::Client;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::time::Instant;
@@ -17,6 +18,8 @@ use tokio::sync::{Notify, watch};
 pub(crate) struct Shared {
     /// One queue per stream thread.
     pub(crate) answer_queues: Box<[AnswerQueue]>,
+    /// The listening addresses, by the number in [`Client::listener`].
+    pub(crate) addresses: Arc<[SocketAddr]>,
     pub(crate) admission: Arc<Admission>,
     pub(crate) counters: Counters,
     /// The proxies whose PROXY header is trusted.

@@ -4,18 +4,22 @@
 
 use crate::QuerySink;
 use crate::admission::ConnectionSlot;
-use crate::connection::{CloseReason, Connection};
+use crate::byte_stream::ByteStream;
+use crate::close_reason::CloseReason;
+use crate::connection::Connection;
 use crate::counters::Counter;
-use crate::https::Service;
-use crate::https::serve::{Admitted, HttpsThread};
+use crate::handshake::{Admitted, Established, Handshakes};
+use crate::https::serve::HttpsThread;
+use crate::idle_order::{IdleOrder, Standing};
 use crate::limits;
+use crate::listen::{Listener, Service};
 use crate::shared::{AnswerQueue, Shared};
 use crate::thread_context::ThreadContext;
 use engine::{Client, ClientTransport};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::future::poll_fn;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -23,19 +27,16 @@ use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
 use tokio::task::{spawn_local, yield_now};
 
-/// A listening socket of a thread.
-pub(crate) struct Listener {
-    pub(crate) socket: TcpListener,
-    /// The service behind it, if it is one for DNS over HTTPS.
-    pub(crate) https: Option<Service>,
-}
-
 type Connections = HashMap<u64, Rc<RefCell<Connection>>>;
 
 /// The state that the tasks of one stream thread share.
 pub(crate) struct StreamThread<Q> {
     context: Rc<ThreadContext<Q>>,
     connections: RefCell<Connections>,
+    /// The open connections of both kinds by the time at which they were last active.
+    idle_order: IdleOrder,
+    /// The TLS handshakes that are under way.
+    handshakes: Handshakes,
     /// The connections of DNS over HTTPS.
     https: Rc<HttpsThread<Q>>,
 }
@@ -44,7 +45,13 @@ impl<Q: QuerySink> StreamThread<Q> {
     pub(crate) fn new(shared: Arc<Shared>, queries: Arc<Q>, index: usize) -> StreamThread<Q> {
         let context = Rc::new(ThreadContext::new(shared, queries, index));
         let https = Rc::new(HttpsThread::new(context.clone()));
-        StreamThread { context, connections: RefCell::default(), https }
+        StreamThread {
+            context,
+            connections: RefCell::default(),
+            idle_order: IdleOrder::default(),
+            handshakes: Handshakes::default(),
+            https,
+        }
     }
 
     /// Runs the stream thread until it has been drained. Must run within a `LocalSet`.
@@ -52,8 +59,7 @@ impl<Q: QuerySink> StreamThread<Q> {
         let mut tasks = vec![spawn_local(sweep(self.clone()))];
         for (index, listener) in listeners.into_iter().enumerate() {
             let socket = tokio::net::TcpListener::from_std(listener.socket)?;
-            let https = listener.https.map(Rc::new);
-            tasks.push(spawn_local(accept(self.clone(), socket, index as u16, https)));
+            tasks.push(spawn_local(accept(self.clone(), socket, index as u16, Rc::new(listener.service))));
         }
         loop {
             self.deliver().await;
@@ -104,7 +110,7 @@ impl<Q: QuerySink> StreamThread<Q> {
     }
 
     fn open_connections(&self) -> usize {
-        self.connections.borrow().len() + self.https.connections()
+        self.connections.borrow().len() + self.handshakes.under_way() + self.https.connections()
     }
 
     /// Delivers the answers in the queue to their connections, which write them after all are delivered.
@@ -136,7 +142,7 @@ impl<Q: QuerySink> StreamThread<Q> {
         stream: TcpStream,
         peer: SocketAddr,
         listener: u16,
-        https: Option<&Rc<Service>>,
+        service: &Rc<Service>,
     ) {
         let token = self.context.next_token();
         let client = Client {
@@ -146,13 +152,11 @@ impl<Q: QuerySink> StreamThread<Q> {
             listener,
             scope: if let SocketAddr::V6(v6) = peer { v6.scope_id() } else { 0 },
             stream: token,
-            transport: if https.is_some() { ClientTransport::Https } else { ClientTransport::Tcp },
+            transport: service.transport(),
             proxy: None,
         };
-        let admission = &self.context.shared.admission;
         let proxied = self.context.shared.proxies.includes(&client);
-        let admitted = if proxied { admission.admit_proxy() } else { admission.admit(&client) };
-        let slot = match admitted {
+        let slot = match self.admit(&client, proxied) {
             Ok(slot) if self.context.shared.drain_deadline().is_none() => slot,
             Ok(_) => return,
             Err(reason) => {
@@ -163,28 +167,78 @@ impl<Q: QuerySink> StreamThread<Q> {
             }
         };
         self.context.count(Counter::Accepted);
-        match https {
-            Some(service) => {
-                let admitted = Admitted { stream, client, slot, proxied };
-                spawn_local(self.https.clone().run(service.clone(), admitted));
-            }
-            None => {
-                spawn_local(run_connection(self.clone(), self.register(stream, client, slot, proxied)));
-            }
+        self.context.count(service.counter());
+        if let Service::Tcp = **service {
+            self.run(ByteStream::Tcp(stream), client, slot, proxied);
+        } else {
+            let admitted = Admitted { stream, client, slot, proxied };
+            spawn_local(establish(self.clone(), service.clone(), admitted));
         }
+    }
+
+    /// Takes a place for a connection. If none is free, the connection of this thread that has been idle for the longest time gives way.
+    fn admit(&self, client: &Client, proxied: bool) -> Result<ConnectionSlot, Counter> {
+        let admission = &self.context.shared.admission;
+        let admit = || if proxied { admission.admit_proxy() } else { admission.admit(client) };
+        match admit() {
+            Err(Counter::RefusedTotalLimit) if self.displace_oldest() => admit(),
+            admitted => admitted,
+        }
+    }
+
+    /// Closes the connection that has been idle for the longest time. Returns false if none is idle.
+    fn displace_oldest(&self) -> bool {
+        let now = Instant::now();
+        let standing = |token: u64| match self.connections.borrow().get(&token) {
+            Some(connection) => connection.borrow().standing(now),
+            None => self.https.standing(token),
+        };
+        let Some(token) = self.idle_order.take_oldest(now, standing) else { return false };
+        match self.connections.borrow().get(&token) {
+            Some(connection) => connection.borrow_mut().displace(),
+            None => self.https.displace(token),
+        }
+        true
+    }
+
+    /// Enters a connection that has been established into the order of idle ones.
+    fn enter_idle_order(&self, token: u64) {
+        let is_open = |token: u64| {
+            self.connections.borrow().contains_key(&token) || self.https.standing(token) != Standing::Gone
+        };
+        self.idle_order.enter(token, Instant::now(), self.open_connections(), is_open);
+    }
+
+    /// Serves a connection in a task of its own.
+    fn run(
+        self: &Rc<StreamThread<Q>>,
+        stream: ByteStream,
+        client: Client,
+        slot: ConnectionSlot,
+        proxied: bool,
+    ) {
+        spawn_local(run_connection(self.clone(), self.register(stream, client, slot, proxied)));
     }
 
     /// Enters a connection into the table.
     fn register(
         self: &Rc<StreamThread<Q>>,
-        stream: TcpStream,
+        stream: ByteStream,
         client: Client,
         slot: ConnectionSlot,
         proxied: bool,
     ) -> ConnectionGuard<Q> {
         let token = client.stream;
-        let connection = Rc::new(RefCell::new(Connection::new(stream, client, slot, proxied)));
+        let mut connection = Connection::new(stream, client, slot, proxied);
+        // A connection whose handshake was under way when the end began.
+        if self.context.shared.drain_deadline().is_some() {
+            connection.drain();
+        } else if self.context.shared.is_ending() {
+            connection.retire();
+        }
+        let connection = Rc::new(RefCell::new(connection));
         self.connections.borrow_mut().insert(token, connection.clone());
+        self.enter_idle_order(token);
         ConnectionGuard { thread: self.clone(), connection, token, close: CloseReason::Drained }
     }
 
@@ -210,6 +264,26 @@ impl<Q: QuerySink> Drop for ConnectionGuard<Q> {
     }
 }
 
+/// The task of an encrypted connection's beginning. The connection itself has another task, because a task keeps the size that it needs
+/// at most, and handshakes need much.
+async fn establish<Q: QuerySink>(thread: Rc<StreamThread<Q>>, service: Rc<Service>, admitted: Admitted) {
+    let Some(config) = service.tls() else { return };
+    let established = match thread.handshakes.establish(&thread.context, config, admitted).await {
+        Ok(established) => established,
+        Err(reason) => return thread.context.count(reason.counter()),
+    };
+    match &*service {
+        Service::Https(https) => {
+            thread.enter_idle_order(established.client.stream);
+            spawn_local(thread.https.clone().run(https.clone(), established));
+        }
+        _ => {
+            let Established { stream, client, slot } = established;
+            thread.run(ByteStream::Tls(Box::new(stream)), client, slot, false);
+        }
+    }
+}
+
 /// The task of a connection: polls it to its end, and schedules its retries.
 async fn run_connection<Q: QuerySink>(thread: Rc<StreamThread<Q>>, mut guard: ConnectionGuard<Q>) {
     guard.close = poll_fn(|context| {
@@ -231,7 +305,7 @@ async fn accept<Q: QuerySink>(
     thread: Rc<StreamThread<Q>>,
     listener: tokio::net::TcpListener,
     index: u16,
-    https: Option<Rc<Service>>,
+    service: Rc<Service>,
 ) {
     // The sender lives as long as the thread, so there is no error.
     let _ = thread.context.shared.accepts.subscribe().wait_for(|&accepts| accepts).await;
@@ -240,7 +314,7 @@ async fn accept<Q: QuerySink>(
         match listener.accept().await {
             Ok((stream, peer)) => {
                 failing = false;
-                thread.open(stream, peer, index, https.as_ref());
+                thread.open(stream, peer, index, &service);
             }
             Err(error) if error.kind() == std::io::ErrorKind::ConnectionAborted => {}
             Err(error) => {

@@ -4,11 +4,10 @@
 use crate::QuerySink;
 use crate::admission::Admission;
 use crate::counters::{Counter, Counters};
-use crate::https;
 use crate::limits::{self, Limits};
-use crate::listen::{BoundStreams, Error, Options};
+use crate::listen::{BoundStreams, Error, Listener, Options};
 use crate::shared::{AnswerQueue, Shared};
-use crate::stream_thread::{Listener, StreamThread};
+use crate::stream_thread::StreamThread;
 use datapath::StreamSink;
 use engine::Client;
 use std::fmt;
@@ -48,10 +47,12 @@ impl Streams {
         queries: Arc<impl QuerySink>,
         threads: usize,
     ) -> io::Result<Streams> {
-        let BoundStreams { listeners, https, options } = bound;
+        let addresses = bound.local_addresses()?.into();
+        let BoundStreams { listeners, options } = bound;
         let threads = threads.clamp(1, limits::MAX_THREADS);
         let shared = Arc::new(Shared {
             answer_queues: (0..threads).map(|_| AnswerQueue::new()).collect(),
+            addresses,
             admission: Arc::new(Admission::new(options.limits)),
             counters: Counters::new(),
             proxies: options.proxies,
@@ -66,8 +67,8 @@ impl Streams {
         let streams = Streams { shared: shared.clone() };
         for index in 0..threads {
             // All threads accept from the same sockets: a thread that is awake takes the next connection.
-            let listeners = own_listeners(&listeners, https.as_ref());
-            let started = listeners.and_then(|own| start_thread(&shared, own, queries.clone(), index));
+            let own = listeners.iter().map(Listener::try_clone).collect::<io::Result<_>>();
+            let started = own.and_then(|own| start_thread(&shared, own, queries.clone(), index));
             if let Err(error) = started {
                 streams.drain(Duration::ZERO);
                 return Err(error);
@@ -119,6 +120,11 @@ impl Streams {
         shared.cut_off.load(Ordering::Relaxed)
     }
 
+    /// The listening addresses, by the number in [`Client::listener`].
+    pub fn addresses(&self) -> &Arc<[SocketAddr]> {
+        &self.shared.addresses
+    }
+
     /// Number of open connections.
     pub fn connections(&self) -> usize {
         self.shared.admission.connections()
@@ -167,20 +173,6 @@ impl StreamSink for Streams {
         }
         taken
     }
-}
-
-/// The listeners of one thread, over sockets that all threads share.
-fn own_listeners(
-    plain: &[TcpListener],
-    https: Option<&(Vec<TcpListener>, https::Service)>,
-) -> io::Result<Vec<Listener>> {
-    let plain = plain.iter().map(|socket| Ok(Listener { socket: socket.try_clone()?, https: None }));
-    let encrypted = https.iter().flat_map(|(sockets, service)| {
-        sockets
-            .iter()
-            .map(|socket| Ok(Listener { socket: socket.try_clone()?, https: Some(service.clone()) }))
-    });
-    plain.chain(encrypted).collect()
 }
 
 fn start_thread(

@@ -182,6 +182,20 @@ pub fn add_option(buf: &mut [u8], octets: usize, code: u16, data: &[u8]) -> Opti
     Some(end)
 }
 
+/// Adds an extended error with a text to the OPT record of `octets` octets at the start of `buf`. Returns the new length of the
+/// record. Returns `None` and changes nothing if it does not fit.
+pub fn add_ede(buf: &mut [u8], octets: usize, code: EdeCode, text: &[u8]) -> Option<usize> {
+    let end = octets + EDE_LEN + text.len();
+    let length = u16::try_from(end - OPT_LEN).ok()?;
+    let option = buf.get_mut(octets..end)?;
+    option[..2].copy_from_slice(&EDE.to_be_bytes());
+    option[2..4].copy_from_slice(&(2 + text.len() as u16).to_be_bytes());
+    option[4..6].copy_from_slice(&code.to_be_bytes());
+    option[6..].copy_from_slice(text);
+    buf[9..11].copy_from_slice(&length.to_be_bytes());
+    Some(end)
+}
+
 /// Info codes of extended DNS errors (RFC 8914 section 4 and its registry).
 pub mod ede {
     use super::EdeCode;
@@ -278,6 +292,18 @@ mod tests {
             (opt.udp_size(), opt.version(), opt.dnssec_ok(), opt.options().count()),
             (512, 1, false, 0)
         );
+    }
+
+    #[test]
+    fn an_extended_error_with_a_text_is_read_back() {
+        let mut buf = [0xff; 40];
+        let octets = write_opt(&mut buf, 1232, 0, 0, false, None).unwrap();
+        let octets = add_option(&mut buf, octets, COOKIE, &[1; 8]).unwrap();
+        assert_eq!(add_ede(&mut buf, octets, ede::NETWORK_ERROR, b"the text"), Some(37));
+        let opt = Opt::new(&buf[..37]).unwrap();
+        assert_eq!(opt.ede().collect::<Vec<_>>(), [(23, &b"the text"[..])]);
+        assert_eq!(opt.options().count(), 2);
+        assert_eq!(add_ede(&mut buf, 37, ede::NETWORK_ERROR, b""), None);
     }
 
     #[test]

@@ -18,6 +18,7 @@ mod reply_addresses;
 mod resolution;
 mod steering;
 mod stream;
+mod tls_upstreams;
 mod troubleshooting;
 mod weather;
 mod web;

@@ -7,7 +7,7 @@ mod summary;
 use crate::signals;
 use clap::{ArgGroup, Args};
 use display::LoadDisplay;
-use load::{LoadError, LoadOptions, NoCompanion, QueryList, TlsOptions};
+use load::{HttpOptions, LoadError, LoadOptions, NoCompanion, QueryList, TlsOptions};
 use measure::amount;
 use measure::name_range::NameRange;
 use measure::order::{Expectation, Lanes, Load, Pace, Transport};
@@ -45,9 +45,9 @@ Example: ask any resolver the names of a file, keeping 100 queries outstanding
 #[derive(Debug, Args)]
 #[command(after_help = HELP, group = ArgGroup::new("pace").args(["rate", "outstanding"]).required(true))]
 pub struct LoadArguments {
-    /// Address of the server; the default port is 53
+    /// Address of the server; the default port is 53, over tls and quic 853, over https 443
     #[arg(long, value_name = "ADDR", value_parser = parse_server)]
-    server: SocketAddr,
+    server: Server,
     /// Queries a second, 0.1 to 1000000000, over all threads; this or --outstanding is required
     #[arg(long, value_name = "QPS")]
     rate: Option<f64>,
@@ -126,21 +126,21 @@ pub struct LoadArguments {
     #[arg(long)]
     spin: bool,
     /// Transport of the queries: udp; tcp, a connection for each query; tcp-reuse, a few connections that stay open; tfo, as
-    /// tcp with the query in the SYN (TCP Fast Open); tls, DNS over TLS on connections
-    /// that stay open; https and quic are not supported yet
+    /// tcp with the query in the SYN (TCP Fast Open); tls, DNS over TLS; https, DNS over HTTPS with HTTP/2; quic, DNS
+    /// over QUIC; these three on connections that stay open
     #[arg(long, value_name = "NAME", default_value = "udp", hide_possible_values = true, value_parser = ["udp", "tcp", "tcp-reuse", "tfo", "tls", "https", "quic"])]
     transport: String,
-    /// Connections that each sending thread keeps open with --transport tcp-reuse or tls, for each source address; 1 to
-    /// 1024 in all
+    /// Connections that each sending thread keeps open with --transport tcp-reuse, tls, https or quic, for each source
+    /// address; 1 to 1024 in all
     #[arg(long, value_name = "N", default_value_t = 4)]
     connections: u16,
-    /// Open a connection for each query with --transport tls
+    /// Open a connection for each query with --transport tls, https or quic
     #[arg(long)]
     connection_per_query: bool,
     /// Resume earlier TLS sessions on new connections
     #[arg(long)]
     resume: bool,
-    /// Send the first query of a resumed TLS connection as early data (0-RTT); includes --resume
+    /// Send the first query of a resumed connection as early data (0-RTT) with --transport tls or quic; includes --resume
     #[arg(long)]
     early_data: bool,
     /// PEM file of the certificates that may issue that of the server [default: those of the system]
@@ -152,6 +152,12 @@ pub struct LoadArguments {
     /// Accept every certificate of the server
     #[arg(long, conflicts_with_all = ["tls_ca", "tls_name"])]
     tls_insecure: bool,
+    /// Method of the requests with --transport https: post, the query in the body; get, in the path
+    #[arg(long, value_name = "NAME", default_value = "post", hide_possible_values = true, value_parser = ["post", "get"])]
+    http_method: String,
+    /// Path of the resource with --transport https
+    #[arg(long, value_name = "PATH", default_value = "/dns-query")]
+    http_path: String,
     /// Write the outcome as JSON to this file (-: standard output) [default: not written]
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -169,21 +175,13 @@ pub struct LoadArguments {
 
 /// Runs the load and prints its outcome.
 pub fn run(arguments: &LoadArguments) -> Result<ExitCode, String> {
-    let Some(transport) = transport(&arguments.transport) else {
-        eprintln!(
-            "sixfold-bench: load: transport {}: not supported yet; use --transport udp, tcp, tcp-reuse, tfo or tls",
-            arguments.transport
-        );
-        return Ok(ExitCode::from(2));
-    };
+    let transport = transport(&arguments.transport);
     for file in [&arguments.json, &arguments.csv, &arguments.rtt].into_iter().flatten() {
         check_writable("load", file)?;
     }
-    if let Some(option) = tls_option(arguments)
-        && transport != Transport::Tls
-    {
+    if let Some((option, needs)) = misplaced_option(arguments, transport) {
         eprintln!(
-            "sixfold-bench: load: {option} needs --transport tls, and the transport is {}",
+            "sixfold-bench: load: {option} needs --transport {needs}, and the transport is {}",
             transport.name()
         );
         return Ok(ExitCode::from(2));
@@ -257,28 +255,34 @@ fn options(arguments: &LoadArguments) -> Result<LoadOptions, String> {
         resume: arguments.resume,
         early_data: arguments.early_data,
     };
-    Ok(LoadOptions { queries, query_times: arguments.rtt.is_some(), tls })
+    let http = HttpOptions { get: arguments.http_method == "get", path: arguments.http_path.clone() };
+    Ok(LoadOptions { queries, query_times: arguments.rtt.is_some(), tls, http })
 }
 
-/// The first option that only TLS has.
-fn tls_option(arguments: &LoadArguments) -> Option<&'static str> {
-    [
+/// The first option that the transport does not have, and the transports that have it.
+fn misplaced_option(arguments: &LoadArguments, transport: Transport) -> Option<(&'static str, &'static str)> {
+    let of_https = [
+        ("--http-method", arguments.http_method != "post"),
+        ("--http-path", arguments.http_path != HttpOptions::default().path),
+    ];
+    let of_tls = [
         ("--connection-per-query", arguments.connection_per_query),
         ("--resume", arguments.resume),
         ("--early-data", arguments.early_data),
         ("--tls-ca", arguments.tls_ca.is_some()),
         ("--tls-name", arguments.tls_name.is_some()),
         ("--tls-insecure", arguments.tls_insecure),
-    ]
-    .into_iter()
-    .find_map(|(name, is_given)| is_given.then_some(name))
+    ];
+    let given =
+        |options: &[(&'static str, bool)]| options.iter().find(|option| option.1).map(|option| option.0);
+    let misplaced = (!transport.is_encrypted()).then(|| given(&of_tls)).flatten();
+    let misplaced = misplaced.map(|option| (option, "tls, https or quic"));
+    misplaced.or_else(|| Some((given(&of_https)?, "https"))).filter(|_| transport != Transport::Https)
 }
 
-/// The transport of this name; `None` if it is not supported.
-fn transport(name: &str) -> Option<Transport> {
-    [Transport::Udp, Transport::Tcp, Transport::TcpReuse, Transport::Tfo, Transport::Tls]
-        .into_iter()
-        .find(|transport| transport.name() == name)
+/// The transport of this name.
+fn transport(name: &str) -> Transport {
+    Transport::ALL.into_iter().find(|transport| transport.name() == name).unwrap_or_default()
 }
 
 /// Builds the load from the options.
@@ -290,7 +294,7 @@ fn order(arguments: &LoadArguments, transport: Transport) -> Load {
         (None, rate) => Pace::Open { rate_qps: rate.unwrap_or(0.0), burst: arguments.burst },
     };
     Load {
-        server: arguments.server,
+        server: SocketAddr::new(arguments.server.0, arguments.server.1.unwrap_or(transport.default_port())),
         pace,
         duration_ms: ms(arguments.duration),
         warm_up_ms: ms(arguments.warm_up),
@@ -363,9 +367,14 @@ pub(super) fn write_result(command: &str, file: &Path, text: &str) -> Result<(),
     fs::write(file, text).map_err(|error| write_error(command, file, &error))
 }
 
-fn parse_server(text: &str) -> Result<SocketAddr, String> {
+/// Address of a server, and its port if it is given.
+#[derive(Clone, Copy, Debug)]
+struct Server(IpAddr, Option<u16>);
+
+fn parse_server(text: &str) -> Result<Server, String> {
     let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
-    text.parse().or_else(|_| bare.parse().map(|address: IpAddr| SocketAddr::new(address, 53))).map_err(|_| {
+    let whole = text.parse().map(|server: SocketAddr| Server(server.ip(), Some(server.port())));
+    whole.or_else(|_| bare.parse().map(|address| Server(address, None))).map_err(|_| {
         format!(
             "\"{text}\" is not an address; write one like 192.0.2.53, 192.0.2.53:5353 or [2001:db8::53]:5353"
         )

@@ -10,7 +10,7 @@ use crate::laboratory::connection_info::ConnectionInfo;
 use crate::socket::syscalls::{Epoll, EpollRegistry, take_error};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io;
-use std::net::{Shutdown, SocketAddr};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
@@ -73,6 +73,11 @@ impl Connection {
     pub fn abort(self) {
         // If the option fails, the connection is closed in the usual way.
         let _ = self.0.set_linger(Some(Duration::ZERO));
+    }
+
+    /// The connection as a stream of the standard library, which does not block, for a caller with an event loop of its own.
+    pub fn into_stream(self) -> TcpStream {
+        self.0.into()
     }
 
     /// The kernel's counters; `None` if it does not tell them.

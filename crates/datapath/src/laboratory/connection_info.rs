@@ -2,7 +2,7 @@
 //! fields are read by their offsets, which never change: the kernel only adds fields at the end (`linux/tcp.h`).
 
 use std::mem::size_of;
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, RawFd};
 
 /// Offsets of its fields.
 const STATE: usize = 0;
@@ -51,6 +51,11 @@ pub struct ConnectionInfo {
 }
 
 impl ConnectionInfo {
+    /// Asks the kernel for the counters of a TCP socket; `None` if it is too old.
+    pub fn of_socket(socket: &impl AsRawFd) -> Option<ConnectionInfo> {
+        ConnectionInfo::of(socket.as_raw_fd())
+    }
+
     /// Asks the kernel; `None` if it is too old.
     pub(crate) fn of(socket: RawFd) -> Option<ConnectionInfo> {
         let mut info = [0u8; SIZE];

@@ -10,7 +10,7 @@ use crate::upstream::tls_link::{TlsLink, TlsRead};
 use crate::upstream::tls_upstreams::{TlsFailure, TlsFault, TlsUpstreams};
 use crate::upstream::udp_link::{UdpLink, UdpSendQueue};
 use engine::limits::LINKS;
-use engine::{Link, Transport};
+use engine::{Link, Transport, Untrusted};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::RawFd;
@@ -44,8 +44,8 @@ pub(crate) struct Links {
 pub(crate) struct Failure {
     /// The link.
     pub(crate) link: Link,
-    /// Its upstream could not be authenticated.
-    pub(crate) is_untrusted: bool,
+    /// Reason why its upstream could not be authenticated, if that is the failure.
+    pub(crate) untrusted: Option<Untrusted>,
 }
 
 struct OpenLink {
@@ -157,13 +157,13 @@ impl Links {
         }
     }
 
-    /// Counts a handshake that failed, and keeps the reason for the log. Returns true if the upstream is not to be trusted.
-    fn note_tls_failure(&self, failure: Option<TlsFailure>, counters: &Counters) -> bool {
-        let Some(failure) = failure else { return false };
+    /// Counts a handshake that failed, and keeps the error for the log. Returns the reason if the upstream is not to be trusted.
+    fn note_tls_failure(&self, failure: Option<TlsFailure>, counters: &Counters) -> Option<Untrusted> {
+        let failure = failure?;
         let fault = failure.fault;
         counters.add(fault.counter(), 1);
         self.tls.note(failure);
-        fault.is_untrusted()
+        fault.untrusted()
     }
 
     /// Empties a slot. Closing the socket removes it from the poll.
@@ -277,13 +277,13 @@ impl Links {
             Some(LinkSocket::Tls(tls)) => tls.failure(TlsFault::Closed, error.to_string()),
             _ => None,
         };
-        let is_untrusted = self.note_tls_failure(failure, counters);
-        self.mark(Failure { link, is_untrusted }, counters);
+        let untrusted = self.note_tls_failure(failure, counters);
+        self.mark(Failure { link, untrusted }, counters);
     }
 
     /// Records that a link failed. A TCP or TLS link is closed at once. The machine decides about a UDP link.
     pub(crate) fn mark_failed(&mut self, link: Link, counters: &Counters) {
-        self.mark(Failure { link, is_untrusted: false }, counters);
+        self.mark(Failure { link, untrusted: None }, counters);
     }
 
     fn mark(&mut self, failure: Failure, counters: &Counters) {
@@ -352,7 +352,7 @@ impl Links {
 
     /// Reads from a TLS link, and writes what the session has to say.
     fn read_tls(&mut self, link: Link, chunk: &mut [u8], counters: &Counters) -> Option<(usize, Decoder)> {
-        let Links { table, tls_buffer, .. } = self;
+        let Links { table, tls_buffer, tls: upstreams, .. } = self;
         let Some(Some(OpenLink { generation, socket: LinkSocket::Tls(tls), .. })) =
             table.get_mut(usize::from(link.slot))
         else {
@@ -362,10 +362,10 @@ impl Links {
             return None;
         }
         let read = tls.read(tls_buffer, chunk);
-        match tls.take_established() {
-            Some(true) => counters.add(Counter::UpstreamTlsResumed, 1),
-            Some(false) => counters.add(Counter::UpstreamTlsFull, 1),
-            None => {}
+        if let Some(was_resumed) = tls.take_established() {
+            upstreams.note_success(tls.upstream());
+            let kind = if was_resumed { Counter::UpstreamTlsResumed } else { Counter::UpstreamTlsFull };
+            counters.add(kind, 1);
         }
         match read {
             TlsRead::Nothing => None,
@@ -375,8 +375,8 @@ impl Links {
             }
             TlsRead::Octets(count) => Some((count, std::mem::take(tls.tcp.decoder()))),
             TlsRead::Failed(failure) => {
-                let is_untrusted = self.note_tls_failure(failure, counters);
-                self.mark(Failure { link, is_untrusted }, counters);
+                let untrusted = self.note_tls_failure(failure, counters);
+                self.mark(Failure { link, untrusted }, counters);
                 None
             }
         }

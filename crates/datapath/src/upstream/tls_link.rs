@@ -7,7 +7,7 @@ use crate::limits::TLS_READ_OCTETS;
 use crate::upstream::tcp_link::TcpLink;
 use crate::upstream::tls_upstreams::{TlsFailure, TlsFault, TlsUpstream};
 use rustls::pki_types::ServerName;
-use rustls::{CertificateError, ClientConnection, Error, HandshakeKind};
+use rustls::{ClientConnection, HandshakeKind};
 use std::io::{self, IoSlice, Read, Write};
 use std::net::SocketAddr;
 
@@ -40,6 +40,11 @@ impl TlsLink {
     pub(crate) fn open(tcp: TcpLink, upstream: SocketAddr, to: TlsUpstream) -> io::Result<TlsLink> {
         let session = ClientConnection::new(to.config, to.name.clone()).map_err(io::Error::other)?;
         Ok(TlsLink { tcp, session, upstream, name: to.name, is_established: false, is_over: false })
+    }
+
+    /// Address of the upstream.
+    pub(crate) fn upstream(&self) -> SocketAddr {
+        self.upstream
     }
 
     /// True once, after the handshake: whether an earlier session was resumed.
@@ -84,7 +89,7 @@ impl TlsLink {
                 return TlsRead::Failed(self.failure(TlsFault::Protocol, error.to_string()));
             }
             if let Err(error) = self.session.process_new_packets() {
-                let failure = self.failure(fault(&error), error.to_string());
+                let failure = self.failure(TlsFault::of(&error), error.to_string());
                 // The alert tells the upstream's operator of the reason.
                 let _ = self.session.write_tls(&mut Socket(&self.tcp));
                 return TlsRead::Failed(failure);
@@ -123,25 +128,6 @@ impl TlsLink {
             self.session.send_close_notify();
             let _ = self.session.write_tls(&mut Socket(&self.tcp));
         }
-    }
-}
-
-/// The fault behind an error of the handshake.
-fn fault(error: &Error) -> TlsFault {
-    match error {
-        Error::InvalidCertificate(error) => match error {
-            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-                TlsFault::Name
-            }
-            CertificateError::Expired
-            | CertificateError::ExpiredContext { .. }
-            | CertificateError::NotValidYet
-            | CertificateError::NotValidYetContext { .. } => TlsFault::Expired,
-            CertificateError::UnknownIssuer | CertificateError::BadSignature => TlsFault::Issuer,
-            _ => TlsFault::Certificate,
-        },
-        Error::NoCertificatesPresented => TlsFault::Certificate,
-        _ => TlsFault::Protocol,
     }
 }
 

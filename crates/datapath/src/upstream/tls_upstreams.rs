@@ -2,17 +2,21 @@
 //! share the table, and a reload replaces it. It is read when a connection is opened, so its lock is not on the way of a query.
 
 use crate::counters::Counter;
-use rustls::ClientConfig;
+use crate::limits::TLS_ERROR_CHARACTERS;
+use engine::Untrusted;
 use rustls::pki_types::ServerName;
+use rustls::{CertificateError, ClientConfig, Error};
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 /// An upstream that is asked over TLS.
 #[derive(Clone, Debug)]
 pub struct TlsUpstream {
     /// The name that its certificate must have (RFC 8310 section 8.1).
     pub name: ServerName<'static>,
+    /// Digest of the trust anchors. A resumed session is not verified again, so it needs the anchors that it began with.
+    pub anchors: u64,
     /// Trust anchors, versions, ALPN and kept sessions.
     pub config: Arc<ClientConfig>,
 }
@@ -37,6 +41,25 @@ pub enum TlsFault {
 }
 
 impl TlsFault {
+    /// The fault behind an error of the handshake.
+    pub fn of(error: &Error) -> TlsFault {
+        match error {
+            Error::InvalidCertificate(error) => match error {
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+                    TlsFault::Name
+                }
+                CertificateError::Expired
+                | CertificateError::ExpiredContext { .. }
+                | CertificateError::NotValidYet
+                | CertificateError::NotValidYetContext { .. } => TlsFault::Expired,
+                CertificateError::UnknownIssuer | CertificateError::BadSignature => TlsFault::Issuer,
+                _ => TlsFault::Certificate,
+            },
+            Error::NoCertificatesPresented => TlsFault::Certificate,
+            _ => TlsFault::Protocol,
+        }
+    }
+
     /// The counter of the fault.
     pub(crate) fn counter(self) -> Counter {
         match self {
@@ -50,13 +73,29 @@ impl TlsFault {
         }
     }
 
-    /// True if the upstream has not shown that it is the one that was meant. Another connection would fail in the same way.
-    pub(crate) fn is_untrusted(self) -> bool {
-        !matches!(self, TlsFault::Closed | TlsFault::Timeout)
+    /// Code of the fault for programs, which is also the label value of the metric.
+    pub fn code(self) -> &'static str {
+        match self {
+            TlsFault::Closed => "closed",
+            TlsFault::Timeout => "timeout",
+            _ => self.untrusted().map_or("", Untrusted::code),
+        }
+    }
+
+    /// The reason if the upstream has not shown that it is the one that was meant. Another connection would fail in the same way.
+    pub fn untrusted(self) -> Option<Untrusted> {
+        match self {
+            TlsFault::Name => Some(Untrusted::Name),
+            TlsFault::Expired => Some(Untrusted::Expired),
+            TlsFault::Issuer => Some(Untrusted::Issuer),
+            TlsFault::Certificate => Some(Untrusted::Certificate),
+            TlsFault::Protocol => Some(Untrusted::Protocol),
+            TlsFault::Closed | TlsFault::Timeout => None,
+        }
     }
 }
 
-/// The latest handshake with an upstream that failed.
+/// The latest handshake with an upstream, if it failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFailure {
     /// The upstream.
@@ -65,7 +104,8 @@ pub struct TlsFailure {
     pub name: String,
     /// The fault.
     pub fault: TlsFault,
-    /// The error, as the library of TLS describes it.
+    /// The error, as the library of TLS describes it, without control characters: it may quote the certificate. At most
+    /// [`TLS_ERROR_CHARACTERS`] characters.
     pub text: String,
 }
 
@@ -73,24 +113,48 @@ pub struct TlsFailure {
 #[derive(Debug, Default)]
 pub struct TlsUpstreams {
     table: RwLock<HashMap<SocketAddr, TlsUpstream>>,
-    /// One failure per upstream at most, until it is taken.
-    failures: Mutex<HashMap<SocketAddr, TlsFailure>>,
+    /// One failure per upstream at most, until a handshake succeeds.
+    failures: Mutex<HashMap<SocketAddr, Noted>>,
+}
+
+/// A failure that was noted.
+#[derive(Debug)]
+struct Noted {
+    failure: TlsFailure,
+    /// The log has not taken it yet.
+    is_new: bool,
+    /// A later handshake has succeeded.
+    is_over: bool,
 }
 
 impl TlsUpstreams {
-    /// Replaces the table. Connections that are open stay.
-    pub fn replace(&self, table: HashMap<SocketAddr, TlsUpstream>) {
-        *self.table.write().unwrap_or_else(PoisonError::into_inner) = table;
+    /// Replaces the table. Connections that are open stay, and upstreams with the name and the trust anchors that they had keep
+    /// their sessions.
+    pub fn replace(&self, mut table: HashMap<SocketAddr, TlsUpstream>) {
+        self.failures().retain(|address, _| table.contains_key(address));
+        let mut current = self.table.write().unwrap_or_else(PoisonError::into_inner);
+        for (address, upstream) in &mut table {
+            if let Some(before) = current.get(address)
+                && (&before.name, before.anchors) == (&upstream.name, upstream.anchors)
+            {
+                upstream.config = Arc::clone(&before.config);
+            }
+        }
+        *current = table;
     }
 
-    /// The latest failure of each upstream since the last call.
+    /// The latest failure of each upstream since the last call, for the log.
     pub fn take_failures(&self) -> Vec<TlsFailure> {
-        self.failures
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .drain()
-            .map(|(_, failure)| failure)
-            .collect()
+        let mut failures = self.failures();
+        let take = |noted: &mut Noted| std::mem::take(&mut noted.is_new).then(|| noted.failure.clone());
+        let taken = failures.values_mut().filter_map(take).collect();
+        failures.retain(|_, noted| !noted.is_over);
+        taken
+    }
+
+    /// The failure of the latest handshake with an upstream; none if it succeeded.
+    pub fn failure(&self, address: SocketAddr) -> Option<TlsFailure> {
+        self.failures().get(&address).filter(|noted| !noted.is_over).map(|noted| noted.failure.clone())
     }
 
     /// The upstream at an address; none if nothing is asked over TLS there.
@@ -99,8 +163,80 @@ impl TlsUpstreams {
     }
 
     /// Notes a failure. The table of upstreams bounds the number.
-    pub(crate) fn note(&self, failure: TlsFailure) {
-        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-        failures.insert(failure.address, failure);
+    pub(crate) fn note(&self, mut failure: TlsFailure) {
+        let printed = failure.text.chars().filter(|character| !character.is_control());
+        failure.text = printed.take(TLS_ERROR_CHARACTERS).collect();
+        self.failures().insert(failure.address, Noted { failure, is_new: true, is_over: false });
+    }
+
+    /// Notes that a handshake succeeded. The log still gets the failure before it.
+    pub(crate) fn note_success(&self, address: SocketAddr) {
+        if let Some(noted) = self.failures().get_mut(&address) {
+            noted.is_over = true;
+        }
+    }
+
+    fn failures(&self) -> MutexGuard<'_, HashMap<SocketAddr, Noted>> {
+        self.failures.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn upstream(name: &'static str, anchors: u64) -> TlsUpstream {
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(rustls::RootCertStore::empty())
+            .with_no_client_auth();
+        TlsUpstream { name: ServerName::try_from(name).unwrap(), anchors, config: Arc::new(config) }
+    }
+
+    fn address(host: u8) -> SocketAddr {
+        SocketAddr::from(([192, 0, 2, host], 853))
+    }
+
+    #[test]
+    fn an_upstream_keeps_its_sessions_unless_its_name_or_the_anchors_change() {
+        let upstreams = TlsUpstreams::default();
+        let table = |changed: TlsUpstream| {
+            HashMap::from([(address(1), upstream("a.example", 1)), (address(2), changed)])
+        };
+        upstreams.replace(table(upstream("b.example", 1)));
+        let config = |host| upstreams.find(address(host)).unwrap().config;
+        let before = [config(1), config(2)];
+        upstreams.replace(table(upstream("b.example", 1)));
+        assert!(Arc::ptr_eq(&before[0], &config(1)) && Arc::ptr_eq(&before[1], &config(2)));
+        for changed in [upstream("c.example", 1), upstream("b.example", 2)] {
+            upstreams.replace(table(upstream("b.example", 1)));
+            let before = [config(1), config(2)];
+            upstreams.replace(table(changed));
+            assert!(Arc::ptr_eq(&before[0], &config(1)) && !Arc::ptr_eq(&before[1], &config(2)));
+        }
+    }
+
+    #[test]
+    fn a_failure_is_shown_until_a_handshake_succeeds_and_logged_once() {
+        let upstreams = TlsUpstreams::default();
+        upstreams.replace(HashMap::from([(address(1), upstream("a.example", 1))]));
+        let text = format!("\u{1b}[31m\n{}", "x".repeat(1_000));
+        let failure =
+            TlsFailure { address: address(1), name: "a.example".to_owned(), fault: TlsFault::Name, text };
+        upstreams.note(failure.clone());
+        let shown = upstreams.failure(address(1)).unwrap().text;
+        assert_eq!(shown, format!("[31m{}", "x".repeat(TLS_ERROR_CHARACTERS - 4)));
+        upstreams.note_success(address(1));
+        assert_eq!(upstreams.failure(address(1)), None);
+        // The log has not told of it yet.
+        assert_eq!(upstreams.take_failures().len(), 1);
+        assert_eq!(upstreams.take_failures(), []);
+        upstreams.note(failure);
+        assert_eq!(upstreams.take_failures().len(), 1);
+        assert!(upstreams.failure(address(1)).is_some());
+        upstreams.replace(HashMap::new());
+        assert_eq!(upstreams.failure(address(1)), None);
     }
 }

@@ -497,10 +497,9 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
                 break;
             }
             while let Some(failure) = self.out.links.take_failed() {
-                if failure.is_untrusted {
-                    self.machine.untrusted(self.now, failure.link, &mut self.out);
-                } else {
-                    self.machine.unreachable(self.now, failure.link, &mut self.out);
+                match failure.untrusted {
+                    Some(reason) => self.machine.untrusted(self.now, failure.link, reason, &mut self.out),
+                    None => self.machine.unreachable(self.now, failure.link, &mut self.out),
                 }
             }
             self.out.flush();

@@ -2,6 +2,7 @@
 //! section 5.4. Responses without records have writers of their own.
 
 use crate::answer::requestor::{DnssecFilter, Requestor};
+use crate::limits::EXTRA_TEXT;
 use crate::message::cname_chain::{Chain, leads_on};
 use crate::message::reply::is_of_transaction;
 use wire::header::{self, Flags};
@@ -37,6 +38,20 @@ pub fn write_empty(
     len += append_opt(&mut frame[len..], requestor, rcode, ede);
     header::set_arcount(frame, u16::from(requestor.edns.is_some()));
     Written { len, rcode, truncated: false, ede: requestor.edns.and(ede) }
+}
+
+/// Writes SERVFAIL with an extended error, whose text has at most [`EXTRA_TEXT`] octets.
+#[cold]
+pub fn write_failure(frame: &mut [u8], requestor: &Requestor<'_>, ede: EdeCode, text: &str) -> Written {
+    let written = write_empty(frame, requestor, Rcode::SERVFAIL, None);
+    if requestor.edns.is_none() {
+        return written;
+    }
+    let text = &text.as_bytes()[..text.len().min(EXTRA_TEXT)];
+    let start = 12 + requestor.question.len();
+    let octets = wire::add_ede(&mut frame[start..], written.len - start, ede, text)
+        .expect("a frame has room for a question and an OPT record");
+    Written { len: start + octets, ede: Some(ede), ..written }
 }
 
 /// Writes an empty response with TC, so that the client asks again over TCP. It has no records, so apart from the OPT record it is

@@ -7,6 +7,7 @@ use crate::dns64::decision::Cause;
 use crate::dns64::embed::Embedding;
 use crate::explain::immediate::{limit_code, limit_requirement, write_cached, write_limited};
 use crate::explain::{NoReply, RealFate, Unreachable};
+use crate::trace::Untrusted;
 use core::fmt;
 use core::net::{Ipv4Addr, Ipv6Addr};
 use wire::{EdeCode, Name, Rcode};
@@ -158,6 +159,13 @@ impl Unreachable {
             Unreachable::PortRefused => "port_refused",
             Unreachable::NoRoute => "no_route",
             Unreachable::Closed => "connection_closed",
+            Unreachable::Untrusted(reason) => match reason {
+                Untrusted::Name => "certificate_name",
+                Untrusted::Expired => "certificate_expired",
+                Untrusted::Issuer => "certificate_issuer",
+                Untrusted::Certificate => "certificate",
+                Untrusted::Protocol => "no_tls",
+            },
             Unreachable::Failed => "failed",
         }
     }
@@ -169,6 +177,7 @@ impl fmt::Display for Unreachable {
             Unreachable::PortRefused => "port refused",
             Unreachable::NoRoute => "no route",
             Unreachable::Closed => "connection closed",
+            Unreachable::Untrusted(reason) => reason.text(),
             Unreachable::Failed => "the system reports an error",
         })
     }

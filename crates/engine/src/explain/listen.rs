@@ -312,6 +312,7 @@ impl Transcript {
             | TraceEvent::Replied(_)
             | TraceEvent::NoReply
             | TraceEvent::LinkFailed
+            | TraceEvent::Untrusted(_)
             | TraceEvent::Completed => {}
         }
     }

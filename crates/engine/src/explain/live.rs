@@ -12,7 +12,7 @@ use crate::base::time::{Instant, Span};
 use crate::explain::listen::{Transcript, lower_case};
 use crate::explain::{Answer, Decision, Policy};
 use crate::interface::{Client, Transport};
-use crate::trace::{Subject, TraceEvent};
+use crate::trace::{Subject, TraceEvent, Untrusted};
 use core::net::SocketAddr;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -89,6 +89,8 @@ pub enum UpstreamEvent {
     NoReply,
     /// The link to the upstream has failed.
     LinkFailed,
+    /// The upstream could not be authenticated.
+    Untrusted(Untrusted),
 }
 
 /// A recorded query that has not ended.
@@ -264,6 +266,9 @@ impl Recorder {
             }
             TraceEvent::NoReply => self.upstream_event(now, flight, UpstreamEvent::NoReply),
             TraceEvent::LinkFailed => self.upstream_event(now, flight, UpstreamEvent::LinkFailed),
+            TraceEvent::Untrusted(reason) => {
+                self.upstream_event(now, flight, UpstreamEvent::Untrusted(*reason));
+            }
             TraceEvent::Completed => self.complete(flight),
             _ => {}
         }

@@ -14,6 +14,7 @@ use crate::engine::Engine;
 use crate::explain::listen::{Listener, Transcript};
 use crate::interface::{Client, Link, Machine, Outbox, Transport};
 use crate::settings::{Capacity, Settings};
+use crate::trace::Untrusted;
 use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use pref64::Pref64;
 use std::sync::Arc;
@@ -119,6 +120,8 @@ pub enum Unreachable {
     NoRoute,
     /// The connection was closed before the reply.
     Closed,
+    /// The upstream could not be authenticated.
+    Untrusted(Untrusted),
     /// The system reported another error.
     Failed,
 }
@@ -265,10 +268,14 @@ impl Explainer {
         self.engine.reply(now, via, message, &mut Listener { transcript: &mut self.transcript, now, out });
     }
 
-    /// Handles the failure of a link, for a reason that only the explanation uses.
+    /// Handles the failure of a link. The engine distinguishes only upstreams that could not be authenticated.
     pub fn unreachable(&mut self, now: Instant, via: Link, reason: Unreachable, out: &mut impl Outbox) {
         self.transcript.on_link_failure(now, via, reason);
-        self.engine.unreachable(now, via, &mut Listener { transcript: &mut self.transcript, now, out });
+        let mut out = Listener { transcript: &mut self.transcript, now, out };
+        match reason {
+            Unreachable::Untrusted(reason) => self.engine.untrusted(now, via, reason, &mut out),
+            _ => self.engine.unreachable(now, via, &mut out),
+        }
     }
 
     /// Handles the passage of time. Returns the next deadline, if there is one.

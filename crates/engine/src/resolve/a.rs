@@ -19,7 +19,7 @@ use crate::resolve::to_cache::synthesize_for_cache;
 use crate::trace::{Subject, TraceEvent};
 use crate::upstream::in_flight::FlightState;
 use crate::upstream::parked_replies::NOT_PARKED;
-use wire::{Message, Rcode, Record, Section, Type, ede};
+use wire::{Message, Rcode, Record, Section, Type};
 
 impl Engine {
     /// Continues with the A leg because of `cause`. `outcome`: outcome of the AAAA leg.
@@ -98,7 +98,7 @@ impl Engine {
         let Outcome::Reply(message, chain) = outcome else {
             self.counters.count(Counter::NotSynthesizedAFailed);
             out.trace(Subject::Waiter(waiter), || TraceEvent::AnswerIs(Counter::NotSynthesizedAFailed));
-            return self.respond_empty(waiter, Rcode::SERVFAIL, Some(ede::NETWORK_ERROR), now, out);
+            return self.respond_failed(waiter, now, out);
         };
         let Some(first) = first_a(message, chain) else {
             return self.answer_without_addresses(waiter, message, chain, now, out);

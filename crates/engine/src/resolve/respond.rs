@@ -1,6 +1,6 @@
 //! Responses to waiters: an upstream reply forwarded, an empty response, the aliases alone.
 
-use crate::answer::builder::write_empty;
+use crate::answer::builder::{write_empty, write_failure};
 use crate::answer::forward::{ForwardedReply, forward};
 use crate::answer::requestor::Requestor;
 use crate::answer::synthesis::write_aliases;
@@ -16,7 +16,7 @@ use crate::engine::Engine;
 use crate::interface::Outbox;
 use crate::message::cname_chain::Chain;
 use crate::message::reply::Outcome;
-use crate::trace::Subject;
+use crate::trace::{Subject, Untrusted};
 use wire::header::{self, Flags};
 use wire::{EdeCode, Message, Rcode, ede};
 
@@ -45,6 +45,22 @@ impl Engine {
         self.free_waiter(index, out);
     }
 
+    /// Answers a waiter whose question has no reply with SERVFAIL, and frees it. The text of the extended error tells if an upstream
+    /// could not be authenticated.
+    #[cold]
+    pub(crate) fn respond_failed(&mut self, index: Index, now: Instant, out: &mut impl Outbox) {
+        let own_size = self.settings.udp_size;
+        let reason = self.upstream.untrusted(self.clients.current_question(index).name);
+        let text = reason.map_or("", Untrusted::text);
+        let Engine { clients, counters, .. } = self;
+        let Clients { waiters, rate_limiter, .. } = clients;
+        let sink = ResponseSink { counters, rate_limiter: Some(rate_limiter), now };
+        respond(waiters, sink, own_size, index, out, |frame, requestor| {
+            write_failure(frame, requestor, ede::NETWORK_ERROR, text)
+        });
+        self.free_waiter(index, out);
+    }
+
     /// Answers with the outcome of a question without DNS64.
     pub(crate) fn on_direct(
         &mut self,
@@ -59,9 +75,7 @@ impl Engine {
                 self.mark_valid(waiter, None);
                 self.forward_to(waiter, message, chain, false, now, out);
             }
-            Outcome::Failed => {
-                self.respond_empty(waiter, Rcode::SERVFAIL, Some(ede::NETWORK_ERROR), now, out);
-            }
+            Outcome::Failed => self.respond_failed(waiter, now, out),
         }
     }
 

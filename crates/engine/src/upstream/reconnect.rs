@@ -9,6 +9,7 @@ use crate::base::time::Instant;
 use crate::interface::Transport;
 use crate::limits::{RECONNECT_PATIENCE, RECONNECT_PAUSE};
 use crate::message::question::QueryFlags;
+use crate::trace::Untrusted;
 use crate::upstream::Upstream;
 
 /// A link that failed, or could not be opened.
@@ -68,6 +69,19 @@ impl Upstream {
         flight.extended_wait = true;
         self.set_deadline(index, now + RECONNECT_PAUSE);
         Reconnect::Later
+    }
+
+    /// Records that the latest connection to a server could not be authenticated.
+    #[cold]
+    pub fn distrust(&mut self, server: u16, reason: Untrusted) {
+        self.servers.list[usize::from(server)].untrusted = Some(reason);
+    }
+
+    /// Reason why a server for this name could not be authenticated; none if all of them could be, or are not asked over TLS.
+    #[cold]
+    pub fn untrusted(&self, name: &[u8]) -> Option<Untrusted> {
+        let Upstream { servers, .. } = self;
+        servers.group(name).iter().find_map(|&server| servers.list[usize::from(server)].untrusted)
     }
 
     /// True if the question of a failed link can go to another server, which is alive and was not asked yet.

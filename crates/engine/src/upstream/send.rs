@@ -65,11 +65,38 @@ impl Upstream {
         let sent = self
             .link_to(server, transport, now, counters, out)
             .is_some_and(|link| self.send_over(index, link, server, now, out));
-        if !sent {
-            counters.count(Counter::DroppedQuestion);
-            out.trace(Subject::Flight(index), || TraceEvent::SendFailed);
-            self.record_send_failure(index, server, now);
+        if sent {
+            self.begin_wait(index, server, transport, true, now);
+        } else {
+            self.on_unsent(index, server, transport, now, counters, out);
         }
+    }
+
+    /// Handles a query that could not be sent. If its connection was refused at once, the question may wait for another one.
+    #[cold]
+    #[inline(never)]
+    fn on_unsent(
+        &mut self,
+        index: Index,
+        server: u16,
+        transport: Transport,
+        now: Instant,
+        counters: &mut Counters,
+        out: &mut impl Outbox,
+    ) {
+        counters.count(Counter::DroppedQuestion);
+        out.trace(Subject::Flight(index), || TraceEvent::SendFailed);
+        self.record_send_failure(index, server, now);
+        self.begin_wait(index, server, transport, false, now);
+        if transport.is_stream() {
+            let refused = LostLink { server, transport, was_open: false, was_active: false };
+            let _ = self.reconnect(index, &refused, now);
+        }
+    }
+
+    /// Begins the wait for the reply to a try. `sent`: its query could be sent.
+    #[inline(always)]
+    fn begin_wait(&mut self, index: Index, server: u16, transport: Transport, sent: bool, now: Instant) {
         let flight = &mut self.flights[index];
         flight.send_failed = !sent;
         flight.next_is_hedge = false;
@@ -81,14 +108,6 @@ impl Upstream {
         flight.tries = flight.tries.saturating_add(1);
         let wait = self.wait_for_reply(index, server, transport, now);
         self.set_deadline(index, now + wait);
-        if !sent && transport.is_stream() {
-            // The connection was refused at once.
-            let _ = self.reconnect(
-                index,
-                &LostLink { server, transport, was_open: false, was_active: false },
-                now,
-            );
-        }
     }
 
     /// Timeout of the current try, whose query was just sent or could not be sent.
@@ -102,13 +121,13 @@ impl Upstream {
         let is_probe = flight.query_flags.has(QueryFlags::PROBE);
         let last = flight.tries >= self.parameters.tries || is_probe;
         // No server is alive: a second query is no use, and would add to a storm when the servers recover.
-        let all_dead = server.is_dead() && self.servers.is_dead(flight.name());
+        let all_dead = || server.is_dead() && self.servers.is_dead(flight.name());
         let at_once = flight.send_failed && if last { is_hopeless() } else { self.has_untried(flight) };
         match transport {
             _ if at_once => Span::ZERO,
             _ if is_probe => server.breaker.probe_wait(ceiling),
             // After a restart, the first reply may take as long as any.
-            _ if all_dead && flight.lost_at.is_none() => server.last_wait(ceiling),
+            _ if all_dead() && flight.lost_at.is_none() => server.last_wait(ceiling),
             // One and a half times the ceiling since the first try.
             Transport::Udp if last && flight.hedge_deferred => {
                 let since_first = flight.attempts().first().map_or(Span::ZERO, |first| now - first.sent);
@@ -226,6 +245,20 @@ impl Upstream {
                 self.close(link, out);
             }
         }
+        self.open_link(server, transport, now, counters, out)
+    }
+
+    /// Opens a link to a server, for the queries from now on. None: it could not be opened.
+    #[cold]
+    #[inline(never)]
+    fn open_link(
+        &mut self,
+        server: u16,
+        transport: Transport,
+        now: Instant,
+        counters: &mut Counters,
+        out: &mut impl Outbox,
+    ) -> Option<Link> {
         let link = self.links.take(server, transport, now, &mut self.random)?;
         // The whole range of unprivileged ports (RFC 5452 section 9.2), not a share of it per worker.
         let port = 1024 + self.random.below(65_536 - 1024) as u16;
@@ -235,6 +268,7 @@ impl Upstream {
             self.servers.list[server as usize].on_refused(now);
             return None;
         }
+        self.servers.list[server as usize].untrusted = None;
         self.set_client_cookie(link, server, now, out);
         counters.count(Counter::LinksOpened);
         let server = &mut self.servers.list[server as usize];

@@ -7,6 +7,7 @@
 use crate::base::time::{Instant, Span};
 use crate::counters::DURATION_BOUNDS_US;
 use crate::interface::Transport;
+use crate::trace::Untrusted;
 use crate::upstream::circuit_breaker::{BreakerState, CircuitBreaker};
 use crate::upstream::cookies::ServerCookieState;
 use crate::upstream::edns_support::EdnsSupport;
@@ -50,6 +51,8 @@ pub struct Server {
     pub address: SocketAddr,
     /// Identity that TLS verifies; none for a server that is asked over UDP or TCP.
     pub(crate) tls: Option<u64>,
+    /// Reason why the latest connection could not be authenticated; none from the next connection on.
+    pub(crate) untrusted: Option<Untrusted>,
     /// Smoothed round trip time; none before the first reply.
     pub round_trip: Option<Span>,
     /// Variation of the round trip time (RTTVAR in RFC 6298).
@@ -81,6 +84,7 @@ impl Server {
         Server {
             address,
             tls,
+            untrusted: None,
             round_trip: None,
             variance: Span::ZERO,
             breaker: CircuitBreaker::default(),

@@ -2,7 +2,7 @@
 
 use crate::world::{Reply, World, deliver, forwarders, query, settings};
 use engine::settings::TlsForwarder;
-use engine::{Machine, Settings, Span, Transport};
+use engine::{Machine, Settings, Span, Transport, Untrusted};
 use std::net::SocketAddr;
 use wire::{Rcode, Type};
 
@@ -43,16 +43,59 @@ fn a_forwarder_with_tls_is_asked_over_tls_alone() {
     assert!(world.asked.iter().all(|asked| asked.transport == Transport::Tls));
 }
 
-#[test]
-fn a_certificate_that_does_not_fit_ends_the_question_at_once() {
-    let mut world = World::new(over_tls(with_forwarders("192.0.2.53")));
-    let token = world.ask(&query("www.example.", Type::A));
-    let link = world.asked[0].link;
+/// Ends the newest connection, because its upstream could not be authenticated.
+fn distrust(world: &mut World, reason: Untrusted) {
+    let link = world.asked.last().unwrap().link;
     world.outbox.links.remove(&link);
-    world.engine.untrusted(world.now, link, &mut world.outbox);
+    world.engine.untrusted(world.now, link, reason, &mut world.outbox);
     world.poll();
-    assert_eq!(world.answer_to(token).rcode(), Rcode::SERVFAIL);
-    assert_eq!(world.asked.len(), 1);
+}
+
+/// RCODE, and code and text of the extended errors, of the answer to a query.
+fn failure(world: &World, token: crate::world::Token) -> (Rcode, Vec<(u16, String)>) {
+    let answer = world.answer_to(token);
+    let text = |(code, text): (u16, &[u8])| (code, String::from_utf8(text.to_vec()).unwrap());
+    let errors = answer.message().opt().map(|opt| opt.ede().map(text).collect());
+    (answer.rcode(), errors.unwrap_or_default())
+}
+
+#[test]
+fn a_certificate_that_does_not_fit_ends_the_question_at_once_with_the_reason() {
+    for (reason, text) in [
+        (Untrusted::Name, "the certificate of an upstream is for another name"),
+        (Untrusted::Expired, "the certificate of an upstream is expired or not yet valid"),
+        (Untrusted::Issuer, "the certificate of an upstream is from an unknown issuer"),
+        (Untrusted::Certificate, "the certificate of an upstream is not valid"),
+        (Untrusted::Protocol, "no TLS handshake with an upstream"),
+    ] {
+        let mut world = World::new(over_tls(with_forwarders("192.0.2.53")));
+        // Of the largest query and the smallest limit, the text still has room.
+        let name = format!("{0}.{0}.{0}.{1}.", "n".repeat(63), "n".repeat(60));
+        let token = world.ask(&query(&name, Type::TXT).edns(512, true).option((10, vec![7; 8])));
+        distrust(&mut world, reason);
+        assert_eq!(failure(&world, token), (Rcode::SERVFAIL, vec![(23, text.to_owned())]));
+        assert_eq!(world.asked.len(), 1);
+        // Both legs of an AAAA query fail. A client without EDNS gets the RCODE alone.
+        let token = world.ask(&query("www.example.", Type::AAAA).edns(1232, false));
+        distrust(&mut world, reason);
+        distrust(&mut world, reason);
+        assert_eq!(failure(&world, token), (Rcode::SERVFAIL, vec![(23, text.to_owned())]));
+        let token = world.ask(&query("other.example.", Type::TXT));
+        distrust(&mut world, reason);
+        assert_eq!(failure(&world, token), (Rcode::SERVFAIL, vec![]));
+    }
+}
+
+#[test]
+fn the_reason_is_that_of_the_latest_connection() {
+    let mut world = World::new(over_tls(with_forwarders("192.0.2.53")));
+    world.ask(&query("n1.example.", Type::TXT).edns(1232, false));
+    distrust(&mut world, Untrusted::Expired);
+    // The next connection takes the query, and has no reply to it.
+    world.set_upstreams(|_, _| vec![]);
+    let token = world.ask(&query("n2.example.", Type::TXT).edns(1232, false).id(2));
+    world.run(Span::from_secs(5));
+    assert_eq!(failure(&world, token), (Rcode::SERVFAIL, vec![(23, String::new())]));
 }
 
 #[test]

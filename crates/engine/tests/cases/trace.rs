@@ -37,6 +37,7 @@ fn words(trace: &Trace) -> Vec<String> {
             }
             UpstreamEvent::NoReply => "no reply".to_owned(),
             UpstreamEvent::LinkFailed => "link failed".to_owned(),
+            UpstreamEvent::Untrusted(reason) => format!("untrusted: {}", reason.code()),
         },
     };
     trace.steps.iter().map(|(after, step)| format!("{} {}", after.as_micros() / 1000, word(step))).collect()

@@ -1,10 +1,12 @@
 //! Ends of connections and of their queries: failures, connections that are given up, and the count of the packets.
 
+use crate::lane::Lane;
 use crate::outstanding::State;
 use crate::query_times::Ending;
 use crate::stream::link::{Link, Phase};
 use crate::stream::links::Links;
-use crate::stream::stats::Fault;
+use crate::stream::stats::{Fault, StreamStats};
+use crate::thread_stats::ThreadStats;
 use measure::order::Transport;
 
 impl Links<'_> {
@@ -25,24 +27,7 @@ impl Links<'_> {
 
     /// Ends a query without a reply.
     pub(super) fn fail(&mut self, k: u64, fault: Fault, now: u64) {
-        let slots = &self.lane.outstanding;
-        let Some(slot) = slots.get(k).filter(|slot| slot.state == State::Outstanding) else { return };
-        if !slots.complete(k, slot.sent, true) {
-            return;
-        }
-        let measured = k.checked_sub(self.lane.first_measured.get());
-        if fault != Fault::Refused {
-            self.lane.failed.add(1);
-            if measured.is_some() {
-                self.streams.count_lost(fault);
-            }
-            return;
-        }
-        self.lane.refused.add(1);
-        if let Some(query) = measured {
-            self.stats.refused += 1;
-            self.stats.ended(0, query, now, Ending::Refused);
-        }
+        fail_query(self.lane, &mut self.stats, &mut self.streams, k, fault, now);
     }
 
     /// Ends a connection that is not over by itself.
@@ -89,4 +74,35 @@ impl Links<'_> {
             self.lines[line] = None;
         }
     }
+}
+
+/// Ends an outstanding query without a reply. Returns true if it is one of the measured time.
+pub fn fail_query(
+    lane: &Lane,
+    stats: &mut ThreadStats,
+    streams: &mut StreamStats,
+    k: u64,
+    fault: Fault,
+    now: u64,
+) -> bool {
+    let Some(slot) = lane.outstanding.get(k).filter(|slot| slot.state == State::Outstanding) else {
+        return false;
+    };
+    if !lane.outstanding.complete(k, slot.sent, true) {
+        return false;
+    }
+    let measured = k.checked_sub(lane.first_measured.get());
+    if fault != Fault::Refused {
+        lane.failed.add(1);
+        if measured.is_some() {
+            streams.count_lost(fault);
+        }
+        return measured.is_some();
+    }
+    lane.refused.add(1);
+    if let Some(query) = measured {
+        stats.refused += 1;
+        stats.ended(0, query, now, Ending::Refused);
+    }
+    measured.is_some()
 }

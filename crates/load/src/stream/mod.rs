@@ -21,8 +21,10 @@ mod stats;
 mod tls;
 mod tls_handshake;
 
-pub use check::check_host;
-pub use stats::StreamStats;
+pub use check::{capacity, check_host};
+pub use ending::fail_query;
+pub use local_ports::LocalPorts;
+pub use stats::{Fault, StreamStats};
 
 use crate::error::LoadError;
 use crate::lane::Lane;

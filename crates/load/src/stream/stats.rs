@@ -24,10 +24,16 @@ pub enum Fault {
     Unreachable,
     /// An alert, or octets that are not TLS.
     Tls,
+    /// The server reset the stream of the query, or ended it without a reply.
+    Stream,
+    /// An HTTP status other than 200.
+    Status,
+    /// A body that is no DNS message.
+    ContentType,
 }
 
 impl Fault {
-    const ALL: [Fault; 7] = [
+    const ALL: [Fault; 10] = [
         Fault::Refused,
         Fault::Closed,
         Fault::Reset,
@@ -35,6 +41,9 @@ impl Fault {
         Fault::Blocked,
         Fault::Unreachable,
         Fault::Tls,
+        Fault::Stream,
+        Fault::Status,
+        Fault::ContentType,
     ];
 
     /// The fault of an error of the kernel.
@@ -72,6 +81,9 @@ impl Fault {
             Fault::Blocked => "blocked",
             Fault::Unreachable => "unreachable",
             Fault::Tls => "tls",
+            Fault::Stream => "stream",
+            Fault::Status => "status",
+            Fault::ContentType => "content-type",
         }
     }
 }
@@ -115,6 +127,10 @@ pub struct StreamStats {
     pub tls_failed: BTreeMap<String, u64>,
     /// Time of the TLS handshake.
     pub tls_handshake: Distribution,
+    /// Lost queries of the measured time with an HTTP status other than 200, by status.
+    pub http_statuses: BTreeMap<u16, u64>,
+    /// Queries that waited for a free stream.
+    pub waited_for_stream: u64,
     lost: [u64; Fault::ALL.len()],
     traffic: Traffic,
 }
@@ -141,6 +157,8 @@ impl StreamStats {
             early_data_accepted: 0,
             tls_failed: BTreeMap::new(),
             tls_handshake: Distribution::new(),
+            http_statuses: BTreeMap::new(),
+            waited_for_stream: 0,
             lost: [0; Fault::ALL.len()],
             traffic: Traffic::default(),
         }
@@ -162,6 +180,16 @@ impl StreamStats {
         traffic.octets_received += octets(info.packets_received) + data_received;
         traffic.retransmitted += info.retransmitted;
         self.syn_data_acknowledged += u64::from(info.syn_data_acknowledged);
+    }
+
+    /// Adds the datagrams of a QUIC connection, sent and received, as pairs of their number and their octets. `headers` is the
+    /// length of the headers of IP and UDP.
+    pub fn count_datagrams(&mut self, sent: (u64, u64), received: (u64, u64), headers: u64) {
+        let traffic = &mut self.traffic;
+        traffic.packets_sent += sent.0;
+        traffic.packets_received += received.0;
+        traffic.octets_sent += sent.0 * headers + sent.1;
+        traffic.octets_received += received.0 * headers + received.1;
     }
 
     /// Adds the counts of another thread.
@@ -186,6 +214,10 @@ impl StreamStats {
             *self.tls_failed.entry(reason.clone()).or_default() += count;
         }
         self.tls_handshake.add(&other.tls_handshake);
+        for (status, count) in &other.http_statuses {
+            *self.http_statuses.entry(*status).or_default() += count;
+        }
+        self.waited_for_stream += other.waited_for_stream;
         self.lost.iter_mut().zip(other.lost).for_each(|(own, other)| *own += other);
         let (own, other) = (&mut self.traffic, &other.traffic);
         own.packets_sent += other.packets_sent;
@@ -220,7 +252,13 @@ impl StreamStats {
             handshake_us: self.handshake.latency(),
             answer_us: self.answer.latency(),
             fast_open: (order.transport == Transport::Tfo).then_some(fast_open),
-            tls: (order.transport == Transport::Tls).then(|| self.tls()),
+            tls: order.transport.is_encrypted().then(|| self.tls()),
+            http_statuses: self
+                .http_statuses
+                .iter()
+                .map(|(status, count)| (status.to_string(), *count))
+                .collect(),
+            waited_for_stream: self.waited_for_stream,
         }
     }
 

@@ -3,14 +3,17 @@
 
 #![allow(dead_code)] // Each test program uses a part of it.
 
+pub mod multiplexed;
 pub mod stream;
 pub mod tls;
 
 use measure::order::{Expectation, Lanes, Load, Pace, Transport};
 use measure::outcome::{Outcome, Verdict};
 use socket2::SockRef;
+use sixfold_load::{LoadOptions, NoCompanion, run_with};
 use std::collections::HashMap;
 use std::net::{SocketAddr, UdpSocket};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -166,6 +169,22 @@ pub fn order(server: SocketAddr, rate_qps: f64, duration_ms: u64) -> Load {
         seed: 42,
         transport: Transport::Udp,
     }
+}
+
+/// Runs a load that has one query outstanding, each with a connection of its own, until two queries or more were sent: so each but
+/// the first one finds the ticket of the one before.
+pub fn one_at_a_time(order: Load, options: &LoadOptions) -> Outcome {
+    let mut order = Load { pace: Pace::Closed { outstanding: 1 }, duration_ms: 100, timeout_ms: 10_000, ..order };
+    order.lanes.connection_per_query = true;
+    for _ in 0..20 {
+        let outcome = run_with(&order, options, None::<&mut NoCompanion>, |_| ControlFlow::Continue(()));
+        let (outcome, _) = outcome.unwrap();
+        assert_eq!((outcome.valid, outcome.connections.as_ref().unwrap().opened), (outcome.sent, outcome.sent));
+        if outcome.sent > 1 {
+            return outcome;
+        }
+    }
+    panic!("the machine was too busy for two queries in 100 ms, twenty times");
 }
 
 /// Checks the verdict, unless a pause of the machine made the tester the bottleneck: the counters must be right in

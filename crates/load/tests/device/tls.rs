@@ -3,6 +3,7 @@
 use crate::device::stream::Act;
 use crate::device::{Query, number};
 use rustls::pki_types::PrivatePkcs8KeyDer;
+use rustls::server::StoresServerSessions;
 use rustls::{ServerConfig, ServerConnection};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -16,6 +17,48 @@ type Script = Arc<dyn Fn(&Query<'_>) -> Vec<Act> + Send + Sync>;
 
 /// Number of the next device, for the names of the files.
 static NEXT: AtomicU32 = AtomicU32::new(0);
+
+/// Settings of a server with a new certificate, and the PEM file of it.
+pub fn settings(
+    versions: &[&'static rustls::SupportedProtocolVersion],
+    protocol: &[u8],
+) -> (ServerConfig, PathBuf) {
+    let made = rcgen::generate_simple_self_signed(vec!["dns.test".to_owned()]).unwrap();
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let ca = std::env::temp_dir().join(format!("sixfold-load-{}-{number}.pem", std::process::id()));
+    std::fs::write(&ca, made.cert.pem()).unwrap();
+    let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
+    let mut config = ServerConfig::builder_with_provider(tls::provider())
+        .with_protocol_versions(versions)
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![made.cert.der().clone()], key.into())
+        .unwrap();
+    config.alpn_protocols = vec![protocol.to_vec()];
+    (config, ca)
+}
+
+/// A memory of sessions that has forgotten each of them: tickets are given out, and none is accepted.
+#[derive(Debug)]
+pub struct Forgetful;
+
+impl StoresServerSessions for Forgetful {
+    fn put(&self, _: Vec<u8>, _: Vec<u8>) -> bool {
+        true
+    }
+
+    fn get(&self, _: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
+
+    fn take(&self, _: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
+
+    fn can_cache(&self) -> bool {
+        true
+    }
+}
 
 /// A running device; it stops when this is dropped.
 pub struct TlsDevice {
@@ -32,19 +75,17 @@ impl TlsDevice {
         change: impl FnOnce(&mut ServerConfig),
         script: impl Fn(&Query<'_>) -> Vec<Act> + Send + Sync + 'static,
     ) -> TlsDevice {
-        let made = rcgen::generate_simple_self_signed(vec!["dns.test".to_owned()]).unwrap();
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let ca = std::env::temp_dir().join(format!("sixfold-load-{}-{number}.pem", std::process::id()));
-        std::fs::write(&ca, made.cert.pem()).unwrap();
-        let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
-        let mut config = ServerConfig::builder_with_provider(tls::provider())
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(vec![made.cert.der().clone()], key.into())
-            .unwrap();
-        config.alpn_protocols = vec![b"dot".to_vec()];
+        let (mut config, ca) = settings(rustls::DEFAULT_VERSIONS, b"dot");
         change(&mut config);
+        TlsDevice::start_with(config, ca, script)
+    }
+
+    /// A device with these settings and the file of its certificate, which is removed in the end.
+    pub fn start_with(
+        config: ServerConfig,
+        ca: PathBuf,
+        script: impl Fn(&Query<'_>) -> Vec<Act> + Send + Sync + 'static,
+    ) -> TlsDevice {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         socket2::SockRef::from(&listener).listen(4096).unwrap();
         listener.set_nonblocking(true).unwrap();

@@ -2,9 +2,9 @@
 
 use super::model::{
     Cache, Clients, Config, Dns64, Format, Forwarders, Level, Limits, Local, Log, LogTarget, Rpz, Server,
-    Steer, Upstream,
+    Steer, Tls, Upstream,
 };
-use super::{Allow, Allowed, Name, Network};
+use super::{Allow, Allowed, Name, Network, limits};
 use engine::limits::RECORDS;
 use engine::message::cookie::Cookies;
 use engine::settings::{ClientSubnet, Dnssec, FailurePolicy, Lookup, Reverse, Select, Transport};
@@ -42,9 +42,19 @@ pub fn config() -> Config {
         udp_size: 1232,
         client_subnet: ClientSubnet::Off,
         cookies: Cookies::default(),
-        limits: limits(),
+        limits: default_limits(),
         metrics_listen: None,
         control_socket: Some(DEFAULT_CONTROL.into()),
+        tls: Tls {
+            certificate: None,
+            key: None,
+            listen_dot: Vec::new(),
+            listen_doh: Vec::new(),
+            listen_doq: Vec::new(),
+            doh_path: limits::DEFAULT_DOH_PATH.to_owned(),
+            ticket_secret_file: None,
+            server: None,
+        },
         log: Log { level: Level::Info, format: Format::Text, to: LogTarget::Stderr, dnstap: None },
     }
 }
@@ -124,7 +134,7 @@ fn cache() -> Cache {
     }
 }
 
-fn limits() -> Limits {
+fn default_limits() -> Limits {
     Limits {
         pending: 65_536,
         pending_per_client: 1000,

@@ -30,7 +30,7 @@ pub fn read(document: &DeTable<'_>, problems: &Problems) -> Draft {
     super::cache::read(root.table("cache"), &mut draft, problems);
     edns(root.table("edns"), &mut draft, problems);
     limits(root.table("limits"), &mut draft);
-    super::unsupported::tls(root.table("tls"));
+    draft.tls = super::tls::read(root.table("tls"), problems);
     metrics(root.table("metrics"), &mut draft, problems);
     control(root.table("control"), &mut draft);
     log(root.table("log"), &mut draft);

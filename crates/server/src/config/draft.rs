@@ -5,6 +5,7 @@ use super::address::{Network, prefix_fault};
 use super::local::{self, LocalDraft};
 use super::model::{Config, Forwarders, Rpz, Rule, Zone};
 use super::report::{Fault, Item, Place, Problems};
+use super::tls::TlsDraft;
 use super::upstream_tls::{self, Forwarder};
 use super::{Name, Overrides, defaults, hosts_file, limits, resolv_conf, rpz};
 use engine::limits::UPSTREAMS;
@@ -57,6 +58,7 @@ pub struct Draft {
     pub blocked: Vec<Item<Name>>,
     pub rpz: Vec<Item<PathBuf>>,
     pub metrics_listen: Option<Item<SocketAddr>>,
+    pub tls: TlsDraft,
 }
 
 fn default<T>(value: T) -> Item<T> {
@@ -79,6 +81,7 @@ impl Default for Draft {
             blocked: Vec::new(),
             rpz: Vec::new(),
             metrics_listen: Some(default(defaults::DEFAULT_METRICS)),
+            tls: TlsDraft::default(),
         }
     }
 }
@@ -130,6 +133,9 @@ impl Draft {
                     .to_owned(),
             );
         }
+        let listen = self.listen.iter().chain(&self.metrics_listen).map(|item| item.value);
+        let clear: Vec<SocketAddr> = listen.collect();
+        self.config.tls = self.tls.finish(&clear, problems, &mut warnings);
         self.config.metrics_listen = self.metrics_listen.map(|item| item.value);
         self.config.server.listen = self.listen.into_iter().map(|item| item.value).collect();
         warnings.extend(super::warnings::of_access(&self.config.server));

@@ -3,7 +3,7 @@
 use super::address::{Family, Network, endpoint, network};
 use super::limits;
 use super::notation::forgotten_brackets;
-use super::report::{Fault, Item, Place, Problems};
+use super::report::{Fault, Item, Problems};
 use super::table::Table;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -62,9 +62,4 @@ pub fn path(table: &mut Table<'_>, key: &'static str) -> Option<Item<PathBuf>> {
     table
         .parse(key, "a path", |text| Ok(PathBuf::from(text)))
         .filter(|item| !item.value.as_os_str().is_empty())
-}
-
-/// Reads the path of a setting that is not supported yet. Returns its place; none when it is absent or empty.
-pub fn unsupported_path(table: &mut Table<'_>, key: &'static str) -> Option<Place> {
-    path(table, key).map(|item| item.place)
 }

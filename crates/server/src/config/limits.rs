@@ -82,6 +82,12 @@ pub const TTL: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(3
 /// is more memory than any machine that runs this server has.
 pub const CACHE: RangeInclusive<u64> = 1 << 20..=1 << 40;
 
+/// Path of DNS over HTTPS, as RFC 8484 has it in its examples.
+pub const DEFAULT_DOH_PATH: &str = "/dns-query";
+
+/// Octets of the path of DNS over HTTPS: the room of a request's path and query (8 KiB) less that of the longest query.
+pub const DOH_PATH: usize = 1024;
+
 /// Octets of the path of a Unix socket: `sun_path` has 108, the last one is zero (unix(7)).
 pub const SOCKET_PATH: usize = 107;
 

@@ -38,7 +38,7 @@ mod source;
 mod table;
 #[cfg(test)]
 mod tests;
-mod unsupported;
+mod tls;
 mod upstream_tls;
 mod warnings;
 #[cfg(test)]
@@ -53,7 +53,7 @@ pub use hosts_file::parse as hosts_text;
 pub use load::{Failure, Loaded, control_socket, load, load_again, parse};
 pub use model::{
     Cache, Clients, Config, Dns64, Format, Forwarders, Level, Limits, Local, Log, LogTarget, Rpz, Rule,
-    Server, Steer, Upstream, Zone,
+    Server, Steer, Tls, Upstream, Zone,
 };
 pub use name::Name;
 pub use notation::forgotten_brackets;

@@ -11,6 +11,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use tls::ServerTls;
 use tls::anchors::{AnchorSource, Anchors};
 
 /// The effective configuration.
@@ -42,6 +43,8 @@ pub struct Config {
     pub metrics_listen: Option<SocketAddr>,
     /// `[control] socket`: the path of the control socket; none when switched off (`""`).
     pub control_socket: Option<PathBuf>,
+    /// `[tls]`.
+    pub tls: Tls,
     /// `[log]`.
     pub log: Log,
 }
@@ -252,6 +255,27 @@ pub struct Cache {
     pub stale: Duration,
     /// Prefetch: refreshes entries in use before they expire.
     pub prefetch: bool,
+}
+
+/// `[tls]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tls {
+    /// File with the certificate chain (PEM).
+    pub certificate: Option<PathBuf>,
+    /// File with the private key (PEM).
+    pub key: Option<PathBuf>,
+    /// Addresses for DNS over TLS.
+    pub listen_dot: Vec<SocketAddr>,
+    /// Addresses for DNS over HTTPS.
+    pub listen_doh: Vec<SocketAddr>,
+    /// Addresses for DNS over QUIC.
+    pub listen_doq: Vec<SocketAddr>,
+    /// Path of DNS over HTTPS.
+    pub doh_path: String,
+    /// File with the secret of session tickets; none: the server draws one at start.
+    pub ticket_secret_file: Option<PathBuf>,
+    /// Certificate, key and tickets as they were read. None: no encrypted listener.
+    pub server: Option<ServerTls>,
 }
 
 /// `[log]`.

@@ -4,12 +4,9 @@
 use super::{Config, Format, Forwarders, Level, LogTarget, Network, Steer, Upstream, amount};
 use engine::settings::{ClientSubnet, Dnssec, Lookup, OnFailure, Reverse, Select, Transport};
 use std::fmt::{self, Display, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tls::anchors::AnchorSource;
-
-/// Keys of parts that do not exist yet, with the only values that are accepted.
-const UNSUPPORTED_TLS: &str = "[tls]\nlisten-dot = []\nlisten-doh = []\nlisten-doq = []\n\n";
 
 impl Config {
     /// The configuration as TOML, without the comments of the file. Reading it gives an equal `Config`; with `"system"`
@@ -54,7 +51,7 @@ impl Display for Config {
             limits.tcp_connections, limits.tcp_per_client
         )?;
         writeln!(f, "tcp-idle = {}\n", text(amount::show_duration(limits.tcp_idle)))?;
-        f.write_str(UNSUPPORTED_TLS)?;
+        self.write_tls(f)?;
         let metrics = self.metrics_listen.map(|address| address.to_string()).unwrap_or_default();
         writeln!(f, "[metrics]\nlisten = {}\n", text(metrics))?;
         let socket = self.control_socket.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
@@ -100,6 +97,15 @@ impl Config {
         writeln!(f, "min-ttl = {}\nmax-ttl = {}", duration(cache.min_ttl), duration(cache.max_ttl))?;
         writeln!(f, "max-negative-ttl = {}", duration(cache.max_negative_ttl))?;
         writeln!(f, "stale = {}\nprefetch = {}\n", duration(cache.stale), cache.prefetch)
+    }
+
+    fn write_tls(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tls = &self.tls;
+        let file = |path: &Option<PathBuf>| text(path.as_deref().unwrap_or(Path::new("")).display());
+        writeln!(f, "[tls]\ncertificate = {}\nkey = {}", file(&tls.certificate), file(&tls.key))?;
+        writeln!(f, "listen-dot = {}\nlisten-doh = {}", list(&tls.listen_dot), list(&tls.listen_doh))?;
+        writeln!(f, "listen-doq = {}\ndoh-path = {}", list(&tls.listen_doq), text(&tls.doh_path))?;
+        writeln!(f, "ticket-secret-file = {}\n", file(&tls.ticket_secret_file))
     }
 
     fn write_upstream(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

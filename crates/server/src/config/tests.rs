@@ -132,6 +132,11 @@ const WRONG: &[(&str, &str, usize, &[&str])] = &[
     ("[cache]", "size = \"512KiB\"", 8, &["a cache of 524288 octets is too small", "\"1MiB\"", "\"0MiB\" for no cache"]),
     ("[cache]", "prefetch = \"yes\"", 12, &["prefetch", "true"]),
     ("[tls]", "listen-dot = [\"nowhere\"]", 15, &["`nowhere` is not an address"]),
+    ("[tls]", "listen-dot = [\"[::1]\"]", 15, &["`tls.certificate` is missing, and an encrypted listener is there", "fullchain.pem"]),
+    ("[tls]", "key = \"/nowhere/key.pem\"", 7, &["`tls.certificate` is missing, and `tls.key` is there"]),
+    ("[tls]", "doh-path = \"dns-query\"", 12, &["`dns-query` is not a path for DNS over HTTPS", "begin with /"]),
+    ("[tls]", "doh-path = \"/dns-query{?dns}\"", 12, &["it has the character '{'", "\"/dns-query\""]),
+    ("tls.key = \"/nowhere/key.pem\"", "tls.certificate = \"/nowhere/chain.pem\"", 19, &["cannot read a certificate from /nowhere/chain.pem: No such file"]),
     ("[filter]", "block = [\"*.example.com\"]", 10, &["`*.example.com` has a wildcard", "write \"example.com\"", "all names below"]),
     ("[filter]", "block = [\"http://ads.example\"]", 10, &["is a URL", "write the name alone: \"ads.example\""]),
     ("[filter]", "block = [\"ads.example/\"]", 10, &["ends with a slash", "write \"ads.example\""]),
@@ -209,10 +214,6 @@ fn every_error_of_a_rule_is_found_with_its_place() {
 const UNSUPPORTED: &[(&str, &str)] = &[
     ("server.datapath = \"xdp\"", "server.datapath"),
     ("dns64.dnssec = \"validate\"", "dns64.dnssec"),
-    ("tls.certificate = \"/x\"", "tls.certificate"),
-    ("tls.key = \"/x\"", "tls.key"),
-    ("tls.listen-dot = [\"[::]:853\"]", "tls.listen-dot"),
-    ("tls.listen-doh = [\"::\"]", "tls.listen-doh"),
     ("tls.listen-doq = [\"::\"]", "tls.listen-doq"),
 ];
 
@@ -228,10 +229,43 @@ fn an_unsupported_setting_is_refused_by_name() {
 }
 
 #[test]
+fn an_encrypted_listener_has_an_address_of_its_own() {
+    let folder = std::env::temp_dir().join(format!("sixfold-config-tls-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let made = rcgen::generate_simple_self_signed(["dns.example".to_owned()]).unwrap();
+    let (certificate, key) = (folder.join("chain.pem"), folder.join("key.pem"));
+    std::fs::write(&certificate, made.cert.pem()).unwrap();
+    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    let pair = format!("[tls]\ncertificate = {certificate:?}\nkey = {key:?}\n");
+    let config = read(&format!("{pair}listen-dot = [\"::1\"]\nlisten-doh = [\"::1\", \"[::1]:8443\"]"));
+    let shown =
+        |addresses: &[std::net::SocketAddr]| addresses.iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(shown(&config.tls.listen_dot), ["[::1]:853"]);
+    assert_eq!(shown(&config.tls.listen_doh), ["[::1]:443", "[::1]:8443"]);
+    assert_eq!(config.tls.doh_path, "/dns-query");
+    for (lines, reason) in [
+        ("listen-dot = [\"::1\", \"::1\"]", "[::1]:853 is listened on twice"),
+        ("listen-dot = [\"::1\"]\nlisten-doh = [\"[::1]:853\"]", "[::1]:853 is listened on twice"),
+        (
+            "listen-dot = [\"[::1]:53\"]\n[server]\nlisten = [\"::1\"]",
+            "[::1]:53 is also an address without TLS",
+        ),
+        (
+            "listen-doh = [\"[::1]:9464\"]\n[metrics]\nlisten = \"::1\"",
+            "[::1]:9464 is also an address without TLS",
+        ),
+    ] {
+        let found = problems(&format!("{pair}{lines}"));
+        assert!(found.len() == 1 && found[0].contains(reason), "{lines}: {found:#?}");
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
 fn a_setting_that_asks_for_nothing_is_accepted() {
     let text = "[server]\nproxy-from = []\ndatapath = \"sockets\"\n[dns64]\nrule = []\n[local]\nrecords = []\nhosts-file = \"\"\nempty-zones = false\n[filter]\nblock = []\nrpz = []\n\
         [edns]\ncookies = true\n\
-        client-subnet = \"off\"\n[limits]\nqueries-per-client = 0\nresponses-per-client = 0\n[tls]\nlisten-dot = []\n\
+        client-subnet = \"off\"\n[limits]\nqueries-per-client = 0\nresponses-per-client = 0\n[tls]\nlisten-dot = []\ncertificate = \"\"\n\
         [log]\nto = \"stderr\"\ndnstap = \"\"\n";
     assert_eq!(read(text), read(""));
 }
@@ -715,7 +749,7 @@ fn the_effective_configuration_reads_back_as_itself() {
         recursive-only = true\nmax-records = 1024\n[dns64.on-failure]\nservfail = \"pass\"\ntimeout = \"pass\"\n\
         [edns]\nudp-size = 4096\nclient-subnet = \"forward\"\n[limits]\nclient-prefix = 48\nqueries-per-client = 7\nresponses-per-client = 5\npending = 1\npending-per-client = 2\ntcp-connections = 3\ntcp-per-client = 4\n\
         tcp-idle = \"0.25s\"\n[metrics]\nlisten = \"\"\n[control]\nsocket = \"/tmp/a \\\"quoted\\\" \\u0001 path\"\n\
-        [log]\nlevel = \"trace\"\nformat = \"json\"\nto = \"syslog\"\n";
+        [log]\nlevel = \"trace\"\nformat = \"json\"\nto = \"syslog\"\n[tls]\ndoh-path = \"/q\"\n";
     for text in ["", rich, "[control]\nsocket = \"\"\n[metrics]\nlisten = \"::1\"\n"] {
         let config = read(text);
         assert_eq!(read(&config.to_toml()), config, "{}", config.to_toml());

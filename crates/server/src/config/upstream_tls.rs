@@ -14,6 +14,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::SocketAddr;
+use std::sync::Arc;
 use tls::anchors::Anchors;
 
 /// Port of DNS over TLS (RFC 7858 section 3.1).
@@ -112,14 +113,18 @@ impl Upstream {
             .collect()
     }
 
-    /// The forwarders with TLS, for the datapath. Sessions that were kept for resumption are forgotten.
+    /// The forwarders with TLS, for the datapath.
     pub fn tls_upstreams(&self) -> HashMap<SocketAddr, TlsUpstream> {
         // The configuration was refused if the settings cannot be made; without them, no upstream with TLS is asked.
-        let Some(config) = self.anchors.as_ref().and_then(|anchors| anchors.client_config().ok()) else {
+        let settings = |anchors: &Anchors| Some((anchors.digest(), anchors.client_config().ok()?));
+        let Some((anchors, config)) = self.anchors.as_ref().and_then(settings) else {
             return HashMap::new();
         };
-        let upstream =
-            |name: &ServerName<'static>| TlsUpstream { name: name.clone(), config: config.clone() };
+        let upstream = |name: &ServerName<'static>| TlsUpstream {
+            name: name.clone(),
+            anchors,
+            config: Arc::clone(&config),
+        };
         self.names.iter().map(|(&address, name)| (self.reached_at(address), upstream(name))).collect()
     }
 

@@ -1,7 +1,7 @@
 //! The sockets of one explanation, on the control thread: they open, send and close as the explainer asks. Each link is a
 //! task; all tasks report to one queue. The tasks end with the explanation, whatever they are doing.
 
-use datapath::tls_upstreams::{TlsUpstream, TlsUpstreams};
+use datapath::tls_upstreams::{TlsFault, TlsUpstream, TlsUpstreams};
 use engine::explain::{Explainer, Explanation, Unreachable};
 use engine::{Client, Instant, Link, Outbox, Transport};
 use std::collections::HashMap;
@@ -129,6 +129,10 @@ fn udp(upstream: SocketAddr, port: u16) -> io::Result<UdpSocket> {
 /// The reason why an upstream cannot be reached, from the error of its socket.
 fn reason(error: &io::Error) -> Unreachable {
     use io::ErrorKind;
+    let tls = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>());
+    if let Some(untrusted) = tls.and_then(|error| TlsFault::of(error).untrusted()) {
+        return Unreachable::Untrusted(untrusted);
+    }
     match error.kind() {
         ErrorKind::ConnectionRefused => Unreachable::PortRefused,
         ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable | ErrorKind::NetworkDown => {

@@ -74,7 +74,7 @@ fn readable(config: &Config, source: Option<&Path>) -> Vec<PathBuf> {
         AnchorSource::System => None,
         AnchorSource::File(path) => Some(path.as_path()),
     };
-    let named = named.chain(anchors);
+    let named = named.chain(anchors).chain(config.tls.files().map(PathBuf::as_path));
     let folders = named.flat_map(|file| {
         let target = file.canonicalize().ok();
         [granting(file), target.as_deref().and_then(granting)]

@@ -141,6 +141,7 @@ fn upstream(event: &UpstreamEvent) -> (&'static str, Value) {
         }
         UpstreamEvent::NoReply => ("no_reply", json!({})),
         UpstreamEvent::LinkFailed => ("link_failed", json!({})),
+        UpstreamEvent::Untrusted(reason) => ("untrusted", json!({ "reason": reason.code() })),
     }
 }
 

@@ -127,14 +127,20 @@ fn accept(listener: &TcpListener, kind: &Kind, state: &Arc<State>) {
             continue;
         };
         stream.set_nonblocking(false).unwrap();
-        state.accepted.fetch_add(1, Ordering::SeqCst);
+        let number = state.accepted.fetch_add(1, Ordering::SeqCst);
         state.connections.lock().unwrap().push(stream.try_clone().unwrap());
         let (kind, state) = (kind.clone(), Arc::clone(state));
         threads.push(std::thread::spawn(move || {
             match kind {
-                Kind::Tcp => serve(&stream, &state),
+                Kind::Tcp => serve(&mut &stream, &state),
                 Kind::Tls(config) => {
-                    serve(StreamOwned::new(ServerConnection::new(config).unwrap(), &stream), &state);
+                    let mut session = StreamOwned::new(ServerConnection::new(config).unwrap(), &stream);
+                    serve(&mut session, &state);
+                    // Every second connection ends with a close_notify.
+                    if number.is_multiple_of(2) {
+                        session.conn.send_close_notify();
+                        let _ = session.flush();
+                    }
                 }
                 Kind::Greeting => {
                     let _ = (&stream).write_all(b"220 mail.example ESMTP\r\n");
@@ -153,7 +159,7 @@ fn accept(listener: &TcpListener, kind: &Kind, state: &Arc<State>) {
 }
 
 /// Answers until the other side ends the connection, or it is cut.
-fn serve(mut stream: impl Read + Write, state: &State) {
+fn serve(stream: &mut (impl Read + Write), state: &State) {
     let mut answers = 0;
     loop {
         let mut length = [0; 2];

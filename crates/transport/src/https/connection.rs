@@ -1,10 +1,10 @@
-//! An HTTPS connection, from its accept to its end: the PROXY header, the TLS handshake, HTTP. A sweep of its thread ends it when it is
+//! An HTTPS connection, from its handshake to its end. A sweep of its thread ends it when it is
 //! idle, and when its client does not read.
 
 use crate::admission::{ConnectionSlot, Timeouts};
-use crate::connection::CloseReason;
+use crate::close_reason::CloseReason;
+use crate::idle_order::Standing;
 use crate::limits;
-use datapath::proxy_protocol::{self, Header};
 use engine::Client;
 use hyper::server::conn::{http1, http2};
 use hyper_util::rt::TokioTimer;
@@ -14,8 +14,6 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use tokio::io::AsyncReadExt;
-use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::task::spawn_local;
 
@@ -31,6 +29,8 @@ pub(crate) struct HttpsConnection {
     active: Cell<Instant>,
     close: Cell<Option<CloseReason>>,
     closing: Notify,
+    /// The connection's place. None once another connection has it.
+    slot: Cell<Option<ConnectionSlot>>,
 }
 
 /// A request that is under way, until it is dropped.
@@ -44,7 +44,7 @@ impl Drop for UnderWay<'_> {
 }
 
 impl HttpsConnection {
-    pub(crate) fn new(client: Client) -> HttpsConnection {
+    pub(crate) fn new(client: Client, slot: ConnectionSlot) -> HttpsConnection {
         HttpsConnection {
             client,
             buffered: Arc::default(),
@@ -52,6 +52,7 @@ impl HttpsConnection {
             active: Cell::new(Instant::now()),
             close: Cell::new(None),
             closing: Notify::new(),
+            slot: Cell::new(Some(slot)),
         }
     }
 
@@ -71,6 +72,23 @@ impl HttpsConnection {
         } else if is_quiet && self.requests.get() == 0 {
             self.close(CloseReason::Idle);
         }
+    }
+
+    /// The standing in the order of idle connections.
+    pub(crate) fn standing(&self) -> Standing {
+        if self.close.get().is_some() {
+            Standing::Gone
+        } else if self.requests.get() == 0 && self.buffered.load(Ordering::Relaxed) == 0 {
+            Standing::IdleSince(self.active.get())
+        } else {
+            Standing::Busy
+        }
+    }
+
+    /// Closes the connection, and frees its place at once.
+    pub(crate) fn displace(&self) {
+        self.close(CloseReason::Displaced);
+        self.slot.set(None);
     }
 
     /// Ends the connection: abruptly for a slow reader, otherwise after the responses that are due.
@@ -112,30 +130,6 @@ impl HttpsConnection {
 
 fn reason_of(error: &hyper::Error) -> CloseReason {
     if error.is_timeout() { CloseReason::SlowSender } else { CloseReason::Reset }
-}
-
-/// Reads the header of a proxy, and no octet after it. Assigns the connection to the client that it names.
-pub(crate) async fn read_proxy_header(
-    stream: &mut TcpStream,
-    proxy: &Client,
-    slot: &mut ConnectionSlot,
-) -> Result<Client, CloseReason> {
-    let mut octets = Vec::new();
-    loop {
-        match Header::read(&octets) {
-            Ok(header) => {
-                let client = header.client(proxy);
-                slot.assign_client(&client).map_err(|_| CloseReason::ClientLimit)?;
-                return Ok(client);
-            }
-            Err(proxy_protocol::Error::Incomplete(needed)) if needed > octets.len() => {
-                let read = octets.len();
-                octets.resize(needed, 0);
-                stream.read_exact(&mut octets[read..]).await.map_err(|_| CloseReason::ProxyHeader)?;
-            }
-            Err(_) => return Err(CloseReason::ProxyHeader),
-        }
-    }
 }
 
 /// HTTP/1.1 with the bounds of this server.

@@ -1,15 +1,16 @@
 //! The HTTPS side of a stream thread: its connections and the requests that wait for answers.
 
 use crate::QuerySink;
-use crate::admission::{ConnectionSlot, Timeouts};
-use crate::connection::CloseReason;
-use crate::https::connection::{HttpsConnection, http1, http2, read_proxy_header};
+use crate::admission::Timeouts;
+use crate::close_reason::CloseReason;
+use crate::handshake::Established;
+use crate::https::connection::{HttpsConnection, http1, http2};
 use crate::https::requests::Requests;
 use crate::https::respond::{RequestContext, respond};
 use crate::https::{ALPN, Service};
+use crate::idle_order::Standing;
 use crate::thread_context::ThreadContext;
 use datapath::QueuedMessage;
-use engine::Client;
 use http_body_util::Full;
 use hyper::Response;
 use hyper::body::{Bytes, Incoming};
@@ -20,9 +21,6 @@ use std::collections::HashMap;
 use std::convert::Infallible;
 use std::rc::Rc;
 use std::time::Instant;
-use tokio::net::TcpStream;
-use tokio_rustls::TlsAcceptor;
-use tokio_rustls::server::TlsStream;
 
 /// The HTTPS connections of one stream thread, by token, and their requests.
 pub(crate) struct HttpsThread<Q> {
@@ -31,24 +29,26 @@ pub(crate) struct HttpsThread<Q> {
     requests: Rc<Requests>,
 }
 
-/// A connection that was admitted.
-pub(crate) struct Admitted {
-    pub(crate) stream: TcpStream,
-    /// The client, or the proxy.
-    pub(crate) client: Client,
-    pub(crate) slot: ConnectionSlot,
-    /// The peer is a proxy, and sends a PROXY header first.
-    pub(crate) proxied: bool,
-}
-
 impl<Q: QuerySink> HttpsThread<Q> {
     pub(crate) fn new(context: Rc<ThreadContext<Q>>) -> HttpsThread<Q> {
         HttpsThread { context, connections: RefCell::default(), requests: Rc::default() }
     }
 
-    /// Number of connections, without those whose TLS handshake is under way.
+    /// Number of connections.
     pub(crate) fn connections(&self) -> usize {
         self.connections.borrow().len()
+    }
+
+    /// The standing of a connection in the order of idle connections.
+    pub(crate) fn standing(&self, token: u64) -> Standing {
+        self.connections.borrow().get(&token).map_or(Standing::Gone, |connection| connection.standing())
+    }
+
+    /// Closes a connection, and frees its place at once.
+    pub(crate) fn displace(&self, token: u64) {
+        if let Some(connection) = self.connections.borrow().get(&token) {
+            connection.displace();
+        }
     }
 
     /// Hands an answer to its request. Returns false if the request waits no more.
@@ -68,41 +68,14 @@ impl<Q: QuerySink> HttpsThread<Q> {
     }
 
     /// Serves a connection to its end, and counts its reason.
-    pub(crate) async fn run(self: Rc<HttpsThread<Q>>, service: Rc<Service>, admitted: Admitted) {
-        let Admitted { stream, client, mut slot, proxied } = admitted;
-        let patience = self.context.shared.admission.timeouts().idle;
-        let handshake = self.handshake(&service, stream, client, proxied.then_some(&mut slot));
-        let outcome = tokio::time::timeout(patience, handshake).await.unwrap_or(Err(CloseReason::Handshake));
-        let reason = match outcome {
-            Ok((tls, client)) => self.clone().serve(service, tls, client).await,
-            Err(reason) => reason,
-        };
-        drop(slot);
+    pub(crate) async fn run(self: Rc<HttpsThread<Q>>, service: Service, established: Established) {
+        let reason = self.clone().serve(Rc::new(service), established).await;
         self.context.count(reason.counter());
     }
 
-    /// Reads the PROXY header if a slot waits for its client, then does the TLS handshake.
-    async fn handshake(
-        &self,
-        service: &Service,
-        mut stream: TcpStream,
-        mut client: Client,
-        unassigned: Option<&mut ConnectionSlot>,
-    ) -> Result<(TlsStream<TcpStream>, Client), CloseReason> {
-        if let Some(slot) = unassigned {
-            client = read_proxy_header(&mut stream, &client, slot).await?;
-        }
-        let tls = TlsAcceptor::from(service.tls.clone()).accept(stream).await;
-        Ok((tls.map_err(|_| CloseReason::Handshake)?, client))
-    }
-
-    async fn serve(
-        self: Rc<HttpsThread<Q>>,
-        service: Rc<Service>,
-        tls: TlsStream<TcpStream>,
-        client: Client,
-    ) -> CloseReason {
-        let connection = Rc::new(HttpsConnection::new(client));
+    async fn serve(self: Rc<HttpsThread<Q>>, service: Rc<Service>, established: Established) -> CloseReason {
+        let Established { stream: tls, client, slot } = established;
+        let connection = Rc::new(HttpsConnection::new(client, slot));
         let _entry = Entry::new(self.clone(), &connection);
         if self.context.shared.is_ending() {
             connection.close(CloseReason::Drained);

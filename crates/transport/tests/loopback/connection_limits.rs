@@ -1,8 +1,9 @@
 //! Limits on connections, and the state that connections leave behind: none.
 
 use crate::fixture::*;
-use sixfold_transport::{Counter, Limits};
-use std::net::Ipv4Addr;
+use sixfold_transport::{Counter, Limits, limits};
+use std::net::{Ipv4Addr, TcpStream};
+use std::thread;
 use std::time::Duration;
 
 #[test]
@@ -25,17 +26,46 @@ fn the_limit_per_client_holds_for_each_client_alone() {
     assert_eq!(service.streams.counter(Counter::Accepted), 4);
 }
 
+/// Asks, and waits until the query has reached the workers, so that the connection is busy.
+fn ask(service: &Service, client: &mut TcpStream) {
+    let before = service.workers.waiting();
+    send(client, &[question(7, 20)]);
+    eventually("the query arrives", || service.workers.waiting() == before + 1);
+}
+
 #[test]
 fn the_limit_in_all_holds_for_all_clients_together() {
-    let service = Service::new(Limits { connections: 2, ..ROOMY }).echo();
+    let service = Service::new(Limits { connections: 2, ..ROOMY });
     let mut held: Vec<_> = (1..3).map(|last| service.connect_from(Ipv4Addr::new(127, 0, 0, last))).collect();
+    held.iter_mut().for_each(|client| ask(&service, client));
     let mut refused = service.connect_from(Ipv4Addr::new(127, 0, 0, 3));
     assert_eq!(read_to_end(&mut refused), 0);
     service.await_count(Counter::RefusedTotalLimit, 1);
+    let _service = service.echo();
     for client in &mut held {
-        send(client, &[question(7, 20)]);
         assert_eq!(id(&receive(client)), 7);
     }
+}
+
+#[test]
+fn the_connection_that_is_idle_for_the_longest_time_gives_way_to_a_new_client() {
+    let service = Service::new(Limits { connections: 3, ..ROOMY });
+    let mut clients: Vec<_> =
+        (1..4).map(|last| service.connect_from(Ipv4Addr::new(127, 0, 0, last))).collect();
+    eventually("all places are taken", || service.streams.connections() == 3);
+    // The first one is busy, so the second one has been idle for the longest time.
+    ask(&service, &mut clients[0]);
+    thread::sleep(2 * limits::DISPLACED_IDLE);
+    let mut new = service.connect_from(Ipv4Addr::new(127, 0, 0, 4));
+    ask(&service, &mut new);
+    assert_eq!(read_to_end(&mut clients[1]), 0);
+    service.await_count(Counter::ClosedDisplaced, 1);
+    assert_eq!(service.streams.connections(), 3);
+    let service = service.echo();
+    for client in [&mut clients[0], &mut new] {
+        assert_eq!(id(&receive(client)), 7);
+    }
+    assert_eq!(service.streams.counter(Counter::RefusedTotalLimit), 0);
 }
 
 #[test]
@@ -54,10 +84,12 @@ fn idle_connections_give_way_when_places_become_scarce() {
 fn limits_may_change_while_connections_are_open() {
     let service = Service::new(ROOMY);
     let mut client = service.connect();
-    eventually("the client is in", || service.streams.connections() == 1);
+    ask(&service, &mut client);
     service.streams.configure(Limits { connections: 1, ..ROOMY });
     assert_eq!(read_to_end(&mut service.connect()), 0);
     assert_eq!(service.streams.counter(Counter::RefusedTotalLimit), 1);
+    let service = service.echo();
+    assert_eq!(id(&receive(&mut client)), 7);
     service.streams.configure(Limits { idle: Duration::from_millis(50), ..ROOMY });
     assert_eq!(read_to_end(&mut client), 0);
     service.await_count(Counter::ClosedIdle, 1);

@@ -159,13 +159,13 @@ pub fn framed(message: &[u8]) -> Vec<u8> {
 }
 
 /// Sends messages in one write.
-pub fn send(stream: &mut TcpStream, messages: &[Vec<u8>]) {
+pub fn send(stream: &mut impl Write, messages: &[Vec<u8>]) {
     let frames: Vec<u8> = messages.iter().flat_map(|message| framed(message)).collect();
     stream.write_all(&frames).unwrap();
 }
 
 /// Reads one message.
-pub fn receive(stream: &mut TcpStream) -> Vec<u8> {
+pub fn receive(stream: &mut impl Read) -> Vec<u8> {
     let mut length = [0; 2];
     stream.read_exact(&mut length).unwrap();
     let mut message = vec![0; usize::from(u16::from_be_bytes(length))];

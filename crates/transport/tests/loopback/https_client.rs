@@ -1,4 +1,4 @@
-//! A service for DNS over HTTPS, and clients for it: TLS over a blocking socket, and a writer of HTTP/2 frames that can break the rules
+//! A service for DNS over TLS and over HTTPS, and clients for it: TLS over a blocking socket, and a writer of HTTP/2 frames that can break the rules
 //! (RFC 9113 section 4.1).
 
 use crate::fixture::*;
@@ -16,9 +16,10 @@ pub const PATH: &str = "/dns-query";
 /// A TLS client.
 pub type Tls = StreamOwned<ClientConnection, TcpStream>;
 
-/// Running streams with a listener for HTTPS.
+/// Running streams with listeners for DNS over TLS and over HTTPS.
 pub struct HttpsService {
     service: Service,
+    pub dot: SocketAddr,
     pub https: SocketAddr,
     certificate: CertificateDer<'static>,
 }
@@ -33,6 +34,10 @@ impl Deref for HttpsService {
 
 impl HttpsService {
     pub fn new(limits: Limits) -> HttpsService {
+        HttpsService::with(Options { limits, ..Options::default() })
+    }
+
+    pub fn with(options: Options) -> HttpsService {
         let rcgen::CertifiedKey { cert, signing_key } =
             rcgen::generate_simple_self_signed(["dns.example".to_owned()]).unwrap();
         let certificate = cert.der().clone();
@@ -41,31 +46,44 @@ impl HttpsService {
             ServerConfig::builder_with_provider(tls::provider()).with_safe_default_protocol_versions();
         let mut settings =
             versions.unwrap().with_no_client_auth().with_single_cert(vec![certificate.clone()], key).unwrap();
+        settings.alpn_protocols = vec![b"dot".to_vec()];
+        let dot = Arc::new(settings.clone());
         settings.alpn_protocols = https::ALPN.map(Vec::from).into();
         let listen: SocketAddr = "127.0.0.1:0".parse().unwrap();
-        let bound = Streams::bind(&[listen], Options { limits, ..Options::default() }).unwrap();
-        let bound = bound.with_https(&[listen], https::Service::new(Arc::new(settings), PATH)).unwrap();
-        let (address, https) = (bound.local_addresses().unwrap()[0], bound.https_addresses().unwrap()[0]);
+        let service = https::Service::new(Arc::new(settings), PATH);
+        let bound = Streams::bind(&[listen], options)
+            .and_then(|bound| bound.with_tls(&[listen], Vec::new(), dot))
+            .and_then(|bound| bound.with_https(&[listen], Vec::new(), service))
+            .unwrap();
+        let addresses = bound.local_addresses().unwrap();
+        let (address, dot, https) = (addresses[0], addresses[1], addresses[2]);
         let workers = Arc::new(FakeWorkers::default());
         let streams = bound.start(workers.clone(), 1).unwrap();
-        HttpsService { service: Service { workers, streams, address }, https, certificate }
+        HttpsService { service: Service { workers, streams, address }, dot, https, certificate }
     }
 
     /// A service that answers each query with itself and QR set.
     pub fn echo(limits: Limits) -> HttpsService {
-        let HttpsService { service, https, certificate } = HttpsService::new(limits);
-        HttpsService { service: service.echo(), https, certificate }
+        let HttpsService { service, dot, https, certificate } = HttpsService::new(limits);
+        HttpsService { service: service.echo(), dot, https, certificate }
     }
 
     pub fn connect_tcp(&self) -> TcpStream {
-        let stream = TcpStream::connect(self.https).unwrap();
-        stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
-        stream.set_write_timeout(Some(TEST_TIMEOUT)).unwrap();
-        stream
+        connect_tcp(self.https)
     }
 
     /// Connects with TLS, and offers these protocols.
     pub fn try_connect(&self, protocols: &[&[u8]]) -> std::io::Result<Tls> {
+        self.try_handshake(self.connect_tcp(), protocols)
+    }
+
+    /// Connects for DNS over TLS.
+    pub fn connect_dot(&self) -> Tls {
+        self.try_handshake(connect_tcp(self.dot), &[b"dot"]).unwrap()
+    }
+
+    /// Does the handshake over a connection that exists.
+    pub fn try_handshake(&self, socket: TcpStream, protocols: &[&[u8]]) -> std::io::Result<Tls> {
         let mut roots = RootCertStore::empty();
         roots.add(self.certificate.clone()).unwrap();
         let versions =
@@ -73,8 +91,7 @@ impl HttpsService {
         let mut settings = versions.unwrap().with_root_certificates(roots).with_no_client_auth();
         settings.alpn_protocols = protocols.iter().map(|&protocol| protocol.into()).collect();
         let name = ServerName::try_from("dns.example").unwrap();
-        let mut client =
-            StreamOwned::new(ClientConnection::new(Arc::new(settings), name).unwrap(), self.connect_tcp());
+        let mut client = StreamOwned::new(ClientConnection::new(Arc::new(settings), name).unwrap(), socket);
         while client.conn.is_handshaking() {
             client.conn.complete_io(&mut client.sock)?;
         }
@@ -90,6 +107,14 @@ impl HttpsService {
         client.send(&[&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..], &frame(4, 0, 0, &[])].concat()).unwrap();
         client
     }
+}
+
+/// Connects without TLS.
+pub fn connect_tcp(to: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(to).unwrap();
+    stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
+    stream.set_write_timeout(Some(TEST_TIMEOUT)).unwrap();
+    stream
 }
 
 /// A client of HTTP/2.

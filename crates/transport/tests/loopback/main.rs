@@ -8,3 +8,4 @@ mod https_client;
 mod https_programs;
 mod stop;
 mod timeouts;
+mod tls_clients;

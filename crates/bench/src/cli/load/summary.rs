@@ -218,7 +218,20 @@ fn write_traffic(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
             grouped(*cold)
         )?;
     }
-    connections.tls.as_ref().map_or(Ok(()), |tls| write_tls(out, tls))
+    if let Some(tls) = &connections.tls {
+        write_tls(out, tls)?;
+    }
+    for (status, count) in &connections.http_statuses {
+        writeln!(out, "  status      {:>14}   {status}", grouped(*count))?;
+    }
+    match connections.waited_for_stream {
+        0 => Ok(()),
+        count => writeln!(
+            out,
+            "  streams     {:>14}   queries waited, as the server allows no more streams at a time (--connections)",
+            grouped(count)
+        ),
+    }
 }
 
 /// Writes the handshakes of TLS.

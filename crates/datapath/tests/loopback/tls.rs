@@ -1,0 +1,201 @@
+//! TLS links to upstreams with habits: one question at a time, answers in another order, connections that end in all ways.
+
+use crate::{Probe, TEST_TIMEOUT, ask_all, client, frame, question, read_frame, start, wait_for};
+use engine::{Link, Transport};
+use rcgen::{CertificateParams, Issuer, KeyPair};
+use rustls::pki_types::{PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, RootCertStore, ServerConfig, ServerConnection, StreamOwned};
+use sixfold_datapath::tls_upstreams::TlsUpstream;
+use sixfold_datapath::{Counter, Shared, Steer};
+use std::collections::HashMap;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+type Stream = StreamOwned<ServerConnection, TcpStream>;
+
+/// Settings of a server with a certificate for `dns.example`, and of its clients.
+fn settings() -> (Arc<ServerConfig>, Arc<ClientConfig>) {
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let authority_key = KeyPair::generate().unwrap();
+    let mut authority = CertificateParams::new(Vec::new()).unwrap();
+    authority.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let anchor = authority.self_signed(&authority_key).unwrap().der().clone();
+    let key = KeyPair::generate().unwrap();
+    let certificate = CertificateParams::new(vec!["dns.example".to_owned()])
+        .unwrap()
+        .signed_by(&key, &Issuer::new(authority, authority_key))
+        .unwrap();
+    let server = ServerConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(
+            vec![certificate.der().clone()],
+            PrivateKeyDer::try_from(key.serialize_der()).unwrap(),
+        )
+        .unwrap();
+    let mut roots = RootCertStore::empty();
+    roots.add(anchor).unwrap();
+    let client = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    (Arc::new(server), Arc::new(client))
+}
+
+/// An upstream that accepts connections for `serve`, one after the other, until it says that there are no more.
+struct Upstream {
+    to: HashMap<SocketAddr, TlsUpstream>,
+    address: SocketAddr,
+    thread: JoinHandle<()>,
+}
+
+fn upstream(mut serve: impl FnMut(usize, Stream) -> bool + Send + 'static) -> Upstream {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let (server, config) = settings();
+    let thread = std::thread::spawn(move || {
+        for number in 0.. {
+            let (tcp, _) = listener.accept().unwrap();
+            tcp.set_nodelay(true).unwrap();
+            tcp.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
+            let session = ServerConnection::new(Arc::clone(&server)).unwrap();
+            if !serve(number, StreamOwned::new(session, tcp)) {
+                return;
+            }
+        }
+    });
+    let name = ServerName::try_from("dns.example").unwrap();
+    let to = HashMap::from([(address, TlsUpstream { name, anchors: 0, config })]);
+    Upstream { to, address, thread }
+}
+
+/// Plays a client to a worker that asks the upstream, and returns the worker's machine. `play` gets the client's socket, and waits
+/// with its second argument until so many links have failed.
+fn run(
+    upstream: Upstream,
+    play: impl FnOnce(&std::net::UdpSocket, &dyn Fn(usize)),
+) -> (Probe, Arc<Shared<Probe>>) {
+    let failed = Arc::new(Mutex::new(0));
+    let shown = Arc::clone(&failed);
+    let address = upstream.address;
+    let mut probe = Some(Probe { failed, ..Probe::upstream(address, Transport::Tls) });
+    let running = start(&["127.0.0.1:0"], 1, Steer::Name, || probe.take().unwrap());
+    running.shared.tls_upstreams().replace(upstream.to);
+    let socket = client("127.0.0.1:0", running.address());
+    play(&socket, &|links| wait_for(|| *shown.lock().unwrap() >= links));
+    let (mut machines, shared) = running.stop();
+    upstream.thread.join().unwrap();
+    (machines.remove(0), shared)
+}
+
+fn handshakes(shared: &Shared<Probe>) -> [u64; 2] {
+    [Counter::UpstreamTlsFull, Counter::UpstreamTlsResumed].map(|counter| shared.total().get(counter))
+}
+
+#[test]
+fn an_upstream_may_answer_one_at_a_time_in_parts_or_in_another_order() {
+    let upstream = upstream(|_, mut stream| {
+        // It does not read the next question before it has answered this one, sometimes octet by octet.
+        for count in 0..200 {
+            let reply = frame(&read_frame(&mut stream).unwrap());
+            if count % 20 == 0 {
+                reply.iter().for_each(|octet| stream.write_all(&[*octet]).unwrap());
+            } else {
+                stream.write_all(&reply).unwrap();
+            }
+            stream.flush().unwrap();
+        }
+        // The client asks 50 at a time: the answers come in the reverse order, as one record.
+        for _ in 0..4 {
+            let mut replies: Vec<_> = (0..50).map(|_| frame(&read_frame(&mut stream).unwrap())).collect();
+            replies.reverse();
+            stream.write_all(&replies.concat()).unwrap();
+            stream.flush().unwrap();
+        }
+        assert!(read_frame(&mut stream).is_none());
+        false
+    });
+    let (machine, shared) = run(upstream, |socket, _| ask_all(socket, 400));
+    assert_eq!((machine.replies.len(), machine.unreachable.len()), (400, 0));
+    assert_eq!(handshakes(&shared), [1, 0]);
+    assert_eq!(shared.total().get(Counter::UpstreamOctetsIn), shared.total().get(Counter::ClientOctetsIn));
+}
+
+#[test]
+fn an_upstream_may_close_after_each_answer_and_the_session_is_resumed() {
+    let upstream = upstream(|number, mut stream| {
+        let reply = frame(&read_frame(&mut stream).unwrap());
+        stream.write_all(&reply).and_then(|()| stream.flush()).unwrap();
+        // The first two connections end without a close_notify.
+        if number > 1 {
+            stream.conn.send_close_notify();
+            stream.flush().unwrap();
+        }
+        number < 4
+    });
+    let (machine, shared) = run(upstream, |socket, wait_for_failures| {
+        for asked in 1..=5 {
+            ask_all(socket, 1);
+            wait_for_failures(asked);
+        }
+    });
+    let closed: Vec<_> = (7..12).map(|generation| Link { slot: 3, generation }).collect();
+    assert_eq!((machine.replies.len(), machine.unreachable), (5, closed));
+    assert_eq!(handshakes(&shared), [1, 4]);
+}
+
+#[test]
+fn an_end_of_the_session_with_questions_open_delivers_the_answers_before_it_and_is_reported_once() {
+    let upstream = upstream(|number, mut stream| {
+        let questions = if number == 0 { 3 } else { 1 };
+        let messages: Vec<_> = (0..questions).map(|_| read_frame(&mut stream).unwrap()).collect();
+        stream.write_all(&frame(&messages[0])).unwrap();
+        if number == 0 {
+            stream.conn.send_close_notify();
+        }
+        stream.flush().unwrap();
+        // The client closes the connection.
+        let _ = stream.sock.read_to_end(&mut Vec::new());
+        number == 0
+    });
+    let (machine, shared) = run(upstream, |socket, wait_for_failures| {
+        for number in 0..3 {
+            socket.send(&question(number)).unwrap();
+        }
+        let length = socket.recv(&mut [0; 2048]).unwrap();
+        assert_eq!(length, question(0).len());
+        wait_for_failures(1);
+        ask_all(socket, 1);
+    });
+    assert_eq!(
+        (machine.replies.len(), &machine.unreachable[..]),
+        (2, &[Link { slot: 3, generation: 7 }][..])
+    );
+    assert_eq!(handshakes(&shared), [1, 1]);
+}
+
+#[test]
+fn octets_that_are_no_record_end_the_link() {
+    let upstream = upstream(|number, mut stream| {
+        let message = read_frame(&mut stream).unwrap();
+        if number == 0 {
+            stream.sock.write_all(&frame(&message)).unwrap();
+        } else {
+            stream.write_all(&frame(&message)).and_then(|()| stream.flush()).unwrap();
+        }
+        let _ = stream.sock.read_to_end(&mut Vec::new());
+        number == 0
+    });
+    let (machine, shared) = run(upstream, |socket, wait_for_failures| {
+        socket.send(&question(1)).unwrap();
+        wait_for_failures(1);
+        ask_all(socket, 1);
+    });
+    assert_eq!((machine.replies.len(), machine.unreachable.len()), (1, 1));
+    // The handshake was over: it is no fault of the certificate.
+    assert_eq!(shared.total().get(Counter::UpstreamTlsProtocol), 0);
+}

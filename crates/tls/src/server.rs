@@ -1,0 +1,114 @@
+//! The server side: certificate, key and session tickets of all encrypted listeners, and the settings made of them.
+
+use crate::certificates::{Certificates, Error};
+use crate::tickets::{SECRET_OCTETS, Tickets};
+use rustls::ServerConfig;
+use rustls::pki_types::ServerName;
+use rustls::server::{NoServerSessionStorage, ServerSessionMemoryCache};
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// Tickets that a client of TLS 1.3 gets after a full handshake. A stub resolver keeps one connection open and resumes it once; each
+/// resumption brings a new ticket.
+const TICKETS: usize = 1;
+
+/// Sessions that DNS over QUIC keeps for resumption with early data.
+const QUIC_SESSIONS: usize = 4096;
+
+/// Octets of early data in a connection of QUIC: TLS has only this value for "allowed" (RFC 9001 section 4.6.1).
+const QUIC_EARLY_DATA: u32 = u32::MAX;
+
+/// Certificate, key and tickets. Clones share them, and so do the settings made of them: a change holds for the next handshake.
+#[derive(Clone)]
+pub struct ServerTls {
+    certificates: Arc<Certificates>,
+    tickets: Arc<Tickets>,
+}
+
+impl ServerTls {
+    /// Reads a certificate chain, its key, and the ticket secret of a fleet, if there is one.
+    pub fn read(certificate: &Path, key: &Path, ticket_secret: Option<&Path>) -> Result<ServerTls, Error> {
+        let provider = crate::provider();
+        let certificates = Certificates::read(certificate, key, &provider)?;
+        let secret = ticket_secret.map(read_secret).transpose()?;
+        let read =
+            ServerTls { certificates: Arc::new(certificates), tickets: Arc::new(Tickets::new(secret)) };
+        // Nothing but the certificate can be wrong, which has been checked: so an error shows at the start, and not later.
+        read.builder().map_err(|error| Error::Settings(error.to_string()))?;
+        Ok(read)
+    }
+
+    /// Makes new handshakes use the certificate, the key and the ticket secret of `other`. Open connections stay.
+    pub fn replace(&self, other: &ServerTls) {
+        self.certificates.replace(&other.certificates);
+        self.tickets.replace(&other.tickets);
+    }
+
+    /// The settings of a listener with these application protocols, the preferred one first. Clients that offer no protocol are
+    /// accepted. There is no early data: queries over streams could be replayed.
+    pub fn server_config(&self, protocols: &[&[u8]]) -> Result<Arc<ServerConfig>, Error> {
+        let mut config = self.builder().map_err(|error| Error::Settings(error.to_string()))?;
+        config.alpn_protocols = protocols.iter().map(|&protocol| protocol.into()).collect();
+        config.ticketer = self.tickets.clone();
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        Ok(Arc::new(config))
+    }
+
+    /// The settings of a listener for QUIC with these application protocols. Early data needs sessions that are used once, which this
+    /// process keeps itself: rustls allows none with tickets.
+    pub fn quic_config(&self, protocols: &[&[u8]]) -> Result<Arc<ServerConfig>, Error> {
+        let mut config = self.builder().map_err(|error| Error::Settings(error.to_string()))?;
+        config.alpn_protocols = protocols.iter().map(|&protocol| protocol.into()).collect();
+        config.session_storage = ServerSessionMemoryCache::new(QUIC_SESSIONS);
+        config.max_early_data_size = QUIC_EARLY_DATA;
+        Ok(Arc::new(config))
+    }
+
+    /// The time after which clients refuse the certificate. None if it cannot be read.
+    pub fn expires(&self) -> Option<SystemTime> {
+        self.certificates.expires()
+    }
+
+    /// True if the certificate is for this name.
+    pub fn is_for(&self, name: &ServerName<'_>) -> bool {
+        self.certificates.is_for(name)
+    }
+
+    /// A warning about the certificate: it has expired, or soon will.
+    pub fn warning(&self) -> Option<String> {
+        self.certificates.warning(SystemTime::now())
+    }
+
+    fn builder(&self) -> Result<ServerConfig, rustls::Error> {
+        let mut config = ServerConfig::builder_with_provider(crate::provider())
+            .with_safe_default_protocol_versions()?
+            .with_no_client_auth()
+            .with_cert_resolver(self.certificates.clone());
+        config.send_tls13_tickets = TICKETS;
+        Ok(config)
+    }
+}
+
+/// Equal if handshakes show the same certificate.
+impl PartialEq for ServerTls {
+    fn eq(&self, other: &ServerTls) -> bool {
+        self.certificates.current().cert == other.certificates.current().cert
+    }
+}
+
+/// Keys are not shown.
+impl fmt::Debug for ServerTls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerTls").finish_non_exhaustive()
+    }
+}
+
+fn read_secret(path: &Path) -> Result<Box<[u8]>, Error> {
+    let secret = std::fs::read(path).map_err(|error| Error::TicketSecret(path.into(), error))?;
+    if secret.len() < SECRET_OCTETS {
+        return Err(Error::ShortTicketSecret(path.into(), secret.len()));
+    }
+    Ok(secret.into())
+}

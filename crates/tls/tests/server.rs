@@ -1,0 +1,169 @@
+//! Certificates, keys and tickets of a server, as its handshakes show them: clients and servers of rustls in memory.
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, HandshakeKind, RootCertStore, ServerConfig, ServerConnection};
+use sixfold_tls::{Error, ServerTls};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A folder that is removed at the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("sixfold-tls-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    /// Makes a certificate for a name, valid for some days from now on.
+    fn pair(&self, name: &str, days: i64) -> (PathBuf, PathBuf) {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let mut params = rcgen::CertificateParams::new(["dns.example".to_owned()]).unwrap();
+        let now = std::time::SystemTime::now();
+        let end = if days < 0 { now - days_of(-days) } else { now + days_of(days) };
+        (params.not_before, params.not_after) = ((now - days_of(100)).into(), end.into());
+        let paths = (self.0.join(format!("{name}.pem")), self.0.join(format!("{name}.key")));
+        std::fs::write(&paths.0, params.self_signed(&key).unwrap().pem()).unwrap();
+        std::fs::write(&paths.1, key.serialize_pem()).unwrap();
+        paths
+    }
+
+    fn secret(&self, octets: &[u8]) -> PathBuf {
+        let path = self.0.join(format!("secret-{}", octets.len()));
+        std::fs::write(&path, octets).unwrap();
+        path
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn days_of(days: i64) -> Duration {
+    Duration::from_secs(86_400 * days.unsigned_abs())
+}
+
+fn client(certificate: &Path, versions: &[&'static rustls::SupportedProtocolVersion]) -> Arc<ClientConfig> {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(certificate).unwrap()).unwrap();
+    let builder = ClientConfig::builder_with_provider(sixfold_tls::provider());
+    let builder = builder.with_protocol_versions(versions).unwrap();
+    let mut config = builder.with_root_certificates(roots).with_no_client_auth();
+    config.alpn_protocols = vec![b"dot".to_vec()];
+    Arc::new(config)
+}
+
+/// A handshake, with the tickets that follow it.
+fn connect(client: &Arc<ClientConfig>, server: &Arc<ServerConfig>) -> Result<HandshakeKind, rustls::Error> {
+    let name = ServerName::try_from("dns.example").unwrap();
+    let mut client = ClientConnection::new(client.clone(), name).unwrap();
+    let mut server = ServerConnection::new(server.clone()).unwrap();
+    for _ in 0..6 {
+        let mut octets = Vec::new();
+        while client.wants_write() {
+            client.write_tls(&mut octets).unwrap();
+        }
+        let mut rest = &octets[..];
+        while !rest.is_empty() {
+            server.read_tls(&mut rest).unwrap();
+            server.process_new_packets()?;
+        }
+        let mut octets = Vec::new();
+        while server.wants_write() {
+            server.write_tls(&mut octets).unwrap();
+        }
+        let mut rest = &octets[..];
+        while !rest.is_empty() {
+            client.read_tls(&mut rest).unwrap();
+            client.process_new_packets()?;
+        }
+    }
+    Ok(server.handshake_kind().unwrap())
+}
+
+#[test]
+fn a_bad_pair_is_refused_by_file_with_the_remedy() {
+    let folder = Folder::new("bad-pairs");
+    let (first, second) = (folder.pair("first", 30), folder.pair("second", 30));
+    let read = |certificate: &Path, key: &Path| ServerTls::read(certificate, key, None).unwrap_err();
+    let mixed = read(&second.0, &first.1);
+    assert!(matches!(mixed, Error::Pair(..)) && mixed.to_string().contains("first.key"), "{mixed}");
+    let keyless = read(&second.0, &second.0);
+    assert!(
+        matches!(keyless, Error::Key(..)) && keyless.to_string().ends_with("the file has none"),
+        "{keyless}"
+    );
+    let empty = read(&second.1, &second.1);
+    assert!(matches!(empty, Error::Certificate(..)), "{empty}");
+    let absent = read(&folder.0.join("absent.pem"), &second.1);
+    assert!(absent.to_string().contains("absent.pem: No such file"), "{absent}");
+    for error in [mixed, keyless, empty, absent] {
+        assert!(!error.remedy().is_empty());
+    }
+    let short = ServerTls::read(&first.0, &first.1, Some(&folder.secret(&[1; 31]))).unwrap_err();
+    assert!(short.to_string().contains("has 31 octets and needs 32"), "{short}");
+}
+
+#[test]
+fn new_handshakes_show_the_new_certificate() {
+    let folder = Folder::new("swap");
+    let (first, second) = (folder.pair("first", 30), folder.pair("second", 30));
+    let running = ServerTls::read(&first.0, &first.1, None).unwrap();
+    let server = running.server_config(&[b"dot"]).unwrap();
+    let versions = [&rustls::version::TLS13];
+    assert!(connect(&client(&first.0, &versions), &server).is_ok());
+    assert!(connect(&client(&second.0, &versions), &server).is_err());
+    let read = ServerTls::read(&second.0, &second.1, None).unwrap();
+    assert_ne!(running, read);
+    running.replace(&read);
+    assert_eq!(running, read);
+    assert!(connect(&client(&first.0, &versions), &server).is_err());
+    assert!(connect(&client(&second.0, &versions), &server).is_ok());
+}
+
+#[test]
+fn servers_with_one_secret_resume_each_others_sessions_and_others_do_not() {
+    let folder = Folder::new("fleet");
+    let pair = folder.pair("shared", 30);
+    let server = |secret: Option<&[u8]>| {
+        let secret = secret.map(|octets| folder.secret(octets));
+        let tls = ServerTls::read(&pair.0, &pair.1, secret.as_deref()).unwrap();
+        tls.server_config(&[b"dot"]).unwrap()
+    };
+    for version in [&rustls::version::TLS13, &rustls::version::TLS12] {
+        let (one, two) = (server(Some(&[7; 64])), server(Some(&[7; 64])));
+        let (other, random) = (server(Some(&[8; 40])), server(None));
+        let client = client(&pair.0, &[version]);
+        assert_eq!(connect(&client, &one), Ok(HandshakeKind::Full));
+        assert_eq!(connect(&client, &two), Ok(HandshakeKind::Resumed), "{version:?}");
+        assert_eq!(connect(&client, &other), Ok(HandshakeKind::Full), "{version:?}");
+        assert_eq!(connect(&client, &random), Ok(HandshakeKind::Full), "{version:?}");
+        assert_eq!(connect(&client, &random), Ok(HandshakeKind::Resumed), "{version:?}");
+    }
+}
+
+#[test]
+fn a_certificate_near_its_end_gives_a_warning() {
+    let folder = Folder::new("expiry");
+    let warning = |name: &str, days: i64| {
+        let pair = folder.pair(name, days);
+        ServerTls::read(&pair.0, &pair.1, None).unwrap().warning()
+    };
+    assert_eq!(warning("long", 30), None);
+    assert!(warning("soon", 2).unwrap().starts_with("expires in 4"));
+    assert!(warning("past", -2).unwrap().starts_with("has expired"));
+}
+
+#[test]
+fn a_certificate_is_for_the_names_that_it_has() {
+    let folder = Folder::new("names");
+    let pair = folder.pair("names", 30);
+    let tls = ServerTls::read(&pair.0, &pair.1, None).unwrap();
+    assert!(tls.is_for(&ServerName::try_from("dns.example").unwrap()));
+    assert!(!tls.is_for(&ServerName::try_from("other.example").unwrap()));
+}

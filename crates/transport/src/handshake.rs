@@ -1,0 +1,169 @@
+//! The beginning of an encrypted connection: the PROXY header if the peer is a proxy, then the TLS handshake (RFC 8446, RFC 5246).
+//!
+//! A handshake costs more than a thousand queries out of the cache, so half-open ones are bounded: each has a time
+//! ([`limits::HANDSHAKE_TIME`]), and of too many the oldest gives way ([`limits::HANDSHAKES`]). An honest handshake takes two round trips.
+
+use crate::QuerySink;
+use crate::admission::ConnectionSlot;
+use crate::close_reason::CloseReason;
+use crate::counters::Counter;
+use crate::limits;
+use crate::thread_context::ThreadContext;
+use datapath::proxy_protocol::{self, Header};
+use engine::Client;
+use rustls::{HandshakeKind, ServerConfig};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use tls::HandshakeFailure;
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpStream;
+use tokio::sync::Notify;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+/// A connection that was admitted.
+pub(crate) struct Admitted {
+    pub(crate) stream: TcpStream,
+    /// The client, or the proxy.
+    pub(crate) client: Client,
+    pub(crate) slot: ConnectionSlot,
+    /// The peer is a proxy, and sends a PROXY header first.
+    pub(crate) proxied: bool,
+}
+
+/// A connection after its handshake.
+pub(crate) struct Established {
+    pub(crate) stream: TlsStream<TcpStream>,
+    /// The client, behind a proxy the one that the proxy named.
+    pub(crate) client: Client,
+    pub(crate) slot: ConnectionSlot,
+}
+
+/// The handshakes of one thread that are under way, by token, so that the oldest is the first.
+#[derive(Default)]
+pub(crate) struct Handshakes(RefCell<BTreeMap<u64, Rc<Notify>>>);
+
+impl Handshakes {
+    /// Number of handshakes under way.
+    pub(crate) fn under_way(&self) -> usize {
+        self.0.borrow().len()
+    }
+
+    /// Does the handshake of a connection. A failure is counted with its reason.
+    pub(crate) async fn establish<Q: QuerySink>(
+        &self,
+        thread: &ThreadContext<Q>,
+        config: &Arc<ServerConfig>,
+        admitted: Admitted,
+    ) -> Result<Established, CloseReason> {
+        let place = Place::take(self, admitted.client.stream);
+        let time = thread.shared.admission.timeouts().idle.min(limits::HANDSHAKE_TIME);
+        let done = tokio::select! {
+            done = tokio::time::timeout(time, handshake(config, admitted)) => {
+                done.unwrap_or(Err(Failure::Handshake(HandshakeFailure::Timeout)))
+            }
+            () = place.displaced.notified() => Err(Failure::Handshake(HandshakeFailure::Displaced)),
+        };
+        drop(place);
+        // The end of the thread waits for handshakes too.
+        thread.wake_end();
+        match done {
+            Ok(established) => {
+                let kind = established.stream.get_ref().1.handshake_kind();
+                thread.count(match kind {
+                    Some(HandshakeKind::Resumed) => Counter::HandshakesResumed,
+                    _ => Counter::HandshakesFull,
+                });
+                Ok(established)
+            }
+            Err(Failure::Proxy(reason)) => Err(reason),
+            Err(Failure::Handshake(reason)) => {
+                thread.count(counter(reason));
+                Err(CloseReason::Handshake)
+            }
+        }
+    }
+}
+
+/// A handshake's place among those under way, until it is dropped.
+struct Place<'h> {
+    handshakes: &'h Handshakes,
+    token: u64,
+    displaced: Rc<Notify>,
+}
+
+impl<'h> Place<'h> {
+    fn take(handshakes: &'h Handshakes, token: u64) -> Place<'h> {
+        let displaced = Rc::new(Notify::new());
+        let mut under_way = handshakes.0.borrow_mut();
+        if under_way.len() >= limits::HANDSHAKES
+            && let Some((_, oldest)) = under_way.pop_first()
+        {
+            oldest.notify_one();
+        }
+        under_way.insert(token, displaced.clone());
+        Place { handshakes, token, displaced }
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.handshakes.0.borrow_mut().remove(&self.token);
+    }
+}
+
+enum Failure {
+    Proxy(CloseReason),
+    Handshake(HandshakeFailure),
+}
+
+async fn handshake(config: &Arc<ServerConfig>, admitted: Admitted) -> Result<Established, Failure> {
+    let Admitted { mut stream, mut client, mut slot, proxied } = admitted;
+    if proxied {
+        client = read_proxy_header(&mut stream, &client, &mut slot).await.map_err(Failure::Proxy)?;
+    }
+    match TlsAcceptor::from(config.clone()).accept(stream).await {
+        Ok(stream) => Ok(Established { stream, client, slot }),
+        Err(error) => Err(Failure::Handshake(HandshakeFailure::of(&error))),
+    }
+}
+
+/// Reads the header of a proxy, and no octet after it. Assigns the connection to the client that it names.
+async fn read_proxy_header(
+    stream: &mut TcpStream,
+    proxy: &Client,
+    slot: &mut ConnectionSlot,
+) -> Result<Client, CloseReason> {
+    let mut octets = Vec::new();
+    loop {
+        match Header::read(&octets) {
+            Ok(header) => {
+                let client = header.client(proxy);
+                slot.assign_client(&client).map_err(|_| CloseReason::ClientLimit)?;
+                return Ok(client);
+            }
+            Err(proxy_protocol::Error::Incomplete(needed)) if needed > octets.len() => {
+                let read = octets.len();
+                octets.resize(needed, 0);
+                stream.read_exact(&mut octets[read..]).await.map_err(|_| CloseReason::ProxyHeader)?;
+            }
+            Err(_) => return Err(CloseReason::ProxyHeader),
+        }
+    }
+}
+
+fn counter(failure: HandshakeFailure) -> Counter {
+    match failure {
+        HandshakeFailure::NoSharedParameters => Counter::HandshakeNoSharedParameters,
+        HandshakeFailure::NotTls => Counter::HandshakeNotTls,
+        HandshakeFailure::Malformed => Counter::HandshakeMalformed,
+        HandshakeFailure::Alpn => Counter::HandshakeAlpn,
+        HandshakeFailure::Alert => Counter::HandshakeAlert,
+        HandshakeFailure::Closed => Counter::HandshakeClosed,
+        HandshakeFailure::Timeout => Counter::HandshakeTimeout,
+        HandshakeFailure::Displaced => Counter::HandshakeDisplaced,
+        HandshakeFailure::Other => Counter::HandshakeOther,
+    }
+}

@@ -1,0 +1,196 @@
+//! Upstreams over TLS (RFC 7858): Unbound, BIND, Knot Resolver and dnsdist. Each serves a zone of its own, which all have from one
+//! authority.
+
+use sixfold_interop::zones::Zone;
+use sixfold_interop::{Authority, Configuration, Kdig, Lab, Process, Program, Sixfold, address, wait_until};
+use std::fmt::Write;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Name in the certificate of all servers.
+const NAME: &str = "dns.example";
+
+/// Servers with the port of each. A server's zone is its name below `test`.
+const SERVERS: [(&str, u16); 4] = [("unbound", 8531), ("named", 8532), ("kresd", 8533), ("dnsdist", 8534)];
+
+/// Hosts in each zone.
+const HOSTS: usize = 200;
+
+/// Restarts that are tried until all servers are back in [`BACK`].
+const RESTARTS: usize = 5;
+
+/// Time without servers for which questions wait: less than 3 s, after which Sixfold gives them up.
+const BACK: Duration = Duration::from_secs(2);
+
+/// Writes the zones of the authority.
+fn zones(place: &Path) -> Vec<Zone> {
+    let zone = |name: &'static str| {
+        let mut text = format!(
+            "$ORIGIN {name}.\n$TTL 300\n@ SOA ns h 1 3600 600 604800 60\n@ NS ns\nns A 198.51.100.54\n"
+        );
+        for host in 0..HOSTS {
+            // Writing to a string does not fail.
+            let _ = writeln!(text, "h{host} A 198.18.0.{host}");
+        }
+        let file = place.join(name);
+        std::fs::write(&file, text).expect("a directory of this test");
+        Zone { name, file, anchor: None }
+    };
+    ["unbound.test", "named.test", "kresd.test", "dnsdist.test", "wrong.test"].map(zone).into()
+}
+
+/// Makes a certification authority, and a certificate of it with [`NAME`].
+fn certify(lab: &Lab, place: &Path) {
+    let make = format!(
+        "cd '{}' && key='-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2' &&
+         openssl req -x509 $key -subj '/CN=an authority' -keyout ca.key -out ca.pem &&
+         openssl req -x509 $key -subj /CN=server -CA ca.pem -CAkey ca.key -addext subjectAltName=DNS:{NAME} \
+           -addext basicConstraints=critical,CA:FALSE -keyout key.pem -out cert.pem &&
+         chmod 644 *.pem",
+        place.display()
+    );
+    lab.world.run_checked(&["sh", "-c", &make]);
+}
+
+/// Starts a server that forwards its zone to the authority, and waits for nothing.
+fn start(lab: &Lab, name: &str, port: u16, place: &Path) -> Process {
+    let (own, authority, directory) = (address::FIRST, address::SECOND, place.display());
+    let text = match name {
+        "unbound" => format!(
+            "server:\n interface: {own}@{port}\n interface: {}@{port}\n tls-port: {port}\n tls-service-key: \"{directory}/key.pem\"\n \
+             tls-service-pem: \"{directory}/cert.pem\"\n access-control: 0.0.0.0/0 allow\n num-threads: 1\n username: \"\"\n \
+             chroot: \"\"\n directory: \"{directory}\"\n pidfile: \"{directory}/unbound.pid\"\n use-syslog: no\n \
+             module-config: \"iterator\"\n do-not-query-localhost: no\n local-zone: \"unbound.test.\" transparent\n \
+             local-zone: \"wrong.test.\" transparent\nremote-control:\n control-enable: no\n\
+             forward-zone:\n name: \".\"\n forward-addr: {authority}\n",
+            address::WEB
+        ),
+        "named" => format!(
+            "tls own {{ cert-file \"{directory}/cert.pem\"; key-file \"{directory}/key.pem\"; }};\n\
+             options {{ directory \"{directory}\"; listen-on port {port} tls own {{ {own}; }}; listen-on-v6 {{ none; }}; \
+             recursion yes; allow-query {{ any; }}; dnssec-validation no; pid-file none; session-keyfile none; \
+             empty-zones-enable no; forward only; forwarders {{ {authority}; }}; }};\ncontrols {{ }};\n"
+        ),
+        "kresd" => format!(
+            "net.listen('{own}', {port}, {{ kind = 'tls' }})\nnet.tls('{directory}/cert.pem', '{directory}/key.pem')\n\
+             modules = {{ 'policy' }}\nmodules.unload('priming')\nmodules.unload('detect_time_skew')\n\
+             trust_anchors.remove('.')\npolicy.add(policy.all(policy.STUB({{'{authority}'}})))\n"
+        ),
+        _ => format!(
+            "setLocal('127.0.0.1:8535')\nsetACL('0.0.0.0/0')\n\
+             addTLSLocal('{own}:{port}', '{directory}/cert.pem', '{directory}/key.pem')\n\
+             newServer('{authority}'):setUp()\n"
+        ),
+    };
+    let file = lab.scratch.write(&format!("{name}.conf"), &text);
+    let file = file.to_string_lossy();
+    // kresd keeps its cache there.
+    let rundir = format!("{directory}/{name}.run");
+    std::fs::create_dir_all(&rundir).expect("a directory of this test");
+    let argv: &[&str] = match name {
+        "unbound" => &["unbound", "-d", "-p", "-c", &file],
+        "named" => &["named", "-g", "-n", "1", "-c", &file],
+        "kresd" => &["kresd", "-n", "-c", &file, &rundir],
+        _ => &["dnsdist", "--supervised", "--disable-syslog", "-C", &file],
+    };
+    lab.world.start(argv, &lab.scratch.path().join(format!("{name}.log")))
+}
+
+fn start_all(lab: &Lab, place: &Path) -> Vec<Process> {
+    let mut servers: Vec<_> = SERVERS.iter().map(|&(name, port)| start(lab, name, port, place)).collect();
+    for (&(name, port), server) in SERVERS.iter().zip(&mut servers) {
+        let host = format!("h0.{name}.test");
+        let kdig = Kdig::new(&lab.world, address::FIRST).with(&format!("+tls +timeout=1 -p {port}"));
+        server.expect(&format!("{name} answers"), |_| {
+            kdig.ask_all(&[(&host, "A")]).first().is_some_and(|answer| !answer.data("A").is_empty())
+        });
+    }
+    servers
+}
+
+/// Configuration with a forward zone for each server, and one whose server is expected to have another name.
+fn configuration(place: &Path) -> Configuration {
+    let mut text = format!("transport = \"tls\"\ntls-ca = \"{}/ca.pem\"\n", place.display());
+    let zones = SERVERS.map(|(name, port)| (format!("{name}.test"), address::FIRST, port, NAME));
+    let wrong = ("wrong.test".to_owned(), address::WEB, SERVERS[0].1, "other.example");
+    for (zone, address, port, name) in zones.iter().chain([&wrong]) {
+        let forwarder = format!("{address}:{port}#{name}");
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "[[upstream.zone]]\nzone = \"{zone}\"\nforwarders = [\"{forwarder}\"]");
+    }
+    let forwarder = format!("{}:{}#{NAME}", address::FIRST, SERVERS[0].1);
+    Configuration::forwarding_to(&[&forwarder]).upstream(&text).without_cache()
+}
+
+/// Arguments of dnsperf for a client that asks for the AAAA records of all hosts.
+fn dnsperf(lab: &Lab, options: &str) -> Vec<String> {
+    let hosts = (0..HOSTS).flat_map(|host| SERVERS.map(|(name, _)| format!("h{host}.{name}.test AAAA\n")));
+    let file = lab.scratch.write("questions", &hosts.collect::<String>());
+    let words = format!("stdbuf -oL dnsperf -s {} -d {} -t 20 {options}", address::GATEWAY, file.display());
+    words.split(' ').map(str::to_owned).collect()
+}
+
+/// Panics unless dnsperf got an answer without an error to each of its queries.
+fn assert_all_answered(output: &str) {
+    let is_whole = output.contains("Queries lost:         0 ") && output.contains("NOERROR");
+    let codes = output.lines().find(|line| line.contains("Response codes:")).unwrap_or_default();
+    assert!(is_whole && codes.contains("(100.00%)"), "{output}");
+}
+
+/// Restarts all servers under load. Returns the time for which one was away.
+fn restart(lab: &Lab, place: &Path, servers: &mut Vec<Process>) -> (Duration, String) {
+    let argv = dnsperf(lab, "-c 4 -q 2000 -Q 300 -l 3");
+    let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
+    let mut load = lab.client.start(&argv, &lab.scratch.path().join("dnsperf.log"));
+    load.expect("dnsperf sends", |log| log.contains("Sending queries"));
+    let begin = Instant::now();
+    servers.iter_mut().for_each(|server| server.signal("TERM"));
+    for server in servers.iter_mut() {
+        server.finish();
+    }
+    *servers = start_all(lab, place);
+    let away = begin.elapsed();
+    load.finish();
+    (away, load.log())
+}
+
+#[test]
+fn four_servers_are_asked_over_tls_and_their_restarts_cost_no_answer() {
+    let programs = ["nsd", "unbound", "named", "kresd", "dnsdist", "openssl", "dnsperf", "curl"];
+    let Some(lab) = Lab::new(&programs) else { return };
+    let place = lab.scratch.directory("servers");
+    certify(&lab, &place);
+    let _authority = Authority::start(Program::Nsd, &lab.world, &place, address::SECOND, &zones(&place));
+    let mut servers = start_all(&lab, &place);
+    let sixfold = Sixfold::start(&lab, &configuration(&place));
+    for (name, _) in SERVERS {
+        let answer = lab.kdig().ask(&format!("h7.{name}.test"), "AAAA");
+        assert_eq!(answer.data("AAAA"), [Lab::embedded("198.18.0.7")], "{name}: {}", answer.text);
+    }
+    let wrong = lab.kdig().with("+edns").ask("h7.wrong.test", "AAAA");
+    assert_eq!(wrong.status, "SERVFAIL", "{}", wrong.text);
+    assert!(wrong.text.contains("certificate of an upstream is for another name"), "{}", wrong.text);
+
+    // All hosts at once, over connections that stay: a few for each worker and server, not one for each question.
+    let argv = dnsperf(&lab, "-c 4 -q 800 -n 1");
+    let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
+    assert_all_answered(&lab.client.run_checked(&argv));
+    let handshakes: u64 = sixfold.labelled("sixfold_upstream_tls_handshakes_total").values().sum();
+    assert!(handshakes <= 40, "{handshakes} handshakes for 808 questions with two legs");
+
+    let mut within = None;
+    for _ in 0..RESTARTS {
+        let (away, output) = restart(&lab, &place, &mut servers);
+        if away < BACK {
+            within = Some(output);
+            break;
+        }
+    }
+    match within {
+        Some(output) => assert_all_answered(&output),
+        None => test_skip::skip(&format!("no restart of the servers took less than {} s", BACK.as_secs())),
+    }
+    let failures = sixfold.labelled("sixfold_upstream_tls_failures_total");
+    assert!(wait_until(|| sixfold.metric("sixfold_pending") < 1.0), "{failures:?}");
+    assert!(sixfold.stop().success());
+}
