@@ -87,7 +87,7 @@ cost() { # transport, names
 
 measure_cost() {
   names 0 1000 >"$folder/cached"
-  local number=0 round server transport
+  local number=0 round server transport names
   for transport in $transports; do
     names $((1000000 + 2000000 * number++)) 400000 >"$folder/new.$transport"
   done
@@ -96,10 +96,10 @@ measure_cost() {
       start "$server" || continue
       for transport in $transports; do
         ask tcp "$folder/cached" 1 >/dev/null # fills the cache
-        cost "$transport" "$folder/cached" >>"$folder/cost.$server.$transport.cached"
-        cost "$transport" "$folder/new.$transport" >>"$folder/cost.$server.$transport.new"
-        echo "round $round, $server, $transport: cached $(tail -1 "$folder/cost.$server.$transport.cached")," \
-          "new $(tail -1 "$folder/cost.$server.$transport.new")" >&2
+        cost "$transport" "$folder/cached" >"$folder/one.cached"
+        cost "$transport" "$folder/new.$transport" >"$folder/one.new"
+        echo "round $round, $server, $transport: cached $(cat "$folder/one.cached"), new $(cat "$folder/one.new")" >&2
+        for names in cached new; do cat "$folder/one.$names" >>"$folder/cost.$server.$transport.$names"; done
       done
       stop
     done
