@@ -27,7 +27,7 @@ mod walk;
 
 pub use build::{Builder, Full, Mark};
 pub use edns::{
-    CLIENT_SUBNET, COOKIE, EDE_LEN, EdeCode, OPT_LEN, OPTION_HEADER, Opt, add_option, ede, sole_opt,
+    CLIENT_SUBNET, COOKIE, EDE_LEN, EdeCode, OPT_LEN, OPTION_HEADER, Opt, PADDING, add_option, ede, sole_opt,
     write_opt,
 };
 pub use header::{Flags, HEADER};
