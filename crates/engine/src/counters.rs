@@ -101,6 +101,8 @@ counters! {
     LocalInvalid = "local_answers_total" {"zone": "invalid"};
     /// Local answers for `onion` and names below it.
     LocalOnion = "local_answers_total" {"zone": "onion"};
+    /// Local answers for `resolver.arpa` and names below it.
+    LocalResolverArpa = "local_answers_total" {"zone": "resolver"};
     /// Local answers from the reverse zones of RFC 6303.
     LocalEmptyZone = "local_answers_total" {"zone": "empty"};
     /// Local replies for names with records in the configuration, counted by leg.

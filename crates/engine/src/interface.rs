@@ -31,6 +31,12 @@ impl ClientTransport {
     pub fn is_datagram(self) -> bool {
         matches!(self, ClientTransport::Udp)
     }
+
+    /// True for the transports over TLS and QUIC: an observer sees sizes, but not the messages.
+    #[inline]
+    pub fn is_encrypted(self) -> bool {
+        matches!(self, ClientTransport::Tls | ClientTransport::Https | ClientTransport::Quic)
+    }
 }
 
 /// Proxy that forwarded a query and takes the answer.

@@ -128,7 +128,7 @@ impl Engine {
     ) -> Requestor<'q> {
         let own_size = self.settings.udp_size;
         let opt = message.and_then(Message::opt);
-        let edns = opt.map(|opt| RequestorEdns { size: opt.udp_size(), dnssec_ok: opt.dnssec_ok() });
+        let edns = opt.map(|opt| RequestorEdns::of_query(&opt, from.transport));
         Requestor {
             id: header::id(bytes),
             flags: header::flags(bytes),

@@ -7,5 +7,6 @@
 pub(crate) mod builder;
 pub(crate) mod forward;
 pub(crate) mod last_answers;
+pub(crate) mod padding;
 pub(crate) mod requestor;
 pub(crate) mod synthesis;

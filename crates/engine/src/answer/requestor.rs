@@ -7,7 +7,7 @@ use crate::message::client_subnet::Subnet;
 use crate::message::cookie::Cookie;
 use crate::message::question::QueryFlags;
 use wire::header::Flags;
-use wire::{EdeCode, Rcode, Record, Type};
+use wire::{EdeCode, Opt, Rcode, Record, Type};
 
 /// Content of the OPT record of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +16,23 @@ pub struct RequestorEdns {
     pub size: u16,
     /// DO bit.
     pub dnssec_ok: bool,
+    /// True if the response is padded (RFC 7830).
+    pub padding: bool,
+}
+
+impl RequestorEdns {
+    /// Content of the OPT record of a query that came over a transport.
+    #[inline]
+    pub(crate) fn of_query(opt: &Opt<'_>, transport: ClientTransport) -> RequestorEdns {
+        let padding = transport.is_encrypted() && has_padding(opt);
+        RequestorEdns { size: opt.udp_size(), dnssec_ok: opt.dnssec_ok(), padding }
+    }
+}
+
+/// True if an OPT record has a padding option. Its data are not looked at (RFC 7830 section 3).
+#[cold]
+fn has_padding(opt: &Opt<'_>) -> bool {
+    opt.version() == 0 && opt.options().any(|(code, _)| code == wire::PADDING)
 }
 
 /// Properties of a query that determine the response.
@@ -118,7 +135,8 @@ pub fn answer_limit(transport: ClientTransport, edns: Option<RequestorEdns>, own
 
 /// Requestor without a size limit, used to render a response for the cache. `query_flags` decides about DNSSEC records.
 pub(crate) fn unlimited_requestor(query_flags: QueryFlags, question: &[u8]) -> Requestor<'_> {
-    let edns = query_flags.has(QueryFlags::DO).then_some(RequestorEdns { size: 0, dnssec_ok: true });
+    let edns =
+        query_flags.has(QueryFlags::DO).then_some(RequestorEdns { size: 0, dnssec_ok: true, padding: false });
     Requestor {
         id: 0,
         flags: Flags(0),

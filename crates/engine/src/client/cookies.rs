@@ -48,6 +48,6 @@ impl Clients {
             return None;
         }
         let cookie = self.cookie_for(&opt, from, config, now, counters).ok()??;
-        Some((RequestorEdns { size: opt.udp_size(), dnssec_ok: opt.dnssec_ok() }, cookie))
+        Some((RequestorEdns::of_query(&opt, from.transport), cookie))
     }
 }

@@ -1,6 +1,7 @@
 //! Sending of responses: rate limit, counters, and the frame of the datapath.
 
 use crate::answer::builder::{Written, write_truncated};
+use crate::answer::padding::pad;
 use crate::answer::requestor::Requestor;
 use crate::base::slab::{Index, Slab};
 use crate::base::time::Instant;
@@ -42,6 +43,10 @@ pub(crate) fn send(
             decision = rate_limiter.response(now, client, requestor.question, done.rcode);
         }
         match decision {
+            // Last of all, so that neither the cache nor the answers that are copied for other clients have padding.
+            RateDecision::Within if requestor.edns.is_some_and(|edns| edns.padding) => {
+                pad(frame, requestor, &mut done);
+            }
             RateDecision::Within => {}
             RateDecision::Slip => done = write_truncated(frame, requestor),
             RateDecision::Beyond => done.len = 0,

@@ -124,6 +124,7 @@ impl Decision {
             Decision::SpecialUse(Counter::LocalLocalhost, _) => "RFC 6761 section 6.3",
             Decision::SpecialUse(Counter::LocalInvalid, _) => "RFC 6761 section 6.4",
             Decision::SpecialUse(Counter::LocalOnion, _) => "RFC 7686 section 2",
+            Decision::SpecialUse(Counter::LocalResolverArpa, _) => "RFC 9462 section 6.4",
             Decision::SpecialUse(Counter::LocalEmptyZone, _) => "RFC 6303 section 4, local.empty-zones",
             Decision::SpecialUse(..) | Decision::Alias(..) => "RFC 6147 section 5.3.1",
             Decision::LocalData(Counter::LocalRecords) => "local.records, local.hosts-file",

@@ -1,5 +1,6 @@
 //! Reserved names: `localhost`, `invalid` (RFC 6761 sections 6.3 and 6.4) and `onion` (RFC 7686), which no upstream can know, and
-//! the reverse names of the two loopback addresses that `localhost` has. With `local.empty-zones` also the reverse zones of
+//! the reverse names of the two loopback addresses that `localhost` has; `resolver.arpa` (RFC 9462), which is about the resolver
+//! that is asked, so that an upstream would designate resolvers for itself. With `local.empty-zones` also the reverse zones of
 //! addresses that have no meaning outside a site (RFC 6303 section 4, RFC 7793).
 //!
 //! The other special-use names stay ordinary: `test`, `local` and `home.arpa` are names of a site, which its resolvers may serve.
@@ -13,6 +14,9 @@ pub(super) const LOCALHOST: &[u8] = b"\x09localhost\x00";
 pub(super) const INVALID: &[u8] = b"\x07invalid\x00";
 pub(super) const ONION: &[u8] = b"\x05onion\x00";
 
+/// Zone of the designated resolvers of the resolver that is asked (RFC 9462 section 8.1).
+const RESOLVER_ARPA: &[u8] = b"\x08resolver\x04arpa\x00";
+
 /// Zone of the reverse names of IPv4 addresses.
 const IN_ADDR_ARPA: &[u8] = b"\x07in-addr\x04arpa\x00";
 
@@ -22,6 +26,8 @@ pub(super) enum ReservedKind {
     Localhost,
     Invalid,
     Onion,
+    /// `resolver.arpa` and all names below it.
+    ResolverArpa,
     /// The reverse name of a loopback address of `localhost`.
     LoopbackReverse,
     /// A zone of RFC 6303.
@@ -45,6 +51,12 @@ pub(super) fn zone_of(name: &[u8], empty_zones: bool) -> Option<ReservedZone> {
         if wire::is_at_or_below(name, zone) {
             return Some(ReservedZone { kind, apex: name.len() - zone.len() });
         }
+    }
+    if wire::is_at_or_below(name, RESOLVER_ARPA) {
+        return Some(ReservedZone {
+            kind: ReservedKind::ResolverArpa,
+            apex: name.len() - RESOLVER_ARPA.len(),
+        });
     }
     let (apex, is_loopback) = match ReverseLabels::read(name) {
         Some(read) => (ip6_zone(&read), is_loopback6(&read)),
@@ -122,27 +134,28 @@ impl ReservedZone {
     /// Data of the zone for a question; none if it has to be asked upstream. `exists` tells if there are names of the
     /// configuration below the name of the question.
     pub fn data(&self, qtype: Type, exists: impl FnOnce() -> bool) -> Option<ZoneData> {
+        use ReservedKind::{Empty, Invalid, Localhost, LoopbackReverse, Onion, ResolverArpa};
         Some(match (self.kind, qtype) {
             //= RFC 6761 section 6.3: requirement 56; localhost and all names below it.
             //= RFC 8482 section 4.1: requirement 53
-            (ReservedKind::Localhost, Type::A | Type::ANY) => ZoneData::Loopback4,
-            (ReservedKind::Localhost, Type::AAAA) => ZoneData::Loopback6,
-            (ReservedKind::Localhost, _) => ZoneData::NoData,
-            (ReservedKind::LoopbackReverse, Type::PTR | Type::ANY) => ZoneData::Pointer(LOCALHOST),
+            (Localhost, Type::A | Type::ANY) => ZoneData::Loopback4,
+            (Localhost, Type::AAAA) => ZoneData::Loopback6,
+            (Localhost, _) => ZoneData::NoData,
+            (LoopbackReverse, Type::PTR | Type::ANY) => ZoneData::Pointer(LOCALHOST),
             //= RFC 6303 section 3: requirement 59
-            (ReservedKind::LoopbackReverse | ReservedKind::Empty, Type::SOA) if self.apex == 0 => {
-                ZoneData::Soa
-            }
-            (ReservedKind::LoopbackReverse | ReservedKind::Empty, Type::NS) if self.apex == 0 => ZoneData::Ns,
+            (LoopbackReverse | Empty | ResolverArpa, Type::SOA) if self.apex == 0 => ZoneData::Soa,
+            (LoopbackReverse | Empty | ResolverArpa, Type::NS) if self.apex == 0 => ZoneData::Ns,
             // The parent has the DS records. The public delegations are unsigned, and a validator must be able to see that.
-            (ReservedKind::Empty, Type::DS) if self.apex == 0 => return None,
-            (ReservedKind::LoopbackReverse, _) => ZoneData::NoData,
-            (ReservedKind::Empty, _) if self.apex == 0 => ZoneData::NoData,
+            (Empty, Type::DS) if self.apex == 0 => return None,
+            //= RFC 9462 section 4: requirement 61
+            //= RFC 9462 section 6.4: requirement 62; each name exists, and no record but those of the apex.
+            (LoopbackReverse | ResolverArpa, _) => ZoneData::NoData,
+            (Empty, _) if self.apex == 0 => ZoneData::NoData,
             // RFC 8020: a name with names below it exists.
             _ if exists() => ZoneData::NoData,
             //= RFC 6761 section 6.4: requirement 57
             //= RFC 7686 section 2: requirement 58
-            (ReservedKind::Invalid | ReservedKind::Onion | ReservedKind::Empty, _) => ZoneData::NxDomain,
+            (Invalid | Onion | Empty, _) => ZoneData::NxDomain,
         })
     }
 }
@@ -154,6 +167,7 @@ impl ReservedKind {
             ReservedKind::Localhost | ReservedKind::LoopbackReverse => Counter::LocalLocalhost,
             ReservedKind::Invalid => Counter::LocalInvalid,
             ReservedKind::Onion => Counter::LocalOnion,
+            ReservedKind::ResolverArpa => Counter::LocalResolverArpa,
             ReservedKind::Empty => Counter::LocalEmptyZone,
         }
     }

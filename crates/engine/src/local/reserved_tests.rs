@@ -52,6 +52,30 @@ fn localhost_invalid_and_onion_are_zones_in_any_letter_case() {
     assert_eq!(zone_of(b"\x07a\x05onion\x00", true), None);
 }
 
+//= RFC 9462 section 4: requirement 61
+//= RFC 9462 section 6.4: requirement 62
+#[test]
+fn resolver_arpa_is_local_and_all_names_below_it_exist_without_records() {
+    for (text, qtype, expected) in [
+        ("_dns.resolver.arpa.", Type::SVCB, ZoneData::NoData),
+        ("_DNS.Resolver.ARPA.", Type::SVCB, ZoneData::NoData),
+        ("_dns.resolver.arpa.", Type::AAAA, ZoneData::NoData),
+        ("resolver.arpa.", Type::SOA, ZoneData::Soa),
+        ("resolver.arpa.", Type::NS, ZoneData::Ns),
+        ("resolver.arpa.", Type::A, ZoneData::NoData),
+        ("resolver.arpa.", Type::DS, ZoneData::NoData),
+        ("_dot.resolver.arpa.", Type::SVCB, ZoneData::NoData),
+        ("x._dns.resolver.arpa.", Type::SOA, ZoneData::NoData),
+    ] {
+        for empty_zones in [false, true] {
+            let zone = zone_of(&wire_name(text), empty_zones).unwrap();
+            assert_eq!(zone.data(qtype, || false), Some(expected), "{text} {qtype:?}");
+            assert_eq!(zone.kind.counter(), Counter::LocalResolverArpa, "{text}");
+        }
+    }
+    assert_eq!(zone("xresolver.arpa.", true), None);
+}
+
 //= RFC 6303 section 4: requirement 60
 #[test]
 fn the_zones_of_rfc_6303_and_rfc_7793_begin_and_end_where_their_networks_do() {

@@ -25,6 +25,7 @@ mod letter_case;
 mod local_data;
 mod malformed_messages;
 mod odd_queries;
+mod padding;
 mod pending_limits;
 mod reload;
 mod scenario_parser;

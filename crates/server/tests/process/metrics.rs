@@ -204,8 +204,10 @@ fn label_values_are_from_closed_sets() {
                 "commit" => value.chars().all(|c| c.is_ascii_alphanumeric() || "-+.".contains(c)),
                 "transport" => ["udp", "tcp", "tls", "https", "quic"].contains(&value.as_str()),
                 "family" => ["ipv4", "ipv6"].contains(&value.as_str()),
-                "zone" => ["ipv4only", "reverse", "localhost", "invalid", "onion", "empty", "records"]
-                    .contains(&value.as_str()),
+                "zone" => {
+                    ["ipv4only", "reverse", "localhost", "invalid", "onion", "resolver", "empty", "records"]
+                        .contains(&value.as_str())
+                }
                 "kind" => ["positive", "negative", "synthesized", "failure", "stale", "full", "resumed"]
                     .contains(&value.as_str()),
                 "status" => ["2xx", "4xx", "5xx"].contains(&value.as_str()),

@@ -1,0 +1,78 @@
+//! Padding of responses (RFC 7830, RFC 8467): over TLS and QUIC an observer sees the sizes of messages, and could tell names by them.
+//! A response has a multiple of 468 octets if the query had the padding option. Over UDP and TCP in the clear nothing is padded.
+
+use crate::answer::builder::Written;
+use crate::answer::requestor::Requestor;
+use wire::{OPTION_HEADER, PADDING};
+
+/// Block of responses, in octets (RFC 8467 section 4.1).
+const BLOCK: usize = 468;
+
+/// Data of the longest option: zeros (RFC 7830 section 3).
+const ZEROS: [u8; BLOCK] = [0; BLOCK];
+
+/// Pads a response, whose last record is its OPT record, to the next multiple of 468 octets. Near the limit of the requestor it is
+/// padded up to the limit, and a response that leaves no room for the option stays as it is.
+//= RFC 7830 section 4: requirement 63
+//= RFC 8467 section 4.1: requirement 64
+#[cold]
+pub(crate) fn pad(frame: &mut [u8], requestor: &Requestor<'_>, written: &mut Written) {
+    let limit = requestor.limit.min(frame.len());
+    let unpadded = written.len + OPTION_HEADER;
+    if unpadded > limit {
+        return;
+    }
+    let octets = unpadded.next_multiple_of(BLOCK).min(limit) - unpadded;
+    let opt = requestor.opt_octets(written.ede);
+    let start = written.len - opt;
+    if let Some(opt) = wire::add_option(&mut frame[start..limit], opt, PADDING, &ZEROS[..octets]) {
+        written.len = start + opt;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::answer::builder::append_opt;
+    use crate::answer::requestor::{RequestorEdns, unlimited_requestor};
+    use crate::limits::MESSAGE;
+    use crate::message::question::QueryFlags;
+    use wire::{EdeCode, Rcode, ede};
+
+    /// Octets of a response after padding; `before`: those before the OPT record.
+    fn padded(before: usize, ede: Option<EdeCode>) -> usize {
+        let mut requestor = unlimited_requestor(QueryFlags::default(), &[]);
+        requestor.edns = Some(RequestorEdns { size: 1232, dnssec_ok: false, padding: true });
+        let mut frame = vec![0xff; MESSAGE];
+        let len = before + append_opt(&mut frame[before..], &requestor, Rcode::NOERROR, ede);
+        let mut written = Written { len, rcode: Rcode::NOERROR, truncated: false, ede };
+        pad(&mut frame, &requestor, &mut written);
+        let rdata = usize::from(u16::from_be_bytes([frame[before + 9], frame[before + 10]]));
+        assert_eq!(before + wire::OPT_LEN + rdata, written.len, "RDLENGTH covers the padding");
+        if written.len > len {
+            assert!(frame[len + OPTION_HEADER..written.len].iter().all(|&octet| octet == 0));
+        }
+        written.len
+    }
+
+    //= RFC 8467 section 4.1: requirement 64
+    #[test]
+    fn a_response_has_the_next_multiple_of_468_octets() {
+        // 11 octets of the OPT record, 4 of the option without data.
+        assert_eq!(padded(468 - 15, None), 468);
+        assert_eq!(padded(468 - 14, None), 936);
+        assert_eq!(padded(30, None), 468);
+        assert_eq!(padded(468 - 15 - 6, Some(ede::BLOCKED)), 468);
+        assert_eq!(padded(468 - 15 - 5, Some(ede::BLOCKED)), 936);
+    }
+
+    #[test]
+    fn a_response_near_the_largest_size_is_padded_up_to_it_or_not_at_all() {
+        // 140 blocks are 65,520 octets.
+        assert_eq!(padded(65_520 - 15, None), 65_520);
+        assert_eq!(padded(65_520 - 14, None), MESSAGE);
+        assert_eq!(padded(MESSAGE - 15, None), MESSAGE);
+        assert_eq!(padded(MESSAGE - 14, None), MESSAGE - 3, "no room for the option");
+        assert_eq!(padded(MESSAGE - 11, None), MESSAGE);
+    }
+}
