@@ -21,12 +21,15 @@ use tokio::task::spawn_local;
 pub(crate) struct HttpsConnection {
     /// The client, behind a proxy the one that the proxy named.
     pub(crate) client: Client,
+    pub(crate) is_http2: bool,
     /// Octets of requests and responses that HTTP holds.
     pub(crate) buffered: Arc<AtomicUsize>,
     /// Requests that have no response yet.
     requests: Cell<u32>,
     /// Time at which a request last began or ended.
     active: Cell<Instant>,
+    /// Another process accepts the new connections: the connection ends with its next response, or when it is idle for a short time.
+    retiring: Cell<bool>,
     close: Cell<Option<CloseReason>>,
     closing: Notify,
     /// The connection's place. None once another connection has it.
@@ -44,12 +47,14 @@ impl Drop for UnderWay<'_> {
 }
 
 impl HttpsConnection {
-    pub(crate) fn new(client: Client, slot: ConnectionSlot) -> HttpsConnection {
+    pub(crate) fn new(client: Client, slot: ConnectionSlot, is_http2: bool) -> HttpsConnection {
         HttpsConnection {
             client,
+            is_http2,
             buffered: Arc::default(),
             requests: Cell::new(0),
             active: Cell::new(Instant::now()),
+            retiring: Cell::new(false),
             close: Cell::new(None),
             closing: Notify::new(),
             slot: Cell::new(Some(slot)),
@@ -59,18 +64,34 @@ impl HttpsConnection {
     pub(crate) fn begin_request(&self) -> UnderWay<'_> {
         self.requests.update(|requests| requests + 1);
         self.active.set(Instant::now());
+        if self.retiring.get() {
+            self.close(CloseReason::Drained);
+        }
         UnderWay(self)
     }
 
     /// Ends the connection if a timeout has expired, or if its client leaves too many answers unread. Requests that wait have timeouts
     /// of their own.
     pub(crate) fn sweep(&self, now: Instant, timeouts: Timeouts) {
-        let is_quiet = now.saturating_duration_since(self.active.get()) >= timeouts.idle;
+        let quiet = now.saturating_duration_since(self.active.get());
+        let is_quiet = quiet >= timeouts.idle;
         let buffered = self.buffered.load(Ordering::Relaxed);
         if buffered > limits::WRITE_QUEUE_OCTETS || is_quiet && buffered > 0 && self.requests.get() == 0 {
             self.close(CloseReason::SlowReader);
         } else if is_quiet && self.requests.get() == 0 {
             self.close(CloseReason::Idle);
+        } else if self.retiring.get() && self.requests.get() == 0 && quiet >= limits::RETIRED_IDLE {
+            self.close(CloseReason::Drained);
+        }
+    }
+
+    /// Makes the connection end, because another process accepts the new ones, so that no request on its way is lost. HTTP/2 says at
+    /// once which requests it still takes (GOAWAY). HTTP/1.1 says it in a response only, and hyper closes a connection without a request
+    /// at once: so that one waits for its next request, or for a short time.
+    pub(crate) fn retire(&self) {
+        self.retiring.set(true);
+        if self.is_http2 || self.requests.get() > 0 {
+            self.close(CloseReason::Drained);
         }
     }
 
