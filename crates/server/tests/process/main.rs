@@ -4,6 +4,7 @@
 
 mod client;
 mod daemon;
+mod encrypted_service;
 mod scrape;
 mod service;
 mod stream_upstream;
@@ -18,6 +19,7 @@ mod cookies;
 mod demo;
 mod dnstap;
 mod documents;
+mod encrypted;
 mod events;
 mod examples;
 mod explain;
