@@ -20,6 +20,7 @@ mod demo;
 mod dnstap;
 mod documents;
 mod encrypted;
+mod encrypted_programs;
 mod events;
 mod examples;
 mod explain;
