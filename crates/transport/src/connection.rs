@@ -35,6 +35,8 @@ pub(crate) enum CloseReason {
     Reset,
     Unanswered,
     Buffers,
+    ProtocolError,
+    Cancellations,
     Drained,
 }
 
@@ -52,6 +54,8 @@ impl CloseReason {
             CloseReason::Reset => Counter::ClosedReset,
             CloseReason::Unanswered => Counter::ClosedUnanswered,
             CloseReason::Buffers => Counter::ClosedBuffers,
+            CloseReason::ProtocolError => Counter::ClosedProtocolError,
+            CloseReason::Cancellations => Counter::ClosedCancellations,
             CloseReason::Drained => Counter::ClosedDrained,
         }
     }

@@ -3,11 +3,12 @@
 
 use crate::https;
 use crate::limits::{BACKLOG, Limits, RECEIVE_BUFFER_OCTETS, SEND_BUFFER_OCTETS, USER_TIMEOUT};
+use crate::quic;
 use datapath::proxy_protocol::TrustedProxies;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::fmt;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 
 /// The options of the client streams.
@@ -25,6 +26,8 @@ pub struct BoundStreams {
     pub(crate) listeners: Vec<TcpListener>,
     /// The listening sockets for DNS over HTTPS, with their service.
     pub(crate) https: Option<(Vec<TcpListener>, https::Service)>,
+    /// The sockets for DNS over QUIC, with their service.
+    pub(crate) quic: Option<(Vec<UdpSocket>, quic::Service)>,
     pub(crate) options: Options,
 }
 
@@ -48,7 +51,7 @@ impl BoundStreams {
         for further in given {
             listeners.push(adopt_one(further).map_err(Error::Given)?);
         }
-        Ok(BoundStreams { listeners, https: None, options })
+        Ok(BoundStreams { listeners, https: None, quic: None, options })
     }
 
     /// Binds sockets for DNS over HTTPS too. Their numbers ([`engine::Client`]) follow those of the others.
@@ -66,6 +69,28 @@ impl BoundStreams {
     /// The listening addresses for DNS over HTTPS, in the order of the request. A port 0 has become an actual port.
     pub fn https_addresses(&self) -> io::Result<Vec<SocketAddr>> {
         self.https.iter().flat_map(|(listeners, _)| listeners).map(TcpListener::local_addr).collect()
+    }
+
+    /// Binds sockets for DNS over QUIC too, which a thread of its own serves. `given` are UDP sockets of these addresses that exist
+    /// already: they are used instead. The numbers of the listeners ([`engine::Client`]) follow those of TCP and HTTPS.
+    pub fn with_quic(
+        mut self,
+        listen: &[SocketAddr],
+        given: Vec<UdpSocket>,
+        service: quic::Service,
+    ) -> Result<BoundStreams, Error> {
+        self.quic = Some((quic::bind(listen, given)?, service));
+        Ok(self)
+    }
+
+    /// The addresses for DNS over QUIC, in the order of the request. A port 0 has become an actual port.
+    pub fn quic_addresses(&self) -> io::Result<Vec<SocketAddr>> {
+        self.quic.iter().flat_map(|(sockets, _)| sockets).map(UdpSocket::local_addr).collect()
+    }
+
+    /// The sockets for DNS over QUIC, in the order of the addresses, for a successor of this process.
+    pub fn quic_sockets(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.quic.iter().flat_map(|(sockets, _)| sockets).map(AsFd::as_fd)
     }
 
     /// The listening addresses, in the order of the request. A port 0 has become an actual port.
@@ -124,6 +149,10 @@ pub enum Error {
     Socket(SocketAddr, io::Error),
     /// A socket that this process was given cannot be used. Start the server anew.
     Given(io::Error),
+    /// A UDP socket for DNS over QUIC could not be bound.
+    Quic(SocketAddr, io::Error),
+    /// The TLS settings for DNS over QUIC lack TLS 1.3 with AES-128-GCM, which QUIC begins with (RFC 9001 section 5.2).
+    QuicWithoutTls13,
     /// A stream thread could not be started. Raise the limits of processes and open files.
     Thread(io::Error),
 }
@@ -166,6 +195,15 @@ impl fmt::Display for Error {
                  from `listen`, or enable IPv6"
             ),
             Error::Socket(address, error) => write!(f, "cannot listen on TCP {address}: {error}"),
+            Error::Quic(address, error) => write!(
+                f,
+                "cannot listen on UDP {address} for DNS over QUIC: {error}; find a process that uses the port with `ss -lunp \
+                 sport = :{}`, or change `listen-doq`",
+                address.port()
+            ),
+            Error::QuicWithoutTls13 => {
+                write!(f, "DNS over QUIC needs TLS 1.3 with AES-128-GCM; allow both, or remove `listen-doq`")
+            }
             Error::Given(error) => write!(f, "cannot use a given TCP socket: {error}; start the server anew"),
             Error::Thread(error) => {
                 write!(f, "cannot start a thread for client streams: {error}; raise TasksMax and LimitNOFILE")
@@ -177,7 +215,9 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Error::Socket(_, error) | Error::Given(error) | Error::Thread(error) => Some(error),
+            Error::Socket(_, error) | Error::Quic(_, error) | Error::Given(error) | Error::Thread(error) => {
+                Some(error)
+            }
             _ => None,
         }
     }

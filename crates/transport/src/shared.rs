@@ -47,6 +47,24 @@ impl Shared {
         self.last_answers.get().is_some() || self.drain_deadline.get().is_some()
     }
 
+    /// The state of streams without threads.
+    #[cfg(test)]
+    pub(crate) fn for_tests() -> Shared {
+        Shared {
+            answer_queues: Box::default(),
+            admission: Arc::new(Admission::new(limits::Limits::default())),
+            counters: Counters::new(),
+            proxies: TrustedProxies::default(),
+            buffered: AtomicUsize::new(0),
+            accepts: watch::Sender::new(false),
+            last_answers: OnceLock::new(),
+            drain_deadline: OnceLock::new(),
+            cut_off: AtomicUsize::new(0),
+            running: Mutex::new(0),
+            ended: Condvar::new(),
+        }
+    }
+
     /// The end of the grace period, once draining has begun.
     pub(crate) fn drain_deadline(&self) -> Option<Instant> {
         self.drain_deadline.get().copied()

@@ -7,6 +7,7 @@ use crate::counters::{Counter, Counters};
 use crate::https;
 use crate::limits::{self, Limits};
 use crate::listen::{BoundStreams, Error, Options};
+use crate::quic;
 use crate::shared::{AnswerQueue, Shared};
 use crate::stream_thread::{Listener, StreamThread};
 use datapath::StreamSink;
@@ -48,10 +49,10 @@ impl Streams {
         queries: Arc<impl QuerySink>,
         threads: usize,
     ) -> io::Result<Streams> {
-        let BoundStreams { listeners, https, options } = bound;
+        let BoundStreams { listeners, https, quic, options } = bound;
         let threads = threads.clamp(1, limits::MAX_THREADS);
         let shared = Arc::new(Shared {
-            answer_queues: (0..threads).map(|_| AnswerQueue::new()).collect(),
+            answer_queues: (0..threads + usize::from(quic.is_some())).map(|_| AnswerQueue::new()).collect(),
             admission: Arc::new(Admission::new(options.limits)),
             counters: Counters::new(),
             proxies: options.proxies,
@@ -71,6 +72,15 @@ impl Streams {
             if let Err(error) = started {
                 streams.drain(Duration::ZERO);
                 return Err(error);
+            }
+        }
+        if let Some((sockets, service)) = quic {
+            let listener = listeners.len() + https.map_or(0, |(sockets, _)| sockets.len());
+            let running = Running::new(shared.clone(), threads);
+            let bound = quic::Bound { sockets, service, first_listener: listener as u16 };
+            if let Err(error) = quic::start(running, bound, queries) {
+                streams.drain(Duration::ZERO);
+                return Err(io::Error::other(error));
             }
         }
         Ok(streams)
@@ -206,9 +216,9 @@ fn start_thread(
 }
 
 /// Counts a running thread until it is dropped.
-struct Running {
-    shared: Arc<Shared>,
-    index: usize,
+pub(crate) struct Running {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) index: usize,
 }
 
 impl Running {

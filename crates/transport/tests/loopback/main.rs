@@ -6,5 +6,7 @@ mod fixture;
 mod https;
 mod https_client;
 mod https_programs;
+mod quic;
+mod quic_client;
 mod stop;
 mod timeouts;
