@@ -20,13 +20,8 @@ fn hundred_streams_of_a_connection_get_their_own_answers_in_any_order() {
     let client = service.client();
     let connection = client.connect();
     let mut streams: Vec<_> = (0..100).map(|body| client.ask(&connection, &question(0, 20 + body))).collect();
-    let asked: Vec<_> = client.run(async {
-        // The client's packets leave while its runtime runs.
-        while service.workers.waiting() < 100 {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-        (0..100).map(|_| service.workers.next()).collect()
-    });
+    client.eventually(|| service.workers.waiting() == 100);
+    let asked: Vec<_> = (0..100).map(|_| service.workers.next()).collect();
     for (to, message) in asked.iter().rev() {
         assert_eq!(
             (to.transport, to.port),
@@ -38,11 +33,7 @@ fn hundred_streams_of_a_connection_get_their_own_answers_in_any_order() {
         assert_eq!(client.answer(receive), answer(&question(0, 20 + body)));
     }
     assert_eq!(service.streams.counter(Counter::QuicAnswered), 100);
-    client.run(async {
-        while service.streams.buffered_octets() > 0 {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-    });
+    client.eventually(|| service.streams.buffered_octets() == 0);
 }
 
 #[test]
@@ -92,18 +83,10 @@ fn a_cancelled_query_frees_its_slot_and_too_many_end_the_connection() {
     let client = service.client();
     let connection = client.connect();
     let (_send, mut receive) = client.ask(&connection, &question(0, 20));
-    let asked = client.run(async {
-        while service.workers.waiting() == 0 {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-        service.workers.next()
-    });
+    client.eventually(|| service.workers.waiting() > 0);
+    let asked = service.workers.next();
     receive.stop(error_code::REQUEST_CANCELLED).unwrap();
-    client.run(async {
-        while service.streams.counter(Counter::QuicCancelled) == 0 {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-    });
+    client.eventually(|| service.streams.counter(Counter::QuicCancelled) > 0);
     service.streams.deliver(&asked.0, &answer(&asked.1));
     service.await_count(Counter::AnswersUndeliverable, 1);
     let cancels = async {
@@ -158,75 +141,48 @@ fn a_query_in_0_rtt_data_is_handled_at_once_and_a_notify_after_the_handshake() {
     let first = client.connect();
     // The tickets come with the first packets after the handshake; an exchange shows that they are there.
     let (_send, mut receive) = client.ask(&first, &question(0, 20));
-    client.run(async {
-        while service.workers.waiting() == 0 {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-        let (to, message) = service.workers.next();
-        service.streams.deliver(&to, &answer(&message));
-        receive.read_to_end(100).await.unwrap();
-    });
+    client.eventually(|| service.workers.waiting() > 0);
+    let (to, message) = service.workers.next();
+    service.streams.deliver(&to, &answer(&message));
+    client.answer(&mut receive);
     let (address, release) = relay(service.quic);
     let mut notify = question(0, 30);
     notify[2] = 4 << 3;
-    let connecting = {
-        let _within = client.runtime.enter();
-        client.endpoint.connect(address, "dns.example").unwrap()
-    };
+    let connecting = client.connecting(address);
     let (second, accepted) = connecting.into_0rtt().expect("a session to resume");
     let _notify = client.ask(&second, &notify);
     let _query = client.ask(&second, &question(0, 40));
-    client.run(async {
-        while service.streams.counter(Counter::QuicEarly)
-            + service.streams.counter(Counter::QuicEarlyDeferred)
-            < 2
-            || service.workers.waiting() == 0
-        {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
+    client.eventually(|| {
+        let counts =
+            [Counter::QuicEarly, Counter::QuicEarlyDeferred].map(|counter| service.streams.counter(counter));
+        counts == [1, 1] && service.workers.waiting() > 0
     });
     assert_eq!(service.workers.next().1, question(0, 40));
     assert_eq!((service.workers.waiting(), service.streams.counter(Counter::QuicHandshakes)), (0, 1));
     release.send(()).unwrap();
     drop(release);
     assert!(client.run(accepted), "the server accepts the data");
-    let asked = client.run(async {
-        while service.workers.waiting() == 0 {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-        service.workers.next().1
-    });
+    client.eventually(|| service.workers.waiting() > 0);
+    let asked = service.workers.next().1;
     assert_eq!(asked, notify);
     service.await_count(Counter::QuicHandshakes, 2);
 }
 
-/// The datagrams with which clients begin this number of connections, and their number of datagrams for each.
-fn first_flights(service: &QuicService, connections: usize) -> Vec<Vec<u8>> {
+/// The datagrams with which a client begins a connection.
+fn first_flight(service: &QuicService) -> Vec<Vec<u8>> {
     let capture = UdpSocket::bind("127.0.0.1:0").unwrap();
-    capture.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+    capture.set_nonblocking(true).unwrap();
     let client = service.client();
-    let address = capture.local_addr().unwrap();
-    let mut flights = Vec::new();
-    for _ in 0..connections {
-        let _connecting = {
-            let _within = client.runtime.enter();
-            client.endpoint.connect(address, "dns.example").unwrap()
-        };
-        let mut room = [0; 2000];
-        let octets = client.run(async {
-            loop {
-                tokio::time::sleep(Duration::from_millis(1)).await;
-                if let Ok(octets) = capture.recv(&mut room) {
-                    return octets;
-                }
-            }
-        });
-        flights.push(room[..octets].to_vec());
+    let _connecting = client.connecting(capture.local_addr().unwrap());
+    let (mut flight, mut room) = (Vec::new(), [0; 2000]);
+    // The client writes its first flight in one go, and repeats it if nothing comes back.
+    client.eventually(|| {
         while let Ok(octets) = capture.recv(&mut room) {
-            flights.push(room[..octets].to_vec());
+            flight.push(room[..octets].to_vec());
         }
-    }
-    flights
+        !flight.is_empty()
+    });
+    flight
 }
 
 #[test]
@@ -236,11 +192,8 @@ fn clients_must_show_that_they_have_their_address_while_many_handshakes_are_unde
     let client = service.client();
     // Each beginning has a connection ID of its own, so the server sees 64 attempts.
     let capture = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let _attempts: Vec<_> = {
-        let _within = client.runtime.enter();
-        let begin = |_| client.endpoint.connect(capture.local_addr().unwrap(), "dns.example").unwrap();
-        (0..64).map(begin).collect()
-    };
+    let address = capture.local_addr().unwrap();
+    let _attempts: Vec<_> = (0..64).map(|_| client.connecting(address)).collect();
     capture.set_nonblocking(true).unwrap();
     let mut begun = std::collections::HashSet::new();
     client.run(async {
@@ -268,15 +221,12 @@ fn a_client_network_has_no_more_connections_than_its_limit() {
     let service = QuicService::echo(Limits { per_client: 1, ..ROOMY });
     let client = service.client();
     let first = client.connect();
+    client.eventually(|| service.streams.connections() == 1);
     assert!(matches!(client.try_connect(), Err(ConnectionError::ConnectionClosed(_))));
     assert_eq!(service.streams.counter(Counter::QuicRetry), 1, "the address is validated first");
     assert_eq!(service.streams.counter(Counter::RefusedClientLimit), 1);
     first.close(error_code::NO_ERROR, b"");
-    client.run(async {
-        while service.streams.connections() > 0 {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-    });
+    client.eventually(|| service.streams.connections() == 0);
     client.connect();
     service.await_count(Counter::ClosedEnded, 1);
 }
@@ -301,7 +251,7 @@ fn datagrams_of_other_protocols_are_ignored_and_counted() {
 #[test]
 fn an_address_that_is_not_validated_gets_at_most_three_times_its_octets() {
     let service = QuicService::echo(ROOMY);
-    let flight = first_flights(&service, 1);
+    let flight = first_flight(&service);
     let forged = UdpSocket::bind("127.0.0.1:0").unwrap();
     for datagram in &flight {
         forged.send_to(datagram, service.quic).unwrap();
@@ -327,13 +277,9 @@ fn a_drained_server_answers_what_it_was_asked_and_closes_without_an_error() {
     let connection = client.connect();
     let (_send, mut receive) = client.ask(&connection, &question(0, 20));
     let streams = service.streams.clone();
-    let (to, message, end) = client.run(async {
-        while service.workers.waiting() == 0 {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-        let (to, message) = service.workers.next();
-        (to, message, thread::spawn(move || streams.drain(TEST_TIMEOUT)))
-    });
+    client.eventually(|| service.workers.waiting() > 0);
+    let (to, message) = service.workers.next();
+    let end = thread::spawn(move || streams.drain(TEST_TIMEOUT));
     assert!(service.streams.deliver(&to, &answer(&message)));
     assert_eq!(client.answer(&mut receive), answer(&message));
     assert_eq!(client.close_code(&connection), error_code::NO_ERROR);
@@ -357,15 +303,11 @@ fn a_panic_for_one_stream_ends_neither_quic_nor_tcp() {
     let service = Service { workers, streams, address: tcp }.echo();
     let client = Client::new(quic, &certificate, sixfold_transport::quic::ALPN);
     let connection = client.connect();
-    let (_send, mut receive) = client.ask(&connection, &question(0, 200));
-    assert_eq!(client.run(receive.read_to_end(100)).unwrap(), b"");
-    let (_send, mut receive) = client.ask(&connection, &question(0, 20));
-    assert_eq!(client.answer(&mut receive), answer(&question(0, 20)));
+    let (_send, mut stream) = client.ask(&connection, &question(0, 200));
+    assert_eq!(client.run(stream.read_to_end(100)).unwrap(), b"");
+    let (_send, mut stream) = client.ask(&connection, &question(0, 20));
+    assert_eq!(client.answer(&mut stream), answer(&question(0, 20)));
     let mut plain = service.connect();
     send(&mut plain, &[question(7, 20)]);
-    assert_eq!(receive_tcp(&mut plain), answer(&question(7, 20)));
-}
-
-fn receive_tcp(stream: &mut std::net::TcpStream) -> Vec<u8> {
-    crate::fixture::receive(stream)
+    assert_eq!(receive(&mut plain), answer(&question(7, 20)));
 }

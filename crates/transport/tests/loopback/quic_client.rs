@@ -9,6 +9,7 @@ use sixfold_transport::{Limits, Options, QuerySink, Streams, quic};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::Deref;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::runtime::Runtime;
 
 /// Running streams with a socket for QUIC.
@@ -106,13 +107,23 @@ impl Client {
         self.runtime.block_on(within).expect("in time")
     }
 
-    pub fn connecting(&self) -> quinn::Connecting {
+    /// Waits until a condition holds. The packets of the client leave meanwhile.
+    pub fn eventually(&self, mut holds: impl FnMut() -> bool) {
+        self.run(async {
+            while !holds() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        });
+    }
+
+    /// Begins to connect to an address.
+    pub fn connecting(&self, server: SocketAddr) -> quinn::Connecting {
         let _within = self.runtime.enter();
-        self.endpoint.connect(self.server, "dns.example").unwrap()
+        self.endpoint.connect(server, "dns.example").unwrap()
     }
 
     pub fn try_connect(&self) -> Result<Connection, ConnectionError> {
-        let connecting = self.connecting();
+        let connecting = self.connecting(self.server);
         self.run(connecting)
     }
 
