@@ -74,7 +74,8 @@ async fn read<Q: QuerySink>(
     receive: &mut RecvStream,
     account: &mut Account,
 ) -> Result<Vec<u8>, NoQuery> {
-    let patience = context.thread.shared.admission.timeouts().idle;
+    // Half, so that the client learns its fault before the idle timeout of QUIC, which is silent.
+    let patience = context.thread.shared.admission.timeouts().idle / 2;
     let read = tokio::time::timeout(patience, query::read(receive, account)).await;
     let message =
         read.unwrap_or(Err(NoQuery::ProtocolError("the message or the end of the stream is late")))?;
