@@ -79,7 +79,7 @@ impl BoundStreams {
         given: Vec<UdpSocket>,
         service: quic::Service,
     ) -> Result<BoundStreams, Error> {
-        self.quic = Some((quic::bind(listen, given)?, service));
+        self.quic = Some((quic::bind(listen, given).map_err(Error::Quic)?, service));
         Ok(self)
     }
 
@@ -149,10 +149,8 @@ pub enum Error {
     Socket(SocketAddr, io::Error),
     /// A socket that this process was given cannot be used. Start the server anew.
     Given(io::Error),
-    /// A UDP socket for DNS over QUIC could not be bound.
-    Quic(SocketAddr, io::Error),
-    /// The TLS settings for DNS over QUIC lack TLS 1.3 with AES-128-GCM, which QUIC begins with (RFC 9001 section 5.2).
-    QuicWithoutTls13,
+    /// DNS over QUIC cannot start.
+    Quic(quic::Error),
     /// A stream thread could not be started. Raise the limits of processes and open files.
     Thread(io::Error),
 }
@@ -195,15 +193,7 @@ impl fmt::Display for Error {
                  from `listen`, or enable IPv6"
             ),
             Error::Socket(address, error) => write!(f, "cannot listen on TCP {address}: {error}"),
-            Error::Quic(address, error) => write!(
-                f,
-                "cannot listen on UDP {address} for DNS over QUIC: {error}; find a process that uses the port with `ss -lunp \
-                 sport = :{}`, or change `listen-doq`",
-                address.port()
-            ),
-            Error::QuicWithoutTls13 => {
-                write!(f, "DNS over QUIC needs TLS 1.3 with AES-128-GCM; allow both, or remove `listen-doq`")
-            }
+            Error::Quic(error) => error.fmt(f),
             Error::Given(error) => write!(f, "cannot use a given TCP socket: {error}; start the server anew"),
             Error::Thread(error) => {
                 write!(f, "cannot start a thread for client streams: {error}; raise TasksMax and LimitNOFILE")
@@ -215,9 +205,8 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Error::Socket(_, error) | Error::Quic(_, error) | Error::Given(error) | Error::Thread(error) => {
-                Some(error)
-            }
+            Error::Socket(_, error) | Error::Given(error) | Error::Thread(error) => Some(error),
+            Error::Quic(error) => error.source(),
             _ => None,
         }
     }

@@ -17,6 +17,7 @@
 
 mod accept;
 mod connection;
+mod error;
 pub mod error_code;
 mod query;
 mod settings;
@@ -25,6 +26,7 @@ mod stream;
 mod supervise;
 mod thread;
 
+pub use error::Error;
 pub(crate) use socket::bind;
 pub(crate) use supervise::{Bound, start};
 

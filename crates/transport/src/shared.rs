@@ -9,7 +9,7 @@ use datapath::QueuedMessage;
 use datapath::proxy_protocol::TrustedProxies;
 use engine::Client;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, OnceLock};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 use tokio::sync::{Notify, watch};
 
@@ -68,6 +68,27 @@ impl Shared {
     /// The end of the grace period, once draining has begun.
     pub(crate) fn drain_deadline(&self) -> Option<Instant> {
         self.drain_deadline.get().copied()
+    }
+}
+
+/// Counts a running thread until it is dropped.
+pub(crate) struct Running {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) index: usize,
+}
+
+impl Running {
+    pub(crate) fn new(shared: Arc<Shared>, index: usize) -> Running {
+        *shared.running.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        Running { shared, index }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.shared.answer_queues[self.index].closed.store(true, Ordering::Relaxed);
+        *self.shared.running.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        self.shared.ended.notify_all();
     }
 }
 

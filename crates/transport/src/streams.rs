@@ -8,7 +8,7 @@ use crate::https;
 use crate::limits::{self, Limits};
 use crate::listen::{BoundStreams, Error, Options};
 use crate::quic;
-use crate::shared::{AnswerQueue, Shared};
+use crate::shared::{AnswerQueue, Running, Shared};
 use crate::stream_thread::{Listener, StreamThread};
 use datapath::StreamSink;
 use engine::Client;
@@ -213,25 +213,4 @@ fn start_thread(
         drop(running);
     })?;
     Ok(())
-}
-
-/// Counts a running thread until it is dropped.
-pub(crate) struct Running {
-    pub(crate) shared: Arc<Shared>,
-    pub(crate) index: usize,
-}
-
-impl Running {
-    fn new(shared: Arc<Shared>, index: usize) -> Running {
-        *shared.running.lock().unwrap_or_else(PoisonError::into_inner) += 1;
-        Running { shared, index }
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.shared.answer_queues[self.index].closed.store(true, Ordering::Relaxed);
-        *self.shared.running.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
-        self.shared.ended.notify_all();
-    }
 }

@@ -6,14 +6,14 @@ use crate::connection::CloseReason;
 use crate::counters::Counter;
 use crate::limits;
 use crate::quic::connection::QuicConnection;
-use crate::quic::thread::QuicThread;
+use crate::quic::settings::Settings;
 use crate::stream_thread::mapped;
+use crate::thread_context::ThreadContext;
 use engine::{Client, ClientTransport};
 use quinn::{ConnectionError, Incoming, TransportErrorCode, ZeroRttAccepted};
 use std::cell::Cell;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::rc::Rc;
-use tokio::task::spawn_local;
 
 /// The number of handshakes under way.
 #[derive(Default)]
@@ -43,15 +43,29 @@ impl Drop for Handshake {
     }
 }
 
-/// Admits a connection attempt, asks its client for a token, or refuses it.
-pub(crate) fn admit<Q: QuerySink>(thread: &Rc<QuicThread<Q>>, incoming: Incoming, listener: u16) {
-    let context = &thread.context;
+/// An admitted connection, whose handshake begins.
+pub(crate) struct Admitted {
+    pub(crate) connection: Rc<QuicConnection>,
+    pub(crate) handshake: Handshake,
+    pub(crate) completed: ZeroRttAccepted,
+}
+
+/// Admits a connection attempt. Otherwise it asks the client for a token, or refuses it.
+pub(crate) fn admit<Q: QuerySink>(
+    context: &ThreadContext<Q>,
+    handshakes: &Rc<Handshakes>,
+    settings: &Settings,
+    incoming: Incoming,
+    listener: u16,
+) -> Option<Admitted> {
     if context.shared.is_ending() {
-        return incoming.refuse();
+        incoming.refuse();
+        return None;
     }
-    if thread.handshakes.all.get() >= limits::QUIC_HANDSHAKES {
+    if handshakes.all.get() >= limits::QUIC_HANDSHAKES {
         context.count(Counter::QuicBusy);
-        return incoming.refuse();
+        incoming.refuse();
+        return None;
     }
     let client = client_of(&incoming, context.next_token(), listener);
     let is_validated = incoming.remote_address_validated();
@@ -59,47 +73,48 @@ pub(crate) fn admit<Q: QuerySink>(thread: &Rc<QuicThread<Q>>, incoming: Incoming
         Ok(slot) if is_validated => Some(slot),
         Err(reason) if is_validated => {
             context.count(reason);
-            return incoming.refuse();
+            incoming.refuse();
+            return None;
         }
         // A limit that a forged address would exceed says nothing about the client.
-        Ok(_) if thread.handshakes.unvalidated.get() < limits::QUIC_UNVALIDATED => None,
+        Ok(_) if handshakes.unvalidated.get() < limits::QUIC_UNVALIDATED => None,
         _ => {
             context.count(Counter::QuicRetry);
             // An attempt without validation may always be asked for it.
             let _ = incoming.retry();
-            return;
+            return None;
         }
     };
     if slot.is_some() {
         context.count(Counter::Accepted);
     }
-    let handshake = Handshake::new(&thread.handshakes, is_validated);
-    let settings = thread.settings.server(context.shared.admission.timeouts().idle);
+    let handshake = Handshake::new(handshakes, is_validated);
+    let settings = settings.server(context.shared.admission.timeouts().idle);
     let begun = incoming.accept_with(settings).map(|connecting| connecting.into_0rtt());
     match begun {
         Ok(Ok((quic, completed))) => {
             let connection = Rc::new(QuicConnection::new(quic, client, slot));
-            spawn_local(thread.clone().serve_connection(connection, handshake, completed));
+            Some(Admitted { connection, handshake, completed })
         }
         // A server can always convert.
-        Ok(Err(_)) => {}
+        Ok(Err(_)) => None,
         Err(error) => {
             context.count(failure(&error));
             if slot.is_some() {
                 context.count(CloseReason::Handshake.counter());
             }
+            None
         }
     }
 }
 
 /// Waits for the end of the handshake, and takes the place in the admission. An error has ended the connection.
 pub(crate) async fn complete<Q: QuerySink>(
-    thread: &QuicThread<Q>,
+    context: &ThreadContext<Q>,
     connection: &QuicConnection,
     _handshake: Handshake,
     completed: ZeroRttAccepted,
 ) -> Result<(), CloseReason> {
-    let context = &thread.context;
     let patience = context.shared.admission.timeouts().idle.min(limits::QUIC_HANDSHAKE);
     let is_late = tokio::time::timeout(patience, completed).await.is_err();
     if let Some(counter) = failed(connection, is_late) {

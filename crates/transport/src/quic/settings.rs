@@ -1,8 +1,8 @@
 //! The settings of QUIC: TLS with 0-RTT, connection IDs, windows and timeouts. All bounds are in [`limits`].
 
 use crate::limits;
-use crate::listen::Error;
 use crate::quic::ALPN;
+use crate::quic::error::Error;
 use quinn::crypto::rustls::QuicServerConfig;
 use quinn::{EndpointConfig, IdleTimeout, ServerConfig, TransportConfig, VarInt};
 use quinn_proto::HashedConnectionIdGenerator;
@@ -34,7 +34,7 @@ impl Settings {
         // Sessions in memory can be resumed once only; tickets that the client keeps could be replayed.
         tls.ticketer = Arc::new(NoTickets);
         tls.session_storage = ServerSessionMemoryCache::new(limits::QUIC_SESSIONS);
-        let tls = QuicServerConfig::try_from(tls).map_err(|_| Error::QuicWithoutTls13)?;
+        let tls = QuicServerConfig::try_from(tls).map_err(|_| Error::WithoutTls13)?;
         let mut server = ServerConfig::with_crypto(Arc::new(tls));
         server
             .migration(false)

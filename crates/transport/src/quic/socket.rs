@@ -3,7 +3,7 @@
 
 use crate::counters::Counter;
 use crate::limits;
-use crate::listen::Error;
+use crate::quic::error::Error;
 use crate::quic::settings::VERSION;
 use crate::shared::Shared;
 use quinn::udp::{RecvMeta, Transmit};
@@ -36,7 +36,7 @@ pub(crate) fn bind(listen: &[SocketAddr], mut given: Vec<UdpSocket>) -> Result<V
             Some(place) => with_buffers(given.swap_remove(place).into()),
             None => bind_one(address),
         }
-        .map_err(|error| Error::Quic(address, error))
+        .map_err(|error| Error::Socket(address, error))
     });
     sockets.collect()
 }

@@ -4,12 +4,11 @@
 use crate::QuerySink;
 use crate::counters::Counter;
 use crate::limits;
-use crate::listen::Error;
 use crate::quic::Service;
+use crate::quic::error::Error;
 use crate::quic::settings::Settings;
 use crate::quic::thread::{QuicThread, Sockets};
-use crate::shared::Shared;
-use crate::streams::Running;
+use crate::shared::{Running, Shared};
 use crate::thread_context::ThreadContext;
 use std::io;
 use std::net::UdpSocket;

@@ -5,7 +5,7 @@ use crate::QuerySink;
 use crate::connection::CloseReason;
 use crate::counters::Counter;
 use crate::limits;
-use crate::quic::accept::{self, Handshake, Handshakes};
+use crate::quic::accept::{self, Admitted, Handshakes};
 use crate::quic::connection::QuicConnection;
 use crate::quic::error_code;
 use crate::quic::settings::Settings;
@@ -13,7 +13,7 @@ use crate::quic::socket::{QuicSocket, SocketRuntime};
 use crate::quic::stream::{self, StreamContext};
 use crate::requests::Requests;
 use crate::thread_context::ThreadContext;
-use quinn::{ConnectionError, Endpoint, ZeroRttAccepted};
+use quinn::{ConnectionError, Endpoint};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io;
@@ -159,15 +159,11 @@ impl<Q: QuerySink> QuicThread<Q> {
     }
 
     /// Serves a connection to its end, and counts its reason. Streams with 0-RTT data are accepted before the handshake is completed.
-    pub(crate) async fn serve_connection(
-        self: Rc<QuicThread<Q>>,
-        connection: Rc<QuicConnection>,
-        handshake: Handshake,
-        completed: ZeroRttAccepted,
-    ) {
+    async fn serve_connection(self: Rc<QuicThread<Q>>, admitted: Admitted) {
+        let Admitted { connection, handshake, completed } = admitted;
         let _entry = Entry::new(self.clone(), &connection);
         let completion = async {
-            let outcome = accept::complete(&self, &connection, handshake, completed).await;
+            let outcome = accept::complete(&self.context, &connection, handshake, completed).await;
             connection.abandon();
             match outcome {
                 Ok(()) => std::future::pending().await,
@@ -255,7 +251,10 @@ impl<Q: QuerySink> Drop for Entry<Q> {
 
 async fn accept_connections<Q: QuerySink>(thread: Rc<QuicThread<Q>>, endpoint: Endpoint, listener: u16) {
     while let Some(incoming) = endpoint.accept().await {
-        accept::admit(&thread, incoming, listener);
+        let QuicThread { context, handshakes, settings, .. } = &*thread;
+        if let Some(admitted) = accept::admit(context, handshakes, settings, incoming, listener) {
+            spawn_local(thread.clone().serve_connection(admitted));
+        }
     }
 }
 
