@@ -332,6 +332,12 @@ const HELP: &[(&str, &str)] = &[
     ("stream_answers_total", "Answers to connections, by result."),
     ("stream_answers_out_total", "Answers that workers passed to connections."),
     ("https_responses_total", "Responses to HTTPS requests, by class of their status."),
+    ("quic_handshakes_total", "QUIC connection attempts, by result."),
+    ("quic_handshake_failures_total", "QUIC handshakes that failed, by reason."),
+    ("quic_streams_total", "Queries over QUIC, by result."),
+    ("quic_early_queries_total", "Messages in 0-RTT data, by treatment."),
+    ("quic_datagrams_ignored_total", "Datagrams to the QUIC port that are of no use, by reason."),
+    ("quic_thread_failures_total", "Failures of the thread for QUIC, by result."),
     ("letters_in_total", "Queries passed to the worker that owns the name, by streams and by other workers."),
     (
         "links_opened_total",

@@ -346,7 +346,7 @@ async fn sweep<Q: QuerySink>(thread: Rc<StreamThread<Q>>) {
 }
 
 /// The address as the engine stores it: IPv4 as IPv4-mapped.
-fn mapped(address: IpAddr) -> Ipv6Addr {
+pub(crate) fn mapped(address: IpAddr) -> Ipv6Addr {
     match address {
         IpAddr::V4(v4) => v4.to_ipv6_mapped(),
         IpAddr::V6(v6) => v6,

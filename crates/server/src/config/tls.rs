@@ -36,7 +36,7 @@ pub fn read(mut table: Table<'_>, problems: &Problems) -> TlsDraft {
         |key, port| table.list(key, ADDRESS, |text| address(text, port, problems)).unwrap_or_default();
     let (listen_dot, listen_doh) = (listen("listen-dot", DNS_PORT), listen("listen-doh", HTTPS_PORT));
     let listen_doq = listen("listen-doq", DNS_PORT);
-    let mut draft = TlsDraft {
+    let draft = TlsDraft {
         certificate: path(&mut table, "certificate"),
         key: path(&mut table, "key"),
         listen_dot,
@@ -45,9 +45,6 @@ pub fn read(mut table: Table<'_>, problems: &Problems) -> TlsDraft {
         doh_path: table.parse("doh-path", "a path like \"/dns-query\"", doh_path),
         ticket_secret_file: path(&mut table, "ticket-secret-file"),
     };
-    if let Some(first) = std::mem::take(&mut draft.listen_doq).first() {
-        table.reject_unsupported(&first.place, "listen-doq", "write [], or delete the key");
-    }
     table.finish();
     draft
 }
@@ -86,7 +83,7 @@ impl TlsDraft {
                 );
                 if first.is_none() {
                     warnings.push(
-                        "`tls.certificate` has no use: add `listen-dot` or `listen-doh` to [tls]".to_owned(),
+                        "`tls.certificate` has no use: add `listen-dot`, `listen-doh` or `listen-doq` to [tls]".to_owned(),
                     );
                 }
                 server
