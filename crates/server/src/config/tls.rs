@@ -4,10 +4,11 @@
 //! reload with such a pair is refused as a whole.
 
 use super::fields::{ADDRESS, address, path};
-use super::limits;
 use super::model::Tls;
 use super::report::{Fault, Item, Problems, quoted};
 use super::table::Table;
+use super::{Name, limits};
+use rustls::pki_types::ServerName;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use tls::ServerTls;
@@ -28,6 +29,7 @@ pub struct TlsDraft {
     listen_doq: Vec<Item<SocketAddr>>,
     doh_path: Option<Item<String>>,
     ticket_secret_file: Option<Item<PathBuf>>,
+    ddr_name: Option<Item<Option<Name>>>,
 }
 
 /// Reads the table.
@@ -44,6 +46,7 @@ pub fn read(mut table: Table<'_>, problems: &Problems) -> TlsDraft {
         listen_doq,
         doh_path: table.parse("doh-path", "a path like \"/dns-query\"", doh_path),
         ticket_secret_file: path(&mut table, "ticket-secret-file"),
+        ddr_name: table.parse("ddr-name", "a host name like \"dns.example\"", ddr_name),
     };
     table.finish();
     draft
@@ -63,6 +66,20 @@ fn doh_path(text: &str) -> Result<String, Fault> {
             Err(refuse(&format!("{} octets are more than {}", text.len(), limits::DOH_PATH)))
         }
         None => Ok(text.to_owned()),
+    }
+}
+
+/// Parses the name of a designated resolver: a host name, which a certificate can have.
+fn ddr_name(text: &str) -> Result<Option<Name>, Fault> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    match ServerName::try_from(text) {
+        Ok(ServerName::DnsName(_)) => Name::configured(text).map(Some),
+        _ => Err(Fault::new(
+            format!("{} is not a host name", quoted(text)),
+            "write a name that the certificate has, like \"dns.example\"",
+        )),
     }
 }
 
@@ -96,6 +113,7 @@ impl TlsDraft {
                 None
             }
         };
+        let ddr_name = self.check_ddr_name(server.as_ref(), problems, warnings);
         let values = |items: Vec<Item<SocketAddr>>| items.into_iter().map(|item| item.value).collect();
         Tls {
             certificate: self.certificate.map(|item| item.value),
@@ -105,8 +123,38 @@ impl TlsDraft {
             listen_doq: values(self.listen_doq),
             doh_path: self.doh_path.map_or_else(|| limits::DEFAULT_DOH_PATH.to_owned(), |item| item.value),
             ticket_secret_file: self.ticket_secret_file.map(|item| item.value),
+            ddr_name,
             server,
         }
+    }
+
+    /// Checks the name of the designated resolver against the listeners and the certificate.
+    fn check_ddr_name(
+        &self,
+        server: Option<&ServerTls>,
+        problems: &Problems,
+        warnings: &mut Vec<String>,
+    ) -> Option<Name> {
+        let Item { value, place } = self.ddr_name.as_ref()?;
+        let name = value.as_ref()?;
+        if self.listeners().next().is_none() {
+            let what = "`tls.ddr-name` announces encrypted listeners, and there are none".to_owned();
+            problems.add(
+                place,
+                Fault::new(what, "add `listen-dot`, `listen-doh` or `listen-doq`, or delete the key"),
+            );
+        }
+        let text = name.to_string();
+        let host = ServerName::try_from(text.trim_end_matches('.').to_owned());
+        if let (Some(server), Ok(host)) = (server, host)
+            && !server.is_for(&host)
+        {
+            // RFC 9462 section 4.2: clients verify the address of the resolver, and many verify the name.
+            warnings.push(format!(
+                "the certificate is not for `{text}`, which is `tls.ddr-name`: clients will refuse it"
+            ));
+        }
+        Some(name.clone())
     }
 
     /// The fault of a table without certificate or key.
