@@ -90,7 +90,7 @@ impl<Q: QuerySink> StreamThread<Q> {
         let shared = &self.context.shared;
         let Some(last_answers) = shared.last_answers() else { return shared.drain_deadline() };
         self.for_each(Connection::retire);
-        self.https.close();
+        self.https.retire();
         let mut is_late = false;
         while shared.drain_deadline().is_none() && self.open_connections() > 0 {
             let wakeup = self.answer_queue().wakeup.notified();

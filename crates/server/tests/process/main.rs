@@ -18,6 +18,8 @@ mod cookies;
 mod demo;
 mod dnstap;
 mod documents;
+mod encrypted;
+mod encrypted_service;
 mod events;
 mod examples;
 mod explain;

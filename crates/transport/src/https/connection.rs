@@ -29,6 +29,9 @@ pub(crate) struct HttpsConnection {
     active: Cell<Instant>,
     close: Cell<Option<CloseReason>>,
     closing: Notify,
+    is_http2: bool,
+    /// Another process accepts the new connections: this one ends after the next response, or when it is idle for a short time.
+    retiring: Cell<bool>,
     /// The connection's place. None once another connection has it.
     slot: Cell<Option<ConnectionSlot>>,
 }
@@ -44,7 +47,7 @@ impl Drop for UnderWay<'_> {
 }
 
 impl HttpsConnection {
-    pub(crate) fn new(client: Client, slot: ConnectionSlot) -> HttpsConnection {
+    pub(crate) fn new(client: Client, slot: ConnectionSlot, is_http2: bool) -> HttpsConnection {
         HttpsConnection {
             client,
             buffered: Arc::default(),
@@ -52,6 +55,8 @@ impl HttpsConnection {
             active: Cell::new(Instant::now()),
             close: Cell::new(None),
             closing: Notify::new(),
+            is_http2,
+            retiring: Cell::new(false),
             slot: Cell::new(Some(slot)),
         }
     }
@@ -67,6 +72,11 @@ impl HttpsConnection {
     pub(crate) fn sweep(&self, now: Instant, timeouts: Timeouts) {
         let is_quiet = now.saturating_duration_since(self.active.get()) >= timeouts.idle;
         let buffered = self.buffered.load(Ordering::Relaxed);
+        let is_retired_and_quiet =
+            self.retiring.get() && now.saturating_duration_since(self.active.get()) >= limits::RETIRED_IDLE;
+        if is_retired_and_quiet && buffered == 0 && self.requests.get() == 0 {
+            self.close(CloseReason::Drained);
+        }
         if buffered > limits::WRITE_QUEUE_OCTETS || is_quiet && buffered > 0 && self.requests.get() == 0 {
             self.close(CloseReason::SlowReader);
         } else if is_quiet && self.requests.get() == 0 {
@@ -89,6 +99,21 @@ impl HttpsConnection {
     pub(crate) fn displace(&self) {
         self.close(CloseReason::Displaced);
         self.slot.set(None);
+    }
+
+    /// Ends the connection soon, because another process accepts the new ones. HTTP/2 tells the client up to which stream it is served
+    /// (GOAWAY). HTTP/1.1 cannot: a request may be on its way to an idle connection, so that ends after a response.
+    pub(crate) fn retire(&self) {
+        if self.is_http2 {
+            self.close(CloseReason::Drained);
+        } else {
+            self.retiring.set(true);
+        }
+    }
+
+    /// True if the next response is the last one.
+    pub(crate) fn is_retiring(&self) -> bool {
+        self.retiring.get()
     }
 
     /// Ends the connection: abruptly for a slow reader, otherwise after the responses that are due.

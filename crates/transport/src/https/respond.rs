@@ -13,7 +13,7 @@ use datapath::QueuedMessage;
 use engine::Client;
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Bytes, Incoming};
-use hyper::header::CONTENT_TYPE;
+use hyper::header::{CONNECTION, CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 use std::convert::Infallible;
 use std::rc::Rc;
@@ -52,7 +52,10 @@ pub(crate) async fn respond<Q: QuerySink>(
             Err(StatusCode::SERVICE_UNAVAILABLE)
         }
     });
-    let response = response.unwrap_or_else(response::failure);
+    let mut response = response.unwrap_or_else(response::failure);
+    if connection.is_retiring() {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
     context.thread.count(response::counter(response.status()));
     Ok(response)
 }

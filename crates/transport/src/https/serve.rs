@@ -62,7 +62,12 @@ impl<Q: QuerySink> HttpsThread<Q> {
         self.requests.sweep(now, timeouts.answer_wait);
     }
 
-    /// Ends all connections after the responses that are due (GOAWAY): their clients connect to another process.
+    /// Ends all connections soon: their clients connect to another process.
+    pub(crate) fn retire(&self) {
+        self.connections.borrow().values().for_each(|connection| connection.retire());
+    }
+
+    /// Ends all connections after the responses that are due.
     pub(crate) fn close(&self) {
         self.connections.borrow().values().for_each(|connection| connection.close(CloseReason::Drained));
     }
@@ -75,12 +80,14 @@ impl<Q: QuerySink> HttpsThread<Q> {
 
     async fn serve(self: Rc<HttpsThread<Q>>, service: Rc<Service>, established: Established) -> CloseReason {
         let Established { stream: tls, client, slot } = established;
-        let connection = Rc::new(HttpsConnection::new(client, slot));
-        let _entry = Entry::new(self.clone(), &connection);
-        if self.context.shared.is_ending() {
-            connection.close(CloseReason::Drained);
-        }
         let is_http2 = tls.get_ref().1.alpn_protocol() == Some(ALPN[0]);
+        let connection = Rc::new(HttpsConnection::new(client, slot, is_http2));
+        let _entry = Entry::new(self.clone(), &connection);
+        if self.context.shared.drain_deadline().is_some() {
+            connection.close(CloseReason::Drained);
+        } else if self.context.shared.is_ending() {
+            connection.retire();
+        }
         let idle = self.context.shared.admission.timeouts().idle;
         let here = connection.clone();
         let requests =

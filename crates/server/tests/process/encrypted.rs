@@ -1,0 +1,259 @@
+//! Encrypted listeners in operation: certificates that are replaced, upgrades, clients behind a proxy, and wrong configurations.
+
+use crate::client::{Udp, embedded, name_of};
+use crate::daemon::{PREFIX, Setup, wait_until};
+use crate::encrypted_service::{Listeners, Pair, TlsClient, connect, trusting};
+use crate::service::{Service, text};
+use crate::upstream::{Behavior, Upstream};
+use std::io::Write;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use wire::{Rcode, Type};
+
+/// Queries of several clients, which each have their own names, until [`Load::stop`].
+#[derive(Default)]
+struct Load {
+    next: AtomicU32,
+    stop: AtomicBool,
+}
+
+impl Load {
+    /// Asks one query after the other. A lost or wrong answer fails the test. Returns the number of answers.
+    fn run(&self, mut ask: impl FnMut(&str) -> crate::client::Answer) -> u32 {
+        let mut answered = 0;
+        while !self.stop.load(Ordering::SeqCst) {
+            let number = self.next.fetch_add(1, Ordering::SeqCst);
+            let answer = ask(&name_of(number));
+            assert_eq!((answer.rcode, answer.addresses), (Rcode::NOERROR, vec![embedded(PREFIX, number)]));
+            answered += 1;
+        }
+        answered
+    }
+
+    /// Waits for `count` more answers of all clients together.
+    fn go_on(&self, count: u32) {
+        let end = self.next.load(Ordering::SeqCst) + count;
+        wait_until("clients go on", || {
+            self.next.load(Ordering::SeqCst) >= end || self.stop.load(Ordering::SeqCst)
+        });
+    }
+}
+
+/// Stops the load, also when the test fails or a client does: otherwise the test would wait for it.
+struct StopAtEnd<'a>(&'a Load);
+
+impl Drop for StopAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.stop.store(true, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn twenty_new_certificates_cost_no_answer_and_only_new_handshakes_show_them() {
+    let upstream = Upstream::start(|_| Behavior::Answer);
+    let pairs = [Pair::new(), Pair::new()];
+    let listeners = Listeners::new(&pairs[0]);
+    let server = listeners.add_to(Setup::new(upstream.address)).start();
+    let config = trusting(&[&pairs[0], &pairs[1]], b"dot");
+    let load = Load::default();
+    let mut kept = TlsClient::to(listeners.dot, &config);
+    std::thread::scope(|scope| {
+        let (load, config, dot) = (&load, &config, listeners.dot);
+        let udp = Udp::to(server.v4());
+        let stopping = move |ask: &mut dyn FnMut(&str) -> crate::client::Answer| {
+            let _stop = StopAtEnd(load);
+            load.run(ask)
+        };
+        let clients = [
+            scope.spawn(move || stopping(&mut |name| udp.ask(name, Type::AAAA))),
+            scope.spawn(move || stopping(&mut |name| kept.ask(name))),
+            scope.spawn(move || stopping(&mut |name| TlsClient::to(dot, config).ask(name))),
+        ];
+        let at_end = StopAtEnd(load);
+        for number in 1..=20 {
+            listeners.write(&pairs[number % 2]);
+            let output = server.ctl(&["reload"]);
+            assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+            // Only a client without a session sees the certificate: a resumed handshake shows none.
+            let shown = TlsClient::to(dot, &trusting(&[&pairs[number % 2]], b"dot"));
+            assert_eq!(shown.certificate(), &pairs[number % 2].certificate);
+            load.go_on(10);
+        }
+        drop(at_end);
+        for client in clients {
+            assert!(client.join().unwrap() > 0);
+        }
+    });
+    assert_eq!(server.stat("responses_total{rcode=\"servfail\"}"), 0.0);
+    assert!(server.stat("tls_handshakes_total{kind=\"full\"}") >= 21.0);
+    server.process.stop();
+}
+
+#[test]
+fn a_key_that_does_not_fit_refuses_the_reload_by_name_and_the_old_certificate_stays() {
+    let upstream = Upstream::start(|_| Behavior::Answer);
+    let (pair, other) = (Pair::new(), Pair::new());
+    let listeners = Listeners::new(&pair);
+    let server = listeners.add_to(Setup::new(upstream.address)).start();
+    let connect_anew = || TlsClient::to(listeners.dot, &trusting(&[&pair, &other], b"dot"));
+    let mut kept = connect_anew();
+    let key = std::fs::read(listeners.key()).unwrap();
+    listeners.write(&other);
+    std::fs::write(listeners.key(), key).unwrap();
+    let refused = |reason: &str| {
+        let output = server.ctl(&["reload"]);
+        let told = text(&output);
+        assert_eq!(output.status.code(), Some(1), "{told}");
+        assert!(told.contains(reason) && told.contains("the old configuration stays in force"), "{told}");
+    };
+    let (certificate_path, key_path) = (listeners.certificate(), listeners.key());
+    refused(&format!(
+        "the key {} does not go with the certificate {}",
+        key_path.display(),
+        certificate_path.display()
+    ));
+    std::fs::remove_file(&certificate_path).unwrap();
+    refused(&format!("cannot read a certificate from {}", certificate_path.display()));
+    let mut new = connect_anew();
+    assert_eq!(new.certificate(), &pair.certificate);
+    for client in [&mut kept, &mut new] {
+        assert_eq!(client.ask(&name_of(1)).addresses, [embedded(PREFIX, 1)]);
+    }
+    listeners.write(&other);
+    assert_eq!(server.ctl(&["reload"]).status.code(), Some(0));
+    assert_eq!(connect_anew().certificate(), &other.certificate);
+    server.process.stop();
+}
+
+#[test]
+fn changed_listeners_refuse_the_reload_by_name() {
+    let upstream = Upstream::start(|_| Behavior::Answer);
+    let listeners = Listeners::new(&Pair::new());
+    let server = listeners.add_to(Setup::new(upstream.address)).start();
+    for (key, line) in [
+        ("tls.listen-dot", "tls.listen-dot = [\"127.0.0.1:11997\"]"),
+        ("tls.listen-doh", "tls.listen-doh = []"),
+        ("tls.doh-path", "tls.doh-path = \"/other\""),
+    ] {
+        server.rewrite(&[line]);
+        let output = server.ctl(&["reload"]);
+        let told = text(&output);
+        assert_eq!(output.status.code(), Some(1), "{told}");
+        assert!(told.contains(&format!("{key} has changed, and takes effect only at a start")), "{told}");
+    }
+    server.process.stop();
+}
+
+#[test]
+fn an_upgrade_hands_the_encrypted_listeners_over_and_loses_no_query() {
+    let upstream = Upstream::start(|_| Behavior::Answer);
+    let pair = Pair::new();
+    let listeners = Listeners::new(&pair);
+    let service = Service::start(listeners.add_to(Setup::new(upstream.address)));
+    let (dot, doh) = (listeners.dot, listeners.doh);
+    let (config, web) = (trusting(&[&pair], b"dot"), trusting(&[&pair], b"http/1.1"));
+    let load = Load::default();
+    let mut kept = TlsClient::to(dot, &config);
+    kept.ask(&name_of(0));
+    let mut kept = std::thread::scope(|scope| {
+        let (load, config, web) = (&load, &config, &web);
+        let over_dot = scope.spawn(move || {
+            let _stop = StopAtEnd(load);
+            load.run(|name| TlsClient::to(dot, config).ask(name))
+        });
+        let over_doh = scope.spawn(move || {
+            let _stop = StopAtEnd(load);
+            load.run(|name| TlsClient::to(doh, web).post(name))
+        });
+        let over_kept = scope.spawn(move || {
+            let _stop = StopAtEnd(load);
+            load.run(|name| kept.ask(name));
+            kept
+        });
+        let at_end = StopAtEnd(load);
+        load.go_on(20);
+        let before = service.pid();
+        assert_ne!(service.upgrade(), before);
+        for series in ["tls", "https"].map(|name| format!("stream_accepted_total{{transport=\"{name}\"}}")) {
+            wait_until(&series, || load.stop.load(Ordering::SeqCst) || service.server.stat(&series) >= 5.0);
+        }
+        drop(at_end);
+        assert!(over_dot.join().unwrap() > 0 && over_doh.join().unwrap() > 0);
+        over_kept.join().unwrap()
+    });
+    // The old process still serves its connection, and ends after it.
+    assert_eq!(kept.ask(&name_of(1)).addresses, [embedded(PREFIX, 1)]);
+    kept.wait_for_close();
+    wait_until("the old process has ended", || !service.server.process.is_running());
+    assert!(service.server.process.log().contains("0 connections cut, 0 queries left"));
+    service.stop();
+}
+
+#[test]
+fn the_client_that_a_proxy_names_before_the_handshake_has_its_rule() {
+    const OTHER: &str = "2001:db8:65::/96";
+    let upstream = Upstream::start(|_| Behavior::Answer);
+    let pair = Pair::new();
+    let listeners = Listeners::new(&pair);
+    let server = listeners
+        .add_to(Setup::new(upstream.address))
+        .line("server.proxy-from = [\"127.0.0.1\"]")
+        .line("server.allow = [\"198.51.100.0/24\"]")
+        .line(&format!("dns64.rule = [{{ clients = [\"198.51.100.9/32\"], prefixes = [\"{OTHER}\"] }}]"))
+        .start();
+    let config = trusting(&[&pair], b"dot");
+    let ask = |client: u8, number: u32| {
+        let mut stream = connect(listeners.dot);
+        // Version 2, PROXY, TCP over IPv4, 12 octets: source, destination, ports 4000 and 853.
+        let header = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c";
+        stream
+            .write_all(&[&header[..], &[198, 51, 100, client, 192, 0, 2, 53, 0x0f, 0xa0, 3, 85]].concat())
+            .unwrap();
+        TlsClient::over(stream, &config).unwrap().ask(&name_of(number)).addresses
+    };
+    assert_eq!(ask(9, 1), [embedded(OTHER, 1)]);
+    assert_eq!(ask(8, 2), [embedded(PREFIX, 2)]);
+    assert!(TlsClient::over(connect(listeners.dot), &config).is_err(), "a proxy without a header");
+    server.wait_for_stat("stream_closed_total{reason=\"proxy_header\"}", 1.0);
+    let handshakes =
+        ["full", "resumed"].map(|kind| server.stat(&format!("tls_handshakes_total{{kind=\"{kind}\"}}")));
+    assert_eq!(handshakes, [1.0, 1.0]);
+    assert_eq!(server.stat("queries_total{transport=\"tls\",family=\"ipv4\"}"), 2.0);
+    server.process.stop();
+}
+
+#[test]
+fn check_names_the_fault_of_an_encrypted_listener() {
+    let (pair, other) = (Pair::new(), Pair::new());
+    let (listeners, others) = (Listeners::new(&pair), Listeners::new(&other));
+    let certificate = format!("certificate = \"{}\"", listeners.certificate().display());
+    let key = format!("key = \"{}\"", listeners.key().display());
+    let wrong_key = format!("key = \"{}\"", others.key().display());
+    let unfit = format!(
+        "the key {} does not go with the certificate {}",
+        others.key().display(),
+        listeners.certificate().display()
+    );
+    let dot = "listen-dot = [\"127.0.0.1:853\"]";
+    for (lines, fault) in [
+        (&[dot][..], "`tls.certificate` is missing"),
+        (&[dot, &certificate], "`tls.key` is missing"),
+        (&[dot, &certificate, &wrong_key], &unfit),
+        (&[dot, &certificate, &key, "doh-path = \"dns-query\""], "it does not begin with /"),
+        (
+            &[dot, &certificate, &key, "listen-doh = [\"127.0.0.1:853\"]"],
+            "127.0.0.1:853 is listened on twice",
+        ),
+        (&[dot, &certificate, &key], ""),
+    ] {
+        let file = listeners.file("sixfold.toml");
+        let start =
+            "[server]\nlisten = [\"127.0.0.1:53\"]\n[upstream]\nforwarders = [\"192.0.2.1\"]\n[tls]\n";
+        std::fs::write(&file, format!("{start}{}\n", lines.join("\n"))).unwrap();
+        let sixfold = env!("CARGO_BIN_EXE_sixfold");
+        let output = Command::new(sixfold).args(["check", "--config"]).arg(&file).output().unwrap();
+        let told = text(&output);
+        assert_eq!(output.status.success(), fault.is_empty(), "{lines:?}: {told}");
+        assert!(told.contains(fault), "{fault} not in\n{told}");
+    }
+}
