@@ -18,7 +18,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 use tls::anchors::ALPN_DOT;
-use transport::{BoundStreams, Streams, https};
+use transport::{BoundStreams, Streams, https, quic};
 
 /// Client connections with TCP Fast Open, per listening socket, whose handshake may be under way (RFC 7413 section
 /// 5.1): a flood of SYNs with stolen Fast Open cookies cannot hold more.
@@ -107,12 +107,16 @@ impl Bound {
         let udp = listeners.filter(|listener| !listener.is_duplicate()).map(|listener| listener.socket());
         let metrics = self.metrics.iter().map(AsFd::as_fd);
         let control = self.control.iter().map(|control| control.listener.as_fd());
-        let all = udp.chain(self.streams.sockets()).chain(metrics).chain(control);
+        let all = udp
+            .chain(self.streams.sockets())
+            .chain(self.streams.quic_sockets())
+            .chain(metrics)
+            .chain(control);
         all.map(|socket| socket.try_clone_to_owned()).collect()
     }
 }
 
-/// Binds the sockets for DNS over TLS and over HTTPS.
+/// Binds the sockets for DNS over TLS, over HTTPS and over QUIC.
 fn bind_encrypted(
     streams: BoundStreams,
     config: &Config,
@@ -122,10 +126,16 @@ fn bind_encrypted(
     let Some(server) = &tls.server else { return Ok(streams) };
     let settings = |protocols| server.server_config(protocols).map_err(|error| error.to_string());
     let (dot, doh) = (given.take_tcp(&tls.listen_dot), given.take_tcp(&tls.listen_doh));
+    let doq = given.take_udp(&tls.listen_doq).into_iter().flat_map(|(_, sockets)| sockets);
+    let quic = quic::Service::new(settings(&[quic::ALPN])?);
     let service = https::Service::new(settings(&https::ALPN)?, &tls.doh_path);
     streams
         .with_tls(&tls.listen_dot, dot, settings(&[ALPN_DOT])?)
         .and_then(|streams| streams.with_https(&tls.listen_doh, doh, service))
+        .and_then(|streams| match tls.listen_doq.is_empty() {
+            true => Ok(streams),
+            false => streams.with_quic(&tls.listen_doq, doq.map(UdpSocket::from).collect(), quic),
+        })
         .map_err(|error| error.to_string())
 }
 

@@ -4,7 +4,7 @@ use crate::certificates::{Certificates, Error};
 use crate::tickets::{SECRET_OCTETS, Tickets};
 use rustls::ServerConfig;
 use rustls::pki_types::ServerName;
-use rustls::server::{NoServerSessionStorage, ServerSessionMemoryCache};
+use rustls::server::NoServerSessionStorage;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -13,12 +13,6 @@ use std::time::SystemTime;
 /// Tickets that a client of TLS 1.3 gets after a full handshake. A stub resolver keeps one connection open and resumes it once; each
 /// resumption brings a new ticket.
 const TICKETS: usize = 1;
-
-/// Sessions that DNS over QUIC keeps for resumption with early data.
-const QUIC_SESSIONS: usize = 4096;
-
-/// Octets of early data in a connection of QUIC: TLS has only this value for "allowed" (RFC 9001 section 4.6.1).
-const QUIC_EARLY_DATA: u32 = u32::MAX;
 
 /// Certificate, key and tickets. Clones share them, and so do the settings made of them: a change holds for the next handshake.
 #[derive(Clone)]
@@ -53,16 +47,6 @@ impl ServerTls {
         config.alpn_protocols = protocols.iter().map(|&protocol| protocol.into()).collect();
         config.ticketer = self.tickets.clone();
         config.session_storage = Arc::new(NoServerSessionStorage {});
-        Ok(Arc::new(config))
-    }
-
-    /// The settings of a listener for QUIC with these application protocols. Early data needs sessions that are used once, which this
-    /// process keeps itself: rustls allows none with tickets.
-    pub fn quic_config(&self, protocols: &[&[u8]]) -> Result<Arc<ServerConfig>, Error> {
-        let mut config = self.builder().map_err(|error| Error::Settings(error.to_string()))?;
-        config.alpn_protocols = protocols.iter().map(|&protocol| protocol.into()).collect();
-        config.session_storage = ServerSessionMemoryCache::new(QUIC_SESSIONS);
-        config.max_early_data_size = QUIC_EARLY_DATA;
         Ok(Arc::new(config))
     }
 

@@ -17,6 +17,8 @@ pub(crate) enum CloseReason {
     Reset,
     Unanswered,
     Buffers,
+    ProtocolError,
+    Cancellations,
     Drained,
 }
 
@@ -35,6 +37,8 @@ impl CloseReason {
             CloseReason::Reset => Counter::ClosedReset,
             CloseReason::Unanswered => Counter::ClosedUnanswered,
             CloseReason::Buffers => Counter::ClosedBuffers,
+            CloseReason::ProtocolError => Counter::ClosedProtocolError,
+            CloseReason::Cancellations => Counter::ClosedCancellations,
             CloseReason::Drained => Counter::ClosedDrained,
         }
     }

@@ -54,6 +54,10 @@ counters! {
     ClosedBuffers = "stream_closed_total" "reason": "buffers";
     /// The TLS handshake failed, or took too long.
     ClosedHandshake = "stream_closed_total" "reason": "handshake";
+    /// The client broke the rules of DNS over QUIC: DOQ_PROTOCOL_ERROR.
+    ClosedProtocolError = "stream_closed_total" "reason": "protocol_error";
+    /// The client of a QUIC connection cancelled too many queries: DOQ_EXCESSIVE_LOAD.
+    ClosedCancellations = "stream_closed_total" "reason": "cancellations";
     /// The server stopped.
     ClosedDrained = "stream_closed_total" "reason": "drained";
     /// Connections over TCP without TLS that were admitted.
@@ -94,6 +98,40 @@ counters! {
     Https4xx = "https_responses_total" "status": "4xx";
     /// HTTPS requests without an answer: the server had no room, or the answer did not come in time.
     Https5xx = "https_responses_total" "status": "5xx";
+    /// QUIC handshakes that were completed.
+    QuicHandshakes = "quic_handshakes_total" "result": "completed";
+    /// QUIC connection attempts that were told to return a token first (Retry).
+    QuicRetry = "quic_handshakes_total" "result": "retry";
+    /// QUIC connection attempts that were refused: too many handshakes were under way.
+    QuicBusy = "quic_handshakes_total" "result": "busy";
+    /// QUIC handshakes that failed: the client did not offer the protocol `doq`.
+    QuicFailedAlpn = "quic_handshake_failures_total" "reason": "alpn";
+    /// QUIC handshakes that failed for another reason of TLS.
+    QuicFailedTls = "quic_handshake_failures_total" "reason": "tls";
+    /// QUIC handshakes that the client gave up.
+    QuicFailedClient = "quic_handshake_failures_total" "reason": "client";
+    /// QUIC handshakes that took too long.
+    QuicFailedTimeout = "quic_handshake_failures_total" "reason": "timeout";
+    /// QUIC handshakes that broke the rules of QUIC.
+    QuicFailedProtocol = "quic_handshake_failures_total" "reason": "protocol";
+    /// QUIC streams whose query was answered.
+    QuicAnswered = "quic_streams_total" "result": "answered";
+    /// QUIC streams whose client cancelled the query.
+    QuicCancelled = "quic_streams_total" "result": "cancelled";
+    /// QUIC streams without an answer: the server had no room, or the answer did not come in time.
+    QuicFailed = "quic_streams_total" "result": "failed";
+    /// Queries in 0-RTT data that were answered before the handshake was completed.
+    QuicEarly = "quic_early_queries_total" "result": "answered";
+    /// Messages in 0-RTT data that waited for the end of the handshake, because their operation is not a query.
+    QuicEarlyDeferred = "quic_early_queries_total" "result": "deferred";
+    /// Datagrams that were ignored because they are not of QUIC version 1.
+    QuicNoQuic = "quic_datagrams_ignored_total" "reason": "not_quic";
+    /// Datagrams that were ignored because they belong to no connection that this process has had.
+    QuicNoConnection = "quic_datagrams_ignored_total" "reason": "unknown_connection";
+    /// Restarts of the QUIC thread after a failure.
+    QuicRestarted = "quic_thread_failures_total" "result": "restarted";
+    /// Failures of the QUIC thread after which it was not started again.
+    QuicGivenUp = "quic_thread_failures_total" "result": "given_up";
     /// Answers queued for their connection.
     AnswersQueued = "stream_answers_total" "result": "queued";
     /// Answers whose connection was gone or could not take them.

@@ -7,7 +7,6 @@
 //! `serve.rs` holds the connections of a thread.
 
 mod connection;
-mod requests;
 mod respond;
 mod response;
 pub(crate) mod serve;

@@ -5,7 +5,8 @@
 //! one bounded queue per thread. Queries are pipelined, and answers leave in the order in which the workers give them (RFC
 //! 7766 sections 6.2.1.1 and 7), several in one write.
 //!
-//! DNS over HTTPS is in [`https`]: each of its requests is a connection of its own to the engine.
+//! DNS over HTTPS is in [`https`], and DNS over QUIC in [`quic`], on a thread of its own: each of their requests is a connection of its
+//! own to the engine (`requests.rs`).
 //!
 //! This crate reads no DNS beyond the QR bit and the TTLs that HTTP caches need, and does not put answers into an order. It never waits for a worker, and no
 //! worker waits for it.
@@ -17,6 +18,7 @@
 //! it all. Every bound is in [`limits`].
 #![forbid(unsafe_code)]
 
+mod account;
 mod admission;
 mod byte_stream;
 mod close_reason;
@@ -29,6 +31,8 @@ pub mod inbound;
 pub mod limits;
 mod listen;
 mod outbound;
+pub mod quic;
+mod requests;
 mod shared;
 mod stream_thread;
 mod streams;

@@ -65,9 +65,9 @@ pub const HANDSHAKE_TIME: Duration = Duration::from_secs(5);
 /// displaced only if 1,024 connections come within their two round trips, which is 5,000 in a second at 100 ms.
 pub const HANDSHAKES: usize = 1024;
 
-/// HTTPS requests that wait for their answers, for all connections of a stream thread. Each takes about 1 KiB beside its octets, so 8
-/// MiB. Beyond it requests get status 503.
-pub const HTTPS_REQUESTS: usize = 8192;
+/// HTTPS requests that wait for their answers, for all connections of a stream thread, and as many QUIC streams. Each takes about 1 KiB
+/// beside its octets, so 8 MiB. Beyond it requests get status 503, and QUIC streams DOQ_INTERNAL_ERROR.
+pub const REQUESTS: usize = 8192;
 
 /// Octets of the path and query of an HTTPS request. A query of 4,096 octets has 5,462 characters of base64url, or a third more
 /// if a client percent-encodes some of them.
@@ -98,6 +98,57 @@ pub const HTTPS_LOCAL_RESETS: usize = 128;
 
 /// Time from the end of an HTTPS connection (GOAWAY, `Connection: close`) until it is cut off: some round trips for the last answers.
 pub const HTTPS_FAREWELL: Duration = Duration::from_secs(2);
+
+/// Octets that a client may send ahead in one QUIC stream. A message that is longer arrives in several round trips.
+pub const QUIC_STREAM_WINDOW_OCTETS: u32 = 16 * 1024;
+
+/// Octets that a client may send ahead in one QUIC connection: [`OUTSTANDING`] queries of 128 octets, the padding of RFC 8467, and as
+/// much again. Octets that arrive with gaps stay in the QUIC library: at worst 10,000 connections x 32 KiB = 313 MiB, and 3.1 MiB for the
+/// 100 connections of one client network.
+pub const QUIC_CONNECTION_WINDOW_OCTETS: u32 = 32 * 1024;
+
+/// Handshakes that may be under way on the QUIC thread. Each takes about 30 KiB: the state of TLS, and up to 16 KiB of handshake messages,
+/// so 30 MiB. Beyond it new connections are refused.
+pub const QUIC_HANDSHAKES: usize = 1024;
+
+/// Handshakes that may be under way with clients whose address is not validated. Beyond it a new client must return a token first (Retry,
+/// RFC 9000 section 8.1.2), which costs it a round trip and the server no state. With [`QUIC_HANDSHAKE`], forged addresses get at most 64
+/// signatures in 5 seconds beyond the handshakes that end by themselves.
+pub const QUIC_UNVALIDATED: usize = 64;
+
+/// Time for a QUIC handshake: two round trips of 600 ms, each with two retransmissions.
+pub const QUIC_HANDSHAKE: Duration = Duration::from_secs(5);
+
+/// Connection attempts that wait for the thread to look at them. Each keeps its first datagram, of at most 1,472 octets, so 376 KiB, and
+/// the datagrams that follow it ([`QUIC_INCOMING_OCTETS`]).
+pub const QUIC_INCOMING: usize = 256;
+
+/// Octets of datagrams that follow the first one of a connection attempt, all attempts together at most 16 times as many: 256 KiB.
+pub const QUIC_INCOMING_OCTETS: u64 = 16 * 1024;
+
+/// Sessions that clients may resume, with 0-RTT data. Each takes about 1 KiB, so 8 MiB; the oldest one makes room. A handshake stores two.
+pub const QUIC_SESSIONS: usize = 8192;
+
+/// Queries that the client of a QUIC connection may cancel beyond those that it lets the server answer. A cancelled query costs the server
+/// as much as an answered one, but takes no place among the [`OUTSTANDING`] ones: beyond it the connection ends with DOQ_EXCESSIVE_LOAD.
+pub const QUIC_CANCELLATIONS: u32 = 256;
+
+/// Time for the last packets of QUIC connections that the server closes at its end. They leave at once; only a full socket buffer delays
+/// them.
+pub const QUIC_FAREWELL: Duration = Duration::from_millis(100);
+
+/// Restarts of the QUIC thread after a failure. Before each one it pauses, for one [`QUIC_RESTART_PAUSE`] more each time: 5.5 seconds
+/// in all.
+pub const QUIC_RESTARTS: u32 = 10;
+/// Pause before a restart of the QUIC thread. See [`QUIC_RESTARTS`].
+pub const QUIC_RESTART_PAUSE: Duration = Duration::from_millis(100);
+
+/// Receive buffer of a QUIC socket: 700 first datagrams of 1,200 octets, which take 2,304 octets of it each. The kernel doubles it, and
+/// limits it to net.core.rmem_max.
+pub const QUIC_RECEIVE_BUFFER_OCTETS: usize = 1024 * 1024;
+
+/// Send buffer of a QUIC socket: the answers to [`QUIC_RECEIVE_BUFFER_OCTETS`] of queries. The kernel limits it to net.core.wmem_max.
+pub const QUIC_SEND_BUFFER_OCTETS: usize = 1024 * 1024;
 
 /// Pause after an accept that failed because descriptors or memory were used up.
 pub const ACCEPT_PAUSE: Duration = Duration::from_millis(100);

@@ -4,13 +4,14 @@
 use crate::counters::Counter;
 use crate::https;
 use crate::limits::{BACKLOG, Limits, RECEIVE_BUFFER_OCTETS, SEND_BUFFER_OCTETS, USER_TIMEOUT};
+use crate::quic;
 use datapath::proxy_protocol::TrustedProxies;
 use engine::ClientTransport;
 use rustls::ServerConfig;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::fmt;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
@@ -80,6 +81,8 @@ impl Listener {
 #[derive(Debug)]
 pub struct BoundStreams {
     pub(crate) listeners: Vec<Listener>,
+    /// The sockets for DNS over QUIC, with their service.
+    pub(crate) quic: Option<(Vec<UdpSocket>, quic::Service)>,
     pub(crate) options: Options,
 }
 
@@ -90,7 +93,7 @@ impl BoundStreams {
         given: Vec<TcpListener>,
         options: Options,
     ) -> Result<BoundStreams, Error> {
-        BoundStreams { listeners: Vec::new(), options }.with(listen, given, &Service::Tcp)
+        BoundStreams { listeners: Vec::new(), quic: None, options }.with(listen, given, &Service::Tcp)
     }
 
     /// Binds sockets for DNS over TLS (RFC 7858) too.
@@ -135,6 +138,28 @@ impl BoundStreams {
             self.listeners.push(Listener { socket, service: service.clone() });
         }
         Ok(self)
+    }
+
+    /// Binds sockets for DNS over QUIC too, which a thread of its own serves. `given` are UDP sockets of these addresses that exist
+    /// already: they are used instead. The numbers of the listeners ([`engine::Client`]) follow those of the other transports.
+    pub fn with_quic(
+        mut self,
+        listen: &[SocketAddr],
+        given: Vec<UdpSocket>,
+        service: quic::Service,
+    ) -> Result<BoundStreams, Error> {
+        self.quic = Some((quic::bind(listen, given).map_err(Error::Quic)?, service));
+        Ok(self)
+    }
+
+    /// The addresses for DNS over QUIC, in the order of the request. A port 0 has become an actual port.
+    pub fn quic_addresses(&self) -> io::Result<Vec<SocketAddr>> {
+        self.quic.iter().flat_map(|(sockets, _)| sockets).map(UdpSocket::local_addr).collect()
+    }
+
+    /// The sockets for DNS over QUIC, in the order of the addresses, for a successor of this process.
+    pub fn quic_sockets(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.quic.iter().flat_map(|(sockets, _)| sockets).map(AsFd::as_fd)
     }
 
     /// The listening addresses, in the order of the requests: a port 0 has become an actual port.
@@ -193,6 +218,8 @@ pub enum Error {
     Socket(SocketAddr, io::Error),
     /// A socket that this process was given cannot be used. Start the server anew.
     Given(io::Error),
+    /// DNS over QUIC cannot start.
+    Quic(quic::Error),
     /// A stream thread could not be started. Raise the limits of processes and open files.
     Thread(io::Error),
 }
@@ -235,6 +262,7 @@ impl fmt::Display for Error {
                  from the configuration, or enable IPv6"
             ),
             Error::Socket(address, error) => write!(f, "cannot listen on TCP {address}: {error}"),
+            Error::Quic(error) => error.fmt(f),
             Error::Given(error) => write!(f, "cannot use a given TCP socket: {error}; start the server anew"),
             Error::Thread(error) => {
                 write!(f, "cannot start a thread for client streams: {error}; raise TasksMax and LimitNOFILE")
@@ -247,6 +275,7 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Error::Socket(_, error) | Error::Given(error) | Error::Thread(error) => Some(error),
+            Error::Quic(error) => error.source(),
             _ => None,
         }
     }

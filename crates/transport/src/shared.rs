@@ -10,7 +10,7 @@ use datapath::proxy_protocol::TrustedProxies;
 use engine::Client;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, OnceLock};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 use tokio::sync::{Notify, watch};
 
@@ -50,9 +50,49 @@ impl Shared {
         self.last_answers.get().is_some() || self.drain_deadline.get().is_some()
     }
 
+    /// The state of streams without threads.
+    #[cfg(test)]
+    pub(crate) fn for_tests() -> Shared {
+        Shared {
+            answer_queues: Box::default(),
+            addresses: Arc::default(),
+            admission: Arc::new(Admission::new(limits::Limits::default())),
+            counters: Counters::new(),
+            proxies: TrustedProxies::default(),
+            buffered: AtomicUsize::new(0),
+            accepts: watch::Sender::new(false),
+            last_answers: OnceLock::new(),
+            drain_deadline: OnceLock::new(),
+            cut_off: AtomicUsize::new(0),
+            running: Mutex::new(0),
+            ended: Condvar::new(),
+        }
+    }
+
     /// The end of the grace period, once draining has begun.
     pub(crate) fn drain_deadline(&self) -> Option<Instant> {
         self.drain_deadline.get().copied()
+    }
+}
+
+/// Counts a running thread until it is dropped.
+pub(crate) struct Running {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) index: usize,
+}
+
+impl Running {
+    pub(crate) fn new(shared: Arc<Shared>, index: usize) -> Running {
+        *shared.running.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        Running { shared, index }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.shared.answer_queues[self.index].closed.store(true, Ordering::Relaxed);
+        *self.shared.running.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        self.shared.ended.notify_all();
     }
 }
 

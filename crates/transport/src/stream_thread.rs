@@ -99,7 +99,6 @@ impl<Q: QuerySink> StreamThread<Q> {
             } else if tokio::time::timeout_at(last_answers.into(), wakeup).await.is_err() {
                 is_late = true;
                 self.for_each(Connection::finish);
-                self.https.close();
             }
             self.deliver().await;
         }
@@ -347,7 +346,7 @@ async fn sweep<Q: QuerySink>(thread: Rc<StreamThread<Q>>) {
 }
 
 /// The address as the engine stores it: IPv4 as IPv4-mapped.
-fn mapped(address: IpAddr) -> Ipv6Addr {
+pub(crate) fn mapped(address: IpAddr) -> Ipv6Addr {
     match address {
         IpAddr::V4(v4) => v4.to_ipv6_mapped(),
         IpAddr::V6(v6) => v6,

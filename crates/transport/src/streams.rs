@@ -6,7 +6,8 @@ use crate::admission::Admission;
 use crate::counters::{Counter, Counters};
 use crate::limits::{self, Limits};
 use crate::listen::{BoundStreams, Error, Listener, Options};
-use crate::shared::{AnswerQueue, Shared};
+use crate::quic;
+use crate::shared::{AnswerQueue, Running, Shared};
 use crate::stream_thread::StreamThread;
 use datapath::StreamSink;
 use engine::Client;
@@ -47,11 +48,11 @@ impl Streams {
         queries: Arc<impl QuerySink>,
         threads: usize,
     ) -> io::Result<Streams> {
-        let addresses = bound.local_addresses()?.into();
-        let BoundStreams { listeners, options } = bound;
+        let addresses = bound.local_addresses()?.into_iter().chain(bound.quic_addresses()?).collect();
+        let BoundStreams { listeners, quic, options } = bound;
         let threads = threads.clamp(1, limits::MAX_THREADS);
         let shared = Arc::new(Shared {
-            answer_queues: (0..threads).map(|_| AnswerQueue::new()).collect(),
+            answer_queues: (0..threads + usize::from(quic.is_some())).map(|_| AnswerQueue::new()).collect(),
             addresses,
             admission: Arc::new(Admission::new(options.limits)),
             counters: Counters::new(),
@@ -72,6 +73,14 @@ impl Streams {
             if let Err(error) = started {
                 streams.drain(Duration::ZERO);
                 return Err(error);
+            }
+        }
+        if let Some((sockets, service)) = quic {
+            let running = Running::new(shared.clone(), threads);
+            let bound = quic::Bound { sockets, service, first_listener: listeners.len() as u16 };
+            if let Err(error) = quic::start(running, bound, queries) {
+                streams.drain(Duration::ZERO);
+                return Err(io::Error::other(error));
             }
         }
         Ok(streams)
@@ -195,25 +204,4 @@ fn start_thread(
         drop(running);
     })?;
     Ok(())
-}
-
-/// Counts a running thread until it is dropped.
-struct Running {
-    shared: Arc<Shared>,
-    index: usize,
-}
-
-impl Running {
-    fn new(shared: Arc<Shared>, index: usize) -> Running {
-        *shared.running.lock().unwrap_or_else(PoisonError::into_inner) += 1;
-        Running { shared, index }
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.shared.answer_queues[self.index].closed.store(true, Ordering::Relaxed);
-        *self.shared.running.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
-        self.shared.ended.notify_all();
-    }
 }

@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 pub(crate) struct ThreadContext<Q> {
     /// The thread's number: the top octet of its tokens.
     index: usize,
-    /// Number of connections and HTTPS requests so far: the rest of the token. 56 bits last two thousand years at a million per second.
+    /// Number of connections and requests so far: the rest of the token. 56 bits last two thousand years at a million per second.
     opened: Cell<u64>,
     pub(crate) shared: Arc<Shared>,
     queries: Arc<Q>,
@@ -31,6 +31,11 @@ impl<Q: QuerySink> ThreadContext<Q> {
             queries,
             scratch: RefCell::new(vec![0; limits::READ_OCTETS].into()),
         }
+    }
+
+    /// Leaves out the tokens of the threads that had this number before, as many as there were: answers to their clients may still come.
+    pub(crate) fn skip_tokens(&self, threads: u32) {
+        self.opened.set(u64::from(threads) << 40);
     }
 
     /// The next token, of a connection or of a request that is a connection of its own to the engine.

@@ -53,6 +53,7 @@ pub fn config() -> Config {
             listen_doq: Vec::new(),
             doh_path: limits::DEFAULT_DOH_PATH.to_owned(),
             ticket_secret_file: None,
+            ddr_name: None,
             server: None,
         },
         log: Log { level: Level::Info, format: Format::Text, to: LogTarget::Stderr, dnstap: None },

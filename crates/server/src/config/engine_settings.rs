@@ -1,6 +1,6 @@
 //! Conversion of the configuration into the settings of the engine.
 
-use super::{Clients, Config, Dns64, Forwarders, Network, Rule};
+use super::{Clients, Config, Dns64, Forwarders, Network, Rule, ddr};
 use datapath::proxy_protocol::TrustedProxies;
 use engine::dns64::rules::{self, Rules, RulesTooLarge};
 use engine::local::LocalData;
@@ -86,13 +86,17 @@ impl Config {
         TrustedProxies::new(Networks(engine_networks(&self.server.proxy_from)))
     }
 
-    /// The local data. For a name in both, `records` override the hosts file.
+    /// The local data. For a name in both, `records` override the hosts file, and the records of `tls.ddr-name`.
     fn local_data(&self) -> LocalData {
         let records = self.local.records.iter().map(|record| &record.record);
         let owners: HashSet<&[u8]> = records.clone().map(|record| &record.owner[..]).collect();
         let hosts = self.local.hosts.iter().filter(|host| !owners.contains(&host.owner[..]));
         let blocked = self.blocked.iter().map(|name| name.wire().into());
-        LocalData::new(records.chain(hosts).cloned().collect(), blocked)
+        let designated = match &self.tls.ddr_name {
+            Some(name) if !owners.contains(ddr::NAME) => ddr::records(name, &self.tls),
+            _ => Vec::new(),
+        };
+        LocalData::new(records.chain(hosts).cloned().chain(designated).collect(), blocked)
             .with_empty_zones(self.local.empty_zones)
     }
 

@@ -12,6 +12,7 @@ mod access;
 pub mod address;
 mod amount;
 mod cache;
+mod ddr;
 mod defaults;
 mod dns64;
 mod dnstap;

@@ -274,6 +274,8 @@ pub struct Tls {
     pub doh_path: String,
     /// File with the secret of session tickets; none: the server draws one at start.
     pub ticket_secret_file: Option<PathBuf>,
+    /// `ddr-name`: name of this server as a designated resolver; none: it is not announced.
+    pub ddr_name: Option<Name>,
     /// Certificate, key and tickets as they were read. None: no encrypted listener.
     pub server: Option<ServerTls>,
 }

@@ -105,7 +105,9 @@ impl Config {
         writeln!(f, "[tls]\ncertificate = {}\nkey = {}", file(&tls.certificate), file(&tls.key))?;
         writeln!(f, "listen-dot = {}\nlisten-doh = {}", list(&tls.listen_dot), list(&tls.listen_doh))?;
         writeln!(f, "listen-doq = {}\ndoh-path = {}", list(&tls.listen_doq), text(&tls.doh_path))?;
-        writeln!(f, "ticket-secret-file = {}\n", file(&tls.ticket_secret_file))
+        writeln!(f, "ticket-secret-file = {}", file(&tls.ticket_secret_file))?;
+        let name = tls.ddr_name.as_ref().map(ToString::to_string).unwrap_or_default();
+        writeln!(f, "ddr-name = {}\n", text(name))
     }
 
     fn write_upstream(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

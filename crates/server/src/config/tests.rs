@@ -134,6 +134,8 @@ const WRONG: &[(&str, &str, usize, &[&str])] = &[
     ("[tls]", "listen-dot = [\"nowhere\"]", 15, &["`nowhere` is not an address"]),
     ("[tls]", "listen-dot = [\"[::1]\"]", 15, &["`tls.certificate` is missing, and an encrypted listener is there", "fullchain.pem"]),
     ("[tls]", "key = \"/nowhere/key.pem\"", 7, &["`tls.certificate` is missing, and `tls.key` is there"]),
+    ("[tls]", "ddr-name = \"dns.example\"", 12, &["announces encrypted listeners, and there are none"]),
+    ("[tls]", "ddr-name = \"192.0.2.1\"", 12, &["`192.0.2.1` is not a host name"]),
     ("[tls]", "doh-path = \"dns-query\"", 12, &["`dns-query` is not a path for DNS over HTTPS", "begin with /"]),
     ("[tls]", "doh-path = \"/dns-query{?dns}\"", 12, &["it has the character '{'", "\"/dns-query\""]),
     ("tls.key = \"/nowhere/key.pem\"", "tls.certificate = \"/nowhere/chain.pem\"", 19, &["cannot read a certificate from /nowhere/chain.pem: No such file"]),
@@ -211,11 +213,8 @@ fn every_error_of_a_rule_is_found_with_its_place() {
 }
 
 /// Settings that need a part that does not exist yet: the line, and the key that the message names.
-const UNSUPPORTED: &[(&str, &str)] = &[
-    ("server.datapath = \"xdp\"", "server.datapath"),
-    ("dns64.dnssec = \"validate\"", "dns64.dnssec"),
-    ("tls.listen-doq = [\"::\"]", "tls.listen-doq"),
-];
+const UNSUPPORTED: &[(&str, &str)] =
+    &[("server.datapath = \"xdp\"", "server.datapath"), ("dns64.dnssec = \"validate\"", "dns64.dnssec")];
 
 #[test]
 fn an_unsupported_setting_is_refused_by_name() {

@@ -4,10 +4,11 @@
 //! reload with such a pair is refused as a whole.
 
 use super::fields::{ADDRESS, address, path};
-use super::limits;
 use super::model::Tls;
 use super::report::{Fault, Item, Problems, quoted};
 use super::table::Table;
+use super::{Name, limits};
+use rustls::pki_types::ServerName;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use tls::ServerTls;
@@ -28,6 +29,7 @@ pub struct TlsDraft {
     listen_doq: Vec<Item<SocketAddr>>,
     doh_path: Option<Item<String>>,
     ticket_secret_file: Option<Item<PathBuf>>,
+    ddr_name: Option<Item<Option<Name>>>,
 }
 
 /// Reads the table.
@@ -36,7 +38,7 @@ pub fn read(mut table: Table<'_>, problems: &Problems) -> TlsDraft {
         |key, port| table.list(key, ADDRESS, |text| address(text, port, problems)).unwrap_or_default();
     let (listen_dot, listen_doh) = (listen("listen-dot", DNS_PORT), listen("listen-doh", HTTPS_PORT));
     let listen_doq = listen("listen-doq", DNS_PORT);
-    let mut draft = TlsDraft {
+    let draft = TlsDraft {
         certificate: path(&mut table, "certificate"),
         key: path(&mut table, "key"),
         listen_dot,
@@ -44,10 +46,8 @@ pub fn read(mut table: Table<'_>, problems: &Problems) -> TlsDraft {
         listen_doq,
         doh_path: table.parse("doh-path", "a path like \"/dns-query\"", doh_path),
         ticket_secret_file: path(&mut table, "ticket-secret-file"),
+        ddr_name: table.parse("ddr-name", "a host name like \"dns.example\"", ddr_name),
     };
-    if let Some(first) = std::mem::take(&mut draft.listen_doq).first() {
-        table.reject_unsupported(&first.place, "listen-doq", "write [], or delete the key");
-    }
     table.finish();
     draft
 }
@@ -69,6 +69,20 @@ fn doh_path(text: &str) -> Result<String, Fault> {
     }
 }
 
+/// Parses the name of a designated resolver: a host name, which a certificate can have.
+fn ddr_name(text: &str) -> Result<Option<Name>, Fault> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    match ServerName::try_from(text) {
+        Ok(ServerName::DnsName(_)) => Name::configured(text).map(Some),
+        _ => Err(Fault::new(
+            format!("{} is not a host name", quoted(text)),
+            "write a name that the certificate has, like \"dns.example\"",
+        )),
+    }
+}
+
 impl TlsDraft {
     /// Checks the values that depend on each other, and reads the files. `clear` are the addresses without TLS.
     pub fn finish(self, clear: &[SocketAddr], problems: &Problems, warnings: &mut Vec<String>) -> Tls {
@@ -86,7 +100,7 @@ impl TlsDraft {
                 );
                 if first.is_none() {
                     warnings.push(
-                        "`tls.certificate` has no use: add `listen-dot` or `listen-doh` to [tls]".to_owned(),
+                        "`tls.certificate` has no use: add `listen-dot`, `listen-doh` or `listen-doq` to [tls]".to_owned(),
                     );
                 }
                 server
@@ -99,6 +113,7 @@ impl TlsDraft {
                 None
             }
         };
+        let ddr_name = self.check_ddr_name(server.as_ref(), problems, warnings);
         let values = |items: Vec<Item<SocketAddr>>| items.into_iter().map(|item| item.value).collect();
         Tls {
             certificate: self.certificate.map(|item| item.value),
@@ -108,8 +123,38 @@ impl TlsDraft {
             listen_doq: values(self.listen_doq),
             doh_path: self.doh_path.map_or_else(|| limits::DEFAULT_DOH_PATH.to_owned(), |item| item.value),
             ticket_secret_file: self.ticket_secret_file.map(|item| item.value),
+            ddr_name,
             server,
         }
+    }
+
+    /// Checks the name of the designated resolver against the listeners and the certificate.
+    fn check_ddr_name(
+        &self,
+        server: Option<&ServerTls>,
+        problems: &Problems,
+        warnings: &mut Vec<String>,
+    ) -> Option<Name> {
+        let Item { value, place } = self.ddr_name.as_ref()?;
+        let name = value.as_ref()?;
+        if self.listeners().next().is_none() {
+            let what = "`tls.ddr-name` announces encrypted listeners, and there are none".to_owned();
+            problems.add(
+                place,
+                Fault::new(what, "add `listen-dot`, `listen-doh` or `listen-doq`, or delete the key"),
+            );
+        }
+        let text = name.to_string();
+        let host = ServerName::try_from(text.trim_end_matches('.').to_owned());
+        if let (Some(server), Ok(host)) = (server, host)
+            && !server.is_for(&host)
+        {
+            // RFC 9462 section 4.2: clients verify the address of the resolver, and many verify the name.
+            warnings.push(format!(
+                "the certificate is not for `{text}`, which is `tls.ddr-name`: clients will refuse it"
+            ));
+        }
+        Some(name.clone())
     }
 
     /// The fault of a table without certificate or key.

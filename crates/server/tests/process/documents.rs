@@ -153,7 +153,17 @@ fn every_option_and_every_command_is_in_the_manual() {
 #[test]
 fn every_metric_and_every_label_value_is_documented_and_no_other() {
     let upstream = Upstream::start(|_| Behavior::Answer);
-    let server = Setup::new(upstream.address).metrics().start();
+    // One gauge is there only with a certificate.
+    let directory = Directory::new();
+    let (certificate, key) = (directory.file("chain.pem"), directory.file("key.pem"));
+    let made = rcgen::generate_simple_self_signed(["dns.example".to_owned()]).unwrap();
+    std::fs::write(&certificate, made.cert.pem()).unwrap();
+    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    let server = Setup::new(upstream.address)
+        .line(&format!("tls.certificate = {certificate:?}"))
+        .line(&format!("tls.key = {key:?}"))
+        .metrics()
+        .start();
     Udp::to(server.v6()).ask(&name_of(1), Type::AAAA);
     let scrape = Scrape::of(server.metrics);
     let text = document("operating.md");

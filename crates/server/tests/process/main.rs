@@ -4,7 +4,6 @@
 
 mod client;
 mod daemon;
-mod encrypted_service;
 mod scrape;
 mod service;
 mod stream_upstream;
@@ -21,6 +20,7 @@ mod dnstap;
 mod documents;
 mod encrypted;
 mod encrypted_programs;
+mod encrypted_service;
 mod events;
 mod examples;
 mod explain;

@@ -21,17 +21,17 @@ use tokio::task::spawn_local;
 pub(crate) struct HttpsConnection {
     /// The client, behind a proxy the one that the proxy named.
     pub(crate) client: Client,
-    pub(crate) is_http2: bool,
     /// Octets of requests and responses that HTTP holds.
     pub(crate) buffered: Arc<AtomicUsize>,
     /// Requests that have no response yet.
     requests: Cell<u32>,
     /// Time at which a request last began or ended.
     active: Cell<Instant>,
-    /// Another process accepts the new connections: the connection ends with its next response, or when it is idle for a short time.
-    retiring: Cell<bool>,
     close: Cell<Option<CloseReason>>,
     closing: Notify,
+    is_http2: bool,
+    /// Another process accepts the new connections: this one ends after the next response, or when it is idle for a short time.
+    retiring: Cell<bool>,
     /// The connection's place. None once another connection has it.
     slot: Cell<Option<ConnectionSlot>>,
 }
@@ -50,13 +50,13 @@ impl HttpsConnection {
     pub(crate) fn new(client: Client, slot: ConnectionSlot, is_http2: bool) -> HttpsConnection {
         HttpsConnection {
             client,
-            is_http2,
             buffered: Arc::default(),
             requests: Cell::new(0),
             active: Cell::new(Instant::now()),
-            retiring: Cell::new(false),
             close: Cell::new(None),
             closing: Notify::new(),
+            is_http2,
+            retiring: Cell::new(false),
             slot: Cell::new(Some(slot)),
         }
     }
@@ -64,34 +64,23 @@ impl HttpsConnection {
     pub(crate) fn begin_request(&self) -> UnderWay<'_> {
         self.requests.update(|requests| requests + 1);
         self.active.set(Instant::now());
-        if self.retiring.get() {
-            self.close(CloseReason::Drained);
-        }
         UnderWay(self)
     }
 
     /// Ends the connection if a timeout has expired, or if its client leaves too many answers unread. Requests that wait have timeouts
     /// of their own.
     pub(crate) fn sweep(&self, now: Instant, timeouts: Timeouts) {
-        let quiet = now.saturating_duration_since(self.active.get());
-        let is_quiet = quiet >= timeouts.idle;
+        let is_quiet = now.saturating_duration_since(self.active.get()) >= timeouts.idle;
         let buffered = self.buffered.load(Ordering::Relaxed);
+        let is_retired_and_quiet =
+            self.retiring.get() && now.saturating_duration_since(self.active.get()) >= limits::RETIRED_IDLE;
+        if is_retired_and_quiet && buffered == 0 && self.requests.get() == 0 {
+            self.close(CloseReason::Drained);
+        }
         if buffered > limits::WRITE_QUEUE_OCTETS || is_quiet && buffered > 0 && self.requests.get() == 0 {
             self.close(CloseReason::SlowReader);
         } else if is_quiet && self.requests.get() == 0 {
             self.close(CloseReason::Idle);
-        } else if self.retiring.get() && self.requests.get() == 0 && quiet >= limits::RETIRED_IDLE {
-            self.close(CloseReason::Drained);
-        }
-    }
-
-    /// Makes the connection end, because another process accepts the new ones, so that no request on its way is lost. HTTP/2 says at
-    /// once which requests it still takes (GOAWAY). HTTP/1.1 says it in a response only, and hyper closes a connection without a request
-    /// at once: so that one waits for its next request, or for a short time.
-    pub(crate) fn retire(&self) {
-        self.retiring.set(true);
-        if self.is_http2 || self.requests.get() > 0 {
-            self.close(CloseReason::Drained);
         }
     }
 
@@ -110,6 +99,21 @@ impl HttpsConnection {
     pub(crate) fn displace(&self) {
         self.close(CloseReason::Displaced);
         self.slot.set(None);
+    }
+
+    /// Ends the connection soon, because another process accepts the new ones. HTTP/2 tells the client up to which stream it is served
+    /// (GOAWAY). HTTP/1.1 cannot: a request may be on its way to an idle connection, so that ends after a response.
+    pub(crate) fn retire(&self) {
+        if self.is_http2 {
+            self.close(CloseReason::Drained);
+        } else {
+            self.retiring.set(true);
+        }
+    }
+
+    /// True if the next response is the last one.
+    pub(crate) fn is_retiring(&self) -> bool {
+        self.retiring.get()
     }
 
     /// Ends the connection: abruptly for a slow reader, otherwise after the responses that are due.

@@ -1,19 +1,19 @@
 //! One request: the query out of it, the way to the worker and back, and the response.
 
 use crate::QuerySink;
-use crate::counters::Counter;
+use crate::account::Account;
 use crate::https::Service;
 use crate::https::connection::HttpsConnection;
-use crate::https::requests::Requests;
-use crate::https::response::{self, Account};
+use crate::https::response;
 use crate::https::target::{self, MESSAGE_OCTETS};
 use crate::limits;
+use crate::requests::{self, NoAnswer, Requests};
 use crate::thread_context::ThreadContext;
 use datapath::QueuedMessage;
 use engine::Client;
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Bytes, Incoming};
-use hyper::header::CONTENT_TYPE;
+use hyper::header::{CONNECTION, CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 use std::convert::Infallible;
 use std::rc::Rc;
@@ -52,7 +52,10 @@ pub(crate) async fn respond<Q: QuerySink>(
             Err(StatusCode::SERVICE_UNAVAILABLE)
         }
     });
-    let response = response.unwrap_or_else(response::failure);
+    let mut response = response.unwrap_or_else(response::failure);
+    if connection.is_retiring() {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
     context.thread.count(response::counter(response.status()));
     Ok(response)
 }
@@ -125,19 +128,8 @@ async fn ask<Q: QuerySink>(
     message: &[u8],
 ) -> Result<QueuedMessage, StatusCode> {
     let client = Client { stream: context.token, ..*client };
-    let slot = context.requests.enter(context.token);
-    let Some(mut slot) = slot else {
-        context.thread.count(Counter::QuestionsRefused);
-        return Err(StatusCode::SERVICE_UNAVAILABLE);
-    };
-    let mut refusals = 0;
-    while !context.thread.post(&client, message) {
-        if refusals == limits::RETRIES {
-            context.thread.count(Counter::QuestionsRefused);
-            return Err(StatusCode::SERVICE_UNAVAILABLE);
-        }
-        refusals += 1;
-        tokio::time::sleep(limits::RETRY).await;
-    }
-    slot.answer().await.ok_or(StatusCode::GATEWAY_TIMEOUT)
+    requests::ask(context.thread, context.requests, &client, message).await.map_err(|reason| match reason {
+        NoAnswer::Busy => StatusCode::SERVICE_UNAVAILABLE,
+        NoAnswer::Late => StatusCode::GATEWAY_TIMEOUT,
+    })
 }

@@ -1,16 +1,12 @@
-//! Responses: the status of a failure, or an answer with its freshness lifetime (RFC 8484 section 5.1), and the account of the octets that
-//! HTTP keeps for a request or a response.
+//! Responses: the status of a failure, or an answer with its freshness lifetime (RFC 8484 section 5.1).
 
+use crate::account::Account;
 use crate::counters::Counter;
-use crate::limits;
-use crate::shared::Shared;
 use datapath::QueuedMessage;
 use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use hyper::{Response, StatusCode};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use wire::{Message, Section, Type};
 
 /// The media type of DNS messages (RFC 8484 section 6).
@@ -86,34 +82,6 @@ struct Payload {
 impl AsRef<[u8]> for Payload {
     fn as_ref(&self) -> &[u8] {
         self.answer.message()
-    }
-}
-
-/// Octets that HTTP keeps, in the total of all connections and in that of one connection. Dropping it subtracts them.
-pub(crate) struct Account {
-    shared: Arc<Shared>,
-    connection: Arc<AtomicUsize>,
-    octets: usize,
-}
-
-impl Account {
-    pub(crate) fn new(shared: Arc<Shared>, connection: Arc<AtomicUsize>) -> Account {
-        Account { shared, connection, octets: 0 }
-    }
-
-    /// Counts more octets. Returns false if the total exceeds the limit and these are more than every request may have.
-    pub(crate) fn add(&mut self, octets: usize) -> bool {
-        self.octets += octets;
-        self.connection.fetch_add(octets, Ordering::Relaxed);
-        let before = self.shared.buffered.fetch_add(octets, Ordering::Relaxed);
-        before + octets <= limits::BUFFER_OCTETS || self.octets <= limits::SMALL_OCTETS
-    }
-}
-
-impl Drop for Account {
-    fn drop(&mut self) {
-        self.connection.fetch_sub(self.octets, Ordering::Relaxed);
-        self.shared.buffered.fetch_sub(self.octets, Ordering::Relaxed);
     }
 }
 

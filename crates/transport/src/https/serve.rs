@@ -5,10 +5,10 @@ use crate::admission::Timeouts;
 use crate::close_reason::CloseReason;
 use crate::handshake::Established;
 use crate::https::connection::{HttpsConnection, http1, http2};
-use crate::https::requests::Requests;
 use crate::https::respond::{RequestContext, respond};
 use crate::https::{ALPN, Service};
 use crate::idle_order::Standing;
+use crate::requests::Requests;
 use crate::thread_context::ThreadContext;
 use datapath::QueuedMessage;
 use http_body_util::Full;
@@ -62,7 +62,7 @@ impl<Q: QuerySink> HttpsThread<Q> {
         self.requests.sweep(now, timeouts.answer_wait);
     }
 
-    /// Makes all connections end soon, because another process accepts the new ones.
+    /// Ends all connections soon: their clients connect to another process.
     pub(crate) fn retire(&self) {
         self.connections.borrow().values().for_each(|connection| connection.retire());
     }
@@ -83,7 +83,6 @@ impl<Q: QuerySink> HttpsThread<Q> {
         let is_http2 = tls.get_ref().1.alpn_protocol() == Some(ALPN[0]);
         let connection = Rc::new(HttpsConnection::new(client, slot, is_http2));
         let _entry = Entry::new(self.clone(), &connection);
-        // The handshake was under way when the end began.
         if self.context.shared.drain_deadline().is_some() {
             connection.close(CloseReason::Drained);
         } else if self.context.shared.is_ending() {

@@ -6,6 +6,8 @@ mod fixture;
 mod https;
 mod https_client;
 mod https_programs;
+mod quic;
+mod quic_client;
 mod stop;
 mod timeouts;
 mod tls_clients;

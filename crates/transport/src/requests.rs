@@ -1,15 +1,20 @@
-//! The request slots of a stream thread: the requests that wait for their answers, by token. Message IDs are often 0 (RFC 8484 section
-//! 4.1), so only the token tells the requests of a connection apart. To the engine each request is a connection of its own.
+//! The request slots of a thread: the requests over HTTPS or QUIC that wait for their answers, by token. Message IDs are often 0 (RFC
+//! 8484 section 4.1), or always (RFC 9250 section 4.2.1), so only the token tells the requests of a connection apart. To the engine each
+//! request is a connection of its own.
 
+use crate::QuerySink;
+use crate::counters::Counter;
 use crate::limits;
+use crate::thread_context::ThreadContext;
 use datapath::QueuedMessage;
+use engine::Client;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
-/// The requests of one stream thread that wait for their answers.
+/// The requests of one thread that wait for their answers.
 #[derive(Default)]
 pub(crate) struct Requests(RefCell<HashMap<u64, Waiting>>);
 
@@ -25,11 +30,43 @@ pub(crate) struct RequestSlot {
     answer: oneshot::Receiver<QueuedMessage>,
 }
 
+/// The reason why a request has no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoAnswer {
+    /// The server had no room for the query.
+    Busy,
+    /// The answer did not come in time.
+    Late,
+}
+
+/// Hands a query to the server and waits for its answer. `client.stream` is the token of the request. Dropping the future frees the slot.
+pub(crate) async fn ask<Q: QuerySink>(
+    thread: &ThreadContext<Q>,
+    requests: &Rc<Requests>,
+    client: &Client,
+    message: &[u8],
+) -> Result<QueuedMessage, NoAnswer> {
+    let Some(mut slot) = requests.enter(client.stream) else {
+        thread.count(Counter::QuestionsRefused);
+        return Err(NoAnswer::Busy);
+    };
+    let mut refusals = 0;
+    while !thread.post(client, message) {
+        if refusals == limits::RETRIES {
+            thread.count(Counter::QuestionsRefused);
+            return Err(NoAnswer::Busy);
+        }
+        refusals += 1;
+        tokio::time::sleep(limits::RETRY).await;
+    }
+    slot.answer().await.ok_or(NoAnswer::Late)
+}
+
 impl Requests {
-    /// Takes a slot. Returns none if [`limits::HTTPS_REQUESTS`] are taken.
+    /// Takes a slot. Returns none if [`limits::REQUESTS`] are taken.
     pub(crate) fn enter(self: &Rc<Requests>, token: u64) -> Option<RequestSlot> {
         let mut waiting = self.0.borrow_mut();
-        if waiting.len() >= limits::HTTPS_REQUESTS {
+        if waiting.len() >= limits::REQUESTS {
             return None;
         }
         let (sender, answer) = oneshot::channel();
@@ -88,7 +125,7 @@ mod tests {
     fn the_slots_have_an_end_and_an_answer_reaches_its_own_request() {
         let requests = Rc::new(Requests::default());
         let mut slots: Vec<_> =
-            (0..limits::HTTPS_REQUESTS as u64).map(|token| requests.enter(token).unwrap()).collect();
+            (0..limits::REQUESTS as u64).map(|token| requests.enter(token).unwrap()).collect();
         assert!(requests.enter(1 << 40).is_none());
         assert!(requests.deliver(answer_to(7)));
         assert!(slots[7].answer.try_recv().is_ok());

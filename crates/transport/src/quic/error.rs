@@ -1,0 +1,47 @@
+//! The reasons why DNS over QUIC cannot start.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+
+/// The reason why DNS over QUIC cannot start.
+#[derive(Debug)]
+pub enum Error {
+    /// A UDP socket could not be bound. Free the port, or choose another address.
+    Socket(SocketAddr, io::Error),
+    /// The TLS settings lack TLS 1.3 with AES-128-GCM, which QUIC begins with (RFC 9001 section 5.2).
+    WithoutTls13,
+    /// The thread could not be started. Raise the limits of processes and open files.
+    Thread(io::Error),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Socket(address, error) => write!(
+                f,
+                "cannot listen on UDP {address} for DNS over QUIC: {error}; find a process that uses the port with `ss -lunp \
+                 sport = :{}`, or change `listen-doq`",
+                address.port()
+            ),
+            Error::WithoutTls13 => {
+                write!(f, "DNS over QUIC needs TLS 1.3 with AES-128-GCM; allow both, or remove `listen-doq`")
+            }
+            Error::Thread(error) => {
+                write!(
+                    f,
+                    "cannot start the thread for DNS over QUIC: {error}; raise TasksMax and LimitNOFILE"
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Socket(_, error) | Error::Thread(error) => Some(error),
+            Error::WithoutTls13 => None,
+        }
+    }
+}

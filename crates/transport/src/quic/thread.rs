@@ -1,0 +1,272 @@
+//! The QUIC thread: its table of connections, and its jobs. It accepts connections, delivers the answers from its queue, sweeps and
+//! drains. One task per connection accepts the streams, and one task per stream answers it.
+
+use crate::QuerySink;
+use crate::close_reason::CloseReason;
+use crate::counters::Counter;
+use crate::limits;
+use crate::quic::accept::{self, Admitted, Handshakes};
+use crate::quic::connection::QuicConnection;
+use crate::quic::error_code;
+use crate::quic::settings::Settings;
+use crate::quic::socket::{QuicSocket, SocketRuntime};
+use crate::quic::stream::{self, StreamContext};
+use crate::requests::Requests;
+use crate::thread_context::ThreadContext;
+use quinn::{ConnectionError, Endpoint};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::io;
+use std::net::UdpSocket;
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+use tokio::sync::Notify;
+use tokio::task::{spawn_local, yield_now};
+
+/// The sockets of the thread.
+pub(crate) struct Sockets {
+    pub(crate) sockets: Vec<UdpSocket>,
+    /// The number of the first one among the listeners.
+    pub(crate) first_listener: u16,
+}
+
+/// The state that the tasks of the thread share.
+pub(crate) struct QuicThread<Q> {
+    pub(crate) context: Rc<ThreadContext<Q>>,
+    pub(crate) settings: Settings,
+    pub(crate) handshakes: Rc<Handshakes>,
+    connections: RefCell<HashMap<u64, Rc<QuicConnection>>>,
+    requests: Rc<Requests>,
+}
+
+impl<Q: QuerySink> QuicThread<Q> {
+    pub(crate) fn new(context: Rc<ThreadContext<Q>>, settings: Settings) -> QuicThread<Q> {
+        QuicThread {
+            context,
+            settings,
+            handshakes: Rc::default(),
+            connections: RefCell::default(),
+            requests: Rc::default(),
+        }
+    }
+
+    /// Runs the thread until it has been drained. An error means that a socket has failed. Must run within a `LocalSet`.
+    pub(crate) async fn serve(self: Rc<QuicThread<Q>>, sockets: Sockets) -> io::Result<()> {
+        if !self.may_read().await {
+            return Ok(());
+        }
+        let ended = Arc::new(Notify::new());
+        let mut endpoints = Vec::new();
+        for (place, socket) in sockets.sockets.into_iter().enumerate() {
+            let (endpoint, socket) = self.open(socket, &ended)?;
+            let listener = sockets.first_listener + place as u16;
+            spawn_local(accept_connections(self.clone(), endpoint.clone(), listener));
+            endpoints.push((endpoint, socket));
+        }
+        spawn_local(sweep(self.clone()));
+        let wakeup = &self.context.answer_queue().wakeup;
+        loop {
+            self.deliver().await;
+            if self.context.shared.is_ending() {
+                break;
+            }
+            tokio::select! {
+                () = wakeup.notified() => {}
+                () = ended.notified() => return Err(io::Error::other("the task that reads a UDP socket has ended")),
+            }
+        }
+        self.end(endpoints).await;
+        Ok(())
+    }
+
+    /// Waits until this process may read the sockets. Returns false if it ends before.
+    async fn may_read(&self) -> bool {
+        let mut accepts = self.context.shared.accepts.subscribe();
+        // The sender lives as long as the thread, so there is no error.
+        let mut accepts = pin!(accepts.wait_for(|&accepts| accepts));
+        while !self.context.shared.is_ending() {
+            tokio::select! {
+                _ = &mut accepts => return true,
+                () = self.context.answer_queue().wakeup.notified() => {}
+            }
+        }
+        false
+    }
+
+    /// Begins to read a socket.
+    fn open(&self, socket: UdpSocket, ended: &Arc<Notify>) -> io::Result<(Endpoint, Arc<QuicSocket>)> {
+        let shared = self.context.shared.clone();
+        let socket = Arc::new(QuicSocket::new(socket, self.settings.connection_ids(), shared)?);
+        let idle = self.context.shared.admission.timeouts().idle;
+        let server = Arc::unwrap_or_clone(self.settings.server(idle));
+        let runtime = Arc::new(SocketRuntime::new(ended.clone()));
+        let settings = self.settings.endpoint();
+        let endpoint = Endpoint::new_with_abstract_socket(settings, Some(server), socket.clone(), runtime)?;
+        Ok((endpoint, socket))
+    }
+
+    /// Answers the queries that are under way, then closes each connection. A successor of this process may read the sockets already, and
+    /// packets of these connections with them. So they are not kept until they are idle, as those of TCP are.
+    async fn end(&self, endpoints: Vec<(Endpoint, Arc<QuicSocket>)>) {
+        let shared = &self.context.shared;
+        if shared.last_answers().is_some() {
+            endpoints.iter().for_each(|(_, socket)| socket.stop_reading());
+        }
+        self.connections.borrow().values().for_each(|connection| connection.close(CloseReason::Drained));
+        while self.open_connections() > 0 {
+            let wakeup = self.context.answer_queue().wakeup.notified();
+            if let Some(deadline) = shared.drain_deadline() {
+                if tokio::time::timeout_at(deadline.into(), wakeup).await.is_err() {
+                    break;
+                }
+            } else {
+                wakeup.await;
+            }
+            self.deliver().await;
+        }
+        shared.cut_off.fetch_add(self.open_connections(), Ordering::Relaxed);
+        for (endpoint, _) in &endpoints {
+            endpoint.close(error_code::NO_ERROR, b"");
+        }
+        let last_packets = async {
+            for (endpoint, _) in &endpoints {
+                endpoint.wait_idle().await;
+            }
+        };
+        let _ = tokio::time::timeout(limits::QUIC_FAREWELL, last_packets).await;
+    }
+
+    fn open_connections(&self) -> usize {
+        self.connections.borrow().len()
+    }
+
+    /// Delivers the answers in the queue to their streams.
+    async fn deliver(&self) {
+        loop {
+            for _ in 0..limits::ANSWERS_PER_PASS {
+                let Some(answer) = self.context.answer_queue().take() else { return };
+                self.context.count(if self.requests.deliver(answer) {
+                    Counter::AnswersQueued
+                } else {
+                    Counter::AnswersUndeliverable
+                });
+            }
+            yield_now().await;
+        }
+    }
+
+    /// Serves a connection to its end, and counts its reason. Streams with 0-RTT data are accepted before the handshake is completed.
+    async fn serve_connection(self: Rc<QuicThread<Q>>, admitted: Admitted) {
+        let Admitted { connection, handshake, completed } = admitted;
+        let _entry = Entry::new(self.clone(), &connection);
+        let completion = async {
+            let outcome = accept::complete(&self.context, &connection, handshake, completed).await;
+            connection.abandon();
+            match outcome {
+                Ok(()) => std::future::pending().await,
+                Err(reason) => reason,
+            }
+        };
+        let reason = tokio::select! {
+            biased;
+            reason = completion => reason,
+            reason = self.clone().accept_streams(connection.clone()) => reason,
+        };
+        // A connection without a place was not counted as accepted.
+        if connection.slot.borrow_mut().take().is_some() {
+            self.context.count(reason.counter());
+        }
+    }
+
+    /// Accepts streams until the connection ends.
+    async fn accept_streams(self: Rc<QuicThread<Q>>, connection: Rc<QuicConnection>) -> CloseReason {
+        let mut unidirectional = pin!(connection.quic.accept_uni());
+        loop {
+            let is_closing = connection.close_reason().is_some();
+            if is_closing && !connection.has_streams() {
+                connection.quic.close(error_code::NO_ERROR, b"");
+            }
+            tokio::select! {
+                biased;
+                stream = connection.quic.accept_bi() => match stream {
+                    // The client opened it before it could know of the close. It asks another connection.
+                    Ok(stream) if is_closing => drop(stream),
+                    Ok((send, receive)) => {
+                        spawn_local(self.clone().serve_stream(connection.clone(), send, receive));
+                    }
+                    Err(error) => return end_of(&error, &connection),
+                },
+                Ok(_) = &mut unidirectional, if connection.close_reason().is_none() => {
+                    connection.close_at_once(CloseReason::ProtocolError, "a unidirectional stream");
+                }
+                () = connection.wakeup.notified() => {}
+            }
+        }
+    }
+
+    async fn serve_stream(
+        self: Rc<QuicThread<Q>>,
+        connection: Rc<QuicConnection>,
+        send: quinn::SendStream,
+        receive: quinn::RecvStream,
+    ) {
+        let context = StreamContext { thread: &self.context, requests: &self.requests };
+        stream::answer(context, &connection, send, receive).await;
+    }
+}
+
+/// The reason why a connection has ended.
+fn end_of(error: &ConnectionError, connection: &QuicConnection) -> CloseReason {
+    match error {
+        ConnectionError::LocallyClosed => connection.close_reason().unwrap_or(CloseReason::Drained),
+        ConnectionError::ConnectionClosed(_) | ConnectionError::ApplicationClosed(_) => CloseReason::Ended,
+        ConnectionError::TimedOut => CloseReason::Idle,
+        _ => CloseReason::Reset,
+    }
+}
+
+/// A connection's entry in the table. Dropping it removes the connection, however its task ends.
+struct Entry<Q: QuerySink> {
+    thread: Rc<QuicThread<Q>>,
+    token: u64,
+}
+
+impl<Q: QuerySink> Entry<Q> {
+    fn new(thread: Rc<QuicThread<Q>>, connection: &Rc<QuicConnection>) -> Entry<Q> {
+        let token = connection.client.stream;
+        thread.connections.borrow_mut().insert(token, connection.clone());
+        Entry { thread, token }
+    }
+}
+
+impl<Q: QuerySink> Drop for Entry<Q> {
+    fn drop(&mut self) {
+        self.thread.connections.borrow_mut().remove(&self.token);
+        self.thread.context.wake_end();
+    }
+}
+
+async fn accept_connections<Q: QuerySink>(thread: Rc<QuicThread<Q>>, endpoint: Endpoint, listener: u16) {
+    while let Some(incoming) = endpoint.accept().await {
+        let QuicThread { context, handshakes, settings, .. } = &*thread;
+        if let Some(admitted) = accept::admit(context, handshakes, settings, incoming, listener) {
+            spawn_local(thread.clone().serve_connection(admitted));
+        }
+    }
+}
+
+/// Closes connections, and gives up queries, whose timeouts have expired.
+async fn sweep<Q: QuerySink>(thread: Rc<QuicThread<Q>>) {
+    loop {
+        let timeouts = thread.context.shared.admission.timeouts();
+        let now = Instant::now();
+        thread.connections.borrow().values().for_each(|connection| connection.sweep(now, timeouts));
+        thread.requests.sweep(now, timeouts.answer_wait);
+        let shortest = timeouts.idle.min(timeouts.answer_wait);
+        let pause = (shortest / 20).clamp(Duration::from_millis(5), Duration::from_millis(250));
+        tokio::time::sleep(pause).await;
+    }
+}
