@@ -194,6 +194,31 @@ fn attack(mut turn: impl FnMut(&mut Http2, u32) -> std::io::Result<()>) {
 }
 
 #[test]
+fn requests_on_their_way_while_another_process_takes_over_are_answered() {
+    let service = HttpsService::echo(ROOMY);
+    let mut http1 = service.connect(&[b"http/1.1"]);
+    let mut http2 = service.connect_http2();
+    service.await_count(Counter::HandshakesFull, 2);
+    let streams = service.streams.clone();
+    let retired = std::thread::spawn(move || streams.retire(TEST_TIMEOUT, TEST_TIMEOUT));
+    // The connections have been told, and only now come their first requests.
+    assert!(http2.await_goaway());
+    let query = question(0, 20);
+    http2.get(1, &query);
+    let head = "POST /dns-query HTTP/1.1\r\nhost: a\r\ncontent-type: application/dns-message\r\n";
+    let length = format!("content-length: {}\r\n\r\n", query.len());
+    let (head, body) = exchange(&mut http1, &format!("{head}{length}"), &query);
+    assert_eq!(body, answer(&query));
+    // The response says that it is the last one, and the connection ends after it.
+    assert!(head.contains("\r\nconnection: close\r\n"), "{head}");
+    assert_eq!(http1.read(&mut [0]).unwrap(), 0);
+    assert_eq!(http2.next_body(), (1, answer(&query)));
+    drop(http2);
+    retired.join().unwrap();
+    assert_eq!(service.streams.counter(Counter::Https2xx), 2);
+}
+
+#[test]
 fn a_rapid_reset_ends_its_own_connection_only() {
     attack(|attacker, number| {
         // 50 requests and their resets in one TLS record, so that the server reads them together.
