@@ -5,8 +5,8 @@
 #   rivals/encrypted.sh target/release/sixfold target/release/sixfold-bench [ROUNDS [SECONDS]]
 #   PARTS="cost handshakes memory swaps" SERVERS="sixfold dnsdist" TRANSPORTS="tcp dot doh" rivals/encrypted.sh ...
 #
-# The server has core 0; the and the upstream have core 1. Packages: dnsperf, unbound, bind9, knot-resolver, dnsdist, openssl, python3.
-# cost        CPU time of the server (utime and stime) per answered question over 100 kept connections. The is dnsperf with a
+# The server has core 0; the tester and the upstream have core 1. Packages: dnsperf, unbound, bind9, knot-resolver, dnsdist, openssl, python3.
+# cost        CPU time of the server (utime and stime) per answered question over 100 kept connections. The tester is dnsperf with a
 #             thread and one outstanding query per connection: it loses responses that share a TLS record, which happens with more.
 #             "cached": a thousand names again and again. "new": each name once.
 # handshakes  CPU time of the server per TLS connection with one cached query, full and resumed, and handshakes per second of CPU time.
@@ -219,6 +219,8 @@ for program in dnsperf kdig openssl python3 setpriv taskset stdbuf; do
 done
 certificate
 "$bench" authority --listen "127.0.0.1:$upstream_port" >/dev/null 2>&1 & started+=($!)
+sleep 0.3
+kill -0 "${started[-1]}" 2>/dev/null || fail "the authority cannot listen on port $upstream_port"
 for part in $parts; do
   case $part in
     cost | handshakes | memory | swaps) "measure_$part" ;;
