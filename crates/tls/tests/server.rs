@@ -148,6 +148,21 @@ fn servers_with_one_secret_resume_each_others_sessions_and_others_do_not() {
 }
 
 #[test]
+fn a_session_that_is_resumed_takes_no_early_data() {
+    let folder = Folder::new("early");
+    let pair = folder.pair("early", 30);
+    let server = ServerTls::read(&pair.0, &pair.1, None).unwrap().server_config(&[b"dot"]).unwrap();
+    let mut config = Arc::unwrap_or_clone(client(&pair.0, &[&rustls::version::TLS13]));
+    config.enable_early_data = true;
+    let config = Arc::new(config);
+    assert_eq!(connect(&config, &server), Ok(HandshakeKind::Full));
+    assert_eq!(connect(&config, &server), Ok(HandshakeKind::Resumed));
+    let name = ServerName::try_from("dns.example").unwrap();
+    let mut resuming = ClientConnection::new(config.clone(), name).unwrap();
+    assert!(resuming.early_data().is_none(), "the ticket allows no early data");
+}
+
+#[test]
 fn a_certificate_near_its_end_gives_a_warning() {
     let folder = Folder::new("expiry");
     let warning = |name: &str, days: i64| {
