@@ -101,7 +101,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// What the operator can do.
+    /// The remedy, for the operator.
     pub fn remedy(&self) -> &'static str {
         match self {
             Error::Certificate(..) => {

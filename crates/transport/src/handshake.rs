@@ -1,6 +1,7 @@
 //! The beginning of an encrypted connection: the PROXY header if the peer is a proxy, then the TLS handshake (RFC 8446, RFC 5246).
 //!
-//! A handshake costs more than a thousand queries out of the cache, so half-open ones are bounded: each has a time
+//! A full handshake takes 128 us of processor time, as much as twenty queries out of the cache over TLS (docs/benchmarks.md), and memory
+//! while it lasts. So half-open ones are bounded: each has a time
 //! ([`limits::HANDSHAKE_TIME`]), and of too many the oldest gives way ([`limits::HANDSHAKES`]). An honest handshake takes two round trips.
 
 use crate::QuerySink;

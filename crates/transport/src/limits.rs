@@ -61,7 +61,7 @@ pub const DISPLACED_IDLE: Duration = Duration::from_millis(200);
 /// segment, which TCP sends again after a second.
 pub const HANDSHAKE_TIME: Duration = Duration::from_secs(5);
 
-/// Handshakes of a stream thread that are under way. Each takes about 20 KiB, so 20 MiB. One more displaces the oldest: honest clients are
+/// Handshakes of a stream thread that are under way. With an estimate of 20 KiB each, 20 MiB. One more displaces the oldest: honest clients are
 /// displaced only if 1,024 connections come within their two round trips, which is 5,000 in a second at 100 ms.
 pub const HANDSHAKES: usize = 1024;
 

@@ -40,6 +40,29 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// The state of streams with so many threads, of which none runs yet.
+    pub(crate) fn new(
+        threads: usize,
+        addresses: Arc<[SocketAddr]>,
+        limits: limits::Limits,
+        proxies: TrustedProxies,
+    ) -> Shared {
+        Shared {
+            answer_queues: (0..threads).map(|_| AnswerQueue::new()).collect(),
+            addresses,
+            admission: Arc::new(Admission::new(limits)),
+            counters: Counters::new(),
+            proxies,
+            buffered: AtomicUsize::new(0),
+            accepts: watch::Sender::new(false),
+            last_answers: OnceLock::new(),
+            drain_deadline: OnceLock::new(),
+            cut_off: AtomicUsize::new(0),
+            running: Mutex::new(0),
+            ended: Condvar::new(),
+        }
+    }
+
     /// The time from which on a connection is closed after its answers, once another process accepts the new ones.
     pub(crate) fn last_answers(&self) -> Option<Instant> {
         self.last_answers.get().copied()
@@ -53,20 +76,7 @@ impl Shared {
     /// The state of streams without threads.
     #[cfg(test)]
     pub(crate) fn for_tests() -> Shared {
-        Shared {
-            answer_queues: Box::default(),
-            addresses: Arc::default(),
-            admission: Arc::new(Admission::new(limits::Limits::default())),
-            counters: Counters::new(),
-            proxies: TrustedProxies::default(),
-            buffered: AtomicUsize::new(0),
-            accepts: watch::Sender::new(false),
-            last_answers: OnceLock::new(),
-            drain_deadline: OnceLock::new(),
-            cut_off: AtomicUsize::new(0),
-            running: Mutex::new(0),
-            ended: Condvar::new(),
-        }
+        Shared::new(0, Arc::default(), limits::Limits::default(), TrustedProxies::default())
     }
 
     /// The end of the grace period, once draining has begun.

@@ -2,12 +2,11 @@
 //! into a lock-free queue and, if the stream thread sleeps, its wake-up.
 
 use crate::QuerySink;
-use crate::admission::Admission;
-use crate::counters::{Counter, Counters};
+use crate::counters::Counter;
 use crate::limits::{self, Limits};
 use crate::listen::{BoundStreams, Error, Listener, Options};
 use crate::quic;
-use crate::shared::{AnswerQueue, Running, Shared};
+use crate::shared::{Running, Shared};
 use crate::stream_thread::StreamThread;
 use datapath::StreamSink;
 use engine::Client;
@@ -15,11 +14,10 @@ use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::rc::Rc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
-use tokio::sync::watch;
 use tokio::task::LocalSet;
 
 /// A handle to the client streams. Clones share the streams, which live until [`Streams::drain`].
@@ -51,20 +49,8 @@ impl Streams {
         let addresses = bound.local_addresses()?.into_iter().chain(bound.quic_addresses()?).collect();
         let BoundStreams { listeners, quic, options } = bound;
         let threads = threads.clamp(1, limits::MAX_THREADS);
-        let shared = Arc::new(Shared {
-            answer_queues: (0..threads + usize::from(quic.is_some())).map(|_| AnswerQueue::new()).collect(),
-            addresses,
-            admission: Arc::new(Admission::new(options.limits)),
-            counters: Counters::new(),
-            proxies: options.proxies,
-            buffered: AtomicUsize::new(0),
-            accepts: watch::Sender::new(false),
-            last_answers: OnceLock::new(),
-            drain_deadline: OnceLock::new(),
-            cut_off: AtomicUsize::new(0),
-            running: Mutex::new(0),
-            ended: Condvar::new(),
-        });
+        let queues = threads + usize::from(quic.is_some());
+        let shared = Arc::new(Shared::new(queues, addresses, options.limits, options.proxies));
         let streams = Streams { shared: shared.clone() };
         for index in 0..threads {
             // All threads accept from the same sockets: a thread that is awake takes the next connection.
