@@ -197,7 +197,11 @@ struct QueryPoster(Arc<Shared<Machine>>);
 
 impl QuerySink for QueryPoster {
     fn post(&self, client: &Client, message: &[u8]) -> bool {
-        self.0.post(client, message).is_ok()
+        self.0.enqueue(client, message).is_ok()
+    }
+
+    fn wake(&self) {
+        self.0.wake_workers();
     }
 }
 

@@ -3,10 +3,12 @@
 //!
 //! A connection takes its place in the same admission as connections on TCP, and a PROXY header comes before TLS. Each request
 //! that waits for its answer has a token of its own (`requests.rs`). `target.rs` reads the path and the query of GET, `respond.rs` answers
-//! one request, `response.rs` builds what the client gets, `connection.rs` drives a connection, and
-//! `serve.rs` holds the connections of a thread.
+//! one request, `response.rs` builds what the client gets, `connection.rs` drives a connection,
+//! `records.rs` begins a TLS record for each response, whose end `frames.rs` finds, and `serve.rs` holds the connections of a thread.
 
 mod connection;
+mod frames;
+mod records;
 mod respond;
 mod response;
 pub(crate) mod serve;

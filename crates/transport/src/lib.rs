@@ -50,5 +50,11 @@ use engine::Client;
 pub trait QuerySink: Send + Sync + 'static {
     /// Hands over a message of at least 12 octets. Returns false if there is no room now. The stream then stops reading, and
     /// offers the message again at most [`limits::RETRIES`] times, every [`limits::RETRY`].
+    ///
+    /// The worker may sleep until [`QuerySink::wake`].
     fn post(&self, client: &Client, message: &[u8]) -> bool;
+
+    /// Wakes the workers that have messages. The stream threads call it after all connections that were ready have posted their
+    /// queries, or after [`limits::QUERIES_PER_WAKE`] queries: a wake-up costs more than a query.
+    fn wake(&self) {}
 }

@@ -32,6 +32,10 @@ pub const BUFFER_OCTETS: usize = 64 * 1024 * 1024;
 /// Octets that a connection may always hold: a query or an answer of usual size.
 pub const SMALL_OCTETS: usize = 4 * 1024;
 
+/// Queries that a stream thread posts before it wakes the workers within a turn, and answers that the workers queue for it before they
+/// wake it within a turn. Usually a turn has fewer, and one wake-up at its end serves them all.
+pub const QUERIES_PER_WAKE: usize = 128;
+
 /// Answers that wait for one stream thread: 4,096 queued messages of about 600 octets, 2.4 MiB.
 pub const QUEUED_ANSWERS: usize = 4096;
 
@@ -72,6 +76,10 @@ pub const REQUESTS: usize = 8192;
 /// Octets of the path and query of an HTTPS request. A query of 4,096 octets has 5,462 characters of base64url, or a third more
 /// if a client percent-encodes some of them.
 pub const HTTPS_URI_OCTETS: usize = 8 * 1024;
+
+/// Octets that HTTP/2 hands over at once, that a response has before its record ends, and that are encrypted before they must leave.
+/// rustls keeps 64 KiB: the shortest response has 10 octets and a record adds at most 29, so these three become at most 48 KiB.
+pub const HTTPS_ENCRYPTED_OCTETS: usize = 8 * 1024;
 
 /// Octets of the header fields of an HTTPS request: [`HTTPS_URI_OCTETS`] and as much for all other fields. HTTP/2 counts them
 /// decompressed, so a compression bomb ends at this size.

@@ -110,6 +110,8 @@ impl Drop for Running {
 pub(crate) struct AnswerQueue {
     answers: ArrayQueue<QueuedMessage>,
     octets: AtomicUsize,
+    /// Number of answers that the thread was not woken for.
+    unannounced: AtomicUsize,
     /// Wakes the stream thread: for answers, for retiring and draining, and during them for each connection that ends.
     pub(crate) wakeup: Notify,
     /// True once the thread has ended.
@@ -121,11 +123,13 @@ impl AnswerQueue {
         AnswerQueue {
             answers: ArrayQueue::new(limits::QUEUED_ANSWERS),
             octets: AtomicUsize::new(0),
+            unannounced: AtomicUsize::new(0),
             wakeup: Notify::new(),
             closed: AtomicBool::new(false),
         }
     }
 
+    /// Queues an answer. The thread may sleep until [`AnswerQueue::wake`].
     pub(crate) fn put(&self, to: &Client, message: &[u8]) -> bool {
         let has_room = self.octets.fetch_add(message.len(), Ordering::Relaxed) + message.len()
             <= limits::QUEUED_ANSWER_OCTETS;
@@ -134,8 +138,18 @@ impl AnswerQueue {
             self.octets.fetch_sub(message.len(), Ordering::Relaxed);
             return false;
         }
-        self.wakeup.notify_one();
+        if self.unannounced.fetch_add(1, Ordering::Relaxed) + 1 >= limits::QUERIES_PER_WAKE {
+            self.wake();
+        }
         true
+    }
+
+    /// Wakes the thread if answers have come since it was last woken.
+    pub(crate) fn wake(&self) {
+        // The read-modify-writes of all workers have one order, and each worker that puts an answer calls this afterwards.
+        if self.unannounced.load(Ordering::Relaxed) > 0 && self.unannounced.swap(0, Ordering::AcqRel) > 0 {
+            self.wakeup.notify_one();
+        }
     }
 
     pub(crate) fn take(&self) -> Option<QueuedMessage> {

@@ -56,6 +56,7 @@ impl<Q: QuerySink> StreamThread<Q> {
 
     /// Runs the stream thread until it has been drained. Must run within a `LocalSet`.
     pub(crate) async fn serve(self: Rc<StreamThread<Q>>, listeners: Vec<Listener>) -> std::io::Result<()> {
+        spawn_local(self.context.clone().announce_queries());
         let mut tasks = vec![spawn_local(sweep(self.clone()))];
         for (index, listener) in listeners.into_iter().enumerate() {
             let socket = tokio::net::TcpListener::from_std(listener.socket)?;

@@ -1,12 +1,12 @@
-//! The handle to the client streams, for the server and for the workers. The workers' call, `deliver`, costs a copy, a push
-//! into a lock-free queue and, if the stream thread sleeps, its wake-up.
+//! The handle to the client streams, for the server and for the workers. The workers' call, `deliver`, costs a copy and a
+//! push into a lock-free queue. `wake`, at the end of their turn, wakes the stream threads that have answers and sleep.
 
 use crate::QuerySink;
 use crate::counters::Counter;
 use crate::limits::{self, Limits};
 use crate::listen::{BoundStreams, Error, Listener, Options};
 use crate::quic;
-use crate::shared::{Running, Shared};
+use crate::shared::{AnswerQueue, Running, Shared};
 use crate::stream_thread::StreamThread;
 use datapath::StreamSink;
 use engine::Client;
@@ -167,6 +167,10 @@ impl StreamSink for Streams {
             self.shared.counters.count(Counter::AnswersOverrun);
         }
         taken
+    }
+
+    fn wake(&self) {
+        self.shared.answer_queues.iter().for_each(AnswerQueue::wake);
     }
 }
 

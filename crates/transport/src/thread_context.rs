@@ -7,8 +7,10 @@ use crate::limits;
 use crate::shared::{AnswerQueue, Shared};
 use engine::Client;
 use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use tokio::sync::Notify;
 
 /// The context of all connections of one stream thread.
 pub(crate) struct ThreadContext<Q> {
@@ -18,6 +20,10 @@ pub(crate) struct ThreadContext<Q> {
     opened: Cell<u64>,
     pub(crate) shared: Arc<Shared>,
     queries: Arc<Q>,
+    /// Number of queries that the workers were not woken for.
+    unannounced: Cell<usize>,
+    /// Wakes the task that wakes the workers.
+    posted: Notify,
     /// The buffer that all connections read into. Borrowed only within [`Connection::poll`](crate::connection::Connection::poll).
     pub(crate) scratch: RefCell<Box<[u8]>>,
 }
@@ -29,6 +35,8 @@ impl<Q: QuerySink> ThreadContext<Q> {
             opened: Cell::new(0),
             shared,
             queries,
+            unannounced: Cell::new(0),
+            posted: Notify::new(),
             scratch: RefCell::new(vec![0; limits::READ_OCTETS].into()),
         }
     }
@@ -58,11 +66,35 @@ impl<Q: QuerySink> ThreadContext<Q> {
 
     /// Hands a query to the server, and counts it. Returns false if the server has no room.
     pub(crate) fn post(&self, client: &Client, message: &[u8]) -> bool {
-        let posted = self.queries.post(client, message);
-        if posted {
-            self.count(Counter::QuestionsPosted);
+        if !self.queries.post(client, message) {
+            // The queries that fill the mailbox may be those that the worker does not know of yet.
+            self.wake_workers();
+            return false;
         }
-        posted
+        self.count(Counter::QuestionsPosted);
+        self.unannounced.update(|queries| queries + 1);
+        match self.unannounced.get() {
+            1 => self.posted.notify_one(),
+            limits::QUERIES_PER_WAKE.. => self.wake_workers(),
+            _ => {}
+        }
+        true
+    }
+
+    fn wake_workers(&self) {
+        self.unannounced.set(0);
+        self.queries.wake();
+    }
+
+    /// Wakes the workers after queries were posted. The first query schedules this task behind the connections that are ready then,
+    /// and those post their queries before it runs. So it wakes a worker once for all of them.
+    pub(crate) async fn announce_queries(self: Rc<Self>) {
+        loop {
+            self.posted.notified().await;
+            if self.unannounced.get() > 0 {
+                self.wake_workers();
+            }
+        }
     }
 
     pub(crate) fn count(&self, counter: Counter) {

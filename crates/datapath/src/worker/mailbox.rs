@@ -23,13 +23,21 @@ pub type Task<M> = Box<dyn FnOnce(&mut M, Instant) + Send>;
 ///
 /// Workers call it, so it must not block.
 pub trait StreamSink: Send + Sync + 'static {
-    /// Hands over an answer. Returns false if the connection is gone or takes no more answers.
+    /// Hands over an answer. Returns false if the connection is gone or takes no more answers. The thread of the connection may sleep
+    /// until [`StreamSink::wake`].
     fn deliver(&self, to: &Client, message: &[u8]) -> bool;
+
+    /// Wakes the threads that have answers. The worker calls it once, at the end of each turn: a wake-up costs more than an answer.
+    fn wake(&self) {}
 }
 
 impl<S: StreamSink> StreamSink for Arc<S> {
     fn deliver(&self, to: &Client, message: &[u8]) -> bool {
         (**self).deliver(to, message)
+    }
+
+    fn wake(&self) {
+        (**self).wake();
     }
 }
 
@@ -133,14 +141,30 @@ impl<M> Mailbox<M> {
         })
     }
 
-    /// Posts a client's message.
+    /// Posts a client's message, and wakes the worker.
     pub fn post(&self, client: &Client, message: &[u8]) -> Result<(), MailboxFull> {
+        self.enqueue(client, message)?;
+        self.wake()
+    }
+
+    /// Queues a client's message. The worker may sleep until [`Mailbox::wake_for_messages`].
+    pub(crate) fn enqueue(&self, client: &Client, message: &[u8]) -> Result<(), MailboxFull> {
         // Checked first, so that a flood does not cost copies that are thrown away.
-        if self.messages.is_full() || self.messages.push(QueuedMessage::new(client, message)).is_err() {
+        if self.messages.is_full()
+            || self.ended.load(Ordering::SeqCst)
+            || self.messages.push(QueuedMessage::new(client, message)).is_err()
+        {
             self.refused_messages.fetch_add(1, Ordering::Relaxed);
             return Err(MailboxFull);
         }
-        self.wake()
+        Ok(())
+    }
+
+    /// Wakes the worker if it sleeps and messages wait. Messages for a worker that has ended are counted as refused.
+    pub(crate) fn wake_for_messages(&self) {
+        if !self.messages.is_empty() {
+            let _ = self.wake();
+        }
     }
 
     /// Makes the worker run `task` with its machine, soon.

@@ -55,11 +55,12 @@ impl<S: StreamSink> Outbox for SocketOutbox<S> {
     }
 }
 
-impl<S> SocketOutbox<S> {
+impl<S: StreamSink> SocketOutbox<S> {
     pub(super) fn flush(&mut self) {
         for response_queues in &mut self.response_queues {
             response_queues.flush(&self.counters);
         }
         self.links.flush(&self.counters);
+        self.sink.wake();
     }
 }

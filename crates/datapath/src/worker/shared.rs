@@ -59,6 +59,16 @@ impl<M> Shared<M> {
         self.mailboxes[self.owner(message)].post(client, message)
     }
 
+    /// Queues a client's message for the worker that owns its query name. The worker may sleep until [`Shared::wake_workers`].
+    pub fn enqueue(&self, client: &Client, message: &[u8]) -> Result<(), MailboxFull> {
+        self.mailboxes[self.owner(message)].enqueue(client, message)
+    }
+
+    /// Wakes the workers that sleep and have messages. One call serves any number of messages.
+    pub fn wake_workers(&self) {
+        self.mailboxes.iter().for_each(|mailbox| mailbox.wake_for_messages());
+    }
+
     /// Stops all workers, as [`Mailbox::stop`] describes. No worker ends before all have drained their listeners, because the
     /// queries that they find there may belong to another worker.
     pub fn stop(&self, grace: Duration) {

@@ -5,6 +5,7 @@ use crate::admission::Timeouts;
 use crate::close_reason::CloseReason;
 use crate::handshake::Established;
 use crate::https::connection::{HttpsConnection, http1, http2};
+use crate::https::records::ResponseRecords;
 use crate::https::respond::{RequestContext, respond};
 use crate::https::{ALPN, Service};
 use crate::idle_order::Standing;
@@ -92,7 +93,7 @@ impl<Q: QuerySink> HttpsThread<Q> {
         let here = connection.clone();
         let requests =
             service_fn(move |request| self.clone().respond(service.clone(), connection.clone(), request));
-        let stream = TokioIo::new(tls);
+        let stream = TokioIo::new(ResponseRecords::new(tls, is_http2));
         if is_http2 {
             here.drive(http2().serve_connection(stream, requests), |http| http.graceful_shutdown()).await
         } else {

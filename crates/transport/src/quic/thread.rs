@@ -66,6 +66,7 @@ impl<Q: QuerySink> QuicThread<Q> {
             spawn_local(accept_connections(self.clone(), endpoint.clone(), listener));
             endpoints.push((endpoint, socket));
         }
+        spawn_local(self.context.clone().announce_queries());
         spawn_local(sweep(self.clone()));
         let wakeup = &self.context.answer_queue().wakeup;
         loop {

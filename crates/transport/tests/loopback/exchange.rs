@@ -1,7 +1,6 @@
 //! Queries and answers: pipelining, order, framing, half-close, back-pressure.
 
 use crate::fixture::*;
-use datapath::StreamSink;
 use engine::ClientTransport;
 use sixfold_transport::Counter;
 use std::collections::HashSet;
@@ -18,7 +17,7 @@ fn pipelined_questions_are_answered_in_the_order_of_the_answers() {
     send(&mut client, &questions);
     let asked: Vec<_> = (0..100).map(|_| service.workers.next()).collect();
     for (to, message) in asked.iter().rev() {
-        assert!(service.streams.deliver(to, &answer(message)));
+        assert!(deliver(&service.streams, to, &answer(message)));
     }
     for expected in questions.iter().rev() {
         assert_eq!(receive(&mut client), answer(expected));
@@ -58,7 +57,7 @@ fn a_client_that_has_shut_down_its_side_still_gets_its_answers() {
     client.shutdown(Shutdown::Write).unwrap();
     for _ in 0..2 {
         let (to, message) = service.workers.next();
-        assert!(service.streams.deliver(&to, &answer(&message)));
+        assert!(deliver(&service.streams, &to, &answer(&message)));
     }
     assert_eq!([id(&receive(&mut client)), id(&receive(&mut client))], [1, 2]);
     assert_eq!(read_to_end(&mut client), 0);
@@ -74,7 +73,7 @@ fn answers_owed_to_a_connection_that_was_reset_are_counted_as_undeliverable() {
     socket2::SockRef::from(&client).set_linger(Some(Duration::ZERO)).unwrap();
     drop(client);
     service.await_count(Counter::ClosedReset, 1);
-    service.streams.deliver(&to, &answer(&message));
+    deliver(&service.streams, &to, &answer(&message));
     service.await_count(Counter::AnswersUndeliverable, 1);
     assert_eq!(service.streams.connections(), 0);
 }
@@ -88,7 +87,7 @@ fn a_close_with_answers_owed_is_noticed_when_they_are_written() {
     drop(client);
     // The first answer causes the reset, and a later one meets it.
     for (count, (to, message)) in asked.iter().enumerate() {
-        service.streams.deliver(to, &answer(message));
+        deliver(&service.streams, to, &answer(message));
         let settled = || service.streams.counter(Counter::AnswersQueued) == count as u64 + 1;
         eventually("the answer was taken, or the stream is gone", || {
             settled() || service.streams.connections() == 0
@@ -112,7 +111,7 @@ fn reading_stops_while_128_questions_wait() {
     let mut answered = 0;
     while answered < 1000 {
         let (to, message) = asked.pop().unwrap_or_else(|| service.workers.next());
-        assert!(service.streams.deliver(&to, &answer(&message)));
+        assert!(deliver(&service.streams, &to, &answer(&message)));
         ids.insert(id(&receive(&mut client)));
         answered += 1;
         assert!(service.streams.counter(Counter::QuestionsPosted) <= answered + 128);
@@ -208,9 +207,9 @@ fn an_answer_for_no_stream_is_refused_or_counted() {
     let service = Service::new(ROOMY);
     let mut nobody = engine::Client::udp("127.0.0.1:5353".parse().unwrap());
     nobody.stream = 77;
-    service.streams.deliver(&nobody, &answer(&question(1, 0)));
+    deliver(&service.streams, &nobody, &answer(&question(1, 0)));
     service.await_count(Counter::AnswersUndeliverable, 1);
     nobody.stream = 5 << 56;
-    assert!(!service.streams.deliver(&nobody, &answer(&question(1, 0))));
+    assert!(!deliver(&service.streams, &nobody, &answer(&question(1, 0))));
     assert_eq!(service.streams.counter(Counter::AnswersOverrun), 1);
 }

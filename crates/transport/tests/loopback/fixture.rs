@@ -24,10 +24,14 @@ pub const ROOMY: Limits = Limits {
     answer_wait: TEST_TIMEOUT,
 };
 
+type Queries = VecDeque<(Client, Vec<u8>)>;
+
 /// Fake workers: they record the queries for the test.
 #[derive(Default)]
 pub struct FakeWorkers {
-    asked: Mutex<VecDeque<(Client, Vec<u8>)>>,
+    /// The queries that the workers were not woken for.
+    posted: Mutex<Queries>,
+    asked: Mutex<Queries>,
     arrived: Condvar,
     /// Number of posts that are still refused.
     pub refuse: AtomicUsize,
@@ -38,11 +42,22 @@ impl QuerySink for FakeWorkers {
         let refused =
             self.refuse.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok();
         if !refused {
-            self.asked.lock().unwrap().push_back((*client, message.to_vec()));
-            self.arrived.notify_all();
+            self.posted.lock().unwrap().push_back((*client, message.to_vec()));
         }
         !refused
     }
+
+    fn wake(&self) {
+        self.asked.lock().unwrap().append(&mut self.posted.lock().unwrap());
+        self.arrived.notify_all();
+    }
+}
+
+/// Hands an answer over as a worker does at the end of a turn. Returns false if it was not taken.
+pub fn deliver(streams: &Streams, to: &Client, message: &[u8]) -> bool {
+    let taken = streams.deliver(to, message);
+    streams.wake();
+    taken
 }
 
 impl FakeWorkers {
@@ -92,7 +107,7 @@ impl Service {
                     thread::sleep(Duration::from_millis(1));
                 }
                 for (client, question) in asked {
-                    streams.deliver(&client, &answer(&question));
+                    deliver(&streams, &client, &answer(&question));
                 }
             }
         });

@@ -104,7 +104,7 @@ fn requests_with_the_same_id_get_their_own_answers_in_any_order() {
     let asked: Vec<_> = (0..20).map(|_| service.workers.next()).collect();
     for (to, message) in asked.iter().rev() {
         assert_eq!(to.transport, ClientTransport::Https);
-        assert!(service.streams.deliver(to, &answer(message)));
+        assert!(deliver(&service.streams, to, &answer(message)));
     }
     for _ in 0..20 {
         let (stream, body) = client.next_body();
@@ -112,6 +112,38 @@ fn requests_with_the_same_id_get_their_own_answers_in_any_order() {
     }
     service.await_count(Counter::AnswersQueued, 20);
     eventually("nothing is buffered", || service.streams.buffered_octets() == 0);
+}
+
+#[test]
+fn each_response_has_a_tls_record_of_its_own_when_many_leave_at_once() {
+    let service = HttpsService::new(ROOMY);
+    let mut client = service.connect_http2();
+    client.ping();
+    for number in 0..20 {
+        client.get(1 + 2 * number, &question(0, 10));
+    }
+    for number in 0..20 {
+        let (to, message) = service.workers.next();
+        // HTTP/2 does not copy long answers behind their frame headers.
+        assert!(service.streams.deliver(&to, &[answer(&message), vec![0; 40 * number]].concat()));
+    }
+    service.streams.wake();
+    let mut responses = 0;
+    while responses < 20 {
+        let ends = last_frames(&client.next_record());
+        assert!(ends <= 1, "{ends} responses in a record");
+        responses += ends;
+    }
+}
+
+/// Number of frames in these octets that end their streams.
+fn last_frames(mut frames: &[u8]) -> usize {
+    let mut ends = 0;
+    while let [high, middle, low, kind, flags, ..] = *frames {
+        ends += usize::from(kind <= 1 && flags & 1 == 1);
+        frames = &frames[9 + u32::from_be_bytes([0, high, middle, low]) as usize..];
+    }
+    ends
 }
 
 #[test]
@@ -123,8 +155,8 @@ fn a_request_that_its_client_resets_frees_its_slot_and_its_answer_is_undeliverab
     let (first, second) = (service.workers.next(), service.workers.next());
     client.reset(1);
     client.ping();
-    service.streams.deliver(&first.0, &answer(&first.1));
-    service.streams.deliver(&second.0, &answer(&second.1));
+    deliver(&service.streams, &first.0, &answer(&first.1));
+    deliver(&service.streams, &second.0, &answer(&second.1));
     assert_eq!(client.next_body(), (3, answer(&second.1)));
     service.await_count(Counter::AnswersUndeliverable, 1);
 }
@@ -163,7 +195,7 @@ fn a_drained_server_answers_what_it_was_asked_and_sends_goaway() {
     let streams = service.streams.clone();
     let end = std::thread::spawn(move || streams.drain(TEST_TIMEOUT));
     assert!(client.await_goaway());
-    assert!(service.streams.deliver(&to, &answer(&message)));
+    assert!(deliver(&service.streams, &to, &answer(&message)));
     assert_eq!(client.next_body(), (1, answer(&message)));
     drop(client);
     assert_eq!(end.join().unwrap(), 0);

@@ -145,6 +145,20 @@ impl Http2 {
         {}
     }
 
+    /// The octets of the next TLS record.
+    pub fn next_record(&mut self) -> Vec<u8> {
+        let mut record = vec![0; 5];
+        self.0.sock.read_exact(&mut record).unwrap();
+        record.resize(5 + usize::from(u16::from_be_bytes([record[3], record[4]])), 0);
+        self.0.sock.read_exact(&mut record[5..]).unwrap();
+        self.0.conn.read_tls(&mut &record[..]).unwrap();
+        self.0.conn.process_new_packets().unwrap();
+        let mut octets = Vec::new();
+        // The end is an error: more octets may come.
+        let _ = self.0.conn.reader().read_to_end(&mut octets);
+        octets
+    }
+
     /// The stream and the body of the next response that is complete. Each is expected in one DATA frame.
     pub fn next_body(&mut self) -> (u32, Vec<u8>) {
         loop {

@@ -2,7 +2,6 @@
 
 use crate::fixture::*;
 use crate::quic_client::*;
-use datapath::StreamSink;
 use engine::ClientTransport;
 use quinn::{ConnectionError, VarInt};
 use sixfold_transport::quic::error_code;
@@ -27,7 +26,7 @@ fn hundred_streams_of_a_connection_get_their_own_answers_in_any_order() {
             (to.transport, to.port),
             (ClientTransport::Quic, client.endpoint.local_addr().unwrap().port())
         );
-        assert!(service.streams.deliver(to, &answer(message)));
+        assert!(deliver(&service.streams, to, &answer(message)));
     }
     for (body, (_, receive)) in streams.iter_mut().enumerate() {
         assert_eq!(client.answer(receive), answer(&question(0, 20 + body)));
@@ -87,7 +86,7 @@ fn a_cancelled_query_frees_its_slot_and_too_many_end_the_connection() {
     let asked = service.workers.next();
     receive.stop(error_code::REQUEST_CANCELLED).unwrap();
     client.eventually(|| service.streams.counter(Counter::QuicCancelled) > 0);
-    service.streams.deliver(&asked.0, &answer(&asked.1));
+    deliver(&service.streams, &asked.0, &answer(&asked.1));
     service.await_count(Counter::AnswersUndeliverable, 1);
     let cancels = async {
         while let Ok((mut send, mut receive)) = connection.open_bi().await {
@@ -143,7 +142,7 @@ fn a_query_in_0_rtt_data_is_handled_at_once_and_a_notify_after_the_handshake() {
     let (_send, mut receive) = client.ask(&first, &question(0, 20));
     client.eventually(|| service.workers.waiting() > 0);
     let (to, message) = service.workers.next();
-    service.streams.deliver(&to, &answer(&message));
+    deliver(&service.streams, &to, &answer(&message));
     client.answer(&mut receive);
     let (address, release) = relay(service.quic);
     let mut notify = question(0, 30);
@@ -280,7 +279,7 @@ fn a_drained_server_answers_what_it_was_asked_and_closes_without_an_error() {
     client.eventually(|| service.workers.waiting() > 0);
     let (to, message) = service.workers.next();
     let end = thread::spawn(move || streams.drain(TEST_TIMEOUT));
-    assert!(service.streams.deliver(&to, &answer(&message)));
+    assert!(deliver(&service.streams, &to, &answer(&message)));
     assert_eq!(client.answer(&mut receive), answer(&message));
     assert_eq!(client.close_code(&connection), error_code::NO_ERROR);
     assert_eq!(end.join().unwrap(), 0);
@@ -293,6 +292,10 @@ impl QuerySink for Panicking {
     fn post(&self, client: &engine::Client, message: &[u8]) -> bool {
         assert!(client.transport != ClientTransport::Quic || message.len() < 100, "a test of panics");
         self.0.post(client, message)
+    }
+
+    fn wake(&self) {
+        self.0.wake();
     }
 }
 

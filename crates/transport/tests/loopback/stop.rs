@@ -1,7 +1,6 @@
 //! Draining: pending queries are still answered, and new ones are not. Retiring: new connections are left to another process.
 
 use crate::fixture::*;
-use datapath::StreamSink;
 use sixfold_transport::{Counter, Options, Streams};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
@@ -22,7 +21,7 @@ fn a_drain_lets_the_owed_answers_go_and_closes_everything() {
     // Too late: this query is not handed over.
     send(&mut waiting, &[question(3, 20)]);
     for (to, message) in &asked {
-        assert!(service.streams.deliver(to, &answer(message)));
+        assert!(deliver(&service.streams, to, &answer(message)));
     }
     assert_eq!([id(&receive(&mut waiting)), id(&receive(&mut waiting))], [1, 2]);
     assert_eq!(read_to_end(&mut waiting), 0);
@@ -31,7 +30,7 @@ fn a_drain_lets_the_owed_answers_go_and_closes_everything() {
     assert!(TcpStream::connect(service.address).is_err());
     assert_eq!(service.streams.counter(Counter::ClosedDrained), 2);
     assert_eq!(service.streams.connections(), 0);
-    assert!(!service.streams.deliver(&asked[0].0, b"too late for this"));
+    assert!(!deliver(&service.streams, &asked[0].0, b"too late for this"));
 }
 
 #[test]
@@ -42,7 +41,7 @@ fn the_grace_ends_the_wait_for_answers() {
     let (from, asked) = service.workers.next();
     assert_eq!(service.streams.drain(Duration::from_millis(50)), 1);
     assert_eq!(read_to_end(&mut client), 0);
-    assert!(!service.streams.deliver(&from, &answer(&asked)));
+    assert!(!deliver(&service.streams, &from, &answer(&asked)));
     assert_eq!((service.streams.connections(), service.streams.buffered_octets()), (0, 0));
 }
 
@@ -78,7 +77,7 @@ fn retired_streams_leave_new_clients_to_another_process_and_serve_the_others() {
     send(&mut client, &[question(2, 20)]);
     let second = service.workers.next();
     for (to, message) in [&first, &second] {
-        assert!(service.streams.deliver(to, &answer(message)));
+        assert!(deliver(&service.streams, to, &answer(message)));
     }
     assert_eq!([id(&receive(&mut client)), id(&receive(&mut client))], [1, 2]);
     // Connections that are idle are closed, and then the threads end.
@@ -97,7 +96,7 @@ fn a_busy_connection_is_closed_after_its_last_answer() {
     let streams = service.streams.clone();
     let retired = thread::spawn(move || streams.retire(Duration::ZERO, TEST_TIMEOUT));
     for (to, message) in &asked {
-        assert!(service.streams.deliver(to, &answer(message)));
+        assert!(deliver(&service.streams, to, &answer(message)));
     }
     assert_eq!([id(&receive(&mut client)), id(&receive(&mut client))], [1, 2]);
     assert_eq!(read_to_end(&mut client), 0);
@@ -116,5 +115,5 @@ fn a_drain_ends_the_patience_with_retired_streams() {
     assert_eq!(service.streams.drain(Duration::from_millis(50)), 1);
     retired.join().unwrap();
     assert_eq!(read_to_end(&mut client), 0);
-    assert!(!service.streams.deliver(&asked.0, &answer(&asked.1)));
+    assert!(!deliver(&service.streams, &asked.0, &answer(&asked.1)));
 }

@@ -1,7 +1,6 @@
 //! Timeouts of a connection: idle, slow senders, slow readers, answers that never come.
 
 use crate::fixture::*;
-use datapath::StreamSink;
 use sixfold_transport::{Counter, Limits, limits};
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -56,7 +55,7 @@ fn a_client_that_waits_for_an_answer_is_not_idle_but_does_not_wait_forever() {
     assert_eq!(read_to_end(&mut client), 0);
     assert!(start.elapsed() >= SHORT);
     service.await_count(Counter::ClosedUnanswered, 1);
-    service.streams.deliver(&from, &answer(&asked));
+    deliver(&service.streams, &from, &answer(&asked));
     service.await_count(Counter::AnswersUndeliverable, 1);
 }
 
@@ -78,7 +77,7 @@ fn fill(service: &Service, client: &mut TcpStream, octets: usize) {
             return;
         }
         let (to, _) = service.workers.next();
-        service.streams.deliver(&to, &answer(&question(round as u16, 10_000)));
+        deliver(&service.streams, &to, &answer(&question(round as u16, 10_000)));
         eventually("the answer is queued, or the stream gone", || {
             service.streams.counter(Counter::AnswersQueued) == round || service.streams.connections() == 0
         });
@@ -128,7 +127,7 @@ fn a_queue_of_answers_that_overflows_ends_the_connection_at_once() {
     for (to, message) in &asked {
         let mut large = answer(message);
         large.resize(60_000, 0);
-        service.streams.deliver(to, &large);
+        deliver(&service.streams, to, &large);
     }
     service.await_count(Counter::ClosedSlowReader, 1);
     eventually("the stream is gone", || service.streams.connections() == 0);

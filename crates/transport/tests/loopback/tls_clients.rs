@@ -30,7 +30,7 @@ fn pipelined_queries_over_tls_are_answered_in_the_order_of_the_answers() {
     asked.push(service.workers.next());
     assert!(asked.iter().all(|(from, _)| from.transport == ClientTransport::Tls && from.listener == 1));
     for (from, query) in asked.iter().rev() {
-        assert!(datapath::StreamSink::deliver(&service.streams, from, &answer(query)));
+        assert!(deliver(&service.streams, from, &answer(query)));
     }
     assert_eq!([receive(&mut client), receive(&mut client), receive(&mut client)].map(|m| id(&m)), [3, 2, 1]);
     service.await_count(Counter::HandshakesFull, 1);
@@ -75,7 +75,7 @@ fn a_client_that_ends_its_side_gets_its_answers_with_and_without_a_closure_alert
         client.sock.shutdown(std::net::Shutdown::Write).unwrap();
         let (from, query) = service.workers.next();
         thread::sleep(Duration::from_millis(20));
-        assert!(datapath::StreamSink::deliver(&service.streams, &from, &answer(&query)));
+        assert!(deliver(&service.streams, &from, &answer(&query)));
         assert_eq!(id(&receive(&mut client)), 7);
         assert_eq!(closure(&mut client).unwrap(), 0);
     }
@@ -101,7 +101,7 @@ fn a_drain_lets_the_answers_go_over_tls_and_ends_handshakes() {
     let streams = service.streams.clone();
     let drain = thread::spawn(move || streams.drain(Duration::from_secs(2)));
     thread::sleep(Duration::from_millis(50));
-    assert!(datapath::StreamSink::deliver(&service.streams, &from, &answer(&query)));
+    assert!(deliver(&service.streams, &from, &answer(&query)));
     assert_eq!(id(&receive(&mut client)), 7);
     assert_eq!(closure(&mut client).unwrap(), 0);
     drop(half_open);
