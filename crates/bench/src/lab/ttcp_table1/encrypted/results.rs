@@ -57,6 +57,7 @@ pub fn enter(context: &mut Context, encrypted: &Encrypted) {
     );
 }
 
+/// Enters the difference from the paper.
 fn enter_difference(context: &mut Context) {
     context.difference(
         "Encrypted transports",
@@ -68,6 +69,7 @@ fn enter_difference(context: &mut Context) {
     );
 }
 
+/// Enters the round trips of a row.
 fn enter_arithmetic(context: &mut Context, row: EncryptedRow) {
     context.figure(Figure {
         samples: 0,
