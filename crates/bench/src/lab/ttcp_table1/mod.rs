@@ -2,7 +2,8 @@
 //! an Ethernet and an ADSL line, and the transports that came later.
 //!
 //! The virtual part (`virtual_time.rs`) has no computing time; the measured part (`measured.rs`) sends the packets through
-//! two kernels and a link; `encrypted` measures TLS, HTTPS and QUIC over the same link. `paper.rs` holds the paper's numbers, `judge.rs` the claims.
+//! two kernels and a link; `encrypted` measures TLS, HTTPS and QUIC over that link. `paper.rs` holds the paper's numbers,
+//! `judge.rs` the claims.
 
 mod encrypted;
 mod judge;

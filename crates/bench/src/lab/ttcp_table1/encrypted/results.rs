@@ -62,10 +62,10 @@ fn enter_difference(context: &mut Context) {
     context.difference(
         "Encrypted transports",
         "The paper has none. Here Sixfold answers from its cache, and the load generator asks with one query outstanding. The first \
-         query of each load has a full handshake; its time is left out, and the packets and octets of the row with full handshakes are \
-         subtracted for it. The certificate is a short one without a chain. With a chain of more than about 3,000 octets the server of QUIC \
-         must wait for the client's address to be validated, as it may send at most three times what it received (RFC 9000 section 8.1), \
-         so a full handshake would take a round trip more.",
+         query of each load has a full handshake; its time is left out, and the packets and octets of the row with full \
+         handshakes are subtracted for it. The certificate is a short one without a chain. With a chain of more than about \
+         3,000 octets the server of QUIC must wait until the client's address is validated, as it may send at most three times \
+         what it received (RFC 9000 section 8.1), so a full handshake would take a round trip more.",
     );
 }
 
@@ -106,8 +106,8 @@ fn claim_round_trips(context: &mut Context, cells: &[EncryptedCell], udp: &Encry
             rows.iter().map(|cell| format!("{} {}", cell.row.name, cell.row.round_trips)).collect();
         context.claim(
             format!(
-                "At a round trip of 65 ms, measured by the lower quartile, a query takes as many times as long as UDP as it has round \
-                 trips ({}), at most 0.15 less or 0.25 more",
+                "At a round trip of 65 ms, measured by the lower quartile, a query takes as many times as long as UDP as it has \
+                 round trips ({}), at most 0.15 less or 0.25 more",
                 expected.join("; ")
             ),
             observed.join("; "),
@@ -162,8 +162,8 @@ fn claim_packets(context: &mut Context, cells: &[EncryptedCell]) {
     let full = [Transport::Tls, Transport::Https, Transport::Quic].map(|of| packets(of, Session::Full));
     let list = |values: [f64; 3]| values.map(|value| format!("{value:.1}")).join(", ");
     context.claim(
-        "On an open connection a query takes 2 to 6 packets over TLS, HTTPS and QUIC; a full handshake with its query takes at least 10 \
-         over TLS and HTTPS, and at least 6 over QUIC",
+        "On an open connection a query takes 2 to 6 packets over TLS, HTTPS and QUIC; a full handshake with its query takes at \
+         least 10 over TLS and HTTPS, and at least 6 over QUIC",
         format!("{} on an open connection; {} with a full handshake", list(open), list(full)),
         open.iter().all(|packets| (1.9..=6.0).contains(packets))
             && full[0] >= 10.0
