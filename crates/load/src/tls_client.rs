@@ -34,6 +34,7 @@ pub struct TlsClient {
     resume: bool,
     verifier: Arc<dyn ServerCertVerifier>,
     checks: Arc<Checks>,
+    sessions: Arc<Sessions>,
 }
 
 /// Checks of certificates by one thread. A handshake that resumes a session has none.
@@ -78,20 +79,22 @@ impl TlsClient {
         };
         config.enable_early_data = options.early_data;
         config.resumption = Resumption::disabled();
-        let (config, checks) = (Arc::new(config), Arc::default());
-        Ok(TlsClient { config, name, resume: options.resume || options.early_data, verifier, checks })
+        let (config, checks, sessions) = (Arc::new(config), Arc::default(), Arc::default());
+        let resume = options.resume || options.early_data;
+        Ok(TlsClient { config, name, resume, verifier, checks, sessions })
     }
 
     /// The settings of one thread, with sessions and counters of its own.
     pub fn for_thread(&self) -> TlsClient {
         let mut config = ClientConfig::clone(&self.config);
+        let sessions = Arc::<Sessions>::default();
         if self.resume {
-            config.resumption = Resumption::store(Arc::new(Sessions::default()));
+            config.resumption = Resumption::store(Arc::clone(&sessions) as Arc<_>);
         }
         let checks = Arc::new(Checks::default());
         let verifier = Counted { verifier: Arc::clone(&self.verifier), checks: Arc::clone(&checks) };
         config.dangerous().set_certificate_verifier(Arc::new(verifier));
-        TlsClient { config: Arc::new(config), checks, ..self.clone() }
+        TlsClient { config: Arc::new(config), checks, sessions, ..self.clone() }
     }
 
     /// The settings of rustls.
@@ -107,6 +110,11 @@ impl TlsClient {
     /// The checks of certificates so far.
     pub fn checks(&self) -> &Checks {
         &self.checks
+    }
+
+    /// Sessions that the server gave so far, if the load resumes them.
+    pub fn tickets(&self) -> u64 {
+        self.sessions.with(|kept| kept.given)
     }
 
     /// The TLS state of a new connection.
@@ -248,9 +256,11 @@ impl ServerCertVerifier for Counted {
 #[derive(Debug, Default)]
 struct Sessions(Mutex<Kept>);
 
-/// The sessions, and the group of the last key exchange.
+/// The sessions, their number, and the group of the last key exchange.
 #[derive(Debug, Default)]
 struct Kept {
+    /// Sessions that the server gave.
+    given: u64,
     group: Option<NamedGroup>,
     tls12: Option<Tls12ClientSessionValue>,
     tickets: Vec<Tls13ClientSessionValue>,
@@ -273,7 +283,10 @@ impl ClientSessionStore for Sessions {
     }
 
     fn set_tls12_session(&self, _: ServerName<'static>, session: Tls12ClientSessionValue) {
-        self.with(|kept| kept.tls12 = Some(session));
+        self.with(|kept| {
+            kept.given += 1;
+            kept.tls12 = Some(session);
+        });
     }
 
     fn tls12_session(&self, _: &ServerName<'_>) -> Option<Tls12ClientSessionValue> {
@@ -286,6 +299,7 @@ impl ClientSessionStore for Sessions {
 
     fn insert_tls13_ticket(&self, _: ServerName<'static>, ticket: Tls13ClientSessionValue) {
         self.with(|kept| {
+            kept.given += 1;
             if kept.tickets.len() < limits::TICKETS {
                 kept.tickets.push(ticket);
             }

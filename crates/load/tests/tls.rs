@@ -39,6 +39,11 @@ fn parts(outcome: &Outcome) -> (&Connections, &TlsConnections) {
     (connections, connections.tls.as_ref().unwrap())
 }
 
+/// Full and resumed handshakes of all seconds.
+fn handshakes(tls: &TlsConnections) -> (u64, u64) {
+    tls.per_second.iter().fold((0, 0), |sum, second| (sum.0 + second.full, sum.1 + second.resumed))
+}
+
 #[test]
 fn kept_connections_carry_all_queries() {
     let device = TlsDevice::start(|_| (), right);
@@ -59,6 +64,8 @@ fn a_connection_for_each_query_has_a_full_handshake_each() {
     assert_verdict(&outcome, Verdict::Pass, "");
     let (connections, tls) = parts(&outcome);
     assert_eq!((connections.opened, tls.full, tls.resumed), (100, 100, 0));
+    // Without --resume no session is taken.
+    assert_eq!((handshakes(tls), tls.tickets), ((100, 0), 0));
     assert_eq!((connections.answer_us.count, tls.handshake_us.count), (100, 100));
 }
 
@@ -69,6 +76,8 @@ fn sessions_are_resumed_and_the_query_leaves_as_early_data() {
     let outcome = resuming(&device, resumed.clone());
     let (_, tls) = parts(&outcome);
     assert_eq!((tls.full, tls.resumed, tls.early_data_sent), (1, outcome.sent - 1, 0));
+    assert_eq!(handshakes(tls), (1, outcome.sent - 1));
+    assert!(tls.tickets >= tls.resumed, "each resumed session was given: {tls:?}");
     let outcome = resuming(&device, TlsOptions { early_data: true, ..resumed });
     let (_, tls) = parts(&outcome);
     assert_eq!((tls.full, tls.resumed), (1, outcome.sent - 1));
@@ -88,6 +97,15 @@ fn early_data_that_the_server_refuses_is_sent_again() {
     let (_, tls) = parts(&outcome);
     assert_eq!((tls.full, tls.resumed), (outcome.sent, 0));
     assert_eq!((tls.early_data_sent, tls.early_data_accepted), (outcome.sent - 1, 0));
+    assert!(tls.tickets >= outcome.sent - 1, "the server gives sessions that it does not accept: {tls:?}");
+}
+
+#[test]
+fn a_server_that_gives_no_sessions_is_told_from_one_that_accepts_none() {
+    let device = TlsDevice::start(|config| config.send_tls13_tickets = 0, right);
+    let outcome = resuming(&device, TlsOptions { resume: true, ..trusting(&device) });
+    let (_, tls) = parts(&outcome);
+    assert_eq!((tls.full, tls.resumed, tls.tickets), (outcome.sent, 0, 0));
 }
 
 #[test]

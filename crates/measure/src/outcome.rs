@@ -200,6 +200,38 @@ pub struct TlsConnections {
     /// Time from the end of the TCP handshake to the end of the TLS handshake. Over QUIC the two are one
     /// ([`Connections::handshake_us`]), and this is empty.
     pub handshake_us: Latency,
+    /// Sessions that the server gave for later connections: tickets of TLS 1.3, sessions of TLS 1.2. Counted if the load resumes
+    /// sessions.
+    #[serde(default)]
+    pub tickets: u64,
+    /// Handshakes of each second of the measured time, by the time of their end.
+    #[serde(default)]
+    pub per_second: Vec<HandshakeSecond>,
+}
+
+/// Handshakes of TLS or QUIC that ended in one second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HandshakeSecond {
+    /// Handshakes with certificate and key exchange.
+    pub full: u64,
+    /// Handshakes that resumed an earlier session.
+    pub resumed: u64,
+    /// Sum of their times as in [`Connections::handshake_us`], in microseconds.
+    pub sum_us: u64,
+}
+
+impl HandshakeSecond {
+    /// Mean time of a handshake in microseconds; `None` without handshakes.
+    pub fn mean_us(&self) -> Option<u64> {
+        self.sum_us.checked_div(self.full + self.resumed)
+    }
+
+    /// Adds the handshakes of another thread.
+    pub fn add(&mut self, other: &HandshakeSecond) {
+        self.full += other.full;
+        self.resumed += other.resumed;
+        self.sum_us += other.sum_us;
+    }
 }
 
 /// Connections with TCP Fast Open (RFC 7413).

@@ -2,6 +2,7 @@
 
 mod display;
 mod rtt;
+mod seconds;
 mod summary;
 
 use crate::signals;
@@ -11,9 +12,8 @@ use load::{HttpOptions, LoadError, LoadOptions, NoCompanion, QueryList, TlsOptio
 use measure::amount;
 use measure::name_range::NameRange;
 use measure::order::{Expectation, Lanes, Load, Pace, Transport};
-use measure::outcome::{Outcome, Verdict};
+use measure::outcome::Verdict;
 use measure::plan::Prefix;
-use std::fmt::Write as _;
 use std::fs;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -219,7 +219,7 @@ pub fn run(arguments: &LoadArguments) -> Result<ExitCode, String> {
         write_result("load", file, &format!("{text}\n"))?;
     }
     if let Some(file) = &arguments.csv {
-        write_result("load", file, &csv_text(&outcome))?;
+        write_result("load", file, &seconds::csv_text(&outcome))?;
     }
     if let Some(file) = &arguments.rtt {
         rtt::write(file, &times).map_err(|error| write_error("load", file, &error))?;
@@ -325,20 +325,6 @@ fn order(arguments: &LoadArguments, transport: Transport) -> Load {
         seed: arguments.seed,
         transport,
     }
-}
-
-/// The outcome as CSV, one line for each second.
-fn csv_text(outcome: &Outcome) -> String {
-    let mut text = "second,sent,valid,invalid,late,lost\n".to_owned();
-    for (number, second) in outcome.per_second.iter().enumerate() {
-        let lost = second.sent.saturating_sub(second.valid + second.invalid + second.late);
-        let _ = writeln!(
-            text,
-            "{number},{},{},{},{},{lost}",
-            second.sent, second.valid, second.invalid, second.late
-        );
-    }
-    text
 }
 
 /// Checks before a command's work that its result can be written afterwards. The file keeps its content until then.
@@ -481,12 +467,5 @@ mod tests {
         fs::remove_file(&file).unwrap();
         assert!(parse(&format!("{line} --prefix 64:ff9b::/96")).unwrap_err().contains("--queries"));
         assert!(parse(&format!("{line} --cached-share 0.5")).unwrap_err().contains("--queries"));
-    }
-
-    #[test]
-    fn each_second_is_a_line() {
-        let second = measure::outcome::Second { sent: 10, valid: 6, invalid: 1, late: 1 };
-        let outcome = Outcome { per_second: vec![second], ..Outcome::default() };
-        assert_eq!(csv_text(&outcome), "second,sent,valid,invalid,late,lost\n0,10,6,1,1,2\n");
     }
 }

@@ -40,7 +40,7 @@ pub const EXPERIMENTS: &[Entry] = &[
         title: "How long do 1,000 queries in a row take over UDP, T/TCP, TCP and their successors?",
         paper: TTCP,
         part: "Table 1",
-        takes: ("10 minutes", "20 seconds"),
+        takes: ("13 minutes", "30 seconds"),
         needs_root: false,
         run: super::ttcp_table1::run,
     },

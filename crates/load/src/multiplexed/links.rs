@@ -67,6 +67,8 @@ struct Link {
     active: usize,
     /// True if its only query has ended.
     is_done: bool,
+    /// True if its first query left as early data.
+    is_early: bool,
     task: AbortHandle,
 }
 
@@ -111,10 +113,7 @@ impl<'a> Links<'a> {
 
     /// The counters.
     pub fn into_reports(mut self) -> (ThreadStats, StreamStats) {
-        // A certificate was checked in each full handshake, and in no other one.
-        let accepted = self.tls.checks().accepted.load(Ordering::Relaxed);
-        self.streams.full = accepted.min(self.streams.established);
-        self.streams.resumed = self.streams.established - self.streams.full;
+        self.streams.tickets = self.tls.tickets();
         (self.stats, self.streams)
     }
 
@@ -240,8 +239,9 @@ impl<'a> Links<'a> {
         }
         let query = Query { token, k, octets };
         let (handed, waiting) = (None, Vec::new());
-        let (is_established, is_done, active) = (false, false, 0);
-        let link = Link { line, opened, handed, is_established, handle, waiting, active, is_done, task };
+        let (is_established, is_done, is_early, active) = (false, false, handle.is_some(), 0);
+        let link =
+            Link { line, opened, handed, is_established, handle, waiting, active, is_done, is_early, task };
         self.links.insert(token, link);
         // Early data leaves at once.
         if let Some(query) = self.ask(query)
@@ -278,7 +278,12 @@ impl<'a> Links<'a> {
         link.is_established = true;
         link.handle = link.handle.take().or(handle);
         self.streams.established += 1;
-        self.streams.handshake.record(established.at.saturating_sub(link.opened));
+        let time = established.at.saturating_sub(link.opened);
+        self.streams.handshake.record(time);
+        // A certificate was checked in each full handshake, and in no other one. QUIC tells no other way whether a session was
+        // resumed.
+        let is_resumed = self.tls.checks().accepted.load(Ordering::Relaxed) <= self.streams.full;
+        self.streams.count_handshake(self.plan, established.at, is_resumed, time);
         if let Some(connected) = established.connected {
             self.streams.tls_handshake.record(established.at.saturating_sub(connected));
         }
@@ -290,7 +295,7 @@ impl<'a> Links<'a> {
             }
         }
         // The reply to early data can come before the end of the handshake.
-        self.close_single(token, established.early_data.is_some());
+        self.close_single(token);
     }
 
     /// Ends the queries of a connection whose handshake failed.
@@ -352,15 +357,16 @@ impl<'a> Links<'a> {
         let Some(link) = self.links.get_mut(&token) else { return };
         link.active = link.active.saturating_sub(1);
         link.is_done = self.is_single;
-        self.close_single(token, false);
+        self.close_single(token);
     }
 
-    /// Closes a connection whose only query has ended, once its handshake is over.
-    fn close_single(&mut self, token: u64, is_early: bool) {
+    /// Closes a connection whose only query has ended, once its handshake is over. The reply to early data comes together with the
+    /// end of the handshake, and the tickets one round trip later.
+    fn close_single(&mut self, token: u64) {
         let Some(link) = self.links.get_mut(&token) else { return };
         if link.is_done && link.is_established {
             match link.handle.take() {
-                Some(handle) if is_early => handle.close_later(),
+                Some(handle) if link.is_early => handle.close_later(),
                 handle => handle.into_iter().for_each(Handle::close),
             }
         }

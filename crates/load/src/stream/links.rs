@@ -99,7 +99,8 @@ impl<'a> Links<'a> {
     }
 
     /// The counters, and the longest time in nanoseconds that ready connections waited for the thread.
-    pub fn into_reports(self) -> (ThreadStats, StreamStats, u64) {
+    pub fn into_reports(mut self) -> (ThreadStats, StreamStats, u64) {
+        self.streams.tickets = self.tls.as_ref().map_or(0, TlsClient::tickets);
         (self.stats, self.streams, self.backlog)
     }
 

@@ -1,9 +1,10 @@
 //! Counters of the connections of one thread.
 
 use crate::distribution::Distribution;
+use crate::plan::Plan;
 use datapath::laboratory::ConnectionInfo;
 use measure::order::{Load, Transport};
-use measure::outcome::{Connections, FastOpen, TlsConnections, Traffic};
+use measure::outcome::{Connections, FastOpen, HandshakeSecond, TlsConnections, Traffic};
 use std::collections::BTreeMap;
 use std::io;
 
@@ -127,10 +128,14 @@ pub struct StreamStats {
     pub tls_failed: BTreeMap<String, u64>,
     /// Time of the TLS handshake.
     pub tls_handshake: Distribution,
+    /// Sessions that the server gave for later connections.
+    pub tickets: u64,
     /// Lost queries of the measured time with an HTTP status other than 200, by status.
     pub http_statuses: BTreeMap<u16, u64>,
     /// Queries that waited for a free stream.
     pub waited_for_stream: u64,
+    /// Handshakes by second of the measured time, up to the last second that has one.
+    handshakes: Vec<HandshakeSecond>,
     lost: [u64; Fault::ALL.len()],
     traffic: Traffic,
 }
@@ -157,8 +162,10 @@ impl StreamStats {
             early_data_accepted: 0,
             tls_failed: BTreeMap::new(),
             tls_handshake: Distribution::new(),
+            tickets: 0,
             http_statuses: BTreeMap::new(),
             waited_for_stream: 0,
+            handshakes: Vec::new(),
             lost: [0; Fault::ALL.len()],
             traffic: Traffic::default(),
         }
@@ -167,6 +174,25 @@ impl StreamStats {
     /// Counts a query of the measured time that is lost for this reason.
     pub fn count_lost(&mut self, fault: Fault) {
         self.lost[fault as usize] += 1;
+    }
+
+    /// Counts a handshake of TLS or QUIC of `time` nanoseconds that ended at `now`.
+    pub fn count_handshake(&mut self, plan: &Plan, now: u64, is_resumed: bool, time: u64) {
+        self.full += u64::from(!is_resumed);
+        self.resumed += u64::from(is_resumed);
+        if now < plan.measured {
+            return;
+        }
+        // Later seconds share the last entry, as those of the queries do.
+        let second = plan.second(now).min(plan.seconds() - 1);
+        if second >= self.handshakes.len() {
+            self.handshakes.resize(second + 1, HandshakeSecond::default());
+        }
+        self.handshakes[second].add(&HandshakeSecond {
+            full: u64::from(!is_resumed),
+            resumed: u64::from(is_resumed),
+            sum_us: time / 1000,
+        });
     }
 
     /// Adds the packets of a connection that has ended. `ip` is the length of an IP header, `syn_option` that of the Fast Open
@@ -214,6 +240,11 @@ impl StreamStats {
             *self.tls_failed.entry(reason.clone()).or_default() += count;
         }
         self.tls_handshake.add(&other.tls_handshake);
+        self.tickets += other.tickets;
+        if self.handshakes.len() < other.handshakes.len() {
+            self.handshakes.resize(other.handshakes.len(), HandshakeSecond::default());
+        }
+        self.handshakes.iter_mut().zip(&other.handshakes).for_each(|(own, other)| own.add(other));
         for (status, count) in &other.http_statuses {
             *self.http_statuses.entry(*status).or_default() += count;
         }
@@ -271,6 +302,8 @@ impl StreamStats {
             early_data_accepted: self.early_data_accepted,
             failed: self.tls_failed.clone(),
             handshake_us: self.tls_handshake.latency(),
+            tickets: self.tickets,
+            per_second: self.handshakes.clone(),
         }
     }
 }

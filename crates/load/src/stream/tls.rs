@@ -4,7 +4,7 @@
 use datapath::framing::Encoder;
 use datapath::laboratory::Connection;
 use rustls::{ClientConnection, HandshakeKind};
-use std::io::{self, Read, Write};
+use std::io::{self, IoSlice, Read, Write};
 
 /// TLS state of a connection.
 pub struct TlsSession {
@@ -115,6 +115,18 @@ struct Socket<'a>(&'a Connection);
 impl Write for Socket<'_> {
     fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
         self.0.write(octets)
+    }
+
+    /// Writes the records together. The end of the handshake and the first query leave in one packet then; each write has a packet
+    /// of its own (TCP_NODELAY).
+    fn write_vectored(&mut self, records: &[IoSlice<'_>]) -> io::Result<usize> {
+        match records {
+            [record] => self.0.write(record),
+            _ => {
+                let together: Vec<u8> = records.iter().flat_map(|record| record.iter().copied()).collect();
+                self.0.write(&together)
+            }
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {

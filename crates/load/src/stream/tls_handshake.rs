@@ -58,8 +58,7 @@ impl Links<'_> {
         let now = self.plan.now();
         let Some(tls) = &mut link.tls else { return };
         let handshake = tls.end_handshake(&mut link.encoder);
-        self.streams.full += u64::from(!handshake.is_resumed);
-        self.streams.resumed += u64::from(handshake.is_resumed);
+        self.streams.count_handshake(self.plan, now, handshake.is_resumed, now - link.opened);
         let (is_sent, is_accepted) = handshake.early_data;
         self.streams.early_data_sent += u64::from(is_sent);
         self.streams.early_data_accepted += u64::from(is_accepted);

@@ -75,6 +75,8 @@ fn a_connection_for_each_query_has_a_full_handshake_or_resumes_a_session() {
         let outcome = resuming(&device, transport, TlsOptions { resume: true, ..tls_trusting(&device) });
         let (_, tls) = parts(&outcome);
         assert_eq!((tls.full, tls.resumed, tls.early_data_sent), (1, outcome.sent - 1, 0));
+        let ended: u64 = tls.per_second.iter().map(|second| second.full + second.resumed).sum();
+        assert!(ended == outcome.sent && tls.tickets >= tls.resumed, "{tls:?}");
     }
 }
 

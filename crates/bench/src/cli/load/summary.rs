@@ -30,6 +30,9 @@ fn write(out: &mut String, order: &Load, options: &LoadOptions, outcome: &Outcom
     }
     write_timing(out, outcome)?;
     write_traffic(out, outcome)?;
+    if let Some(remark) = resumption_remark(options, outcome) {
+        writeln!(out, "  sessions    {remark}")?;
+    }
     write_tester(out, &outcome.tester)?;
     match outcome.verdict {
         Verdict::Pass => writeln!(out, "PASS: every query got a valid reply in time"),
@@ -234,6 +237,23 @@ fn write_traffic(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     }
 }
 
+/// Remark on a load that should resume sessions and resumed none, although it had more than one connection.
+fn resumption_remark(options: &LoadOptions, outcome: &Outcome) -> Option<String> {
+    let tls = outcome.connections.as_ref()?.tls.as_ref()?;
+    if !(options.tls.resume || options.tls.early_data) || tls.resumed > 0 || tls.full < 2 {
+        return None;
+    }
+    Some(match tls.tickets {
+        0 => "none was resumed: the server gives no sessions to resume".to_owned(),
+        // Connections that stay open begin together, before the first session has come.
+        tickets => format!(
+            "none was resumed, of {} that the server gave: it accepts none, or every connection began before the first of them came \
+             (--connection-per-query)",
+            grouped(tickets)
+        ),
+    })
+}
+
 /// Writes the handshakes of TLS.
 fn write_tls(out: &mut String, tls: &TlsConnections) -> std::fmt::Result {
     writeln!(out, "  handshakes  {:>14}   full, {} resumed", grouped(tls.full), grouped(tls.resumed))?;
@@ -287,8 +307,9 @@ fn format_rate(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use load::TlsOptions;
     use measure::order::{Expectation, Lanes};
-    use measure::outcome::{InvalidReply, Latencies};
+    use measure::outcome::{Connections, InvalidReply, Latencies};
 
     fn order() -> Load {
         Load {
@@ -378,6 +399,27 @@ mod tests {
                 .contains("listens there; hosts limit these messages, so lost queries may be refused ones\n")
         );
         assert!(!text(&Outcome::default()).contains("refused"));
+    }
+
+    #[test]
+    fn a_load_whose_sessions_are_never_resumed_says_so_and_why() {
+        let said = |resume: bool, full: u64, resumed: u64, tickets: u64| {
+            let tls = TlsConnections { full, resumed, tickets, ..TlsConnections::default() };
+            let connections = Some(Connections { tls: Some(tls), ..Connections::default() });
+            let options =
+                LoadOptions { tls: TlsOptions { resume, ..TlsOptions::default() }, ..LoadOptions::default() };
+            super::text(&order(), &options, &Outcome { connections, ..Outcome::default() })
+        };
+        assert!(said(true, 50, 0, 0).contains("none was resumed: the server gives no sessions to resume"));
+        let refused = said(true, 50, 0, 1200);
+        assert!(
+            refused.contains("none was resumed, of 1,200 that the server gave: it accepts none"),
+            "{refused}"
+        );
+        // Not asked for, one connection alone, or resumed.
+        for quiet in [said(false, 50, 0, 0), said(true, 1, 0, 0), said(true, 49, 1, 2)] {
+            assert!(!quiet.contains("was resumed"), "{quiet}");
+        }
     }
 
     #[test]

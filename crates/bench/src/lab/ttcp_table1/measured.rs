@@ -1,6 +1,7 @@
 //! The table measured: two network namespaces, a link, the kernel's sockets, and two T/TCP hosts.
 
 use super::Cell;
+use super::encrypted::{self, Encrypted};
 use super::kernel;
 use super::paper::{ADSL, QUESTION, ROUND_TRIPS, Row, check, root_zone};
 use super::virtual_time::QUERIES;
@@ -46,8 +47,19 @@ struct World {
     testbed: Testbed,
 }
 
-/// Measures all rows. Returns the cells, and the number of connections with a cookie on which the kernel sent data with the SYN.
-pub fn run(context: &mut Context) -> Result<(Vec<Cell>, u64), String> {
+/// The measured part.
+#[derive(Default)]
+pub struct Measured {
+    /// The rows of the paper's transports and of Fast Open.
+    pub cells: Vec<Cell>,
+    /// Connections with a cookie on which the kernel sent data with the SYN.
+    pub fast_open: u64,
+    /// The rows of the encrypted transports; none if their server is not installed.
+    pub encrypted: Option<Encrypted>,
+}
+
+/// Measures all rows.
+pub fn run(context: &mut Context) -> Result<Measured, String> {
     context.progress("making two network namespaces")?;
     let mut world = World::new()?;
     let mut cells = Vec::new();
@@ -69,7 +81,8 @@ pub fn run(context: &mut Context) -> Result<(Vec<Cell>, u64), String> {
             }
         }
     }
-    Ok((cells, fast_open))
+    let encrypted = encrypted::run(context, &world.testbed)?;
+    Ok(Measured { cells, fast_open, encrypted })
 }
 
 impl World {

@@ -2,8 +2,10 @@
 //! an Ethernet and an ADSL line, and the transports that came later.
 //!
 //! The virtual part (`virtual_time.rs`) has no computing time; the measured part (`measured.rs`) sends the packets through
-//! two kernels and a link. `paper.rs` holds the paper's numbers, `judge.rs` the claims.
+//! two kernels and a link; `encrypted` measures TLS, HTTPS and QUIC over that link. `paper.rs` holds the paper's numbers,
+//! `judge.rs` the claims.
 
+mod encrypted;
 mod judge;
 mod kernel;
 mod measured;
@@ -12,6 +14,7 @@ mod presented;
 mod virtual_time;
 
 use super::context::Context;
+use measured::Measured;
 use paper::Row;
 use std::time::Duration;
 
@@ -58,18 +61,21 @@ fn find(cells: &[Cell], row: Row, round_trip: Duration) -> Option<&Cell> {
 pub fn run(context: &mut Context) -> Result<(), String> {
     let answer = paper::answer_of_authority()?;
     let in_virtual_time = virtual_time::run(context, &answer)?;
-    let (measured, fast_open) = match measured::run(context) {
+    let measured = match measured::run(context) {
         Ok(measured) => measured,
         Err(why) if why.contains("needs root") => {
             context.warning(format!("The measured part was left out: {why}."));
-            (Vec::new(), 0)
+            Measured::default()
         }
         Err(why) => return Err(why),
     };
-    presented::enter(context, &in_virtual_time, &measured, answer.len());
+    presented::enter(context, &in_virtual_time, &measured.cells, answer.len());
     judge::enter_virtual(context, &in_virtual_time);
-    if !measured.is_empty() {
-        judge::enter_measured(context, &in_virtual_time, &measured, fast_open);
+    if !measured.cells.is_empty() {
+        judge::enter_measured(context, &in_virtual_time, &measured.cells, measured.fast_open);
+    }
+    if let Some(encrypted) = &measured.encrypted {
+        encrypted::enter(context, encrypted);
     }
     paper::enter_differences(context, answer.len());
     Ok(())
