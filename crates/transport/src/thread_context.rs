@@ -5,7 +5,7 @@ use crate::QuerySink;
 use crate::counters::Counter;
 use crate::limits;
 use crate::shared::{AnswerQueue, Shared};
-use engine::Client;
+use engine::{Client, IdleTimeout};
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,6 +16,8 @@ pub(crate) struct ThreadContext<Q> {
     index: usize,
     /// Number of connections and requests so far: the rest of the token. 56 bits last two thousand years at a million per second.
     opened: Cell<u64>,
+    /// The idle timeout that clients are told, as of the last sweep.
+    pub(crate) idle_timeout: Cell<IdleTimeout>,
     pub(crate) shared: Arc<Shared>,
     queries: Arc<Q>,
     /// The buffer that all connections read into. Borrowed only within [`Connection::poll`](crate::connection::Connection::poll).
@@ -27,6 +29,7 @@ impl<Q: QuerySink> ThreadContext<Q> {
         ThreadContext {
             index,
             opened: Cell::new(0),
+            idle_timeout: Cell::new(shared.admission.timeouts().told),
             shared,
             queries,
             scratch: RefCell::new(vec![0; limits::READ_OCTETS].into()),

@@ -3,16 +3,13 @@
 
 use crate::account::Account;
 use quinn::{ReadError, RecvStream};
-use wire::{Message, Opt, sole_opt};
+use wire::{Message, Opt, TCP_KEEPALIVE, sole_opt};
 
 /// Octets of the length before a message.
 const LENGTH: usize = 2;
 
 /// Octets of a DNS header.
 const HEADER: usize = 12;
-
-/// The option edns-tcp-keepalive (RFC 7828 section 3.1).
-const TCP_KEEPALIVE: u16 = 11;
 
 /// The reason why a stream has no query to answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
