@@ -14,6 +14,7 @@ const ZEROS: [u8; BLOCK] = [0; BLOCK];
 /// stays as it is. Returns the new length of the OPT record.
 //= RFC 7830 section 4: requirement 63
 //= RFC 8467 section 4.1: requirement 64
+//= RFC 8467 section 3: requirement 70
 pub(crate) fn pad(record: &mut [u8], opt: usize, before: usize) -> usize {
     let limit = before + record.len();
     let unpadded = before + opt + OPTION_HEADER;
@@ -48,6 +49,7 @@ mod tests {
     }
 
     //= RFC 8467 section 4.1: requirement 64
+    //= RFC 8467 section 3: requirement 70
     #[test]
     fn a_response_has_the_next_multiple_of_468_octets() {
         // 11 octets of the OPT record, 4 of the option without data.

@@ -25,24 +25,28 @@ impl RequestorEdns {
     /// Content of the OPT record of a query that came over a transport.
     #[inline]
     pub(crate) fn of_query(opt: &Opt<'_>, transport: ClientTransport) -> RequestorEdns {
-        let stream_options = if transport.is_datagram() {
-            StreamOptions::NONE
-        } else {
-            StreamOptions::of_query(opt, offered(transport))
-        };
+        let stream_options =
+            if transport.is_datagram() { StreamOptions::NONE } else { stream_options(opt, transport) };
         RequestorEdns { size: opt.udp_size(), dnssec_ok: opt.dnssec_ok(), stream_options }
     }
 }
 
-/// The stream options that a transport has. The idle timeout is that of a connection of DNS: HTTPS leaves connections to HTTP, and over
-/// QUIC the keepalive option is an error (RFC 9250 section 5.5.2). Without encryption padding hides nothing (RFC 7830 section 6).
+/// The stream options that a query asked for, of those that its transport has. The idle timeout is that of a connection of DNS: HTTPS
+/// leaves connections to HTTP, and over QUIC the keepalive option is an error (RFC 9250 section 5.5.2). Without encryption padding hides
+/// nothing. Over QUIC every response with an OPT record is padded.
 //= RFC 7828 section 3.3.1: requirement 65
-fn offered(transport: ClientTransport) -> StreamOptions {
+//= RFC 7830 section 6: requirement 68
+//= RFC 9250 section 5.4: requirement 90
+//= RFC 9250 section 5.5.2: requirement 95
+#[cold]
+fn stream_options(opt: &Opt<'_>, transport: ClientTransport) -> StreamOptions {
+    let asked = StreamOptions::of_query(opt);
     match transport {
         ClientTransport::Udp => StreamOptions::NONE,
-        ClientTransport::Tcp => StreamOptions::KEEPALIVE,
-        ClientTransport::Tls => StreamOptions::KEEPALIVE.with(StreamOptions::PADDING),
-        ClientTransport::Https | ClientTransport::Quic => StreamOptions::PADDING,
+        ClientTransport::Tcp => asked.and(StreamOptions::KEEPALIVE),
+        ClientTransport::Tls => asked,
+        ClientTransport::Https => asked.and(StreamOptions::PADDING),
+        ClientTransport::Quic => StreamOptions::PADDING,
     }
 }
 
@@ -135,6 +139,7 @@ impl DnssecFilter {
 
 /// Largest size of a response in octets: RFC 1035 section 4.2.1 without EDNS, RFC 6891 section 6.2.3 with it (sizes below 512 mean
 /// 512), and never more than the server's own UDP size.
+//= RFC 8484 section 6: requirement 86
 #[inline]
 pub fn answer_limit(transport: ClientTransport, edns: Option<RequestorEdns>, own_size: u16) -> usize {
     match (transport, edns) {

@@ -11,6 +11,7 @@ use wire::TCP_KEEPALIVE;
 /// Appends the options that the query asked for to a response whose last record is its OPT record. An option that does not fit is left
 /// out. Padding comes last, because its length depends on everything else.
 //= RFC 7828 section 3.3.2: requirement 66
+//= RFC 8467 section 3: requirement 69
 #[cold]
 pub(crate) fn append(
     frame: &mut [u8],

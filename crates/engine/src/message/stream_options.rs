@@ -14,26 +14,25 @@ impl StreamOptions {
     /// The response is padded.
     pub const PADDING: StreamOptions = StreamOptions(1 << 1);
 
-    /// The options of `offered` that a query asks for. A keepalive option with a TIMEOUT, which queries must not have, is ignored (RFC
-    /// 7828 section 3.2.1). The data of a padding option are not looked at (RFC 7830 section 3).
-    #[cold]
-    pub(crate) fn of_query(opt: &Opt<'_>, offered: StreamOptions) -> StreamOptions {
+    /// The options that a query asks for. A keepalive option with a TIMEOUT, which queries must not have, is ignored (RFC 7828 section
+    /// 3.2.1). The data of a padding option are not looked at (RFC 7830 section 3).
+    pub(crate) fn of_query(opt: &Opt<'_>) -> StreamOptions {
         let mut asked = StreamOptions::NONE;
         if opt.version() == 0 {
             for (code, data) in opt.options() {
                 match code {
-                    TCP_KEEPALIVE if data.is_empty() => asked = asked.with(StreamOptions::KEEPALIVE),
-                    PADDING => asked = asked.with(StreamOptions::PADDING),
+                    TCP_KEEPALIVE if data.is_empty() => asked.0 |= StreamOptions::KEEPALIVE.0,
+                    PADDING => asked.0 |= StreamOptions::PADDING.0,
                     _ => {}
                 }
             }
         }
-        StreamOptions(asked.0 & offered.0)
+        asked
     }
 
-    /// This set and another one.
-    pub(crate) const fn with(self, other: StreamOptions) -> StreamOptions {
-        StreamOptions(self.0 | other.0)
+    /// The options that are in both sets.
+    pub(crate) fn and(self, other: StreamOptions) -> StreamOptions {
+        StreamOptions(self.0 & other.0)
     }
 
     /// True if all options of another set are in this one.

@@ -53,13 +53,17 @@ fn a_query_with_the_keepalive_option_over_tcp_or_tls_is_told_the_idle_timeout() 
 }
 
 //= RFC 7828 section 3.3.1: requirement 65
+//= RFC 9250 section 5.5.2: requirement 95
 #[test]
-fn the_keepalive_option_over_udp_and_https_is_ignored() {
+fn the_keepalive_option_over_udp_https_and_quic_is_ignored() {
     let mut world = world();
     let udp = query("www.example.", Type::A).option((TCP_KEEPALIVE, vec![]));
     assert_eq!(keepalive(&mut world, &udp), (vec![], 56));
     let https = over(ClientTransport::Https).option((TCP_KEEPALIVE, vec![]));
     assert_eq!(keepalive(&mut world, &https), (vec![], 56));
+    // The transport refuses such a query over QUIC. The engine would not answer the option either.
+    let quic = over(ClientTransport::Quic).option((TCP_KEEPALIVE, vec![]));
+    assert_eq!(keepalive(&mut world, &quic), (vec![], 468));
 }
 
 #[test]
@@ -69,10 +73,16 @@ fn a_keepalive_option_with_a_timeout_in_a_query_is_ignored() {
     assert_eq!(keepalive(&mut world, &asks), (vec![], 56));
 }
 
+//= RFC 8467 section 3: requirement 69
 #[test]
 fn the_keepalive_option_stands_before_the_padding_and_counts_in_it() {
     let asks = over(ClientTransport::Tls).option((PADDING, vec![])).option((TCP_KEEPALIVE, vec![]));
-    assert_eq!(keepalive(&mut world(), &asks), (vec![vec![0, 75]], 468));
+    let mut world = world();
+    assert_eq!(keepalive(&mut world, &asks), (vec![vec![0, 75]], 468));
+    let token = world.ask(&asks);
+    let opt = world.answer_to(token).message().opt();
+    let codes: Vec<_> = opt.iter().flat_map(|opt| opt.options()).map(|(code, _)| code).collect();
+    assert_eq!(codes, [TCP_KEEPALIVE, PADDING]);
 }
 
 #[test]
