@@ -95,8 +95,8 @@ fn dig_and_kdig_are_told_the_idle_timeout_over_tcp_and_tls() {
     let over_tls = ["+noidn", "+tls", &ca, &hostname];
     let asking_over_tls = [&over_tls[..], &["+ednsopt=11"]].concat();
     // dig writes seconds, kdig the data: 250 units of 100 ms are 00FA.
-    let cases: [(&str, &str, &str, &[&str], Option<&str>); 5] = [
-        ("dig", "bind9-dnsutils", &port, &["+tcp", "+keepalive"], Some("KEEPALIVE: 25.0 secs")),
+    let cases = [
+        ("dig", "bind9-dnsutils", &port, &["+tcp", "+keepalive"][..], Some("KEEPALIVE: 25.0 secs")),
         ("dig", "bind9-dnsutils", &port, &["+notcp", "+keepalive"], None),
         ("kdig", "knot-dnsutils", &port, &["+noidn", "+tcp", "+ednsopt=11"], Some("(11): 00FA")),
         ("kdig", "knot-dnsutils", &dot, &asking_over_tls, Some("(11): 00FA")),
