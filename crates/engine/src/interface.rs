@@ -6,6 +6,7 @@ use crate::base::network::is_ipv4;
 use crate::base::time::Instant;
 use crate::trace::{Subject, TraceEvent, Untrusted};
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};
+use core::time::Duration;
 
 /// Transport of a client's query, and of its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -31,11 +32,21 @@ impl ClientTransport {
     pub fn is_datagram(self) -> bool {
         matches!(self, ClientTransport::Udp)
     }
+}
 
-    /// True for the transports over TLS and QUIC: an observer sees sizes, but not the messages.
-    #[inline]
-    pub fn is_encrypted(self) -> bool {
-        matches!(self, ClientTransport::Tls | ClientTransport::Https | ClientTransport::Quic)
+/// Idle timeout of a client's connection, in units of 100 ms: the TIMEOUT of the option edns-tcp-keepalive (RFC 7828 section 3.1). At
+/// most 6,553.5 s.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct IdleTimeout(pub u16);
+
+impl IdleTimeout {
+    /// Asks the client to close its connection (RFC 7828 section 3.3.2).
+    pub const CLOSE: IdleTimeout = IdleTimeout(0);
+
+    /// The largest timeout that is not longer than `time`, so that the client closes before the server does. At least 100 ms, as 0
+    /// means [`IdleTimeout::CLOSE`].
+    pub fn of(time: Duration) -> IdleTimeout {
+        IdleTimeout(u16::try_from(time.as_millis() / 100).unwrap_or(u16::MAX).max(1))
     }
 }
 
@@ -115,7 +126,7 @@ impl ClientNetwork {
 }
 
 /// Source of a query, and destination of the answer. Plain data of fixed size, stored while a query waits.
-/// The engine reads `address`, `scope` and `transport`; the other fields belong to the datapath.
+/// The engine reads `address`, `scope`, `transport` and `idle_timeout`; the other fields belong to the datapath.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Client {
     /// The client's address; IPv4 as IPv4-mapped IPv6. Behind a proxy, the address that the proxy reports. All limits and rules
@@ -134,6 +145,8 @@ pub struct Client {
     pub stream: u64,
     /// Transport of the query.
     pub transport: ClientTransport,
+    /// For TCP and TLS, the idle timeout of the connection, which a response tells to a client that asks. Otherwise unused.
+    pub idle_timeout: IdleTimeout,
     /// Proxy between client and server, if there is one.
     pub proxy: Option<Proxy>,
 }
@@ -152,6 +165,7 @@ impl Client {
             scope: 0,
             stream: 0,
             transport: ClientTransport::Udp,
+            idle_timeout: IdleTimeout::CLOSE,
             proxy: None,
         }
     }

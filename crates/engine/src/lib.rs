@@ -55,7 +55,9 @@ pub use base::time::{Instant, Span};
 pub use client::refused::RefusedClients;
 pub use counters::{Counter, Counters};
 pub use engine::Engine;
-pub use interface::{Client, ClientNetwork, ClientTransport, Link, Machine, Outbox, Proxy, Transport};
+pub use interface::{
+    Client, ClientNetwork, ClientTransport, IdleTimeout, Link, Machine, Outbox, Proxy, Transport,
+};
 pub use observed::{Moment, ObservedEngine, ObservedLink, Observer};
 pub use settings::{Capacity, Settings};
 pub use trace::Untrusted;

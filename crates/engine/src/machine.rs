@@ -44,6 +44,7 @@ impl Machine for Engine {
         }
     }
 
+    //= RFC 7858 section 3.4: requirement 75
     fn unreachable(&mut self, now: Instant, via: Link, out: &mut impl Outbox) {
         let Some(mut failed) = self.upstream.fail_link(via, now, &mut self.counters) else { return };
         // Every question whose current try used the link is asked again at once, over another server if possible.
@@ -58,6 +59,7 @@ impl Machine for Engine {
         self.upstream.finish_failed_link(&failed, out);
     }
 
+    //= RFC 8310 section 5.1: requirement 78
     fn untrusted(&mut self, now: Instant, via: Link, reason: Untrusted, out: &mut impl Outbox) {
         let Some(mut failed) = self.upstream.fail_link(via, now, &mut self.counters) else { return };
         self.upstream.distrust(failed.lost.server, reason);

@@ -10,7 +10,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// ALPN of DNS over TLS (RFC 7858 section 7.2 and the IANA registry).
+/// ALPN of DNS over TLS (registered with IANA for RFC 7858).
 pub const ALPN_DOT: &[u8] = b"dot";
 
 /// Sessions that are kept for resumption: more than there can be upstreams, which are 64.
@@ -86,6 +86,8 @@ impl Anchors {
     }
 
     /// The settings of connections. Sessions are kept for resumption, without early data: queries could be replayed.
+    //= RFC 8310 section 6.6: requirement 79
+    //= RFC 8310 section 8.1: requirement 80
     pub fn client_config(&self) -> Result<Arc<ClientConfig>, rustls::Error> {
         let mut config = ClientConfig::builder_with_provider(crate::provider())
             .with_safe_default_protocol_versions()?

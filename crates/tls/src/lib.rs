@@ -20,6 +20,7 @@ use std::sync::Arc;
 
 /// The provider of cryptography: AWS-LC. The suites of rustls are all authenticated encryption with forward secrecy (RFC 9325
 /// section 4.2), and it has no renegotiation, no compression and no version below 1.2.
+//= RFC 8310 section 9: requirement 81
 pub fn provider() -> Arc<CryptoProvider> {
     Arc::new(aws_lc_rs::default_provider())
 }

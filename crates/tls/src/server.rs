@@ -65,6 +65,7 @@ impl ServerTls {
         self.certificates.warning(SystemTime::now())
     }
 
+    //= RFC 7858 section 3.4: requirement 76
     fn builder(&self) -> Result<ServerConfig, rustls::Error> {
         let mut config = ServerConfig::builder_with_provider(crate::provider())
             .with_safe_default_protocol_versions()?

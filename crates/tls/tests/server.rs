@@ -126,6 +126,7 @@ fn new_handshakes_show_the_new_certificate() {
     assert!(connect(&client(&second.0, &versions), &server).is_ok());
 }
 
+//= RFC 7858 section 3.4: requirement 76
 #[test]
 fn servers_with_one_secret_resume_each_others_sessions_and_others_do_not() {
     let folder = Folder::new("fleet");

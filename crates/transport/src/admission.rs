@@ -7,7 +7,7 @@
 
 use crate::counters::Counter;
 use crate::limits::{Limits, SITE_PARTS};
-use engine::{Client, ClientNetwork};
+use engine::{Client, ClientNetwork, IdleTimeout};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -118,7 +118,11 @@ impl Admission {
     /// The timeouts that hold now.
     pub(crate) fn timeouts(&self) -> Timeouts {
         let open = self.open();
-        Timeouts { idle: open.limits.idle_at(open.connections), answer_wait: open.limits.answer_wait }
+        Timeouts {
+            idle: open.limits.idle_at(open.connections),
+            told: open.limits.idle_timeout_at(open.connections),
+            answer_wait: open.limits.answer_wait,
+        }
     }
 
     fn open(&self) -> MutexGuard<'_, Open> {
@@ -147,6 +151,8 @@ impl Drop for ConnectionSlot {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timeouts {
     pub(crate) idle: Duration,
+    /// The idle timeout that clients are told.
+    pub(crate) told: IdleTimeout,
     pub(crate) answer_wait: Duration,
 }
 

@@ -29,6 +29,7 @@ impl ByteStream {
 
     /// Reads octets; none means that the client has ended its side. With TLS it may have done so without a closure alert, as many
     /// clients do: messages have lengths of their own, so that a cut-off one is noticed (RFC 7858 section 3.4).
+    //= RFC 7858 section 3.4: requirement 75
     pub(crate) fn poll_read(
         &mut self,
         context: &mut Context<'_>,
@@ -77,6 +78,7 @@ impl ByteStream {
     }
 
     /// Sends the closure alert of TLS, if the socket takes it at once.
+    //= RFC 7858 section 3.4: requirement 77
     pub(crate) fn close(&mut self, context: &mut Context<'_>) {
         if let ByteStream::Tls(tls) = self {
             // A client that does not read gets none.

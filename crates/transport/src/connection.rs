@@ -16,7 +16,7 @@ use crate::limits;
 use crate::outbound::Outbound;
 use crate::thread_context::ThreadContext;
 use datapath::proxy_protocol::{self, Header};
-use engine::Client;
+use engine::{Client, IdleTimeout};
 use socket2::SockRef;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
@@ -287,6 +287,7 @@ impl Connection {
         now: Instant,
         input: Option<&[u8]>,
     ) -> Result<(), CloseReason> {
+        self.client.idle_timeout = self.told_idle_timeout(thread);
         let Connection { client, outstanding, refusals, paused, wants_retry, active, .. } = self;
         let on_read = |message: &[u8]| {
             if thread.post(client, message) {
@@ -309,6 +310,13 @@ impl Connection {
             None => self.inbound.resume(on_read),
         }
         .map_err(|_| CloseReason::MalformedLength)
+    }
+
+    /// The idle timeout that the client is told. A connection that closes soon, as another process accepts the new ones, asks the client to
+    /// close it.
+    //= RFC 7828 section 3.3.2: requirement 67
+    fn told_idle_timeout<Q: QuerySink>(&self, thread: &ThreadContext<Q>) -> IdleTimeout {
+        if self.retiring || self.finishing { IdleTimeout::CLOSE } else { thread.idle_timeout.get() }
     }
 
     fn may_ask(&self) -> bool {

@@ -120,6 +120,7 @@ enum Failure {
     Handshake(HandshakeFailure),
 }
 
+//= RFC 7858 section 3.1: requirement 73
 async fn handshake(config: &Arc<ServerConfig>, admitted: Admitted) -> Result<Established, Failure> {
     let Admitted { mut stream, mut client, mut slot, proxied } = admitted;
     if proxied {

@@ -4,6 +4,7 @@
 //! kernel. It holds no buffer unless a message is partly read or octets wait to be written. The command that prints the
 //! figure: `cargo test -p sixfold-transport -- --ignored --nocapture idle_connection_memory`.
 
+use engine::IdleTimeout;
 use std::time::Duration;
 
 /// Queries of one connection that may wait for their answers. At this number reading stops, and TCP slows the client down.
@@ -224,6 +225,17 @@ impl Limits {
         let span = (self.connections - half).max(1);
         self.idle.mul_f64(1.0 - 0.9 * over as f64 / span as f64)
     }
+
+    /// The idle timeout that clients are told when `connections` connections are open: that of [`Limits::idle_at`], and at the limit
+    /// the wish that they close, because the next client takes the place of an idle one ([`DISPLACED_IDLE`]).
+    //= RFC 7828 section 3.3.2: requirement 67
+    pub fn idle_timeout_at(&self, connections: usize) -> IdleTimeout {
+        if connections < self.connections {
+            IdleTimeout::of(self.idle_at(connections))
+        } else {
+            IdleTimeout::CLOSE
+        }
+    }
 }
 
 #[cfg(test)]
@@ -235,6 +247,16 @@ mod tests {
         let limits = Limits { connections: 1000, ..Limits::default() };
         let at = |connections| limits.idle_at(connections).as_millis();
         assert_eq!([at(0), at(500), at(750), at(1000), at(2000)], [10_000, 10_000, 5_500, 1_000, 1_000]);
+    }
+
+    //= RFC 7828 section 3.3.2: requirement 67
+    #[test]
+    fn clients_are_told_the_idle_time_and_at_the_limit_to_close() {
+        let limits = Limits { connections: 1000, ..Limits::default() };
+        let told = |connections| limits.idle_timeout_at(connections);
+        assert_eq!([0, 500, 750].map(told), [100, 100, 55].map(IdleTimeout));
+        assert_eq!(told(999), IdleTimeout(10), "1.018 s");
+        assert_eq!([1000, 2000].map(told), [IdleTimeout::CLOSE; 2]);
     }
 
     #[test]

@@ -19,6 +19,7 @@ struct Queue {
 
 impl Outbound {
     /// Adds an answer. Returns false if too many octets wait already.
+    //= RFC 7858 section 3.3: requirement 74
     pub(crate) fn push(&mut self, message: &[u8]) -> bool {
         let new = || Box::new(Queue { encoder: Encoder::new(WRITE_QUEUE_OCTETS), passed: 0, blocked: None });
         let queue = self.0.get_or_insert_with(new);

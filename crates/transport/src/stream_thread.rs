@@ -15,7 +15,7 @@ use crate::limits;
 use crate::listen::{Listener, Service};
 use crate::shared::{AnswerQueue, Shared};
 use crate::thread_context::ThreadContext;
-use engine::{Client, ClientTransport};
+use engine::{Client, ClientTransport, IdleTimeout};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::future::poll_fn;
@@ -154,6 +154,7 @@ impl<Q: QuerySink> StreamThread<Q> {
             scope: if let SocketAddr::V6(v6) = peer { v6.scope_id() } else { 0 },
             stream: token,
             transport: service.transport(),
+            idle_timeout: IdleTimeout::CLOSE,
             proxy: None,
         };
         let proxied = self.context.shared.proxies.includes(&client);
@@ -335,6 +336,7 @@ async fn accept<Q: QuerySink>(
 async fn sweep<Q: QuerySink>(thread: Rc<StreamThread<Q>>) {
     loop {
         let timeouts = thread.context.shared.admission.timeouts();
+        thread.context.idle_timeout.set(timeouts.told);
         let now = Instant::now();
         for connection in thread.connections.borrow().values() {
             connection.borrow_mut().sweep(now, timeouts);

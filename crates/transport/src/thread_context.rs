@@ -5,7 +5,7 @@ use crate::QuerySink;
 use crate::counters::Counter;
 use crate::limits;
 use crate::shared::{AnswerQueue, Shared};
-use engine::Client;
+use engine::{Client, IdleTimeout};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -18,6 +18,8 @@ pub(crate) struct ThreadContext<Q> {
     index: usize,
     /// Number of connections and requests so far: the rest of the token. 56 bits last two thousand years at a million per second.
     opened: Cell<u64>,
+    /// The idle timeout that clients are told, as of the last sweep.
+    pub(crate) idle_timeout: Cell<IdleTimeout>,
     pub(crate) shared: Arc<Shared>,
     queries: Arc<Q>,
     /// Number of queries that the workers were not woken for.
@@ -33,6 +35,7 @@ impl<Q: QuerySink> ThreadContext<Q> {
         ThreadContext {
             index,
             opened: Cell::new(0),
+            idle_timeout: Cell::new(shared.admission.timeouts().told),
             shared,
             queries,
             unannounced: Cell::new(0),

@@ -18,6 +18,9 @@ pub const CLIENT_SUBNET: u16 = 8;
 /// Option code of cookies (RFC 7873 section 4).
 pub const COOKIE: u16 = 10;
 
+/// Option code of edns-tcp-keepalive (RFC 7828 section 3.1).
+pub const TCP_KEEPALIVE: u16 = 11;
+
 /// Option code of padding (RFC 7830 section 3).
 pub const PADDING: u16 = 12;
 

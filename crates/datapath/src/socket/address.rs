@@ -2,7 +2,7 @@
 //! was sent to (IP_PKTINFO, IPV6_PKTINFO), the size of the datagrams that a send is cut into (UDP_SEGMENT), or the size
 //! of the datagrams that were received as one (UDP_GRO).
 
-use engine::{Client, ClientTransport};
+use engine::{Client, ClientTransport, IdleTimeout};
 use std::mem::{size_of, zeroed};
 use std::net::Ipv6Addr;
 
@@ -66,6 +66,7 @@ impl Sockaddr {
             scope,
             stream: 0,
             transport: ClientTransport::Udp,
+            idle_timeout: IdleTimeout::CLOSE,
             proxy: None,
         }
     }

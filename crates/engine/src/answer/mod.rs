@@ -9,4 +9,5 @@ pub(crate) mod forward;
 pub(crate) mod last_answers;
 pub(crate) mod padding;
 pub(crate) mod requestor;
+pub(crate) mod stream_options;
 pub(crate) mod synthesis;

@@ -1,8 +1,6 @@
 //! Padding of responses (RFC 7830, RFC 8467): over TLS and QUIC an observer sees the sizes of messages, and could tell names by them.
 //! A response has a multiple of 468 octets if the query had the padding option. Over UDP and TCP in the clear nothing is padded.
 
-use crate::answer::builder::Written;
-use crate::answer::requestor::Requestor;
 use wire::{OPTION_HEADER, PADDING};
 
 /// Block of responses, in octets (RFC 8467 section 4.1).
@@ -11,51 +9,47 @@ const BLOCK: usize = 468;
 /// Data of the longest option: zeros (RFC 7830 section 3).
 const ZEROS: [u8; BLOCK] = [0; BLOCK];
 
-/// Pads a response, whose last record is its OPT record, to the next multiple of 468 octets. Near the limit of the requestor it is
-/// padded up to the limit, and a response that leaves no room for the option stays as it is.
+/// Pads a response of `before` octets and an OPT record of `opt` octets at the start of `record`, to the next multiple of 468 octets.
+/// Near the end of `record`, which is the limit of the requestor, it is padded up to it, and a response that leaves no room for the option
+/// stays as it is. Returns the new length of the OPT record.
 //= RFC 7830 section 4: requirement 63
 //= RFC 8467 section 4.1: requirement 64
-#[cold]
-pub(crate) fn pad(frame: &mut [u8], requestor: &Requestor<'_>, written: &mut Written) {
-    let limit = requestor.limit.min(frame.len());
-    let unpadded = written.len + OPTION_HEADER;
+//= RFC 8467 section 3: requirement 70
+pub(crate) fn pad(record: &mut [u8], opt: usize, before: usize) -> usize {
+    let limit = before + record.len();
+    let unpadded = before + opt + OPTION_HEADER;
     if unpadded > limit {
-        return;
+        return opt;
     }
     let octets = unpadded.next_multiple_of(BLOCK).min(limit) - unpadded;
-    let opt = requestor.opt_octets(written.ede);
-    let start = written.len - opt;
-    if let Some(opt) = wire::add_option(&mut frame[start..limit], opt, PADDING, &ZEROS[..octets]) {
-        written.len = start + opt;
-    }
+    wire::add_option(record, opt, PADDING, &ZEROS[..octets]).unwrap_or(opt)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::answer::builder::append_opt;
-    use crate::answer::requestor::{RequestorEdns, unlimited_requestor};
+    use crate::answer::requestor::unlimited_requestor;
     use crate::limits::MESSAGE;
     use crate::message::question::QueryFlags;
     use wire::{EdeCode, Rcode, ede};
 
     /// Octets of a response after padding; `before`: those before the OPT record.
     fn padded(before: usize, ede: Option<EdeCode>) -> usize {
-        let mut requestor = unlimited_requestor(QueryFlags::default(), &[]);
-        requestor.edns = Some(RequestorEdns { size: 1232, dnssec_ok: false, padding: true });
+        let requestor = unlimited_requestor(QueryFlags::DO, &[]);
         let mut frame = vec![0xff; MESSAGE];
-        let len = before + append_opt(&mut frame[before..], &requestor, Rcode::NOERROR, ede);
-        let mut written = Written { len, rcode: Rcode::NOERROR, truncated: false, ede };
-        pad(&mut frame, &requestor, &mut written);
+        let opt = append_opt(&mut frame[before..], &requestor, Rcode::NOERROR, ede);
+        let padded = pad(&mut frame[before..], opt, before);
         let rdata = usize::from(u16::from_be_bytes([frame[before + 9], frame[before + 10]]));
-        assert_eq!(before + wire::OPT_LEN + rdata, written.len, "RDLENGTH covers the padding");
-        if written.len > len {
-            assert!(frame[len + OPTION_HEADER..written.len].iter().all(|&octet| octet == 0));
+        assert_eq!(wire::OPT_LEN + rdata, padded, "RDLENGTH covers the padding");
+        if padded > opt {
+            assert!(frame[before + opt + OPTION_HEADER..before + padded].iter().all(|&octet| octet == 0));
         }
-        written.len
+        before + padded
     }
 
     //= RFC 8467 section 4.1: requirement 64
+    //= RFC 8467 section 3: requirement 70
     #[test]
     fn a_response_has_the_next_multiple_of_468_octets() {
         // 11 octets of the OPT record, 4 of the option without data.

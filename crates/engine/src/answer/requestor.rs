@@ -6,6 +6,7 @@ use crate::limits::MESSAGE;
 use crate::message::client_subnet::Subnet;
 use crate::message::cookie::Cookie;
 use crate::message::question::QueryFlags;
+use crate::message::stream_options::StreamOptions;
 use wire::header::Flags;
 use wire::{EdeCode, Opt, Rcode, Record, Type};
 
@@ -16,23 +17,37 @@ pub struct RequestorEdns {
     pub size: u16,
     /// DO bit.
     pub dnssec_ok: bool,
-    /// True if the response is padded (RFC 7830).
-    pub padding: bool,
+    /// Options for the response that only queries over streams ask for.
+    pub stream_options: StreamOptions,
 }
 
 impl RequestorEdns {
     /// Content of the OPT record of a query that came over a transport.
     #[inline]
     pub(crate) fn of_query(opt: &Opt<'_>, transport: ClientTransport) -> RequestorEdns {
-        let padding = transport.is_encrypted() && has_padding(opt);
-        RequestorEdns { size: opt.udp_size(), dnssec_ok: opt.dnssec_ok(), padding }
+        let stream_options =
+            if transport.is_datagram() { StreamOptions::NONE } else { stream_options(opt, transport) };
+        RequestorEdns { size: opt.udp_size(), dnssec_ok: opt.dnssec_ok(), stream_options }
     }
 }
 
-/// True if an OPT record has a padding option. Its data are not looked at (RFC 7830 section 3).
+/// The stream options that a query asked for, of those that its transport has. The idle timeout is that of a connection of DNS: HTTPS
+/// leaves connections to HTTP, and over QUIC the keepalive option is an error (RFC 9250 section 5.5.2). Without encryption padding hides
+/// nothing. Over QUIC every response with an OPT record is padded.
+//= RFC 7828 section 3.3.1: requirement 65
+//= RFC 7830 section 6: requirement 68
+//= RFC 9250 section 5.4: requirement 90
+//= RFC 9250 section 5.5.2: requirement 95
 #[cold]
-fn has_padding(opt: &Opt<'_>) -> bool {
-    opt.version() == 0 && opt.options().any(|(code, _)| code == wire::PADDING)
+fn stream_options(opt: &Opt<'_>, transport: ClientTransport) -> StreamOptions {
+    let asked = StreamOptions::of_query(opt);
+    match transport {
+        ClientTransport::Udp => StreamOptions::NONE,
+        ClientTransport::Tcp => asked.and(StreamOptions::KEEPALIVE),
+        ClientTransport::Tls => asked,
+        ClientTransport::Https => asked.and(StreamOptions::PADDING),
+        ClientTransport::Quic => StreamOptions::PADDING,
+    }
 }
 
 /// Properties of a query that determine the response.
@@ -124,6 +139,7 @@ impl DnssecFilter {
 
 /// Largest size of a response in octets: RFC 1035 section 4.2.1 without EDNS, RFC 6891 section 6.2.3 with it (sizes below 512 mean
 /// 512), and never more than the server's own UDP size.
+//= RFC 8484 section 6: requirement 86
 #[inline]
 pub fn answer_limit(transport: ClientTransport, edns: Option<RequestorEdns>, own_size: u16) -> usize {
     match (transport, edns) {
@@ -135,8 +151,11 @@ pub fn answer_limit(transport: ClientTransport, edns: Option<RequestorEdns>, own
 
 /// Requestor without a size limit, used to render a response for the cache. `query_flags` decides about DNSSEC records.
 pub(crate) fn unlimited_requestor(query_flags: QueryFlags, question: &[u8]) -> Requestor<'_> {
-    let edns =
-        query_flags.has(QueryFlags::DO).then_some(RequestorEdns { size: 0, dnssec_ok: true, padding: false });
+    let edns = query_flags.has(QueryFlags::DO).then_some(RequestorEdns {
+        size: 0,
+        dnssec_ok: true,
+        stream_options: StreamOptions::NONE,
+    });
     Requestor {
         id: 0,
         flags: Flags(0),

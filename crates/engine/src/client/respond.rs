@@ -1,14 +1,15 @@
 //! Sending of responses: rate limit, counters, and the frame of the datapath.
 
 use crate::answer::builder::{Written, write_truncated};
-use crate::answer::padding::pad;
 use crate::answer::requestor::Requestor;
+use crate::answer::stream_options;
 use crate::base::slab::{Index, Slab};
 use crate::base::time::Instant;
 use crate::client::rate_limit::{RateDecision, RateLimiter};
 use crate::client::waiter::Waiter;
 use crate::counters::{Counter, Counters};
 use crate::interface::{Client, Outbox};
+use crate::message::stream_options::StreamOptions;
 use crate::trace::{Subject, TraceEvent};
 use wire::Rcode;
 
@@ -43,9 +44,11 @@ pub(crate) fn send(
             decision = rate_limiter.response(now, client, requestor.question, done.rcode);
         }
         match decision {
-            // Last of all, so that neither the cache nor the answers that are copied for other clients have padding.
-            RateDecision::Within if requestor.edns.is_some_and(|edns| edns.padding) => {
-                pad(frame, requestor, &mut done);
+            // Last of all, so that neither the cache nor the answers that are copied for other clients have these options.
+            RateDecision::Within
+                if requestor.edns.is_some_and(|edns| edns.stream_options != StreamOptions::NONE) =>
+            {
+                stream_options::append(frame, requestor, client.idle_timeout, &mut done);
             }
             RateDecision::Within => {}
             RateDecision::Slip => done = write_truncated(frame, requestor),

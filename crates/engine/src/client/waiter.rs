@@ -4,7 +4,7 @@ use crate::answer::requestor::{Requestor, RequestorEdns, answer_limit};
 use crate::base::slab::{Index, NONE};
 use crate::base::time::Instant;
 use crate::dns64::decision::{Cause, Stage};
-use crate::interface::{Client, ClientTransport};
+use crate::interface::{Client, ClientTransport, IdleTimeout};
 use crate::message::client_subnet::Subnet;
 use crate::message::cookie::Cookie;
 use crate::message::question::{QUESTION, QueryFlags, Question};
@@ -110,6 +110,7 @@ impl Default for Waiter {
                 scope: 0,
                 stream: 0,
                 transport: ClientTransport::Udp,
+                idle_timeout: IdleTimeout::CLOSE,
                 proxy: None,
             },
             arrived: Instant(0),

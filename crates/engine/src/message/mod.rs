@@ -11,3 +11,4 @@ pub mod cookie;
 pub(crate) mod lame;
 pub mod question;
 pub(crate) mod reply;
+pub(crate) mod stream_options;

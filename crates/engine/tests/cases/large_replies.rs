@@ -2,7 +2,7 @@
 
 use crate::world::{ClientQuery, Reply, SentQuery, World, deliver, forwarders, query, record, settings};
 use engine::upstream::BreakerState;
-use engine::{Counter, Settings, Span, Transport};
+use engine::{ClientTransport, Counter, Settings, Span, Transport};
 use wire::{Flags, Rcode, Section, Type, ede};
 
 const OCTETS: usize = 16 << 20;
@@ -37,6 +37,19 @@ fn big(qtype: Type, number: u16) -> ClientQuery {
 
 fn transfers(world: &World) -> usize {
     world.asked.iter().filter(|asked| asked.transport == Transport::Tcp).count()
+}
+
+//= RFC 8484 section 6: requirement 86
+#[test]
+fn the_payload_size_of_edns_does_not_limit_answers_over_https() {
+    let mut world = world(settings(), 100);
+    let mut asks = big(Type::A, 1).tcp(1).edns(512, false);
+    asks.client.transport = ClientTransport::Https;
+    let token = world.ask(&asks);
+    world.run(Span::from_secs(1));
+    let answer = world.answer_to(token);
+    assert_eq!(answer.records(Section::Answer).len(), 100);
+    assert!(!answer.message().flags().contains(Flags::TC));
 }
 
 #[test]

@@ -18,6 +18,7 @@ mod flood_isolation;
 mod forgery;
 mod hedging;
 mod ids_and_ports;
+mod keepalive;
 mod known_attacks;
 mod known_cache_attacks;
 mod large_replies;

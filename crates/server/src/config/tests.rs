@@ -227,6 +227,8 @@ fn an_unsupported_setting_is_refused_by_name() {
     }
 }
 
+//= RFC 7858 section 3.1: requirements 71, 72
+//= RFC 9250 section 4.1.1: requirements 87, 88
 #[test]
 fn an_encrypted_listener_has_an_address_of_its_own() {
     let folder = std::env::temp_dir().join(format!("sixfold-config-tls-{}", std::process::id()));
@@ -236,10 +238,13 @@ fn an_encrypted_listener_has_an_address_of_its_own() {
     std::fs::write(&certificate, made.cert.pem()).unwrap();
     std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
     let pair = format!("[tls]\ncertificate = {certificate:?}\nkey = {key:?}\n");
-    let config = read(&format!("{pair}listen-dot = [\"::1\"]\nlisten-doh = [\"::1\", \"[::1]:8443\"]"));
+    let config = read(&format!(
+        "{pair}listen-dot = [\"::1\"]\nlisten-doh = [\"::1\", \"[::1]:8443\"]\nlisten-doq = [\"::1\"]"
+    ));
     let shown =
         |addresses: &[std::net::SocketAddr]| addresses.iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(shown(&config.tls.listen_dot), ["[::1]:853"]);
+    assert_eq!(shown(&config.tls.listen_doq), ["[::1]:853"]);
     assert_eq!(shown(&config.tls.listen_doh), ["[::1]:443", "[::1]:8443"]);
     assert_eq!(config.tls.doh_path, "/dns-query");
     for (lines, reason) in [
@@ -249,6 +254,8 @@ fn an_encrypted_listener_has_an_address_of_its_own() {
             "listen-dot = [\"[::1]:53\"]\n[server]\nlisten = [\"::1\"]",
             "[::1]:53 is also an address without TLS",
         ),
+        ("listen-dot = [\"[::1]:53\"]", "[::1]:53 has the port of DNS without encryption"),
+        ("listen-doq = [\"[::1]:53\"]", "[::1]:53 has the port of DNS without encryption"),
         (
             "listen-doh = [\"[::1]:9464\"]\n[metrics]\nlisten = \"::1\"",
             "[::1]:9464 is also an address without TLS",

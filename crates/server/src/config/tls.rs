@@ -13,8 +13,13 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use tls::ServerTls;
 
-/// Port of DNS over TLS (RFC 7858 section 3.1) and of DNS over QUIC (RFC 9250 section 8.1).
+/// Port of DNS over TLS (RFC 7858 section 3.1) and of DNS over QUIC (RFC 9250 section 4.1.1).
+//= RFC 7858 section 3.1: requirement 71
+//= RFC 9250 section 4.1.1: requirement 87
 const DNS_PORT: u16 = 853;
+
+/// Port of DNS without encryption. Encrypted DNS must not use it, so that nobody takes one for the other.
+const CLEAR_PORT: u16 = 53;
 
 /// Port of HTTPS.
 const HTTPS_PORT: u16 = 443;
@@ -175,7 +180,9 @@ impl TlsDraft {
         self.listen_dot.iter().chain(&self.listen_doh).chain(&self.listen_doq)
     }
 
-    /// Reports addresses that are listened on twice. DNS over QUIC has the UDP ports, the others have the TCP ports.
+    /// Reports addresses that are listened on twice, and port 53. DNS over QUIC has the UDP ports, the others have the TCP ports.
+    //= RFC 7858 section 3.1: requirement 72
+    //= RFC 9250 section 4.1.1: requirement 88
     fn check_addresses(&self, clear: &[SocketAddr], problems: &Problems) {
         let tcp: Vec<&Item<SocketAddr>> = self.listen_dot.iter().chain(&self.listen_doh).collect();
         let udp: Vec<&Item<SocketAddr>> = self.listen_doq.iter().collect();
@@ -188,6 +195,12 @@ impl TlsDraft {
                     let what = format!("{} is listened on twice", item.value);
                     problems.add(&item.place, Fault::new(what, "give each listener a port of its own"));
                 }
+            }
+        }
+        for item in self.listen_dot.iter().chain(&self.listen_doq) {
+            if item.value.port() == CLEAR_PORT && !clear.contains(&item.value) {
+                let what = format!("{} has the port of DNS without encryption", item.value);
+                problems.add(&item.place, Fault::new(what, "listen on port 853, or on another one than 53"));
             }
         }
         if let Some(item) = self.listeners().nth(limits::LISTENERS) {

@@ -82,6 +82,39 @@ fn kdig_trusts_the_certificate_by_its_authority_and_by_its_pin() {
     server.process.stop();
 }
 
+//= RFC 7828 section 3.3.2: requirement 66
+#[test]
+fn dig_and_kdig_are_told_the_idle_timeout_over_tcp_and_tls() {
+    let upstream = Upstream::start(|_| Behavior::Answer);
+    let listeners = Listeners::new(&Pair::new());
+    let server = listeners.add_to(Setup::new(upstream.address)).line("limits.tcp-idle = \"25s\"").start();
+    let (port, dot) = (server.port.to_string(), listeners.dot.port().to_string());
+    let common = ["@127.0.0.1", "+retry=0", "+timeout=60", "-p"];
+    let ca = format!("+tls-ca={}", listeners.certificate().display());
+    let hostname = format!("+tls-hostname={NAME}");
+    let over_tls = ["+noidn", "+tls", &ca, &hostname];
+    let asking_over_tls = [&over_tls[..], &["+ednsopt=11"]].concat();
+    // dig writes seconds, kdig the data: 250 units of 100 ms are 00FA.
+    let cases = [
+        ("dig", "bind9-dnsutils", &port, &["+tcp", "+keepalive"][..], Some("KEEPALIVE: 25.0 secs")),
+        ("dig", "bind9-dnsutils", &port, &["+notcp", "+keepalive"], None),
+        ("kdig", "knot-dnsutils", &port, &["+noidn", "+tcp", "+ednsopt=11"], Some("(11): 00FA")),
+        ("kdig", "knot-dnsutils", &dot, &asking_over_tls, Some("(11): 00FA")),
+        ("kdig", "knot-dnsutils", &dot, &over_tls, None),
+    ];
+    for (program, package, port, options, expected) in cases {
+        let name = name_of(1);
+        let words = [&[program], &common[..], &[port, &name, "AAAA"], options].concat();
+        let Some(output) = run(package, &words) else { return };
+        let told = text(&output);
+        assert!(told.contains(&embedded(PREFIX, 1).to_string()), "{words:?}: {told}");
+        let has_option = told.contains("KEEPALIVE") || told.contains("(11)");
+        assert_eq!(has_option, expected.is_some(), "{words:?}: {told}");
+        assert!(expected.is_none_or(|expected| told.contains(expected)), "{words:?}: {told}");
+    }
+    server.process.stop();
+}
+
 /// Asks with `openssl s_client`, and returns its words about the session once the answer has come.
 fn ask_with_openssl(server: SocketAddr, number: u32, options: &[&str]) -> String {
     let mut child = Command::new("timeout")

@@ -27,6 +27,9 @@ fn daemon(upstreams: &[(&str, &StreamUpstream, &str)], ca: &str, directory: &Dir
     setup.start()
 }
 
+//= RFC 8310 section 5.1: requirement 78
+//= RFC 8310 section 6.6: requirement 79
+//= RFC 8310 section 8.1: requirement 80
 #[test]
 fn an_upstream_is_asked_only_if_its_certificate_fits() {
     let (ours, other) = (Authority::new("ours"), Authority::new("another"));
@@ -120,6 +123,7 @@ fn ask_all(server: &Daemon, zone: &str, groups: u16, between: impl Fn(u16)) {
     }
 }
 
+//= RFC 7858 section 3.4: requirement 75
 #[test]
 fn cut_connections_and_restarts_cost_no_answer_over_tls() {
     let authority = Authority::new("ours");

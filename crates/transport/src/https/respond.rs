@@ -61,6 +61,7 @@ pub(crate) async fn respond<Q: QuerySink>(
 }
 
 /// The query message of a request.
+//= RFC 8484 section 4.1: requirement 82
 async fn query<Q: QuerySink>(
     context: &RequestContext<'_, Q>,
     service: &Service,
@@ -96,6 +97,7 @@ async fn query<Q: QuerySink>(
 }
 
 /// True if the body is a DNS message. Parameters of the media type are ignored (RFC 9110 section 8.3.1).
+//= RFC 8484 section 4.2: requirement 83
 fn has_media_type(request: &Request<Incoming>) -> bool {
     let value = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let essence = value.and_then(|value| value.split(';').next());

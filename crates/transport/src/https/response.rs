@@ -56,6 +56,7 @@ pub(crate) fn counter(status: StatusCode) -> Counter {
 
 /// Seconds for which an HTTP cache may keep an answer: the smallest TTL of the answer section. Of a negative answer, the smaller of
 /// the TTL and the MINIMUM of the SOA record (RFC 2308 section 5). Without either, 0.
+//= RFC 8484 section 5.1: requirements 84, 85
 fn freshness_lifetime(answer: &[u8]) -> u32 {
     let Ok(message) = Message::parse(answer) else { return 0 };
     let smallest = message.records(Section::Answer).map(|record| record.ttl).min();
@@ -108,6 +109,7 @@ mod tests {
         message
     }
 
+    //= RFC 8484 section 5.1: requirements 84, 85
     #[test]
     fn the_freshness_lifetime_is_the_smallest_ttl_or_that_of_the_negative_answer() {
         assert_eq!(freshness_lifetime(&answer(&[300, 60, 200], None)), 60);

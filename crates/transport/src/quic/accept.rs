@@ -9,7 +9,7 @@ use crate::quic::connection::QuicConnection;
 use crate::quic::settings::Settings;
 use crate::stream_thread::mapped;
 use crate::thread_context::ThreadContext;
-use engine::{Client, ClientTransport};
+use engine::{Client, ClientTransport, IdleTimeout};
 use quinn::{ConnectionError, Incoming, TransportErrorCode, ZeroRttAccepted};
 use std::cell::Cell;
 use std::net::{Ipv6Addr, SocketAddr};
@@ -51,6 +51,7 @@ pub(crate) struct Admitted {
 }
 
 /// Admits a connection attempt. Otherwise it asks the client for a token, or refuses it.
+//= RFC 9250 section 5.3: requirement 94
 pub(crate) fn admit<Q: QuerySink>(
     context: &ThreadContext<Q>,
     handshakes: &Rc<Handshakes>,
@@ -184,6 +185,7 @@ fn client_of(incoming: &Incoming, token: u64, listener: u16) -> Client {
         scope: if let SocketAddr::V6(v6) = peer { v6.scope_id() } else { 0 },
         stream: token,
         transport: ClientTransport::Quic,
+        idle_timeout: IdleTimeout::CLOSE,
         proxy: None,
     }
 }

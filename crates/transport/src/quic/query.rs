@@ -3,16 +3,13 @@
 
 use crate::account::Account;
 use quinn::{ReadError, RecvStream};
-use wire::{Message, Opt, sole_opt};
+use wire::{Message, Opt, TCP_KEEPALIVE, sole_opt};
 
 /// Octets of the length before a message.
 const LENGTH: usize = 2;
 
 /// Octets of a DNS header.
 const HEADER: usize = 12;
-
-/// The option edns-tcp-keepalive (RFC 7828 section 3.1).
-const TCP_KEEPALIVE: u16 = 11;
 
 /// The reason why a stream has no query to answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +55,7 @@ fn missing(octets: &[u8]) -> isize {
 }
 
 /// Checks the rules that RFC 9250 adds to those of DNS (sections 4.2.1 and 5.5.2).
+//= RFC 9250 section 4.3.3: requirement 92
 pub(crate) fn check(message: &[u8]) -> Result<(), NoQuery> {
     if message.len() < HEADER {
         return Err(NoQuery::ProtocolError("the message is shorter than a DNS header"));
@@ -79,6 +77,7 @@ pub(crate) fn check(message: &[u8]) -> Result<(), NoQuery> {
 
 /// True if the message may be handled before the handshake is completed: a query in 0-RTT data, which has no effect if it is replayed.
 /// RFC 9250 section 4.5 would allow NOTIFY too.
+//= RFC 9250 section 4.5: requirement 93
 pub(crate) fn is_replayable(message: &[u8]) -> bool {
     const OPCODE: u8 = 0x78;
     message[2] & OPCODE == 0

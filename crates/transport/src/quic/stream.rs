@@ -22,6 +22,7 @@ pub(crate) struct StreamContext<'t, Q> {
 }
 
 /// Answers a stream. Returns when the client has acknowledged the answer: an answer that a close overtakes would be lost.
+//= RFC 9250 section 4.2: requirement 89
 pub(crate) async fn answer<Q: QuerySink>(
     context: StreamContext<'_, Q>,
     connection: &QuicConnection,
@@ -104,6 +105,7 @@ fn on_stopped<Q: QuerySink>(
 }
 
 /// Ends a stream whose query the client has cancelled (RFC 9250 section 4.3.1).
+//= RFC 9250 section 4.3.1: requirement 91
 fn cancel<Q: QuerySink>(context: &StreamContext<'_, Q>, connection: &QuicConnection, send: &mut SendStream) {
     context.thread.count(Counter::QuicCancelled);
     connection.note_cancelled();

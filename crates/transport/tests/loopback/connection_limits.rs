@@ -1,6 +1,7 @@
 //! Limits on connections, and the state that connections leave behind: none.
 
 use crate::fixture::*;
+use engine::IdleTimeout;
 use sixfold_transport::{Counter, Limits, limits};
 use std::net::{Ipv4Addr, TcpStream};
 use std::thread;
@@ -66,6 +67,18 @@ fn the_connection_that_is_idle_for_the_longest_time_gives_way_to_a_new_client() 
         assert_eq!(id(&receive(client)), 7);
     }
     assert_eq!(service.streams.counter(Counter::RefusedTotalLimit), 0);
+}
+
+//= RFC 7828 section 3.3.2: requirement 67
+#[test]
+fn clients_are_asked_to_close_their_connections_while_all_places_are_taken() {
+    let service = Service::new(Limits { connections: 2, ..ROOMY });
+    let mut client = service.connect();
+    assert_eq!(told(&service, &mut client), IdleTimeout::of(ROOMY.idle));
+    let other = service.connect();
+    eventually("the client is told", || told(&service, &mut client) == IdleTimeout::CLOSE);
+    drop(other);
+    eventually("there is a place", || told(&service, &mut client) == IdleTimeout::of(ROOMY.idle));
 }
 
 #[test]

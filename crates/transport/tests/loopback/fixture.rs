@@ -2,7 +2,7 @@
 //! so no test depends on the speed of the machine.
 
 use datapath::StreamSink;
-use engine::Client;
+use engine::{Client, IdleTimeout};
 use sixfold_transport::{Counter, Limits, Options, QuerySink, Streams};
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -151,6 +151,15 @@ pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
         assert!(start.elapsed() < TEST_TIMEOUT, "never: {what}");
         thread::sleep(Duration::from_millis(2));
     }
+}
+
+/// Asks, and returns the idle timeout that the answer would tell.
+pub fn told(service: &Service, client: &mut TcpStream) -> IdleTimeout {
+    send(client, &[question(1, 20)]);
+    let (from, asked) = service.workers.next();
+    assert!(deliver(&service.streams, &from, &answer(&asked)));
+    assert_eq!(id(&receive(client)), 1);
+    from.idle_timeout
 }
 
 /// A query with an ID and `body` octets after the header.

@@ -37,6 +37,8 @@ fn post(media_type: &str, octets: usize) -> String {
     )
 }
 
+//= RFC 8484 section 4.1: requirement 82
+//= RFC 8484 section 4.2: requirement 83
 #[test]
 fn get_post_and_head_over_one_http_1_connection_are_answered() {
     let service = HttpsService::echo(ROOMY);

@@ -13,6 +13,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+//= RFC 9250 section 4.2: requirement 89
 #[test]
 fn hundred_streams_of_a_connection_get_their_own_answers_in_any_order() {
     let service = QuicService::new(ROOMY);
@@ -35,6 +36,7 @@ fn hundred_streams_of_a_connection_get_their_own_answers_in_any_order() {
     client.eventually(|| service.streams.buffered_octets() == 0);
 }
 
+//= RFC 9250 section 4.3.3: requirement 92
 #[test]
 fn a_client_that_breaks_the_rules_loses_its_connection_with_doq_protocol_error() {
     let service = QuicService::echo(ROOMY);
@@ -74,6 +76,21 @@ fn a_stream_without_an_end_is_a_protocol_error_and_an_idle_connection_is_not() {
         other => assert_eq!(other, ConnectionError::TimedOut),
     }
     eventually("both are closed", || service.streams.connections() == 0);
+}
+
+//= RFC 9250 section 4.3.1: requirement 91
+#[test]
+fn a_query_that_is_reset_before_its_end_is_not_processed_and_its_stream_is_reset() {
+    let service = QuicService::new(ROOMY);
+    let client = service.client();
+    let connection = client.connect();
+    let (mut send, mut receive) = client.open(&connection, &framed(&question(0, 20)));
+    send.reset(error_code::REQUEST_CANCELLED).unwrap();
+    let end = client.run(receive.read_to_end(1000));
+    let reset = quinn::ReadError::Reset(error_code::REQUEST_CANCELLED);
+    assert_eq!(end, Err(quinn::ReadToEndError::Read(reset)));
+    service.await_count(Counter::QuicCancelled, 1);
+    assert_eq!(service.streams.counter(Counter::QuestionsPosted), 0);
 }
 
 #[test]
@@ -133,6 +150,7 @@ fn relay(server: SocketAddr) -> (SocketAddr, mpsc::Sender<()>) {
     (address, release)
 }
 
+//= RFC 9250 section 4.5: requirement 93
 #[test]
 fn a_query_in_0_rtt_data_is_handled_at_once_and_a_notify_after_the_handshake() {
     let service = QuicService::new(ROOMY);
@@ -247,6 +265,7 @@ fn datagrams_of_other_protocols_are_ignored_and_counted() {
     service.await_count(Counter::QuicFailedAlpn, 1);
 }
 
+//= RFC 9250 section 5.3: requirement 94
 #[test]
 fn an_address_that_is_not_validated_gets_at_most_three_times_its_octets() {
     let service = QuicService::echo(ROOMY);

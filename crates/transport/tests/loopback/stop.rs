@@ -1,6 +1,7 @@
 //! Draining: pending queries are still answered, and new ones are not. Retiring: new connections are left to another process.
 
 use crate::fixture::*;
+use engine::IdleTimeout;
 use sixfold_transport::{Counter, Options, Streams};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
@@ -85,6 +86,19 @@ fn retired_streams_leave_new_clients_to_another_process_and_serve_the_others() {
     assert_eq!(read_to_end(&mut client), 0);
     retired.join().unwrap();
     assert_eq!((service.streams.connections(), service.streams.drain(TEST_TIMEOUT)), (0, 0));
+}
+
+//= RFC 7828 section 3.3.2: requirement 67
+#[test]
+fn a_client_of_retired_streams_is_asked_to_close_its_connection() {
+    let service = Service::new(ROOMY);
+    let mut client = service.connect();
+    assert_eq!(told(&service, &mut client), IdleTimeout::of(ROOMY.idle));
+    let streams = service.streams.clone();
+    let retired = thread::spawn(move || streams.retire(TEST_TIMEOUT, TEST_TIMEOUT));
+    eventually("the client is told", || told(&service, &mut client) == IdleTimeout::CLOSE);
+    drop(client);
+    retired.join().unwrap();
 }
 
 #[test]

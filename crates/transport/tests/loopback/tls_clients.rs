@@ -16,6 +16,7 @@ fn closure(client: &mut Tls) -> std::io::Result<usize> {
     client.read_to_end(&mut Vec::new())
 }
 
+//= RFC 7858 section 3.3: requirement 74
 #[test]
 fn pipelined_queries_over_tls_are_answered_in_the_order_of_the_answers() {
     let service = HttpsService::new(ROOMY);
@@ -62,6 +63,7 @@ fn many_queries_in_records_of_their_own_are_all_answered() {
     }
 }
 
+//= RFC 7858 section 3.4: requirement 75
 #[test]
 fn a_client_that_ends_its_side_gets_its_answers_with_and_without_a_closure_alert() {
     let service = HttpsService::new(ROOMY);
@@ -82,6 +84,7 @@ fn a_client_that_ends_its_side_gets_its_answers_with_and_without_a_closure_alert
     service.await_count(Counter::ClosedEnded, 2);
 }
 
+//= RFC 7858 section 3.4: requirement 77
 #[test]
 fn an_idle_connection_is_closed_with_a_closure_alert() {
     let service = HttpsService::new(Limits { idle: Duration::from_millis(500), ..ROOMY });
@@ -124,6 +127,8 @@ fn a_client_that_reads_no_answers_over_tls_is_read_no_more_and_closed() {
     assert!(service.streams.buffered_octets() == 0);
 }
 
+//= RFC 7858 section 3.1: requirement 73
+//= RFC 8310 section 9: requirement 81
 #[test]
 fn a_handshake_that_fails_is_counted_by_reason() {
     let service = HttpsService::new(Limits { idle: Duration::from_millis(500), ..ROOMY });
@@ -145,10 +150,17 @@ fn a_handshake_that_fails_is_counted_by_reason() {
     // Another protocol by ALPN.
     assert!(service.try_handshake(connect_tcp(service.dot), &[b"h2"]).is_err());
     service.await_count(Counter::HandshakeAlpn, 1);
+    // TLS 1.1: a hello with that version, and TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA.
+    let hello = [&b"\x03\x02"[..], &[7; 32], b"\0\0\x02\xc0\x13\x01\0"].concat();
+    let header = [0x16, 3, 1, 0, hello.len() as u8 + 4, 1, 0, 0, hello.len() as u8];
+    let mut old = connect_tcp(service.dot);
+    old.write_all(&[&header[..], &hello].concat()).unwrap();
+    read_to_end(&mut old);
+    service.await_count(Counter::HandshakeNoSharedParameters, 1);
     // A client that goes away.
     drop(connect_tcp(service.dot));
     service.await_count(Counter::HandshakeClosed, 1);
-    service.await_count(Counter::ClosedHandshake, 6);
+    service.await_count(Counter::ClosedHandshake, 7);
     assert_eq!(service.streams.counter(Counter::QuestionsPosted), 0);
 }
 
