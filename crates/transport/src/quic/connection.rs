@@ -1,14 +1,14 @@
 //! The state of a QUIC connection that its streams and the sweep share.
 
-use crate::admission::{ConnectionSlot, Timeouts};
+use crate::admission::Timeouts;
 use crate::close_reason::CloseReason;
 use crate::limits;
 use crate::quic::error_code;
+use crate::quic::shares::ConnectionShare;
 use engine::Client;
 use quinn::VarInt;
-use std::cell::{Cell, RefCell};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::cell::Cell;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 use tokio::sync::Notify;
 
@@ -17,10 +17,8 @@ pub(crate) struct QuicConnection {
     pub(crate) quic: quinn::Connection,
     /// The client. Its address does not change, because migration is disabled.
     pub(crate) client: Client,
-    /// Octets of queries and answers that are kept.
-    pub(crate) buffered: Arc<AtomicUsize>,
-    /// The place in the admission, once the address is validated.
-    pub(crate) slot: RefCell<Option<ConnectionSlot>>,
+    /// The buffered octets, and the place in the admission, once the address is validated.
+    pub(crate) share: ConnectionShare,
     /// True once the handshake is completed, and the signal for it.
     completed: Cell<bool>,
     completion: Notify,
@@ -49,16 +47,11 @@ impl Drop for UnderWay<'_> {
 }
 
 impl QuicConnection {
-    pub(crate) fn new(
-        quic: quinn::Connection,
-        client: Client,
-        slot: Option<ConnectionSlot>,
-    ) -> QuicConnection {
+    pub(crate) fn new(quic: quinn::Connection, client: Client, share: ConnectionShare) -> QuicConnection {
         QuicConnection {
             quic,
             client,
-            buffered: Arc::default(),
-            slot: RefCell::new(slot),
+            share,
             completed: Cell::new(false),
             completion: Notify::new(),
             streams: Cell::new(0),
@@ -114,7 +107,7 @@ impl QuicConnection {
     /// their own.
     pub(crate) fn sweep(&self, now: Instant, timeouts: Timeouts) {
         let is_quiet = now.saturating_duration_since(self.active.get()) >= timeouts.idle;
-        let buffered = self.buffered.load(Ordering::Relaxed);
+        let buffered = self.share.buffered.load(Ordering::Relaxed);
         if buffered > limits::WRITE_QUEUE_OCTETS || is_quiet && buffered > 0 {
             self.close_at_once(CloseReason::SlowReader, "answers are not read");
         } else if is_quiet && !self.has_streams() && self.completed.get() {

@@ -29,7 +29,7 @@ pub(crate) async fn answer<Q: QuerySink>(
     mut receive: RecvStream,
 ) {
     let _under_way = connection.begin_stream();
-    let mut account = Account::new(context.thread.shared.clone(), connection.buffered.clone());
+    let mut account = Account::new(context.thread.shared.clone(), connection.share.buffered.clone());
     let message = match read(&context, connection, &mut receive, &mut account).await {
         Ok(message) => message,
         Err(NoQuery::ProtocolError(text)) => {
@@ -55,7 +55,7 @@ pub(crate) async fn answer<Q: QuerySink>(
     };
     let answer = framed(answered.message());
     drop(answered);
-    let mut account = Account::new(context.thread.shared.clone(), connection.buffered.clone());
+    let mut account = Account::new(context.thread.shared.clone(), connection.share.buffered.clone());
     if !account.add(answer.len()) {
         return connection.close_at_once(CloseReason::Buffers, "out of memory");
     }

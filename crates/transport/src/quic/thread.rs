@@ -9,6 +9,7 @@ use crate::quic::accept::{self, Admitted, Handshakes};
 use crate::quic::connection::QuicConnection;
 use crate::quic::error_code;
 use crate::quic::settings::Settings;
+use crate::quic::shares::Shares;
 use crate::quic::socket::{QuicSocket, SocketRuntime};
 use crate::quic::stream::{self, StreamContext};
 use crate::requests::Requests;
@@ -38,15 +39,21 @@ pub(crate) struct QuicThread<Q> {
     pub(crate) context: Rc<ThreadContext<Q>>,
     pub(crate) settings: Settings,
     pub(crate) handshakes: Rc<Handshakes>,
+    shares: Arc<Shares>,
     connections: RefCell<HashMap<u64, Rc<QuicConnection>>>,
     requests: Rc<Requests>,
 }
 
 impl<Q: QuerySink> QuicThread<Q> {
-    pub(crate) fn new(context: Rc<ThreadContext<Q>>, settings: Settings) -> QuicThread<Q> {
+    pub(crate) fn new(
+        context: Rc<ThreadContext<Q>>,
+        settings: Settings,
+        shares: Arc<Shares>,
+    ) -> QuicThread<Q> {
         QuicThread {
             context,
             settings,
+            shares,
             handshakes: Rc::default(),
             connections: RefCell::default(),
             requests: Rc::default(),
@@ -176,7 +183,7 @@ impl<Q: QuerySink> QuicThread<Q> {
             reason = self.clone().accept_streams(connection.clone()) => reason,
         };
         // A connection without a place was not counted as accepted.
-        if connection.slot.borrow_mut().take().is_some() {
+        if connection.share.take_slot().is_some() {
             self.context.count(reason.counter());
         }
     }
@@ -251,8 +258,8 @@ impl<Q: QuerySink> Drop for Entry<Q> {
 
 async fn accept_connections<Q: QuerySink>(thread: Rc<QuicThread<Q>>, endpoint: Endpoint, listener: u16) {
     while let Some(incoming) = endpoint.accept().await {
-        let QuicThread { context, handshakes, settings, .. } = &*thread;
-        if let Some(admitted) = accept::admit(context, handshakes, settings, incoming, listener) {
+        let QuicThread { context, handshakes, shares, settings, .. } = &*thread;
+        if let Some(admitted) = accept::admit(context, handshakes, shares, settings, incoming, listener) {
             spawn_local(thread.clone().serve_connection(admitted));
         }
     }
