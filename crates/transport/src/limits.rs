@@ -137,6 +137,11 @@ pub const QUIC_CANCELLATIONS: u32 = 256;
 /// them.
 pub const QUIC_FAREWELL: Duration = Duration::from_millis(100);
 
+/// Time from the last answer of a QUIC connection until it is closed, once another process reads the sockets and acknowledgements do not
+/// come here any more. Without them the QUIC library repeats the answer: with a round trip of 20 ms and a variation of 10 ms after 85 and 255 ms
+/// (RFC 9002 section 6.2.1).
+pub const QUIC_UNACKNOWLEDGED: Duration = Duration::from_millis(500);
+
 /// Restarts of the QUIC thread after a failure. Before each one it pauses, for one [`QUIC_RESTART_PAUSE`] more each time: 5.5 seconds
 /// in all. A thread that has panicked keeps its memory: about 60 KiB and that of its connections.
 pub const QUIC_RESTARTS: u32 = 10;

@@ -116,7 +116,8 @@ impl<Q: QuerySink> QuicThread<Q> {
     }
 
     /// Answers the queries that are under way, then closes each connection. A successor of this process may read the sockets already, and
-    /// packets of these connections with them. So they are not kept until they are idle, as those of TCP are.
+    /// packets of these connections with them. So they are not kept until they are idle, as those of TCP are, and acknowledgements are not
+    /// waited for.
     async fn end(&self, endpoints: Vec<(Endpoint, Arc<QuicSocket>)>) {
         let shared = &self.context.shared;
         if shared.last_answers().is_some() {
@@ -193,7 +194,8 @@ impl<Q: QuerySink> QuicThread<Q> {
         let mut unidirectional = pin!(connection.quic.accept_uni());
         loop {
             let is_closing = connection.close_reason().is_some();
-            if is_closing && !connection.has_streams() {
+            let is_read_elsewhere = self.context.shared.last_answers().is_some();
+            if is_closing && !connection.awaits_answers(is_read_elsewhere) {
                 connection.quic.close(error_code::NO_ERROR, b"");
             }
             tokio::select! {
@@ -270,7 +272,10 @@ async fn sweep<Q: QuerySink>(thread: Rc<QuicThread<Q>>) {
     loop {
         let timeouts = thread.context.shared.admission.timeouts();
         let now = Instant::now();
-        thread.connections.borrow().values().for_each(|connection| connection.sweep(now, timeouts));
+        let is_read_elsewhere = thread.context.shared.last_answers().is_some();
+        let connections = thread.connections.borrow();
+        connections.values().for_each(|connection| connection.sweep(now, timeouts, is_read_elsewhere));
+        drop(connections);
         thread.requests.sweep(now, timeouts.answer_wait);
         let shortest = timeouts.idle.min(timeouts.answer_wait);
         let pause = (shortest / 20).clamp(Duration::from_millis(5), Duration::from_millis(250));
