@@ -23,7 +23,7 @@ mod connection;
 mod error;
 pub mod error_code;
 mod panic;
-mod query;
+pub mod query;
 mod settings;
 mod shares;
 mod socket;
