@@ -273,9 +273,9 @@ async fn sweep<Q: QuerySink>(thread: Rc<QuicThread<Q>>) {
         let timeouts = thread.context.shared.admission.timeouts();
         let now = Instant::now();
         let is_read_elsewhere = thread.context.shared.last_answers().is_some();
-        let connections = thread.connections.borrow();
-        connections.values().for_each(|connection| connection.sweep(now, timeouts, is_read_elsewhere));
-        drop(connections);
+        for connection in thread.connections.borrow().values() {
+            connection.sweep(now, timeouts, is_read_elsewhere);
+        }
         thread.requests.sweep(now, timeouts.answer_wait);
         let shortest = timeouts.idle.min(timeouts.answer_wait);
         let pause = (shortest / 20).clamp(Duration::from_millis(5), Duration::from_millis(250));
