@@ -15,8 +15,8 @@
 //!   allows replayable queries in 0-RTT data, but RFC 8446 section 8.1 wants a server to take them once, and rustls enforces that.
 //!
 //! A stream that waits for its answer has a token of its own (`requests.rs`). `supervise.rs` starts the thread, and starts it again after
-//! a failure or a panic (`panic.rs`, `shares.rs`). `thread.rs` is its main loop, `accept.rs` admits connections, `connection.rs` is one connection, `stream.rs` answers one
-//! stream, `query.rs` reads a query. `socket.rs` stands between quinn and the UDP socket, and `settings.rs` holds the settings of QUIC.
+//! a failure or a panic (`panic.rs`, `shares.rs`). `thread.rs` is its main loop, `accept.rs` admits connections, `connection.rs` is one
+//! connection, `stream.rs` answers one stream, `query.rs` reads a query. `socket.rs` stands between quinn and the UDP socket, and `settings.rs` holds the settings of QUIC.
 
 mod accept;
 mod connection;

@@ -1,8 +1,8 @@
 //! The end of the QUIC thread by a panic. Other threads go on, so the process must not end, and the thread is not unwound either: quinn's
 //! destructors take the lock that the panic has poisoned, panic again, and a panic within unwinding ends the process. So the panic hook
 //! tells the supervisor and then parks the thread for ever. Nothing of it runs again; its memory is lost
-//! ([`crate::limits::QUIC_RESTARTS`] bounds that), and the panic hook cannot be replaced from then on. The hook runs before the process aborts, so release builds with `panic = "abort"`, in
-//! which the workers need no code for unwinding, behave in this way too.
+//! ([`crate::limits::QUIC_RESTARTS`] bounds that), and the panic hook cannot be replaced from then on. The hook runs before the process
+//! aborts, so release builds with `panic = "abort"`, in which the workers need no code for unwinding, behave in this way too.
 
 use std::cell::Cell;
 use std::io;

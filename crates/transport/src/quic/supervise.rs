@@ -1,5 +1,5 @@
 //! The start of the QUIC thread, and its restarts: a failure or a panic ends its connections, and nothing else. UDP, TCP and HTTPS are
-//! served by other threads. The supervisor is a thread of its own, because a thread that has panicked does not go on ([`panic`]).
+//! served by other threads. The supervisor is a thread of its own, because a thread that has panicked does not go on (`panic.rs`).
 
 use crate::QuerySink;
 use crate::counters::Counter;
