@@ -15,6 +15,7 @@ pub mod cache;
 pub mod config;
 pub mod cookie;
 pub mod doh;
+pub mod doq;
 pub mod edns;
 pub mod engine;
 pub mod framing;
@@ -57,10 +58,10 @@ pub struct Target {
 }
 
 /// The sum of all shares.
-pub const SHARES: u64 = 62;
+pub const SHARES: u64 = 63;
 
 /// All targets. The sum of `kept` is at most 200.
-pub const TARGETS: [Target; 14] = [
+pub const TARGETS: [Target; 15] = [
     Target {
         name: "message",
         run: message::run,
@@ -112,6 +113,15 @@ pub const TARGETS: [Target; 14] = [
         seeds: seeds::doh,
         words: &[],
         longest_octets: 512,
+        share: 1,
+        kept: 1,
+    },
+    Target {
+        name: "doq",
+        run: doq::run,
+        seeds: seeds::doq,
+        words: &[],
+        longest_octets: 1024,
         share: 1,
         kept: 1,
     },

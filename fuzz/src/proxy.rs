@@ -4,6 +4,8 @@ use datapath::limits::PROXY_HEADER;
 use datapath::proxy_protocol::{Error, Header, strip_header};
 use engine::Client;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
 
 /// The twelve octets with which every header begins.
 const SIGNATURE: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
@@ -15,6 +17,8 @@ pub fn run(input: &[u8]) {
     let proxy = Client::udp(SocketAddr::new(Ipv4Addr::new(192, 0, 2, 7).into(), 4242));
     let opened = strip_header(&proxy, input);
     assert_eq!(opened.is_ok(), read.is_ok());
+    let mut stream = input;
+    assert_eq!(read_before_tls(&mut stream), read.as_ref().ok().copied());
     let Ok(header) = read else {
         let why = read.expect_err("no header").to_string();
         return assert!(!why.is_empty());
@@ -22,6 +26,7 @@ pub fn run(input: &[u8]) {
     let (client, message) = opened.expect("it was read before");
     assert!(header.length <= PROXY_HEADER.min(input.len()));
     assert_eq!(message, &input[header.length..]);
+    assert_eq!(stream, message, "TLS begins behind the header");
     assert_eq!(client.answer_to(), (proxy.address, proxy.port), "answers go to the proxy");
     match header.source {
         Some(source) => assert_eq!((client.address, client.port), source),
@@ -34,6 +39,15 @@ pub fn run(input: &[u8]) {
             panic!("{length} octets of {:02x?}", &input[..header.length])
         };
         assert!(more > length && more <= header.length.max(16));
+    }
+}
+
+/// Reads a header as the server does before a TLS handshake.
+fn read_before_tls(stream: &mut &[u8]) -> Option<Header> {
+    let mut context = Context::from_waker(Waker::noop());
+    match pin!(transport::proxy_header::read(stream)).poll(&mut context) {
+        Poll::Ready(header) => header,
+        Poll::Pending => panic!("octets in memory are there at once"),
     }
 }
 

@@ -222,6 +222,28 @@ pub fn doh() -> Vec<Vec<u8>> {
     .into()
 }
 
+/// Streams of DNS over QUIC: a good one, and one of each fault.
+pub fn doq() -> Vec<Vec<u8>> {
+    let query = |id: u8, flags: u8, option: u8| {
+        let header = [0, id, flags, 0, 0, 1, 0, 0, 0, 0, 0, 1];
+        [&header[..], &[0, 0, 1, 0, 1], &[0, 0, 41, 4, 208, 0, 0, 0, 0, 0, 4], &[0, option, 0, 0]].concat()
+    };
+    let stream = |cuts: &[u8], message: &[u8]| {
+        [&[cuts.len() as u8], cuts, &(message.len() as u16).to_be_bytes(), message].concat()
+    };
+    let good = stream(&[1, 0, 1, 7], &query(0, 1, 10));
+    vec![
+        good[..good.len() - 1].to_vec(),
+        [&good[..], b"x"].concat(),
+        good,
+        stream(&[2], &query(1, 1, 10)),
+        stream(&[], &query(0, 0x81, 10)),
+        stream(&[40], &query(0, 1, 11)),
+        stream(&[0, 3], b"short"),
+        stream(&[0, 1], b""),
+    ]
+}
+
 /// PROXY headers of every address family.
 pub fn proxy() -> Vec<Vec<u8>> {
     let header = |command: u8, family: u8, rest: &[u8]| {

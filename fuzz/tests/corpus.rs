@@ -83,6 +83,7 @@ targets! {
     streams_are_cut_where_they_should_be: "framing",
     proxy_headers_are_read_by_the_letter: "proxy",
     queries_of_https_requests_have_one_form: "doh",
+    queries_on_quic_streams_are_read_alike_however_they_are_split: "doq",
     only_our_own_cookies_count: "cookie",
     configurations_are_taken_or_explained: "config",
     master_files_are_taken_or_explained: "zone",

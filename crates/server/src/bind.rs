@@ -127,7 +127,7 @@ fn bind_encrypted(
     let settings = |protocols| server.server_config(protocols).map_err(|error| error.to_string());
     let (dot, doh) = (given.take_tcp(&tls.listen_dot), given.take_tcp(&tls.listen_doh));
     let doq = given.take_udp(&tls.listen_doq).into_iter().flat_map(|(_, sockets)| sockets);
-    let quic = quic::Service::new(settings(&[quic::ALPN])?);
+    let quic = quic::Service::new(server.quic_config().map_err(|error| error.to_string())?);
     let service = https::Service::new(settings(&https::ALPN)?, &tls.doh_path);
     streams
         .with_tls(&tls.listen_dot, dot, settings(&[ALPN_DOT])?)

@@ -28,6 +28,7 @@ mod identity;
 mod local_networks;
 pub mod log;
 pub mod metrics;
+pub mod panic;
 mod places;
 mod reload;
 mod sandbox;

@@ -8,7 +8,10 @@ fn main() -> ExitCode {
     match Cli::read().command {
         Command::Check(arguments) => sixfold::check::run(&arguments),
         Command::Convert(arguments) => sixfold::conversion::run(&arguments),
-        Command::Serve(arguments) => sixfold::serve::run(&arguments),
+        Command::Serve(arguments) => {
+            sixfold::panic::end_process_on_panic();
+            sixfold::serve::run(&arguments)
+        }
         Command::Ctl(arguments) => sixfold::ctl::run(&arguments),
         Command::Completions { shell } => sixfold::completions::run(shell),
         Command::Launcher(arguments) => {

@@ -1,7 +1,7 @@
 //! The server side: certificate, key and session tickets of all encrypted listeners, and the settings made of them.
 
 use crate::certificates::{Certificates, Error};
-use crate::tickets::{SECRET_OCTETS, Tickets};
+use crate::tickets::{FleetTickets, SECRET_OCTETS, Tickets};
 use rustls::ServerConfig;
 use rustls::pki_types::ServerName;
 use rustls::server::NoServerSessionStorage;
@@ -18,7 +18,7 @@ const TICKETS: usize = 1;
 #[derive(Clone)]
 pub struct ServerTls {
     certificates: Arc<Certificates>,
-    tickets: Arc<Tickets>,
+    tickets: Tickets,
 }
 
 impl ServerTls {
@@ -27,8 +27,7 @@ impl ServerTls {
         let provider = crate::provider();
         let certificates = Certificates::read(certificate, key, &provider)?;
         let secret = ticket_secret.map(read_secret).transpose()?;
-        let read =
-            ServerTls { certificates: Arc::new(certificates), tickets: Arc::new(Tickets::new(secret)) };
+        let read = ServerTls { certificates: Arc::new(certificates), tickets: Tickets::new(secret) };
         // Nothing but the certificate can be wrong, which has been checked: so an error shows at the start, and not later.
         read.builder().map_err(|error| Error::Settings(error.to_string()))?;
         Ok(read)
@@ -45,8 +44,16 @@ impl ServerTls {
     pub fn server_config(&self, protocols: &[&[u8]]) -> Result<Arc<ServerConfig>, Error> {
         let mut config = self.builder().map_err(|error| Error::Settings(error.to_string()))?;
         config.alpn_protocols = protocols.iter().map(|&protocol| protocol.into()).collect();
-        config.ticketer = self.tickets.clone();
+        config.ticketer = Arc::new(self.tickets.clone());
         config.session_storage = Arc::new(NoServerSessionStorage {});
+        Ok(Arc::new(config))
+    }
+
+    /// The settings of a listener for QUIC, which sets its protocol and keeps sessions itself. With the secret of a fleet there are tickets
+    /// instead, which all servers of the fleet take.
+    pub fn quic_config(&self) -> Result<Arc<ServerConfig>, Error> {
+        let mut config = self.builder().map_err(|error| Error::Settings(error.to_string()))?;
+        config.ticketer = Arc::new(FleetTickets(self.tickets.clone()));
         Ok(Arc::new(config))
     }
 

@@ -104,6 +104,28 @@ impl ProducesTickets for Tickets {
     }
 }
 
+/// Tickets that exist only while there is the secret of a fleet. Without it the listener keeps the sessions itself.
+#[derive(Debug)]
+pub(crate) struct FleetTickets(pub(crate) Tickets);
+
+impl ProducesTickets for FleetTickets {
+    fn enabled(&self) -> bool {
+        self.0.keys.read().unwrap_or_else(PoisonError::into_inner).secret.is_some()
+    }
+
+    fn lifetime(&self) -> u32 {
+        self.0.lifetime()
+    }
+
+    fn encrypt(&self, plain: &[u8]) -> Option<Vec<u8>> {
+        self.0.encrypt(plain)
+    }
+
+    fn decrypt(&self, cipher: &[u8]) -> Option<Vec<u8>> {
+        self.0.decrypt(cipher)
+    }
+}
+
 /// The keys are not shown.
 impl fmt::Debug for Tickets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -208,6 +230,20 @@ mod tests {
         assert_eq!(random.decrypt_at(now + 1, &ticket).unwrap(), b"state");
         assert!(random.decrypt_at(now + 2, &ticket).is_none());
         assert!(fleet().decrypt_at(now, &ticket).is_none());
+    }
+
+    #[test]
+    fn tickets_of_a_fleet_come_and_go_with_its_secret() {
+        let (tickets, none) = (Tickets::new(None), Tickets::new(None));
+        let of_fleet = FleetTickets(tickets.clone());
+        assert!(!of_fleet.enabled());
+        tickets.replace(&fleet());
+        assert!(of_fleet.enabled());
+        let ticket = of_fleet.encrypt(b"state").unwrap();
+        assert_eq!(fleet().decrypt(&ticket).unwrap(), b"state");
+        assert_eq!(of_fleet.decrypt(&ticket).unwrap(), b"state");
+        tickets.replace(&none);
+        assert!(!of_fleet.enabled());
     }
 
     #[test]

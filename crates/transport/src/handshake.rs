@@ -9,8 +9,8 @@ use crate::admission::ConnectionSlot;
 use crate::close_reason::CloseReason;
 use crate::counters::Counter;
 use crate::limits;
+use crate::proxy_header;
 use crate::thread_context::ThreadContext;
-use datapath::proxy_protocol::{self, Header};
 use engine::Client;
 use rustls::{HandshakeKind, ServerConfig};
 use std::cell::RefCell;
@@ -18,7 +18,6 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use tls::HandshakeFailure;
-use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio_rustls::TlsAcceptor;
@@ -124,35 +123,13 @@ enum Failure {
 async fn handshake(config: &Arc<ServerConfig>, admitted: Admitted) -> Result<Established, Failure> {
     let Admitted { mut stream, mut client, mut slot, proxied } = admitted;
     if proxied {
-        client = read_proxy_header(&mut stream, &client, &mut slot).await.map_err(Failure::Proxy)?;
+        let header = proxy_header::read(&mut stream).await;
+        client = header.ok_or(Failure::Proxy(CloseReason::ProxyHeader))?.client(&client);
+        slot.assign_client(&client).map_err(|_| Failure::Proxy(CloseReason::ClientLimit))?;
     }
     match TlsAcceptor::from(config.clone()).accept(stream).await {
         Ok(stream) => Ok(Established { stream, client, slot }),
         Err(error) => Err(Failure::Handshake(HandshakeFailure::of(&error))),
-    }
-}
-
-/// Reads the header of a proxy, and no octet after it. Assigns the connection to the client that it names.
-async fn read_proxy_header(
-    stream: &mut TcpStream,
-    proxy: &Client,
-    slot: &mut ConnectionSlot,
-) -> Result<Client, CloseReason> {
-    let mut octets = Vec::new();
-    loop {
-        match Header::read(&octets) {
-            Ok(header) => {
-                let client = header.client(proxy);
-                slot.assign_client(&client).map_err(|_| CloseReason::ClientLimit)?;
-                return Ok(client);
-            }
-            Err(proxy_protocol::Error::Incomplete(needed)) if needed > octets.len() => {
-                let read = octets.len();
-                octets.resize(needed, 0);
-                stream.read_exact(&mut octets[read..]).await.map_err(|_| CloseReason::ProxyHeader)?;
-            }
-            Err(_) => return Err(CloseReason::ProxyHeader),
-        }
     }
 }
 

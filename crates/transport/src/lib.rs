@@ -31,6 +31,7 @@ pub mod inbound;
 pub mod limits;
 mod listen;
 mod outbound;
+pub mod proxy_header;
 pub mod quic;
 mod requests;
 mod shared;

@@ -10,17 +10,22 @@
 //! - 0-RTT: a session can be resumed once only, by the process that began it, so 0-RTT data cannot be replayed to this process. Another
 //!   process with the same certificate does not know the session and refuses the data. The address of a query in 0-RTT data is not
 //!   validated, as that of a query over UDP is not.
+//! - Fleets: with the secret of a fleet, sessions are tickets, which every server of the fleet resumes, as often as the client likes. There
+//!   is no 0-RTT then, because its data could be replayed to each server of the fleet until the ticket expires. RFC 9250 section 4.5
+//!   allows replayable queries in 0-RTT data, but RFC 8446 section 8.1 wants a server to take them once, and rustls enforces that.
 //!
 //! A stream that waits for its answer has a token of its own (`requests.rs`). `supervise.rs` starts the thread, and starts it again after
-//! a failure. `thread.rs` is its main loop, `accept.rs` admits connections, `connection.rs` is one connection, `stream.rs` answers one
-//! stream, `query.rs` reads a query. `socket.rs` stands between quinn and the UDP socket, and `settings.rs` holds the settings of QUIC.
+//! a failure or a panic (`panic.rs`, `shares.rs`). `thread.rs` is its main loop, `accept.rs` admits connections, `connection.rs` is one
+//! connection, `stream.rs` answers one stream, `query.rs` reads a query. `socket.rs` stands between quinn and the UDP socket, and `settings.rs` holds the settings of QUIC.
 
 mod accept;
 mod connection;
 mod error;
 pub mod error_code;
-mod query;
+mod panic;
+pub mod query;
 mod settings;
+mod shares;
 mod socket;
 mod stream;
 mod supervise;
@@ -44,7 +49,8 @@ pub struct Service {
 }
 
 impl Service {
-    /// A service with the certificate and the cryptography of `tls`. Protocols and sessions are set here ([`ALPN`], 0-RTT).
+    /// A service with the certificate, the cryptography and the tickets of `tls`. The protocol is set here ([`ALPN`]), and without tickets
+    /// the sessions, with 0-RTT.
     pub fn new(tls: Arc<ServerConfig>) -> Service {
         Service { tls }
     }

@@ -34,13 +34,15 @@ pub struct Listeners {
     directory: Directory,
     pub dot: SocketAddr,
     pub doh: SocketAddr,
+    pub doq: SocketAddr,
 }
 
 impl Listeners {
     /// Free addresses, and the files of a certificate.
     pub fn new(pair: &Pair) -> Listeners {
         let address = || SocketAddr::from(([127, 0, 0, 1], free_port()));
-        let listeners = Listeners { directory: Directory::new(), dot: address(), doh: address() };
+        let listeners =
+            Listeners { directory: Directory::new(), dot: address(), doh: address(), doq: address() };
         listeners.write(pair);
         listeners
     }
@@ -64,13 +66,22 @@ impl Listeners {
         self.directory.file(name)
     }
 
-    /// Adds both listeners to a configuration.
+    /// Adds the listeners over TCP to a configuration.
     pub fn add_to(&self, setup: Setup) -> Setup {
+        self.add_files_to(setup)
+            .line(&format!("tls.listen-dot = [\"{}\"]", self.dot))
+            .line(&format!("tls.listen-doh = [\"{}\"]", self.doh))
+    }
+
+    /// Adds the listener over QUIC to a configuration.
+    pub fn add_quic_to(&self, setup: Setup) -> Setup {
+        self.add_files_to(setup).line(&format!("tls.listen-doq = [\"{}\"]", self.doq))
+    }
+
+    fn add_files_to(&self, setup: Setup) -> Setup {
         setup
             .line(&format!("tls.certificate = \"{}\"", self.certificate().display()))
             .line(&format!("tls.key = \"{}\"", self.key().display()))
-            .line(&format!("tls.listen-dot = [\"{}\"]", self.dot))
-            .line(&format!("tls.listen-doh = [\"{}\"]", self.doh))
     }
 }
 

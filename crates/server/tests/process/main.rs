@@ -20,6 +20,7 @@ mod dnstap;
 mod documents;
 mod encrypted;
 mod encrypted_programs;
+mod encrypted_quic;
 mod encrypted_service;
 mod events;
 mod examples;

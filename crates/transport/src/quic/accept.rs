@@ -7,6 +7,7 @@ use crate::counters::Counter;
 use crate::limits;
 use crate::quic::connection::QuicConnection;
 use crate::quic::settings::Settings;
+use crate::quic::shares::Shares;
 use crate::stream_thread::mapped;
 use crate::thread_context::ThreadContext;
 use engine::{Client, ClientTransport, IdleTimeout};
@@ -14,6 +15,7 @@ use quinn::{ConnectionError, Incoming, TransportErrorCode, ZeroRttAccepted};
 use std::cell::Cell;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// The number of handshakes under way.
 #[derive(Default)]
@@ -55,6 +57,7 @@ pub(crate) struct Admitted {
 pub(crate) fn admit<Q: QuerySink>(
     context: &ThreadContext<Q>,
     handshakes: &Rc<Handshakes>,
+    shares: &Arc<Shares>,
     settings: &Settings,
     incoming: Incoming,
     listener: u16,
@@ -94,7 +97,8 @@ pub(crate) fn admit<Q: QuerySink>(
     let begun = incoming.accept_with(settings).map(|connecting| connecting.into_0rtt());
     match begun {
         Ok(Ok((quic, completed))) => {
-            let connection = Rc::new(QuicConnection::new(quic, client, slot));
+            let share = shares.begin(client.stream, slot);
+            let connection = Rc::new(QuicConnection::new(quic, client, share));
             Some(Admitted { connection, handshake, completed })
         }
         // A server can always convert.
@@ -124,12 +128,11 @@ pub(crate) async fn complete<Q: QuerySink>(
         return Err(connection.close_reason().unwrap_or(CloseReason::Handshake));
     }
     context.count(Counter::QuicHandshakes);
-    let mut slot = connection.slot.borrow_mut();
-    if slot.is_none() {
+    if !connection.share.has_slot() {
         match context.shared.admission.admit(&connection.client) {
             Ok(admitted) => {
                 context.count(Counter::Accepted);
-                *slot = Some(admitted);
+                connection.share.put_slot(admitted);
             }
             Err(reason) => {
                 context.count(reason);

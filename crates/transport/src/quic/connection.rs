@@ -1,14 +1,14 @@
 //! The state of a QUIC connection that its streams and the sweep share.
 
-use crate::admission::{ConnectionSlot, Timeouts};
+use crate::admission::Timeouts;
 use crate::close_reason::CloseReason;
 use crate::limits;
 use crate::quic::error_code;
+use crate::quic::shares::ConnectionShare;
 use engine::Client;
 use quinn::VarInt;
-use std::cell::{Cell, RefCell};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::cell::Cell;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 use tokio::sync::Notify;
 
@@ -17,15 +17,17 @@ pub(crate) struct QuicConnection {
     pub(crate) quic: quinn::Connection,
     /// The client. Its address does not change, because migration is disabled.
     pub(crate) client: Client,
-    /// Octets of queries and answers that are kept.
-    pub(crate) buffered: Arc<AtomicUsize>,
-    /// The place in the admission, once the address is validated.
-    pub(crate) slot: RefCell<Option<ConnectionSlot>>,
+    /// The buffered octets, and the place in the admission, once the address is validated.
+    pub(crate) share: ConnectionShare,
     /// True once the handshake is completed, and the signal for it.
     completed: Cell<bool>,
     completion: Notify,
     /// Streams under way: until the client has acknowledged the answer, or cancelled the query.
     streams: Cell<u32>,
+    /// Streams under way whose answer is written, and not acknowledged yet.
+    unacknowledged: Cell<u32>,
+    /// Time at which an answer was last written.
+    written: Cell<Instant>,
     /// Time at which a stream last began or ended.
     active: Cell<Instant>,
     /// Queries that the client has cancelled, less those that were answered.
@@ -36,32 +38,43 @@ pub(crate) struct QuicConnection {
 }
 
 /// A stream under way, until it is dropped.
-pub(crate) struct UnderWay<'c>(&'c QuicConnection);
+pub(crate) struct UnderWay<'c> {
+    connection: &'c QuicConnection,
+    is_written: bool,
+}
+
+impl UnderWay<'_> {
+    /// Notes that the answer is written. Only its acknowledgement is missing.
+    pub(crate) fn note_written(&mut self) {
+        self.is_written = true;
+        self.connection.unacknowledged.update(|written| written + 1);
+        self.connection.written.set(Instant::now());
+    }
+}
 
 impl Drop for UnderWay<'_> {
     fn drop(&mut self) {
-        self.0.streams.update(|streams| streams - 1);
-        self.0.active.set(Instant::now());
-        if self.0.close.get().is_some() {
-            self.0.wakeup.notify_one();
+        let connection = self.connection;
+        connection.streams.update(|streams| streams - 1);
+        connection.unacknowledged.update(|written| written - u32::from(self.is_written));
+        connection.active.set(Instant::now());
+        if connection.close.get().is_some() {
+            connection.wakeup.notify_one();
         }
     }
 }
 
 impl QuicConnection {
-    pub(crate) fn new(
-        quic: quinn::Connection,
-        client: Client,
-        slot: Option<ConnectionSlot>,
-    ) -> QuicConnection {
+    pub(crate) fn new(quic: quinn::Connection, client: Client, share: ConnectionShare) -> QuicConnection {
         QuicConnection {
             quic,
             client,
-            buffered: Arc::default(),
-            slot: RefCell::new(slot),
+            share,
             completed: Cell::new(false),
             completion: Notify::new(),
             streams: Cell::new(0),
+            unacknowledged: Cell::new(0),
+            written: Cell::new(Instant::now()),
             active: Cell::new(Instant::now()),
             cancelled: Cell::new(0),
             close: Cell::new(None),
@@ -72,12 +85,22 @@ impl QuicConnection {
     pub(crate) fn begin_stream(&self) -> UnderWay<'_> {
         self.streams.update(|streams| streams + 1);
         self.active.set(Instant::now());
-        UnderWay(self)
+        UnderWay { connection: self, is_written: false }
     }
 
     /// True if streams are under way.
     pub(crate) fn has_streams(&self) -> bool {
         self.streams.get() > 0
+    }
+
+    /// True if streams wait for an answer, or for an acknowledgement that may come. Once another process reads the sockets none comes, and
+    /// a short time after the last answer must do ([`limits::QUIC_UNACKNOWLEDGED`]).
+    pub(crate) fn awaits_answers(&self, is_read_elsewhere: bool) -> bool {
+        let is_repeated = || self.written.get().elapsed() < limits::QUIC_UNACKNOWLEDGED;
+        match self.unacknowledged.get() {
+            written if is_read_elsewhere && written > 0 => written < self.streams.get() || is_repeated(),
+            _ => self.has_streams(),
+        }
     }
 
     /// Lets the messages go on that wait for the end of the handshake.
@@ -112,9 +135,13 @@ impl QuicConnection {
 
     /// Ends the connection if a timeout has expired, or if its client leaves too many answers unread. Queries that wait have timeouts of
     /// their own.
-    pub(crate) fn sweep(&self, now: Instant, timeouts: Timeouts) {
+    pub(crate) fn sweep(&self, now: Instant, timeouts: Timeouts, is_read_elsewhere: bool) {
+        if is_read_elsewhere {
+            // It may have waited long enough for acknowledgements, which do not come.
+            return self.wakeup.notify_one();
+        }
         let is_quiet = now.saturating_duration_since(self.active.get()) >= timeouts.idle;
-        let buffered = self.buffered.load(Ordering::Relaxed);
+        let buffered = self.share.buffered.load(Ordering::Relaxed);
         if buffered > limits::WRITE_QUEUE_OCTETS || is_quiet && buffered > 0 {
             self.close_at_once(CloseReason::SlowReader, "answers are not read");
         } else if is_quiet && !self.has_streams() && self.completed.get() {

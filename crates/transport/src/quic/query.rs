@@ -13,7 +13,7 @@ const HEADER: usize = 12;
 
 /// The reason why a stream has no query to answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NoQuery {
+pub enum NoQuery {
     /// The client broke the rules: the connection ends with DOQ_PROTOCOL_ERROR.
     ProtocolError(&'static str),
     /// The client reset the stream.
@@ -24,9 +24,34 @@ pub(crate) enum NoQuery {
     ConnectionEnded,
 }
 
+/// The octets of a stream so far: at most those of one message, and of the chunk that goes beyond it.
+#[derive(Debug, Default)]
+pub struct PartialQuery(Vec<u8>);
+
+impl PartialQuery {
+    /// Takes the next octets of the stream.
+    pub fn push(&mut self, octets: &[u8]) -> Result<(), NoQuery> {
+        self.0.extend_from_slice(octets);
+        if missing(&self.0) < 0 {
+            return Err(NoQuery::ProtocolError("more octets than the length says"));
+        }
+        Ok(())
+    }
+
+    /// The message, at the end of the stream.
+    pub fn finish(self) -> Result<Vec<u8>, NoQuery> {
+        if missing(&self.0) > 0 {
+            return Err(NoQuery::ProtocolError("the stream ended before the message"));
+        }
+        let mut octets = self.0;
+        octets.drain(..LENGTH);
+        Ok(octets)
+    }
+}
+
 /// Reads the message of a stream.
 pub(crate) async fn read(stream: &mut RecvStream, account: &mut Account) -> Result<Vec<u8>, NoQuery> {
-    let mut octets = Vec::new();
+    let mut query = PartialQuery::default();
     loop {
         let chunk = stream.read_chunk(usize::MAX, true).await.map_err(|error| match error {
             ReadError::Reset(_) => NoQuery::Cancelled,
@@ -36,16 +61,9 @@ pub(crate) async fn read(stream: &mut RecvStream, account: &mut Account) -> Resu
         if !account.add(chunk.bytes.len()) {
             return Err(NoQuery::Memory);
         }
-        octets.extend_from_slice(&chunk.bytes);
-        if missing(&octets) < 0 {
-            return Err(NoQuery::ProtocolError("more octets than the length says"));
-        }
+        query.push(&chunk.bytes)?;
     }
-    if missing(&octets) > 0 {
-        return Err(NoQuery::ProtocolError("the stream ended before the message"));
-    }
-    octets.drain(..LENGTH);
-    Ok(octets)
+    query.finish()
 }
 
 /// Number of octets that are missing at least; less than 0 if there are too many.
@@ -56,7 +74,7 @@ fn missing(octets: &[u8]) -> isize {
 
 /// Checks the rules that RFC 9250 adds to those of DNS (sections 4.2.1 and 5.5.2).
 //= RFC 9250 section 4.3.3: requirement 92
-pub(crate) fn check(message: &[u8]) -> Result<(), NoQuery> {
+pub fn check(message: &[u8]) -> Result<(), NoQuery> {
     if message.len() < HEADER {
         return Err(NoQuery::ProtocolError("the message is shorter than a DNS header"));
     }

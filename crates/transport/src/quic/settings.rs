@@ -6,7 +6,7 @@ use crate::quic::error::Error;
 use quinn::crypto::rustls::QuicServerConfig;
 use quinn::{EndpointConfig, IdleTimeout, ServerConfig, TransportConfig, VarInt};
 use quinn_proto::HashedConnectionIdGenerator;
-use rustls::server::{ProducesTickets, ServerSessionMemoryCache};
+use rustls::server::ServerSessionMemoryCache;
 use std::cell::RefCell;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
@@ -31,8 +31,8 @@ impl Settings {
         tls.alpn_protocols = vec![ALPN.to_vec()];
         // QUIC knows no other values than 0 and this one (RFC 9001 section 4.6.1); the windows bound 0-RTT data.
         tls.max_early_data_size = u32::MAX;
-        // Sessions in memory can be resumed once only; tickets that the client keeps could be replayed.
-        tls.ticketer = Arc::new(NoTickets);
+        // Sessions in memory can be resumed once only, so their 0-RTT data cannot be replayed. They are not used while there are tickets
+        // (`tls.ticketer`), with which rustls takes no 0-RTT data.
         tls.session_storage = ServerSessionMemoryCache::new(limits::QUIC_SESSIONS);
         let tls = QuicServerConfig::try_from(tls).map_err(|_| Error::WithoutTls13)?;
         let mut server = ServerConfig::with_crypto(Arc::new(tls));
@@ -96,26 +96,4 @@ fn transport(idle: Duration) -> TransportConfig {
         // The spin bit shows observers the round trip time (RFC 9000 section 17.4).
         .allow_spin(false);
     parameters
-}
-
-/// A producer of tickets that produces none.
-#[derive(Debug)]
-struct NoTickets;
-
-impl ProducesTickets for NoTickets {
-    fn enabled(&self) -> bool {
-        false
-    }
-
-    fn lifetime(&self) -> u32 {
-        0
-    }
-
-    fn encrypt(&self, _session: &[u8]) -> Option<Vec<u8>> {
-        None
-    }
-
-    fn decrypt(&self, _ticket: &[u8]) -> Option<Vec<u8>> {
-        None
-    }
 }

@@ -29,8 +29,8 @@ pub(crate) async fn answer<Q: QuerySink>(
     mut send: SendStream,
     mut receive: RecvStream,
 ) {
-    let _under_way = connection.begin_stream();
-    let mut account = Account::new(context.thread.shared.clone(), connection.buffered.clone());
+    let mut under_way = connection.begin_stream();
+    let mut account = Account::new(context.thread.shared.clone(), connection.share.buffered.clone());
     let message = match read(&context, connection, &mut receive, &mut account).await {
         Ok(message) => message,
         Err(NoQuery::ProtocolError(text)) => {
@@ -56,7 +56,7 @@ pub(crate) async fn answer<Q: QuerySink>(
     };
     let answer = framed(answered.message());
     drop(answered);
-    let mut account = Account::new(context.thread.shared.clone(), connection.buffered.clone());
+    let mut account = Account::new(context.thread.shared.clone(), connection.share.buffered.clone());
     if !account.add(answer.len()) {
         return connection.close_at_once(CloseReason::Buffers, "out of memory");
     }
@@ -64,6 +64,7 @@ pub(crate) async fn answer<Q: QuerySink>(
     if send.write_chunk(answer).await.is_ok() && send.finish().is_ok() {
         context.thread.count(Counter::QuicAnswered);
         connection.note_answered();
+        under_way.note_written();
     }
     on_stopped(stopped.await, &context, connection, &mut send);
 }

@@ -9,6 +9,7 @@ use crate::quic::accept::{self, Admitted, Handshakes};
 use crate::quic::connection::QuicConnection;
 use crate::quic::error_code;
 use crate::quic::settings::Settings;
+use crate::quic::shares::Shares;
 use crate::quic::socket::{QuicSocket, SocketRuntime};
 use crate::quic::stream::{self, StreamContext};
 use crate::requests::Requests;
@@ -38,15 +39,21 @@ pub(crate) struct QuicThread<Q> {
     pub(crate) context: Rc<ThreadContext<Q>>,
     pub(crate) settings: Settings,
     pub(crate) handshakes: Rc<Handshakes>,
+    shares: Arc<Shares>,
     connections: RefCell<HashMap<u64, Rc<QuicConnection>>>,
     requests: Rc<Requests>,
 }
 
 impl<Q: QuerySink> QuicThread<Q> {
-    pub(crate) fn new(context: Rc<ThreadContext<Q>>, settings: Settings) -> QuicThread<Q> {
+    pub(crate) fn new(
+        context: Rc<ThreadContext<Q>>,
+        settings: Settings,
+        shares: Arc<Shares>,
+    ) -> QuicThread<Q> {
         QuicThread {
             context,
             settings,
+            shares,
             handshakes: Rc::default(),
             connections: RefCell::default(),
             requests: Rc::default(),
@@ -110,7 +117,8 @@ impl<Q: QuerySink> QuicThread<Q> {
     }
 
     /// Answers the queries that are under way, then closes each connection. A successor of this process may read the sockets already, and
-    /// packets of these connections with them. So they are not kept until they are idle, as those of TCP are.
+    /// packets of these connections with them. So they are not kept until they are idle, as those of TCP are, and acknowledgements are not
+    /// waited for.
     async fn end(&self, endpoints: Vec<(Endpoint, Arc<QuicSocket>)>) {
         let shared = &self.context.shared;
         if shared.last_answers().is_some() {
@@ -177,7 +185,7 @@ impl<Q: QuerySink> QuicThread<Q> {
             reason = self.clone().accept_streams(connection.clone()) => reason,
         };
         // A connection without a place was not counted as accepted.
-        if connection.slot.borrow_mut().take().is_some() {
+        if connection.share.take_slot().is_some() {
             self.context.count(reason.counter());
         }
     }
@@ -187,7 +195,8 @@ impl<Q: QuerySink> QuicThread<Q> {
         let mut unidirectional = pin!(connection.quic.accept_uni());
         loop {
             let is_closing = connection.close_reason().is_some();
-            if is_closing && !connection.has_streams() {
+            let is_read_elsewhere = self.context.shared.last_answers().is_some();
+            if is_closing && !connection.awaits_answers(is_read_elsewhere) {
                 connection.quic.close(error_code::NO_ERROR, b"");
             }
             tokio::select! {
@@ -252,8 +261,8 @@ impl<Q: QuerySink> Drop for Entry<Q> {
 
 async fn accept_connections<Q: QuerySink>(thread: Rc<QuicThread<Q>>, endpoint: Endpoint, listener: u16) {
     while let Some(incoming) = endpoint.accept().await {
-        let QuicThread { context, handshakes, settings, .. } = &*thread;
-        if let Some(admitted) = accept::admit(context, handshakes, settings, incoming, listener) {
+        let QuicThread { context, handshakes, shares, settings, .. } = &*thread;
+        if let Some(admitted) = accept::admit(context, handshakes, shares, settings, incoming, listener) {
             spawn_local(thread.clone().serve_connection(admitted));
         }
     }
@@ -264,7 +273,10 @@ async fn sweep<Q: QuerySink>(thread: Rc<QuicThread<Q>>) {
     loop {
         let timeouts = thread.context.shared.admission.timeouts();
         let now = Instant::now();
-        thread.connections.borrow().values().for_each(|connection| connection.sweep(now, timeouts));
+        let is_read_elsewhere = thread.context.shared.last_answers().is_some();
+        for connection in thread.connections.borrow().values() {
+            connection.sweep(now, timeouts, is_read_elsewhere);
+        }
         thread.requests.sweep(now, timeouts.answer_wait);
         let shortest = timeouts.idle.min(timeouts.answer_wait);
         let pause = (shortest / 20).clamp(Duration::from_millis(5), Duration::from_millis(250));

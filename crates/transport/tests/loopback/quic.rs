@@ -319,17 +319,31 @@ impl QuerySink for Panicking {
 }
 
 #[test]
-fn a_panic_for_one_stream_ends_neither_quic_nor_tcp() {
+fn a_panic_ends_the_connections_of_quic_and_nothing_else_and_quic_starts_again() {
+    let test = "quic::a_panic_ends_the_connections_of_quic_and_nothing_else_and_quic_starts_again";
+    test_skip::in_child(test, panic_twice);
+}
+
+fn panic_twice() {
     let workers = Arc::new(FakeWorkers::default());
     let (streams, [tcp, quic], certificate) = QuicService::start(ROOMY, Arc::new(Panicking(workers.clone())));
     let service = Service { workers, streams, address: tcp }.echo();
-    let client = Client::new(quic, &certificate, sixfold_transport::quic::ALPN);
-    let connection = client.connect();
-    let (_send, mut stream) = client.ask(&connection, &question(0, 200));
-    assert_eq!(client.run(stream.read_to_end(100)).unwrap(), b"");
-    let (_send, mut stream) = client.ask(&connection, &question(0, 20));
-    assert_eq!(client.answer(&mut stream), answer(&question(0, 20)));
     let mut plain = service.connect();
-    send(&mut plain, &[question(7, 20)]);
-    assert_eq!(receive(&mut plain), answer(&question(7, 20)));
+    send(&mut plain, &[question(6, 20)]);
+    assert_eq!(receive(&mut plain), answer(&question(6, 20)));
+    for restarts in 1..=2 {
+        let client = Client::new(quic, &certificate, sixfold_transport::quic::ALPN);
+        let connection = client.connect();
+        let (_send, mut stream) = client.ask(&connection, &question(0, 20));
+        assert_eq!(client.answer(&mut stream), answer(&question(0, 20)));
+        client.ask(&connection, &question(0, 200));
+        client.eventually(|| service.streams.counter(Counter::QuicRestarted) == restarts);
+        client.eventually(|| service.streams.connections() == 1 && service.streams.buffered_octets() == 0);
+        send(&mut plain, &[question(7, 20)]);
+        assert_eq!(receive(&mut plain), answer(&question(7, 20)));
+    }
+    let client = Client::new(quic, &certificate, sixfold_transport::quic::ALPN);
+    let (_send, mut stream) = client.ask(&client.connect(), &question(0, 20));
+    assert_eq!(client.answer(&mut stream), answer(&question(0, 20)));
+    assert_eq!(service.streams.counter(Counter::QuicGivenUp), 0);
 }
