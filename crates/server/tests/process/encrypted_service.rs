@@ -166,6 +166,17 @@ impl TlsClient {
         Answer::read(&answer)
     }
 
+    /// Sends octets, ends this side, and returns all that the server sends.
+    pub fn exchange(&mut self, octets: &[u8]) -> String {
+        self.0.write_all(octets).unwrap();
+        self.0.conn.send_close_notify();
+        self.0.flush().unwrap();
+        let mut answer = Vec::new();
+        // The end may come without a closure alert.
+        let _ = self.0.read_to_end(&mut answer);
+        String::from_utf8_lossy(&answer).into_owned()
+    }
+
     /// Waits until the server ends the connection.
     pub fn wait_for_close(&mut self) {
         assert_eq!(self.0.read(&mut [0; 512]).unwrap(), 0);

@@ -19,6 +19,7 @@ mod demo;
 mod dnstap;
 mod documents;
 mod encrypted;
+mod encrypted_attacks;
 mod encrypted_programs;
 mod encrypted_quic;
 mod encrypted_service;

@@ -34,7 +34,15 @@ impl Authority {
         let mut params = CertificateParams::new(names).unwrap();
         change(&mut params);
         let certificate = params.signed_by(&key, &self.issuer).unwrap();
-        settings(certificate.der().clone(), &key)
+        settings(vec![certificate.der().clone()], &key)
+    }
+
+    /// Settings of a server that shows its certificate with so many others behind it.
+    pub fn certify_with_chain(&self, name: &str, others: usize) -> Arc<ServerConfig> {
+        let key = KeyPair::generate().unwrap();
+        let certificate =
+            CertificateParams::new(vec![name.to_owned()]).unwrap().signed_by(&key, &self.issuer).unwrap();
+        settings(vec![certificate.der().clone(); 1 + others], &key)
     }
 }
 
@@ -42,16 +50,16 @@ impl Authority {
 pub fn self_signed(name: &str) -> Arc<ServerConfig> {
     let key = KeyPair::generate().unwrap();
     let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
-    settings(params.self_signed(&key).unwrap().der().clone(), &key)
+    settings(vec![params.self_signed(&key).unwrap().der().clone()], &key)
 }
 
-fn settings(certificate: CertificateDer<'static>, key: &KeyPair) -> Arc<ServerConfig> {
+fn settings(chain: Vec<CertificateDer<'static>>, key: &KeyPair) -> Arc<ServerConfig> {
     let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
     let mut config = ServerConfig::builder_with_provider(tls::provider())
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_no_client_auth()
-        .with_single_cert(vec![certificate], key)
+        .with_single_cert(chain, key)
         .unwrap();
     config.alpn_protocols = vec![b"dot".to_vec()];
     Arc::new(config)

@@ -49,6 +49,8 @@ fn an_upstream_is_asked_only_if_its_certificate_fits() {
             NAME,
             "expired",
         ),
+        // A chain of more than the 64 KiB that a handshake message may have: each certificate has some 300 octets.
+        ("large", Kind::Tls(ours.certify_with_chain(NAME, 1000)), NAME, "protocol"),
         // It takes the first octets of TLS for the length of a long message.
         ("plain", Kind::Tcp, NAME, "timeout"),
         ("other", Kind::Greeting, NAME, "protocol"),
