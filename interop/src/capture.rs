@@ -6,8 +6,8 @@ use crate::process::{Process, run, wait_until};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-/// Capture filter: DNS over both transports.
-const FILTER: &str = "port 53";
+/// Capture filter: DNS over UDP, TCP and TLS.
+const FILTER: &str = "port 53 or port 853";
 
 /// Name in the query that marks the end of a capture.
 const MARK: &str = "end-of-the-capture.lab.test";
@@ -94,6 +94,18 @@ impl Finished {
         FIELDS.iter().for_each(|field| arguments.extend(["-e", field]));
         let packets = self.tshark(&arguments).lines().filter_map(read).collect::<Vec<_>>();
         packets.into_iter().filter(|packet| !packet.name.eq_ignore_ascii_case(MARK)).collect()
+    }
+
+    /// Lengths of the TLS records with data between port 853 and a peer, in octets: those from the port, and those to it.
+    pub fn tls_records(&self) -> [Vec<u32>; 2] {
+        ["tcp.srcport == 853", "tcp.dstport == 853"].map(|direction| {
+            let filter = format!("{direction} && tls.record.opaque_type == 23");
+            // No dissector of DNS above: the octets stay encrypted.
+            let fields =
+                ["-d", "tcp.port==853,tls", "-Y", &filter, "-T", "fields", "-e", "tls.record.length"];
+            let output = self.tshark(&fields);
+            output.split([',', '\n', '\t']).filter_map(|length| length.trim().parse().ok()).collect()
+        })
     }
 
     /// Source ports of queries to `server`.

@@ -9,6 +9,7 @@ const WAIT_SECS: u32 = 20;
 #[derive(Clone)]
 pub struct Kdig<'a> {
     namespace: &'a Namespace,
+    program: Vec<String>,
     server: String,
     options: Vec<String>,
 }
@@ -16,9 +17,14 @@ pub struct Kdig<'a> {
 impl<'a> Kdig<'a> {
     /// A client that queries `server` from `namespace`: once, without EDNS, over UDP, and over TCP after truncation.
     pub fn new(namespace: &'a Namespace, server: &str) -> Kdig<'a> {
+        Kdig::of_program(namespace, server, vec!["kdig".into()])
+    }
+
+    /// Such a client that is another `kdig`, started by this command line.
+    pub(crate) fn of_program(namespace: &'a Namespace, server: &str, program: Vec<String>) -> Kdig<'a> {
         // Names stay as they are written: with IDN, kdig converts letters to lower case.
         let options = vec![format!("+timeout={WAIT_SECS}"), "+retry=0".into(), "+noidn".into()];
-        Kdig { namespace, server: server.into(), options }
+        Kdig { namespace, program, server: server.into(), options }
     }
 
     /// Adds an option of `kdig`, like `+dnssec`.
@@ -37,7 +43,7 @@ impl<'a> Kdig<'a> {
     /// Sends queries one after the other. The result leaves out queries without an answer.
     pub fn ask_all(&self, questions: &[(&str, &str)]) -> Vec<Answer> {
         let server = format!("@{}", self.server);
-        let mut argv = vec!["kdig", &server];
+        let mut argv: Vec<&str> = self.program.iter().map(String::as_str).chain([server.as_str()]).collect();
         argv.extend(self.options.iter().map(String::as_str));
         argv.extend(questions.iter().flat_map(|&(name, kind)| [name, kind]));
         let text = self.namespace.run(&argv).stdout;
@@ -71,7 +77,7 @@ pub struct Answer {
     pub answer: Vec<Record>,
     /// Records of the authority section.
     pub authority: Vec<Record>,
-    /// `UDP` or `TCP`.
+    /// `UDP` or `TCP`; of kdig 3.4 also `TLS`, `HTTPS` or `QUIC`.
     pub transport: String,
     /// Complete output, for messages of failed assertions and for parts without a field here.
     pub text: String,

@@ -10,6 +10,7 @@
 
 mod authority;
 mod capture;
+mod certificate;
 mod cookies;
 mod debian;
 pub mod differential;
@@ -27,8 +28,9 @@ pub mod zones;
 
 pub use authority::{Authority, Program};
 pub use capture::{Capture, Finished, Packet};
+pub use certificate::{Certificate, SERVER_NAME};
 pub use cookies::{CookieServer, CookieSoftware, DigOutput, altered_cookie, dig};
-pub use debian::Debian13;
+pub use debian::{Debian13, debian_mirror};
 pub use kdig::{Answer, Kdig, Record};
 pub use lab::{Lab, address};
 pub use namespace::Namespace;

@@ -97,12 +97,13 @@ impl Namespace {
         Process::start(&[&["ip", "netns", "exec", &self.name], argv].concat(), log)
     }
 
-    /// Replaces /etc/`file` by `content` for programs that start in the namespace from now on.
+    /// Replaces /etc/`file` by `content` for programs that start in the namespace from now on. If the file is in a folder, that folder
+    /// must exist in /etc, and is replaced as a whole.
     pub fn show_in_etc(&self, file: &str, content: &str) {
-        let directory = self.files();
-        std::fs::create_dir_all(&directory)
-            .and_then(|()| std::fs::write(directory.join(file), content))
-            .unwrap_or_else(|error| panic!("cannot write {}/{file}: {error}", directory.display()));
+        let path = self.files().join(file);
+        std::fs::create_dir_all(path.parent().expect("a file is in a folder"))
+            .and_then(|()| std::fs::write(&path, content))
+            .unwrap_or_else(|error| panic!("cannot write {}: {error}", path.display()));
     }
 
     fn files(&self) -> PathBuf {

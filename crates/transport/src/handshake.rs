@@ -3,6 +3,9 @@
 //! A full handshake takes 128 us of processor time, as much as twenty queries out of the cache over TLS (docs/benchmarks.md), and memory
 //! while it lasts. So half-open ones are bounded: each has a time
 //! ([`limits::HANDSHAKE_TIME`]), and of too many the oldest gives way ([`limits::HANDSHAKES`]). An honest handshake takes two round trips.
+//!
+//! A proxy sends its header before TLS (section 2 of the PROXY protocol; HAProxy, nginx), or as the first octets within TLS (dnsdist).
+//! The first octet of the connection tells the two apart: a TLS record with a handshake begins with 22, a PROXY header with 13.
 
 use crate::QuerySink;
 use crate::admission::ConnectionSlot;
@@ -18,6 +21,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use tls::HandshakeFailure;
+use tokio::io::AsyncRead;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio_rustls::TlsAcceptor;
@@ -29,7 +33,7 @@ pub(crate) struct Admitted {
     /// The client, or the proxy.
     pub(crate) client: Client,
     pub(crate) slot: ConnectionSlot,
-    /// The peer is a proxy, and sends a PROXY header first.
+    /// The peer is a proxy, and sends a PROXY header first, before TLS or within it.
     pub(crate) proxied: bool,
 }
 
@@ -119,18 +123,39 @@ enum Failure {
     Handshake(HandshakeFailure),
 }
 
+/// First octet of a TLS record with a part of a handshake (RFC 8446 section 5.1).
+const HANDSHAKE_RECORD: u8 = 22;
+
 //= RFC 7858 section 3.1: requirement 73
 async fn handshake(config: &Arc<ServerConfig>, admitted: Admitted) -> Result<Established, Failure> {
     let Admitted { mut stream, mut client, mut slot, proxied } = admitted;
-    if proxied {
-        let header = proxy_header::read(&mut stream).await;
-        client = header.ok_or(Failure::Proxy(CloseReason::ProxyHeader))?.client(&client);
-        slot.assign_client(&client).map_err(|_| Failure::Proxy(CloseReason::ClientLimit))?;
+    let is_inside = proxied && begins_with_tls(&stream).await;
+    if proxied && !is_inside {
+        client = read_proxy_header(&mut stream, &client, &mut slot).await.map_err(Failure::Proxy)?;
     }
-    match TlsAcceptor::from(config.clone()).accept(stream).await {
-        Ok(stream) => Ok(Established { stream, client, slot }),
-        Err(error) => Err(Failure::Handshake(HandshakeFailure::of(&error))),
+    let accepted = TlsAcceptor::from(config.clone()).accept(stream).await;
+    let mut stream = accepted.map_err(|error| Failure::Handshake(HandshakeFailure::of(&error)))?;
+    if is_inside {
+        client = read_proxy_header(&mut stream, &client, &mut slot).await.map_err(Failure::Proxy)?;
     }
+    Ok(Established { stream, client, slot })
+}
+
+/// True if the first octet on the connection begins a TLS handshake. The octet stays on the socket.
+async fn begins_with_tls(stream: &TcpStream) -> bool {
+    let mut first = [0];
+    matches!(stream.peek(&mut first).await, Ok(1)) && first[0] == HANDSHAKE_RECORD
+}
+
+/// Reads the header of a proxy, and no octet after it. Assigns the connection to the client that it names.
+async fn read_proxy_header<S: AsyncRead + Unpin>(
+    stream: &mut S,
+    proxy: &Client,
+    slot: &mut ConnectionSlot,
+) -> Result<Client, CloseReason> {
+    let client = proxy_header::read(stream).await.ok_or(CloseReason::ProxyHeader)?.client(proxy);
+    slot.assign_client(&client).map_err(|_| CloseReason::ClientLimit)?;
+    Ok(client)
 }
 
 fn counter(failure: HandshakeFailure) -> Counter {

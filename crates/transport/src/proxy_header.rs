@@ -1,4 +1,4 @@
-//! The PROXY header of an encrypted connection. It comes before TLS, so not one octet after it may be read with it.
+//! The PROXY header of an encrypted connection, before TLS or as the first octets within it. Not one octet after it is read with it.
 
 use datapath::proxy_protocol::{Error, Header};
 use tokio::io::{AsyncRead, AsyncReadExt};

@@ -14,7 +14,7 @@ use conform::query::Query;
 use conform::upstream::Upstream;
 use names::{questions, zone_data};
 use original::RECURSOR_5;
-use sixfold_interop::{Process, Scratch, missing_program, program};
+use sixfold_interop::{Debian13, Process, Scratch, missing_program, program};
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -250,15 +250,10 @@ fn compare(run: &Run, data: &Arc<ZoneData>) -> Vec<(String, String, String)> {
 fn a_converted_configuration_gives_the_answers_of_the_original() {
     const NAME: &str = "a_converted_configuration_gives_the_answers_of_the_original";
     if !test_skip::namespace::is_inside() {
-        let folder = Scratch::new();
-        let root = folder.path().join("debian-13");
-        let script = match original::make_debian_13(&root) {
-            Ok(()) => format!("export {}={}; ", original::ROOT, root.display()),
-            Err(why) => {
-                test_skip::skip(&format!("{RECURSOR_5}: {why}"));
-                String::new()
-            }
-        } + "ip link set lo up && exec \"$@\"";
+        // Without it, the reason has been given.
+        let unpacked =
+            Debian13::get().map_or(String::new(), |_| format!("export {}=1; ", original::UNPACKED));
+        let script = unpacked + "ip link set lo up && exec \"$@\"";
         test_skip::namespace::run_inside(NAME, &test_skip::namespace::network(&script));
         return;
     }
@@ -269,7 +264,7 @@ fn a_converted_configuration_gives_the_answers_of_the_original() {
             test_skip::skip("coredns is no package of Debian");
             continue;
         }
-        if run.server == RECURSOR_5 && std::env::var_os(original::ROOT).is_none() {
+        if run.server == RECURSOR_5 && std::env::var_os(original::UNPACKED).is_none() {
             continue; // The reason was given before the namespace was made.
         }
         if ![RECURSOR_5, "coredns"].contains(&run.server)

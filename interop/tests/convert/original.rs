@@ -1,39 +1,14 @@
 //! The original servers: their configurations of the corpus, adapted to a folder of the test, and how they are started.
 
-use sixfold_interop::Scratch;
+use sixfold_interop::{Debian13, Scratch};
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
 /// The PowerDNS Recursor of Debian 13, whose configuration is YAML. The one of Debian 12 knows only the older form.
 pub const RECURSOR_5: &str = "pdns_recursor of Debian 13";
 
-/// Environment variable with the root of Debian 13, for the test in its namespace.
-pub const ROOT: &str = "SIXFOLD_DEBIAN_13";
-
-/// Makes a root of Debian 13 that has its PowerDNS Recursor. This needs a mirror, so it cannot be done inside the namespace.
-pub fn make_debian_13(root: &Path) -> Result<(), String> {
-    let usual =
-        "apt-get indextargets --format '$(REPO_URI)' 'Origin: Debian' 2>/dev/null | grep -m1 -v security";
-    let mirror = Command::new("sh").args(["-c", usual]).output().map_err(|error| format!("sh: {error}"))?;
-    let mirror = String::from_utf8_lossy(&mirror.stdout).trim().to_owned();
-    let mut make = Command::new("timeout");
-    make.args([
-        "--kill-after=10",
-        "300",
-        "mmdebstrap",
-        "--quiet",
-        "--variant=minbase",
-        "--include=pdns-recursor",
-    ]);
-    make.args(["--aptopt=Acquire::Retries \"2\"", "trixie"]).arg(root);
-    make.args(Some(mirror).filter(|mirror| !mirror.is_empty()));
-    let made = make.output().map_err(|error| format!("mmdebstrap: {error}"))?;
-    match made.status.success() {
-        true => Ok(()),
-        false => Err(format!("no root of Debian 13: {}", String::from_utf8_lossy(&made.stderr).trim())),
-    }
-}
+/// Environment variable that is set if Debian 13 is there, for the test in its namespace, which reaches no mirror.
+pub const UNPACKED: &str = "SIXFOLD_DEBIAN_13";
 
 /// Command line of the original server with the file of the corpus, whose adapted copy lies in `folder`. A recursor listens on `ask`
 /// only: the port of its unspecified addresses is also that of the upstream.
@@ -59,7 +34,7 @@ pub fn command(server: &str, file: &Path, ask: SocketAddr, folder: &Scratch) -> 
             vec!["unbound", "-d", "-c", &config]
         }
         "pdns_recursor" => return recursor_4(&text, file, ask, folder),
-        RECURSOR_5 => return recursor_5(&text, ask),
+        RECURSOR_5 => return recursor_5(&text, ask, folder),
         _ => {
             folder.write("config", &text);
             vec!["coredns", "-conf", &config]
@@ -88,19 +63,22 @@ fn recursor_4(text: &str, file: &Path, ask: SocketAddr, folder: &Scratch) -> Vec
 }
 
 /// Settings of the command line hold before those of the file.
-fn recursor_5(text: &str, ask: SocketAddr) -> Vec<String> {
-    let root = PathBuf::from(std::env::var_os(ROOT).expect("the root of Debian 13"));
-    std::fs::write(root.join("etc/powerdns/recursor.yml"), text).expect("the root can be written to");
-    let words = [
-        "chroot",
-        &root.display().to_string(),
-        "pdns_recursor",
-        "--config-dir=/etc/powerdns",
-        "--socket-dir=/tmp",
-    ];
-    let settings =
-        ["--daemon=no", "--write-pid=no", "--setuid=", "--setgid=", "--webserver=no", "--dont-query="];
-    let more = ["--security-poll-suffix=", "--disable-syslog=yes"];
+fn recursor_5(text: &str, ask: SocketAddr, folder: &Scratch) -> Vec<String> {
+    folder.write("recursor.yml", text);
     let listen = format!("--local-address={ask}");
-    words.into_iter().chain(settings).chain(more).chain([&*listen]).map(str::to_owned).collect()
+    let argv = [
+        "/usr/sbin/pdns_recursor",
+        "--config-dir=/mnt",
+        "--socket-dir=/run",
+        "--daemon=no",
+        "--write-pid=no",
+        "--setuid=",
+        "--setgid=",
+        "--webserver=no",
+        "--dont-query=",
+        "--security-poll-suffix=",
+        "--disable-syslog=yes",
+        &listen,
+    ];
+    Debian13::get().expect("it has been unpacked").command_in_namespace(folder.path(), &argv)
 }

@@ -1,8 +1,10 @@
 //! Behind dnsdist, which sends PROXY headers: Sixfold treats the real client as the client, over UDP and TCP.
 
+use crate::encrypted_clients::encrypted_listeners;
 use sixfold_interop::fleet::{FRONT, Fleet};
 use sixfold_interop::{
-    Configuration, Kdig, Lab, Process, Sixfold, address, copy_recipe, dig, recipe, wait_until,
+    Certificate, Configuration, Kdig, Lab, Process, SERVER_NAME, Sixfold, address, copy_recipe, dig, recipe,
+    wait_until,
 };
 
 /// Address of dnsdist, in the gateway.
@@ -44,6 +46,64 @@ fn the_client_in_front_of_dnsdist_is_the_one_that_counts() {
         let series = format!("sixfold_dropped_total{{reason=\"proxy_header_{reason}\"}}");
         assert_eq!(sixfold.metric(&series).to_bits(), 0.0f64.to_bits(), "{reason}");
     }
+    assert!(sixfold.stop().success());
+}
+
+/// Backends of dnsdist: pool, address with port, further options. Sixfold takes the address `::1` for a proxy, the other one for a client.
+const BACKENDS: [(&str, &str, &str); 4] = [
+    ("tls", "192.0.2.1:853", ""),
+    ("https", "192.0.2.1:443", "dohPath=\"/dns-query\", "),
+    ("tls-proxy", "[::1]:853", "useProxyProtocol=true, "),
+    ("https-proxy", "[::1]:443", "dohPath=\"/dns-query\", useProxyProtocol=true, "),
+];
+
+/// Configuration of dnsdist that sends the questions below `POOL.test` to the backend of that pool.
+fn encrypted_backends(certificate: &Certificate) -> String {
+    let mut text = format!(
+        "setLocal(\"[{}]:{PORT}\")\nsetACL({{\"::/0\"}})\nsetSecurityPollSuffix(\"\")\n",
+        address::GATEWAY
+    );
+    for (pool, address, options) in BACKENDS {
+        text += &format!(
+            "newServer({{address=\"{address}\", pool=\"{pool}\", tls=\"openssl\", caStore={:?}, subjectName=\"{SERVER_NAME}\", \
+             {options}checkName=\"nas.{pool}.test.\", mustResolve=false}})\n\
+             addAction(QNameRule(\"nas.{pool}.test\"), PoolAction(\"{pool}\"))\n",
+            certificate.authority()
+        );
+    }
+    text
+}
+
+#[test]
+fn dnsdist_asks_over_tls_and_https_and_names_its_client_within_tls() {
+    let Some(lab) = Lab::new(&["dnsdist", "curl", "openssl"]) else { return };
+    let certificate = Certificate::new(lab.scratch.path());
+    // dnsdist asks this address from itself.
+    lab.gateway.configure("addr add 192.0.2.1/32 dev lo");
+    let records = BACKENDS.map(|(pool, ..)| format!("nas.{pool}.test. 60 IN A 198.51.100.7"));
+    let configuration = Configuration::forwarding_to(&[address::FIRST])
+        .server("proxy-from = [\"::1\"]\n")
+        .dns64(&format!("[local]\nrecords = {records:?}\n{}", encrypted_listeners(&certificate)));
+    let sixfold = Sixfold::start(&lab, &configuration);
+    let file = lab.scratch.write("dnsdist.conf", &encrypted_backends(&certificate));
+    let argv = ["dnsdist", "--supervised", "--disable-syslog", "-C", &file.to_string_lossy()];
+    let mut dnsdist = lab.gateway.start(&argv, &lab.scratch.path().join("dnsdist.log"));
+    dnsdist.expect("dnsdist finds four servers", |log| log.matches("as 'up'").count() >= BACKENDS.len());
+    for (pool, ..) in BACKENDS {
+        let kdig = lab.kdig().with(&format!("-p {PORT}"));
+        let answer = kdig.ask(&format!("nas.{pool}.test"), "AAAA");
+        assert_eq!(answer.data("AAAA"), [Lab::embedded("198.51.100.7")], "{pool}: {}", answer.text);
+    }
+    // Behind the proxy the client has IPv6, and `::1` itself is not allowed: its checks are refused.
+    for transport in ["tls", "https"] {
+        for family in ["ipv4", "ipv6"] {
+            let series = format!("sixfold_queries_total{{transport=\"{transport}\",family=\"{family}\"}}");
+            assert!(sixfold.metric(&series) >= 1.0, "{series}");
+        }
+    }
+    assert!(sixfold.metric("sixfold_refused_total{reason=\"not_allowed\"}") >= 2.0);
+    let closed = sixfold.metric("sixfold_stream_closed_total{reason=\"proxy_header\"}");
+    assert_eq!(closed.to_bits(), 0.0f64.to_bits());
     assert!(sixfold.stop().success());
 }
 

@@ -2,13 +2,13 @@
 //! authority.
 
 use sixfold_interop::zones::Zone;
-use sixfold_interop::{Authority, Configuration, Kdig, Lab, Process, Program, Sixfold, address, wait_until};
+use sixfold_interop::{
+    Authority, Certificate, Configuration, Kdig, Lab, Process, Program, SERVER_NAME, Sixfold, address,
+    wait_until,
+};
 use std::fmt::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
-
-/// Name in the certificate of all servers.
-const NAME: &str = "dns.example";
 
 /// Servers with the port of each. A server's zone is its name below `test`.
 const SERVERS: [(&str, u16); 4] = [("unbound", 8531), ("named", 8532), ("kresd", 8533), ("dnsdist", 8534)];
@@ -37,19 +37,6 @@ fn zones(place: &Path) -> Vec<Zone> {
         Zone { name, file, anchor: None }
     };
     ["unbound.test", "named.test", "kresd.test", "dnsdist.test", "wrong.test"].map(zone).into()
-}
-
-/// Makes a certification authority, and a certificate of it with [`NAME`].
-fn certify(lab: &Lab, place: &Path) {
-    let make = format!(
-        "cd '{}' && key='-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2' &&
-         openssl req -x509 $key -subj '/CN=an authority' -keyout ca.key -out ca.pem &&
-         openssl req -x509 $key -subj /CN=server -CA ca.pem -CAkey ca.key -addext subjectAltName=DNS:{NAME} \
-           -addext basicConstraints=critical,CA:FALSE -keyout key.pem -out cert.pem &&
-         chmod 644 *.pem",
-        place.display()
-    );
-    lab.world.run_checked(&["sh", "-c", &make]);
 }
 
 /// Starts a server that forwards its zone to the authority, and waits for nothing.
@@ -111,14 +98,14 @@ fn start_all(lab: &Lab, place: &Path) -> Vec<Process> {
 /// Configuration with a forward zone for each server, and one whose server is expected to have another name.
 fn configuration(place: &Path) -> Configuration {
     let mut text = format!("transport = \"tls\"\ntls-ca = \"{}/ca.pem\"\n", place.display());
-    let zones = SERVERS.map(|(name, port)| (format!("{name}.test"), address::FIRST, port, NAME));
+    let zones = SERVERS.map(|(name, port)| (format!("{name}.test"), address::FIRST, port, SERVER_NAME));
     let wrong = ("wrong.test".to_owned(), address::WEB, SERVERS[0].1, "other.example");
     for (zone, address, port, name) in zones.iter().chain([&wrong]) {
         let forwarder = format!("{address}:{port}#{name}");
         // Writing to a string does not fail.
         let _ = writeln!(text, "[[upstream.zone]]\nzone = \"{zone}\"\nforwarders = [\"{forwarder}\"]");
     }
-    let forwarder = format!("{}:{}#{NAME}", address::FIRST, SERVERS[0].1);
+    let forwarder = format!("{}:{}#{SERVER_NAME}", address::FIRST, SERVERS[0].1);
     Configuration::forwarding_to(&[&forwarder]).upstream(&text).without_cache()
 }
 
@@ -159,7 +146,7 @@ fn four_servers_are_asked_over_tls_and_their_restarts_cost_no_answer() {
     let programs = ["nsd", "unbound", "named", "kresd", "dnsdist", "openssl", "dnsperf", "curl"];
     let Some(lab) = Lab::new(&programs) else { return };
     let place = lab.scratch.directory("servers");
-    certify(&lab, &place);
+    Certificate::new(&place);
     let _authority = Authority::start(Program::Nsd, &lab.world, &place, address::SECOND, &zones(&place));
     let mut servers = start_all(&lab, &place);
     let sixfold = Sixfold::start(&lab, &configuration(&place));

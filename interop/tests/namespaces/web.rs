@@ -1,7 +1,9 @@
 //! The purpose of DNS64: a client without IPv4 fetches a page by name from a server without IPv6.
 
+use crate::encrypted_clients::{encrypted_listeners, queries};
 use sixfold_interop::{
-    Authority, Configuration, Kdig, Lab, Process, Program, Sixfold, address, wait_until, zones,
+    Authority, Certificate, Configuration, Kdig, Lab, Process, Program, SERVER_NAME, Sixfold, address,
+    wait_until, zones,
 };
 use std::path::Path;
 
@@ -87,6 +89,72 @@ fn an_ipv6_only_client_reaches_an_ipv4_only_web_server_by_name() {
     let line = log.lines().find(|line| line.contains("GET /hello")).unwrap_or_else(|| panic!("{log:?}"));
     assert!(line.starts_with("10.64.0."), "not from the translator: {line}");
 
+    assert!(sixfold.stop().success());
+}
+
+/// Makes the client's programs ask over HTTPS only: its resolver does not answer, and /etc/hosts has the address of the server.
+/// Chromium gets the server and the authority of its certificate by a policy.
+fn ask_over_https_only(lab: &Lab, certificate: &Certificate) {
+    lab.client.show_in_etc("resolv.conf", "nameserver ::1\n");
+    lab.client.show_in_etc("nsswitch.conf", "hosts: files dns\n");
+    lab.client.show_in_etc("hosts", &format!("{} {SERVER_NAME}\n", address::GATEWAY));
+    let text = std::fs::read_to_string(certificate.authority()).expect("a certificate");
+    let authority: String = text.lines().filter(|line| !line.starts_with("-----")).collect();
+    let policy = format!(
+        "{{\"DnsOverHttpsMode\": \"secure\", \"DnsOverHttpsTemplates\": \"https://{SERVER_NAME}/dns-query{{?dns}}\", \
+         \"CACertificates\": [\"{authority}\"]}}"
+    );
+    lab.client.show_in_etc("chromium/policies/managed/sixfold.json", &policy);
+}
+
+#[test]
+fn curl_and_chromium_without_ipv4_open_a_page_of_an_ipv4_only_server_with_names_over_https_alone() {
+    let Some(lab) = Lab::new(&["nsd", "nginx", "tayga", "curl", "openssl", "chromium"]) else { return };
+    if !Path::new("/dev/net/tun").exists() {
+        return test_skip::skip("there is no /dev/net/tun, which TAYGA needs");
+    }
+    if !Path::new("/etc/chromium").is_dir() {
+        return test_skip::skip("there is no /etc/chromium, where this Chromium would read policies");
+    }
+    let place = lab.scratch.directory("nsd");
+    let zones = zones::plain(&place);
+    let _authority = Authority::start(Program::Nsd, &lab.world, &place, address::FIRST, &zones);
+    let access_log = lab.scratch.path().join("access.log");
+    let _web = start_web_server(&lab, address::WEB, &access_log);
+    let _translator = start_translator(&lab);
+    let certificate = Certificate::new(lab.scratch.path());
+    let configuration =
+        Configuration::forwarding_to(&[address::FIRST]).dns64(&encrypted_listeners(&certificate));
+    let sixfold = Sixfold::start(&lab, &configuration);
+    ask_over_https_only(&lab, &certificate);
+
+    let url = format!("https://{SERVER_NAME}/dns-query");
+    let authority = certificate.authority();
+    let curl =
+        ["curl", "--silent", "--show-error", "--max-time", "20", "--noproxy", "*", "--cacert", &authority];
+    let curl = [&curl[..], &["--doh-url", &url, "http://v4only.lab.test/by-curl"]].concat();
+    let profile = format!("--user-data-dir={}", lab.scratch.path().join("chromium").display());
+    let chromium = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"];
+    let quiet = ["--no-first-run", "--disable-background-networking", "--disable-component-update"];
+    let page = ["--no-proxy-server", &profile, "--dump-dom", "http://v4only.lab.test/by-chromium"];
+    let chromium = [&chromium[..], &quiet, &page].concat();
+    for (argv, path) in [(curl, "/by-curl"), (chromium, "/by-chromium")] {
+        let before = queries(&sixfold, "https");
+        let mut said = String::new();
+        let fetched = wait_until(|| {
+            let ran = lab.client.run(&argv);
+            said = format!("{}{}", ran.stdout, ran.stderr);
+            ran.stdout.contains(PAGE)
+        });
+        assert!(fetched, "{path}: {said}");
+        assert!(queries(&sixfold, "https") > before, "{path}: without a query over HTTPS");
+        let log = std::fs::read_to_string(&access_log).expect("the web server writes its log");
+        let line = log.lines().find(|line| line.contains(path)).unwrap_or_else(|| panic!("{path}: {log:?}"));
+        assert!(line.starts_with("10.64.0."), "not from the translator: {line}");
+    }
+    for transport in ["udp", "tcp"] {
+        assert_eq!(queries(&sixfold, transport).to_bits(), 0.0f64.to_bits(), "{transport}");
+    }
     assert!(sixfold.stop().success());
 }
 

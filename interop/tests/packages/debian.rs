@@ -1,7 +1,7 @@
 //! Debian packages: lintian, and their life in clean roots of Debian 12 and 13.
 
 use crate::{run, skips, source, text};
-use sixfold_interop::{Scratch, program};
+use sixfold_interop::{Scratch, debian_mirror, program};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex, Weak};
@@ -88,7 +88,7 @@ fn life_in(suite: &str) {
     let scratch = Scratch::new();
     let packages = packages();
     let mut command = Command::new(source().join("packaging/tests/debian-root"));
-    command.arg(suite).arg(&packages.old).arg(&packages.new).arg(scratch.path());
+    command.arg(suite).arg(&packages.old).arg(&packages.new).arg(scratch.path()).args(debian_mirror());
     let ran = run(600, &mut command);
     let said = text(&ran);
     if ran.status.code() == Some(CANNOT) {

@@ -79,7 +79,8 @@ fn two_thousand_handshakes_without_an_end_keep_nobody_out() {
         }
     }
     target.serves_others(1_000_000, 50);
-    let failed = |reason: &str| target.server.stat(&format!("tls_handshake_failures_total{{reason=\"{reason}\"}}"));
+    let failed =
+        |reason: &str| target.server.stat(&format!("tls_handshake_failures_total{{reason=\"{reason}\"}}"));
     // At most 1,024 handshakes are under way, and each has 5 s.
     let given_up = failed("displaced") + failed("timeout");
     assert!(given_up >= 2000.0 - 1024.0, "{given_up}");

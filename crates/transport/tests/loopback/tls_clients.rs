@@ -179,28 +179,69 @@ fn tls_on_the_port_of_plain_dns_is_closed_without_an_answer() {
     assert_eq!(service.streams.counter(Counter::HandshakesFull), 0);
 }
 
+/// A service whose clients are proxies.
+fn proxied_service() -> HttpsService {
+    let proxies = TrustedProxies::new(Networks(vec![Network::v4(Ipv4Addr::LOCALHOST, 32)]));
+    HttpsService::with(Options { limits: ROOMY, proxies })
+}
+
+/// A PROXY header of version 2 that names this client with port 12345.
+fn proxy_header(client: [u8; 4]) -> Vec<u8> {
+    let mut header = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c".to_vec();
+    header.extend(client);
+    header.extend([192, 0, 2, 53, 0x30, 0x39, 3, 85]);
+    header
+}
+
 #[test]
 fn a_proxy_names_its_client_before_the_handshake() {
-    let proxies = TrustedProxies::new(Networks(vec![Network::v4(Ipv4Addr::LOCALHOST, 32)]));
-    let service = HttpsService::with(Options { limits: ROOMY, proxies });
-    let header = |client: [u8; 4]| {
-        let mut header = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c".to_vec();
-        header.extend(client);
-        header.extend([192, 0, 2, 53, 0x30, 0x39, 3, 85]);
-        header
-    };
+    let service = proxied_service();
+    let header = proxy_header([198, 51, 100, 7]);
     let mut socket = connect_tcp(service.dot);
     // In two parts, so that the end of the header is found among octets that have come.
-    socket.write_all(&header([198, 51, 100, 7])[..20]).unwrap();
+    socket.write_all(&header[..20]).unwrap();
     thread::sleep(Duration::from_millis(20));
-    socket.write_all(&header([198, 51, 100, 7])[20..]).unwrap();
+    socket.write_all(&header[20..]).unwrap();
     let mut client = service.try_handshake(socket, &[b"dot"]).unwrap();
     send(&mut client, &[question(7, 20)]);
     let (from, _) = service.workers.next();
     assert_eq!(from.address, Ipv4Addr::new(198, 51, 100, 7).to_ipv6_mapped());
     assert_eq!((from.port, from.transport), (12_345, ClientTransport::Tls));
-    // TLS without a header.
-    assert!(service.try_handshake(connect_tcp(service.dot), &[b"dot"]).is_err());
+    // Neither a header nor TLS.
+    let mut stranger = connect_tcp(service.dot);
+    stranger.write_all(&[0; 20]).unwrap();
     service.await_count(Counter::ClosedProxyHeader, 1);
     assert!(IpAddr::from(from.address).is_ipv6());
+}
+
+#[test]
+fn a_proxy_names_its_client_within_tls() {
+    let service = proxied_service();
+    let header = proxy_header([198, 51, 100, 9]);
+    // A record with the header and a query, which must not be lost.
+    let mut client = service.try_handshake(connect_tcp(service.dot), &[b"dot"]).unwrap();
+    client.write_all(&[&header[..], &framed(&question(7, 20))].concat()).unwrap();
+    client.flush().unwrap();
+    let (from, _) = service.workers.next();
+    assert_eq!(from.address, Ipv4Addr::new(198, 51, 100, 9).to_ipv6_mapped());
+    assert_eq!((from.port, from.transport), (12_345, ClientTransport::Tls));
+    // Two records with parts of the header, then the query.
+    let mut client = service.try_handshake(connect_tcp(service.dot), &[b"dot"]).unwrap();
+    for part in [&header[..20], &header[20..]] {
+        client.write_all(part).unwrap();
+        client.flush().unwrap();
+    }
+    send(&mut client, &[question(8, 20)]);
+    let (from, query) = service.workers.next();
+    assert_eq!((from.address, id(&query)), (Ipv4Addr::new(198, 51, 100, 9).to_ipv6_mapped(), 8));
+    assert_eq!(service.streams.counter(Counter::ClosedProxyHeader), 0);
+}
+
+#[test]
+fn a_query_of_a_proxy_without_a_header_is_not_answered_over_tls() {
+    let service = proxied_service();
+    let mut client = service.try_handshake(connect_tcp(service.dot), &[b"dot"]).unwrap();
+    send(&mut client, &[question(7, 20)]);
+    service.await_count(Counter::ClosedProxyHeader, 1);
+    assert_eq!(service.streams.counter(Counter::QuestionsPosted), 0);
 }
