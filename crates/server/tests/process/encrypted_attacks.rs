@@ -83,7 +83,9 @@ fn two_thousand_handshakes_without_an_end_keep_nobody_out() {
         |reason: &str| target.server.stat(&format!("tls_handshake_failures_total{{reason=\"{reason}\"}}"));
     // At most 1,024 handshakes are under way, and each has 5 s.
     let given_up = failed("displaced") + failed("timeout");
-    assert!(given_up >= 2000.0 - 1024.0, "{given_up}");
+    let all = String::from_utf8(target.server.ctl(&["stats"]).stdout).unwrap();
+    let all: Vec<&str> = all.lines().filter(|l| l.contains("stream") || l.contains("tls_")).collect();
+    assert!(given_up >= 2000.0 - 1024.0, "{given_up} {all:#?}");
     drop(half_open);
     target.serves_others(2_000_000, 10);
 }
@@ -92,8 +94,9 @@ fn two_thousand_handshakes_without_an_end_keep_nobody_out() {
 fn half_open_handshakes_of_one_client_take_no_more_places_than_its_own() {
     let target = Target::new(&["limits.tcp-per-client = 20"]);
     // All clients of this test have one address, so the attacker's places are those of the others too. They are free once it ends.
-    let half_open: Vec<_> = (0..100).map(|_| connect(target.listeners.dot)).collect();
-    half_open[20..].iter().for_each(read_to_end);
+    // The server may have reset a connection before this client knows that it is open.
+    let half_open: Vec<_> = (0..100).filter_map(|_| TcpStream::connect(target.listeners.dot).ok()).collect();
+    half_open.iter().skip(20).for_each(read_to_end);
     let udp = Udp::to(target.server.v4());
     for number in 0..50 {
         assert_eq!(udp.ask(&name_of(number), Type::AAAA).rcode, Rcode::NOERROR);
