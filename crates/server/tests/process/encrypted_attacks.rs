@@ -79,13 +79,10 @@ fn two_thousand_handshakes_without_an_end_keep_nobody_out() {
         }
     }
     target.serves_others(1_000_000, 50);
-    let failed =
-        |reason: &str| target.server.stat(&format!("tls_handshake_failures_total{{reason=\"{reason}\"}}"));
-    // At most 1,024 handshakes are under way, and each has 5 s.
-    let given_up = failed("displaced") + failed("timeout");
-    let all = String::from_utf8(target.server.ctl(&["stats"]).stdout).unwrap();
-    let all: Vec<&str> = all.lines().filter(|l| l.contains("stream") || l.contains("tls_")).collect();
-    assert!(given_up >= 2000.0 - 1024.0, "{given_up} {all:#?}");
+    // At most 1,024 handshakes are under way. The others were displaced, timed out, or failed for their ALPN: a whole ClientHello of DNS
+    // over TLS came to the listener for HTTPS.
+    assert!(target.server.stat("stream_closed_total{reason=\"handshake\"}") >= 2000.0 - 1024.0);
+    assert!(target.server.stat("tls_handshake_failures_total{reason=\"displaced\"}") > 0.0);
     drop(half_open);
     target.serves_others(2_000_000, 10);
 }
@@ -151,6 +148,7 @@ fn damaged_and_oversized_handshakes_end_at_once_and_are_counted() {
         record(22, &[0xff; 16_384]),
         record(22, &endless),
         [&[22, 3, 3, 0xff, 0xff][..], &[0; 65_535]].concat(), // Larger than a record may be.
+        record(22, &[&[11, 0, 0x3e, 0x80][..], &[0; 16_000]].concat()), // A certificate that nobody asked for.
         flipped,
         record(23, b"application data before the handshake"),
         record(21, &[2, 0]),          // An alert.
