@@ -9,8 +9,11 @@
 # cost        CPU time of the server (utime and stime) per answered question over 100 kept connections. The tester is dnsperf with a
 #             thread and one outstanding query per connection: it loses responses that share a TLS record, which happens with more.
 #             "cached": a thousand names again and again. "new": each name once.
+# pipelined   CPU time of the server per answered question, cached, over 100 kept connections with ten outstanding queries each. The tester is
+#             that of Sixfold, because dnsperf loses responses that share a TLS record.
 # handshakes  CPU time of the server per TLS connection with one cached query, full and resumed, and handshakes per second of CPU time.
 # memory      Growth of resident memory by 10,000 idle connections over TLS, and the 99th percentile of the delay over UDP meanwhile.
+# attacks     Queries over UDP and new clients over TLS while an attacker is busy (encrypted-attacks.sh, attack-tls.py, probe-tls.py).
 # swaps       Queries without an answer at 2,000/s over four kept TLS connections, while the certificate is exchanged 20 times.
 set -u
 sixfold=$(realpath "$1") bench=$(realpath "$2") rounds=${3:-3} seconds=${4:-4}
@@ -22,6 +25,7 @@ folder=$(mktemp -d) started=() server_pid=
 PATH=$PATH:/usr/sbin:/sbin
 here=$(dirname "$(realpath "$0")")
 . "$here/encrypted-servers.sh"
+. "$here/encrypted-attacks.sh"
 ulimit -n "$(ulimit -Hn)"
 taskset -p -c 1 $$ >/dev/null
 
@@ -115,7 +119,45 @@ measure_cost() {
   done
 }
 
-# Prints microseconds of CPU time per connection with one query, and the share of resumed handshakes.
+# Prints microseconds of CPU time per question and the questions a second, over ten times as many outstanding queries as connections.
+pipelined_cost() { # transport
+  local port=$dot_port form=(tls --tls-insecure) before after
+  [ "$1" = doh ] && port=$doh_port form=(https --tls-insecure)
+  [ "$1" = tcp ] && port=$udp_port form=(tcp-reuse)
+  before=$(ticks)
+  "$bench" load --server "127.0.0.1:$port" --transport "${form[@]}" --connections $connections --outstanding $((10 * connections)) \
+    --queries "$folder/cached" --duration "${seconds}s" --timeout 5s --quiet --json "$folder/load.json" >"$folder/load.log" 2>&1
+  after=$(ticks)
+  python3 -c "
+import json
+load = json.load(open('$folder/load.json'))
+print('%.2f %.0f lost %d' % (($after - $before) * 1e4 / max(load['valid'], 1), load['valid'] / $seconds, load['sent'] - load['valid']))"
+}
+
+measure_pipelined() {
+  names 0 1000 >"$folder/cached"
+  local round server transport
+  for round in $(seq "$rounds"); do
+    for server in $servers; do
+      start "$server" || continue
+      ask tcp "$folder/cached" 1 >/dev/null
+      for transport in $transports; do
+        pipelined_cost "$transport" >>"$folder/pipelined.$server.$transport"
+        echo "round $round, $server, $transport: $(tail -1 "$folder/pipelined.$server.$transport")" >&2
+      done
+      stop
+    done
+  done
+  echo "CPU us per question over $connections kept connections with ten outstanding queries each, and questions/s:"
+  for transport in $transports; do
+    for server in $servers; do
+      local file=$folder/pipelined.$server.$transport
+      [ -s "$file" ] && echo "$transport $server: $(median <"$file") us, $(cut -d' ' -f2 "$file" | median)/s"
+    done
+  done
+}
+
+# Prints microseconds of CPU time per connection with one query, the queries, and the share of resumed handshakes.
 connect_and_ask() { # options of the load
   local before after
   before=$(ticks)
@@ -126,7 +168,8 @@ connect_and_ask() { # options of the load
   python3 -c "
 import json
 load = json.load(open('$folder/load.json'))
-print(($after - $before) * 1e4 / max(load['valid'], 1), load['valid'])"
+tls = load['connections']['tls']
+print(($after - $before) * 1e4 / max(load['valid'], 1), load['valid'], tls['resumed'] / max(tls['full'] + tls['resumed'], 1))"
 }
 
 measure_handshakes() {
@@ -223,7 +266,7 @@ sleep 0.3
 kill -0 "${started[-1]}" 2>/dev/null || fail "the authority cannot listen on port $upstream_port"
 for part in $parts; do
   case $part in
-    cost | handshakes | memory | swaps) "measure_$part" ;;
-    *) fail "PARTS: $part is none of cost, handshakes, memory, swaps" ;;
+    cost | pipelined | handshakes | memory | swaps | attacks) "measure_$part" ;;
+    *) fail "PARTS: $part is none of cost, pipelined, handshakes, memory, swaps, attacks" ;;
   esac
 done
