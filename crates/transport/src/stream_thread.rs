@@ -1,9 +1,9 @@
 //! A stream thread: its table of connections, and its four jobs. It accepts connections, delivers the answers from its
-//! queue, sweeps and drains. A sweep checks the timeouts of all connections at intervals: 10,000 cost less than a
-//! millisecond, and no connection needs a timer. One task per connection does the rest.
+//! queue, sweeps and drains. A sweep checks the timeouts of all connections at intervals, a part at a
+//! time, so no connection needs a timer. One task per connection does the rest.
 
 use crate::QuerySink;
-use crate::admission::ConnectionSlot;
+use crate::admission::{ConnectionSlot, Timeouts};
 use crate::byte_stream::ByteStream;
 use crate::close_reason::CloseReason;
 use crate::connection::Connection;
@@ -244,6 +244,18 @@ impl<Q: QuerySink> StreamThread<Q> {
         ConnectionGuard { thread: self.clone(), connection, token, close: CloseReason::Drained }
     }
 
+    /// Closes those of these connections whose timeouts have expired.
+    fn sweep_connections(&self, tokens: &[u64], timeouts: Timeouts) {
+        let now = Instant::now();
+        let connections = self.connections.borrow();
+        for token in tokens {
+            match connections.get(token) {
+                Some(connection) => connection.borrow_mut().sweep(now, timeouts),
+                None => self.https.sweep_connection(*token, now, timeouts),
+            }
+        }
+    }
+
     fn answer_queue(&self) -> &AnswerQueue {
         self.context.answer_queue()
     }
@@ -332,19 +344,23 @@ async fn accept<Q: QuerySink>(
 }
 
 /// Closes connections whose timeouts have expired. The pause depends on the timeouts, which change with the number of
-/// connections, so it is computed each time.
+/// connections, so it is computed each time. The connections are checked in parts spread over the pause, because a worker that shares the
+/// core waits for a part.
 async fn sweep<Q: QuerySink>(thread: Rc<StreamThread<Q>>) {
     loop {
         let timeouts = thread.context.shared.admission.timeouts();
         thread.context.idle_timeout.set(timeouts.told);
-        let now = Instant::now();
-        for connection in thread.connections.borrow().values() {
-            connection.borrow_mut().sweep(now, timeouts);
-        }
-        thread.https.sweep(now, timeouts);
+        thread.https.sweep_requests(Instant::now(), timeouts);
         let shortest = timeouts.idle.min(timeouts.answer_wait);
         let pause = (shortest / 20).clamp(Duration::from_millis(5), Duration::from_millis(250));
-        tokio::time::sleep(pause).await;
+        let mut tokens: Vec<u64> = thread.connections.borrow().keys().copied().collect();
+        tokens.extend(thread.https.tokens());
+        let parts = tokens.len().div_ceil(limits::SWEPT_AT_ONCE).max(1);
+        for part in 0..parts {
+            let end = tokens.len().min((part + 1) * limits::SWEPT_AT_ONCE);
+            thread.sweep_connections(&tokens[part * limits::SWEPT_AT_ONCE..end], timeouts);
+            tokio::time::sleep(pause / parts as u32).await;
+        }
     }
 }
 

@@ -57,9 +57,20 @@ impl<Q: QuerySink> HttpsThread<Q> {
         self.requests.deliver(answer)
     }
 
-    /// Ends the connections and gives up the requests whose timeouts have expired.
-    pub(crate) fn sweep(&self, now: Instant, timeouts: Timeouts) {
-        self.connections.borrow().values().for_each(|connection| connection.sweep(now, timeouts));
+    /// The tokens of the connections.
+    pub(crate) fn tokens(&self) -> Vec<u64> {
+        self.connections.borrow().keys().copied().collect()
+    }
+
+    /// Ends a connection if a timeout of it has expired.
+    pub(crate) fn sweep_connection(&self, token: u64, now: Instant, timeouts: Timeouts) {
+        if let Some(connection) = self.connections.borrow().get(&token) {
+            connection.sweep(now, timeouts);
+        }
+    }
+
+    /// Gives up the requests that have waited for too long.
+    pub(crate) fn sweep_requests(&self, now: Instant, timeouts: Timeouts) {
         self.requests.sweep(now, timeouts.answer_wait);
     }
 
