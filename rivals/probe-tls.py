@@ -16,7 +16,7 @@ context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 context.check_hostname = False
 context.verify_mode = ssl.CERT_NONE
 context.set_alpn_protocols(["dot"])
-NAME = b"\x0f000-000-000-009\x0bdns64perf\x04test\0"
+NAME = b"\x0f000-000-000-009\x09dns64perf\x04test\0"
 QUERY = b"\0\x07\x01\0\0\x01\0\0\0\0\0\0" + NAME + b"\0\x1c\0\x01"
 times, failed = [], []
 
@@ -33,6 +33,8 @@ def client():
                 if not octets:
                     raise OSError("no answer")
                 answer += octets
+            if answer[5] & 15:
+                raise OSError(f"RCODE {answer[5] & 15}")
         times.append(1e3 * (time.monotonic() - begin))
     except OSError as error:
         failed.append(error)
