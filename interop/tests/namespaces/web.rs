@@ -5,7 +5,7 @@ use sixfold_interop::{
     Authority, Certificate, Configuration, Kdig, Lab, Process, Program, SERVER_NAME, Sixfold, address,
     wait_until, zones,
 };
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Addresses that the translator gives to clients in the namespace `world`.
 const POOL: &str = "10.64.0.0/24";
@@ -54,18 +54,49 @@ pub fn start_web_server(lab: &Lab, address: &str, access_log: &Path) -> Process 
     lab.world.start(&argv, &place.join("log"))
 }
 
+/// An IPv4-only web server with its name `v4only.lab.test`, and the translator on the way to it.
+struct Ipv4OnlySite<'lab> {
+    access_log: PathBuf,
+    _authority: Authority<'lab>,
+    _web: Process,
+    _translator: Process,
+}
+
+impl<'lab> Ipv4OnlySite<'lab> {
+    /// Starts all of it, or says why it cannot.
+    fn start(lab: &'lab Lab) -> Option<Ipv4OnlySite<'lab>> {
+        if !Path::new("/dev/net/tun").exists() {
+            test_skip::skip("there is no /dev/net/tun, which TAYGA needs");
+            return None;
+        }
+        let place = lab.scratch.directory("nsd");
+        let zones = zones::plain(&place);
+        let authority = Authority::start(Program::Nsd, &lab.world, &place, address::FIRST, &zones);
+        let access_log = lab.scratch.path().join("access.log");
+        let web = start_web_server(lab, address::WEB, &access_log);
+        let translator = start_translator(lab);
+        Some(Ipv4OnlySite { access_log, _authority: authority, _web: web, _translator: translator })
+    }
+
+    /// Fetches the page with a program of the client. It must come from this path, through the translator.
+    fn expect_page(&self, lab: &Lab, argv: &[&str], path: &str) {
+        let mut said = String::new();
+        let fetched = wait_until(|| {
+            let ran = lab.client.run(argv);
+            said = format!("{}{}", ran.stdout, ran.stderr);
+            ran.stdout.contains(PAGE)
+        });
+        assert!(fetched, "{path}: {said}");
+        let log = std::fs::read_to_string(&self.access_log).expect("the web server writes its log");
+        let line = log.lines().find(|line| line.contains(path)).unwrap_or_else(|| panic!("{path}: {log:?}"));
+        assert!(line.starts_with("10.64.0."), "not from the translator: {line}");
+    }
+}
+
 #[test]
 fn an_ipv6_only_client_reaches_an_ipv4_only_web_server_by_name() {
     let Some(lab) = Lab::new(&["nsd", "nginx", "tayga", "curl"]) else { return };
-    if !Path::new("/dev/net/tun").exists() {
-        return test_skip::skip("there is no /dev/net/tun, which TAYGA needs");
-    }
-    let place = lab.scratch.directory("nsd");
-    let zones = zones::plain(&place);
-    let _authority = Authority::start(Program::Nsd, &lab.world, &place, address::FIRST, &zones);
-    let access_log = lab.scratch.path().join("access.log");
-    let _web = start_web_server(&lab, address::WEB, &access_log);
-    let _translator = start_translator(&lab);
+    let Some(site) = Ipv4OnlySite::start(&lab) else { return };
     let sixfold = Sixfold::start(&lab, &Configuration::forwarding_to(&[address::FIRST]));
 
     let aaaa = lab.kdig().ask("v4only.lab.test", "AAAA");
@@ -77,17 +108,8 @@ fn an_ipv6_only_client_reaches_an_ipv4_only_web_server_by_name() {
     lab.client.show_in_etc("resolv.conf", &format!("nameserver {}\noptions attempts:3\n", address::GATEWAY));
     lab.client.show_in_etc("nsswitch.conf", "hosts: files dns\n");
     let url = "http://v4only.lab.test/hello";
-    let mut said = String::new();
-    let fetched = wait_until(|| {
-        let ran =
-            lab.client.run(&["curl", "--silent", "--show-error", "--max-time", "20", "--noproxy", "*", url]);
-        said = format!("{}{}", ran.stdout, ran.stderr);
-        ran.stdout == PAGE
-    });
-    assert!(fetched, "curl: {said}");
-    let log = std::fs::read_to_string(&access_log).expect("the web server writes its log");
-    let line = log.lines().find(|line| line.contains("GET /hello")).unwrap_or_else(|| panic!("{log:?}"));
-    assert!(line.starts_with("10.64.0."), "not from the translator: {line}");
+    let curl = ["curl", "--silent", "--show-error", "--max-time", "20", "--noproxy", "*", url];
+    site.expect_page(&lab, &curl, "/hello");
 
     assert!(sixfold.stop().success());
 }
@@ -110,18 +132,10 @@ fn ask_over_https_only(lab: &Lab, certificate: &Certificate) {
 #[test]
 fn curl_and_chromium_without_ipv4_open_a_page_of_an_ipv4_only_server_with_names_over_https_alone() {
     let Some(lab) = Lab::new(&["nsd", "nginx", "tayga", "curl", "openssl", "chromium"]) else { return };
-    if !Path::new("/dev/net/tun").exists() {
-        return test_skip::skip("there is no /dev/net/tun, which TAYGA needs");
-    }
     if !Path::new("/etc/chromium").is_dir() {
         return test_skip::skip("there is no /etc/chromium, where this Chromium would read policies");
     }
-    let place = lab.scratch.directory("nsd");
-    let zones = zones::plain(&place);
-    let _authority = Authority::start(Program::Nsd, &lab.world, &place, address::FIRST, &zones);
-    let access_log = lab.scratch.path().join("access.log");
-    let _web = start_web_server(&lab, address::WEB, &access_log);
-    let _translator = start_translator(&lab);
+    let Some(site) = Ipv4OnlySite::start(&lab) else { return };
     let certificate = Certificate::new(lab.scratch.path());
     let configuration =
         Configuration::forwarding_to(&[address::FIRST]).dns64(&encrypted_listeners(&certificate));
@@ -140,17 +154,8 @@ fn curl_and_chromium_without_ipv4_open_a_page_of_an_ipv4_only_server_with_names_
     let chromium = [&chromium[..], &quiet, &page].concat();
     for (argv, path) in [(curl, "/by-curl"), (chromium, "/by-chromium")] {
         let before = queries(&sixfold, "https");
-        let mut said = String::new();
-        let fetched = wait_until(|| {
-            let ran = lab.client.run(&argv);
-            said = format!("{}{}", ran.stdout, ran.stderr);
-            ran.stdout.contains(PAGE)
-        });
-        assert!(fetched, "{path}: {said}");
+        site.expect_page(&lab, &argv, path);
         assert!(queries(&sixfold, "https") > before, "{path}: without a query over HTTPS");
-        let log = std::fs::read_to_string(&access_log).expect("the web server writes its log");
-        let line = log.lines().find(|line| line.contains(path)).unwrap_or_else(|| panic!("{path}: {log:?}"));
-        assert!(line.starts_with("10.64.0."), "not from the translator: {line}");
     }
     for transport in ["udp", "tcp"] {
         assert_eq!(queries(&sixfold, transport).to_bits(), 0.0f64.to_bits(), "{transport}");
