@@ -441,8 +441,9 @@ fn messages_from_streams_are_answered_through_the_sink() {
         from.stream = stream;
         let mut message = question(stream as usize);
         message.resize(100 * (stream as usize + 1), 0);
-        running.shared.post(&from, &message).unwrap();
+        running.shared.enqueue(&from, &message).unwrap();
     }
+    running.shared.wake_workers();
     let (_, shared) = running.stop();
     let mut delivered = sink.0.lock().unwrap().clone();
     delivered.sort();
@@ -453,7 +454,7 @@ fn messages_from_streams_are_answered_through_the_sink() {
     assert!(delivered.iter().all(|(stream, message)| message.len() == 100 * (*stream as usize + 1)));
     assert_eq!(shared.total().get(Counter::StreamGone), 1);
     assert_eq!(shared.total().get(Counter::StreamAnswersOut), 19);
-    assert!(shared.post(&from, &question(1)).is_err(), "the workers have ended");
+    assert!(shared.enqueue(&from, &question(1)).is_err(), "the workers have ended");
 }
 
 #[test]

@@ -78,7 +78,8 @@ fn take_over(first: usize, second: usize, steer: Steer) {
     let (done, is_done) = std::sync::mpsc::channel();
     for worker in 0..first {
         // Queries of streams are still answered, after the sockets were released.
-        old.shared.post(&client, &question(200 + worker as u32)).unwrap();
+        old.shared.enqueue(&client, &question(200 + worker as u32)).unwrap();
+        old.shared.wake_workers();
         let done = done.clone();
         old.shared.mailbox(worker).submit(move |echo, _| done.send(echo.queries).unwrap()).unwrap();
         is_done.recv_timeout(TEST_TIMEOUT).unwrap();

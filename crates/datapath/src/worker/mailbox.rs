@@ -382,5 +382,16 @@ mod tests {
         mailbox.post(&client(), b"question").unwrap();
         poll.wait(0);
         assert_eq!(poll.ready(), 0);
+        // Messages that are queued wake nobody by themselves.
+        while mailbox.take_message().is_some() {}
+        assert!(mailbox.prepare_to_sleep(false));
+        mailbox.wake_for_messages();
+        mailbox.enqueue(&client(), b"question").unwrap();
+        mailbox.enqueue(&client(), b"question").unwrap();
+        poll.wait(0);
+        assert_eq!(poll.ready(), 0);
+        mailbox.wake_for_messages();
+        poll.wait(0);
+        assert_eq!(poll.ready(), 1);
     }
 }

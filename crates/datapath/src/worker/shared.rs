@@ -54,11 +54,6 @@ impl<M> Shared<M> {
         steering::owner(message, self.seed, self.workers())
     }
 
-    /// Posts a client's message to the worker that owns its query name.
-    pub fn post(&self, client: &Client, message: &[u8]) -> Result<(), MailboxFull> {
-        self.mailboxes[self.owner(message)].post(client, message)
-    }
-
     /// Queues a client's message for the worker that owns its query name. The worker may sleep until [`Shared::wake_workers`].
     pub fn enqueue(&self, client: &Client, message: &[u8]) -> Result<(), MailboxFull> {
         self.mailboxes[self.owner(message)].enqueue(client, message)
