@@ -1,13 +1,15 @@
-//! DNS over HTTPS for clients (RFC 8484), over HTTP/1.1 and HTTP/2, on the stream threads. hyper and h2 speak HTTP, rustls speaks TLS;
+//! DNS over HTTPS for clients (RFC 8484), over HTTP/1.1 and HTTP/2, on the stream threads. hyper speaks HTTP/1.1, h2 HTTP/2, and rustls TLS;
 //! this module maps requests to queries and answers to responses.
 //!
 //! A connection takes its place in the same admission as connections on TCP, and a PROXY header comes before TLS. Each request
-//! that waits for its answer has a token of its own (`requests.rs`). `target.rs` reads the path and the query of GET, `respond.rs` answers
-//! one request, `response.rs` builds what the client gets, `connection.rs` drives a connection,
-//! `records.rs` begins a TLS record for each response, whose end `frames.rs` finds, and `serve.rs` holds the connections of a thread.
+//! that waits for its answer has a token of its own (`requests.rs`). `target.rs` reads the path and the query of GET, `respond.rs` finds
+//! the query of a request, `response.rs` builds what the client gets, `connection.rs` drives a connection, `http2.rs` answers the streams
+//! of HTTP/2, `records.rs` begins a TLS record for each response, whose end `frames.rs` finds, and `serve.rs` holds the connections of a
+//! thread.
 
 mod connection;
 mod frames;
+mod http2;
 mod records;
 mod respond;
 mod response;

@@ -10,24 +10,24 @@ use datapath::QueuedMessage;
 use engine::Client;
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::rc::Rc;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
-/// The requests of one thread that wait for their answers.
-#[derive(Default)]
-pub(crate) struct Requests(RefCell<HashMap<u64, Waiting>>);
+/// The requests of one thread that wait for their answers, each with `A`, the way of the answer.
+pub(crate) struct Requests<A>(RefCell<HashMap<u64, Waiting<A>>>);
 
-struct Waiting {
+/// The way of an answer to the task of its request.
+pub(crate) type ToTask = oneshot::Sender<QueuedMessage>;
+
+struct Waiting<A> {
     since: Instant,
-    answer: oneshot::Sender<QueuedMessage>,
+    answer: A,
 }
 
 /// A request's slot. Dropping it frees the slot; an answer that comes later is undeliverable.
-pub(crate) struct RequestSlot {
-    requests: Rc<Requests>,
+struct RequestSlot<'r, A> {
+    requests: &'r Requests<A>,
     token: u64,
-    answer: oneshot::Receiver<QueuedMessage>,
 }
 
 /// The reason why a request has no answer.
@@ -40,60 +40,84 @@ pub(crate) enum NoAnswer {
 }
 
 /// Hands a query to the server and waits for its answer. `client.stream` is the token of the request. Dropping the future frees the slot.
-pub(crate) async fn ask<Q: QuerySink>(
+pub(crate) async fn ask<Q: QuerySink, A: From<ToTask>>(
     thread: &ThreadContext<Q>,
-    requests: &Rc<Requests>,
+    requests: &Requests<A>,
     client: &Client,
     message: &[u8],
 ) -> Result<QueuedMessage, NoAnswer> {
-    let Some(mut slot) = requests.enter(client.stream) else {
+    let (sender, answer) = oneshot::channel();
+    if requests.enter(client.stream, sender.into()).is_err() {
         thread.count(Counter::QuestionsRefused);
         return Err(NoAnswer::Busy);
-    };
-    let mut refusals = 0;
-    while !thread.post(client, message) {
-        if refusals == limits::RETRIES {
-            thread.count(Counter::QuestionsRefused);
-            return Err(NoAnswer::Busy);
-        }
-        refusals += 1;
-        tokio::time::sleep(limits::RETRY).await;
     }
-    slot.answer().await.ok_or(NoAnswer::Late)
+    let _slot = RequestSlot { requests, token: client.stream };
+    if !thread.post(client, message) {
+        post_again(thread, client, message).await?;
+    }
+    answer.await.map_err(|_| NoAnswer::Late)
 }
 
-impl Requests {
-    /// Takes a slot. Returns none if [`limits::REQUESTS`] are taken.
-    pub(crate) fn enter(self: &Rc<Requests>, token: u64) -> Option<RequestSlot> {
+/// Hands a query to the server that had no room for it before.
+pub(crate) async fn post_again<Q: QuerySink>(
+    thread: &ThreadContext<Q>,
+    client: &Client,
+    message: &[u8],
+) -> Result<(), NoAnswer> {
+    for _ in 0..limits::RETRIES {
+        tokio::time::sleep(limits::RETRY).await;
+        if thread.post(client, message) {
+            return Ok(());
+        }
+    }
+    thread.count(Counter::QuestionsRefused);
+    Err(NoAnswer::Busy)
+}
+
+impl<A> Requests<A> {
+    /// Takes a slot. Gives `answer` back if [`limits::REQUESTS`] are taken.
+    pub(crate) fn enter(&self, token: u64, answer: A) -> Result<(), A> {
         let mut waiting = self.0.borrow_mut();
         if waiting.len() >= limits::REQUESTS {
-            return None;
+            return Err(answer);
         }
-        let (sender, answer) = oneshot::channel();
-        waiting.insert(token, Waiting { since: Instant::now(), answer: sender });
-        Some(RequestSlot { requests: self.clone(), token, answer })
+        waiting.insert(token, Waiting { since: Instant::now(), answer });
+        Ok(())
     }
 
+    /// Frees the slot of a request. None if the request waits no more.
+    pub(crate) fn take(&self, token: u64) -> Option<A> {
+        self.0.borrow_mut().remove(&token).map(|waiting| waiting.answer)
+    }
+
+    /// Frees the slots of the requests that have waited for longer than `answer_wait`.
+    pub(crate) fn take_overdue(&self, now: Instant, answer_wait: Duration) -> Vec<A> {
+        let mut waiting = self.0.borrow_mut();
+        let overdue =
+            waiting.extract_if(|_, waiting| now.saturating_duration_since(waiting.since) >= answer_wait);
+        overdue.map(|(_, waiting)| waiting.answer).collect()
+    }
+
+    /// Frees the slots of some requests.
+    pub(crate) fn remove_if(&self, is_done: impl Fn(&A) -> bool) {
+        self.0.borrow_mut().retain(|_, waiting| !is_done(&waiting.answer));
+    }
+}
+
+impl Requests<ToTask> {
     /// Hands an answer to its request. Returns false if the request waits no more.
     pub(crate) fn deliver(&self, answer: QueuedMessage) -> bool {
-        let waiting = self.0.borrow_mut().remove(&answer.client.stream);
-        waiting.is_some_and(|waiting| waiting.answer.send(answer).is_ok())
-    }
-
-    /// Gives up the requests that have waited for longer than `answer_wait`.
-    pub(crate) fn sweep(&self, now: Instant, answer_wait: Duration) {
-        self.0.borrow_mut().retain(|_, waiting| now.saturating_duration_since(waiting.since) < answer_wait);
+        self.take(answer.client.stream).is_some_and(|waiting| waiting.send(answer).is_ok())
     }
 }
 
-impl RequestSlot {
-    /// Waits for the answer. Returns none if it did not come in time.
-    pub(crate) async fn answer(&mut self) -> Option<QueuedMessage> {
-        (&mut self.answer).await.ok()
+impl<A> Default for Requests<A> {
+    fn default() -> Requests<A> {
+        Requests(RefCell::default())
     }
 }
 
-impl Drop for RequestSlot {
+impl<A> Drop for RequestSlot<'_, A> {
     fn drop(&mut self) {
         self.requests.0.borrow_mut().remove(&self.token);
     }
@@ -111,26 +135,33 @@ mod tests {
 
     #[test]
     fn a_dropped_or_overdue_request_frees_its_slot_and_its_answer_is_undeliverable() {
-        let requests = Rc::new(Requests::default());
-        let dropped = requests.enter(1).unwrap();
-        let mut overdue = requests.enter(2).unwrap();
-        drop(dropped);
-        requests.sweep(Instant::now(), Duration::ZERO);
-        assert!(overdue.answer.try_recv().is_err());
+        let requests = Requests::<ToTask>::default();
+        let ways = [1, 2].map(|token| {
+            let (sender, answer) = oneshot::channel();
+            assert!(requests.enter(token, sender).is_ok());
+            answer
+        });
+        drop(RequestSlot { requests: &requests, token: 1 });
+        assert!(requests.take_overdue(Instant::now(), Duration::from_secs(60)).is_empty());
+        assert_eq!(requests.take_overdue(Instant::now(), Duration::ZERO).len(), 1);
+        assert!(ways.into_iter().all(|mut answer| answer.try_recv().is_err()));
         assert!(!requests.deliver(answer_to(1)) && !requests.deliver(answer_to(2)));
         assert!(requests.0.borrow().is_empty());
     }
 
     #[test]
     fn the_slots_have_an_end_and_an_answer_reaches_its_own_request() {
-        let requests = Rc::new(Requests::default());
-        let mut slots: Vec<_> =
-            (0..limits::REQUESTS as u64).map(|token| requests.enter(token).unwrap()).collect();
-        assert!(requests.enter(1 << 40).is_none());
+        let requests = Requests::<ToTask>::default();
+        let enter = |token: u64| {
+            let (sender, answer) = oneshot::channel();
+            requests.enter(token, sender).ok().map(|()| answer)
+        };
+        let mut answers: Vec<_> = (0..limits::REQUESTS as u64).map(|token| enter(token).unwrap()).collect();
+        assert!(enter(1 << 40).is_none());
         assert!(requests.deliver(answer_to(7)));
-        assert!(slots[7].answer.try_recv().is_ok());
-        assert!(slots[8].answer.try_recv().is_err());
+        assert!(answers[7].try_recv().is_ok());
+        assert!(answers[8].try_recv().is_err());
         assert!(!requests.deliver(answer_to(7)));
-        assert!(requests.enter(1 << 40).is_some());
+        assert!(enter(1 << 40).is_some());
     }
 }

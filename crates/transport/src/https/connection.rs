@@ -6,16 +6,16 @@ use crate::close_reason::CloseReason;
 use crate::idle_order::Standing;
 use crate::limits;
 use engine::Client;
-use hyper::server::conn::{http1, http2};
+use hyper::server::conn::http1;
 use hyper_util::rt::TokioTimer;
 use std::cell::Cell;
 use std::future::Future;
 use std::pin::{Pin, pin};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
-use tokio::task::spawn_local;
 
 /// The state of a connection that its requests and the sweep share.
 pub(crate) struct HttpsConnection {
@@ -37,9 +37,22 @@ pub(crate) struct HttpsConnection {
 }
 
 /// A request that is under way, until it is dropped.
-pub(crate) struct UnderWay<'c>(&'c HttpsConnection);
+pub(crate) struct UnderWay(Rc<HttpsConnection>);
 
-impl Drop for UnderWay<'_> {
+impl UnderWay {
+    pub(crate) fn begin(connection: &Rc<HttpsConnection>) -> UnderWay {
+        connection.requests.update(|requests| requests + 1);
+        connection.active.set(Instant::now());
+        UnderWay(connection.clone())
+    }
+
+    /// The connection of the request.
+    pub(crate) fn connection(&self) -> &Rc<HttpsConnection> {
+        &self.0
+    }
+}
+
+impl Drop for UnderWay {
     fn drop(&mut self) {
         self.0.requests.update(|requests| requests - 1);
         self.0.active.set(Instant::now());
@@ -61,10 +74,9 @@ impl HttpsConnection {
         }
     }
 
-    pub(crate) fn begin_request(&self) -> UnderWay<'_> {
-        self.requests.update(|requests| requests + 1);
-        self.active.set(Instant::now());
-        UnderWay(self)
+    /// Number of requests that are under way.
+    pub(crate) fn requests(&self) -> u32 {
+        self.requests.get()
     }
 
     /// Ends the connection if a timeout has expired, or if its client leaves too many answers unread. Requests that wait have timeouts
@@ -124,11 +136,12 @@ impl HttpsConnection {
         }
     }
 
-    /// Drives HTTP to its end. `farewell` tells hyper to finish the requests that are under way, and to take no more.
-    pub(crate) async fn drive<C: Future<Output = hyper::Result<()>>>(
+    /// Drives HTTP to its end. `farewell` tells it to finish the requests that are under way, and to take no more.
+    pub(crate) async fn drive<H: Future<Output = Result<(), E>>, E>(
         &self,
-        http: C,
-        farewell: impl FnOnce(Pin<&mut C>),
+        http: H,
+        farewell: impl FnOnce(Pin<&mut H>),
+        reason_of: impl FnOnce(E) -> CloseReason,
     ) -> CloseReason {
         let mut http = pin!(http);
         let outcome = tokio::select! {
@@ -137,7 +150,7 @@ impl HttpsConnection {
         };
         match (outcome, self.close.get().unwrap_or(CloseReason::Drained)) {
             (Some(Ok(())), _) => CloseReason::Ended,
-            (Some(Err(error)), _) => reason_of(&error),
+            (Some(Err(error)), _) => reason_of(error),
             (None, CloseReason::SlowReader) => CloseReason::SlowReader,
             (None, reason) => {
                 farewell(http.as_mut());
@@ -153,10 +166,6 @@ impl HttpsConnection {
     }
 }
 
-fn reason_of(error: &hyper::Error) -> CloseReason {
-    if error.is_timeout() { CloseReason::SlowSender } else { CloseReason::Reset }
-}
-
 /// HTTP/1.1 with the bounds of this server.
 pub(crate) fn http1(idle: Duration) -> http1::Builder {
     let mut builder = http1::Builder::new();
@@ -167,31 +176,4 @@ pub(crate) fn http1(idle: Duration) -> http1::Builder {
         .max_buf_size(limits::HTTPS_HEADER_OCTETS as usize)
         .auto_date_header(false);
     builder
-}
-
-/// HTTP/2 with the bounds of this server. It sends no keep-alive pings: an idle client is let go.
-pub(crate) fn http2() -> http2::Builder<LocalExecutor> {
-    let mut builder = http2::Builder::new(LocalExecutor);
-    builder
-        .timer(TokioTimer::new())
-        .max_concurrent_streams(limits::OUTSTANDING)
-        .max_pending_accept_reset_streams(limits::HTTPS_PENDING_RESETS)
-        .max_local_error_reset_streams(limits::HTTPS_LOCAL_RESETS)
-        .max_header_list_size(limits::HTTPS_HEADER_OCTETS)
-        .header_table_size(limits::HTTPS_HEADER_TABLE_OCTETS)
-        .initial_stream_window_size(limits::HTTPS_STREAM_WINDOW_OCTETS)
-        .initial_connection_window_size(limits::HTTPS_CONNECTION_WINDOW_OCTETS)
-        .max_send_buf_size(limits::UNREAD_OCTETS)
-        .auto_date_header(false);
-    builder
-}
-
-/// Runs the tasks of HTTP/2 streams on the thread of their connection.
-#[derive(Clone, Copy)]
-pub(crate) struct LocalExecutor;
-
-impl<F: Future<Output: 'static> + 'static> hyper::rt::Executor<F> for LocalExecutor {
-    fn execute(&self, task: F) {
-        spawn_local(task);
-    }
 }

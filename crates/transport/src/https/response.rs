@@ -3,18 +3,17 @@
 use crate::account::Account;
 use crate::counters::Counter;
 use datapath::QueuedMessage;
-use http_body_util::Full;
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use http::{Response, StatusCode};
 use hyper::body::Bytes;
-use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
-use hyper::{Response, StatusCode};
 use wire::{Message, Section, Type};
 
 /// The media type of DNS messages (RFC 8484 section 6).
 pub(crate) const MEDIA_TYPE: &str = "application/dns-message";
 
 /// The response with a status that is not 200: no body, and the remedy in a header field where HTTP has one.
-pub(crate) fn failure(status: StatusCode) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::default());
+pub(crate) fn failure(status: StatusCode) -> Response<Bytes> {
+    let mut response = Response::new(Bytes::new());
     *response.status_mut() = status;
     let field = match status {
         StatusCode::METHOD_NOT_ALLOWED => Some((ALLOW, "GET, HEAD, POST")),
@@ -28,19 +27,43 @@ pub(crate) fn failure(status: StatusCode) -> Response<Full<Bytes>> {
     response
 }
 
-/// The response with an answer. `with_body` is false for HEAD, whose header fields are those of GET (RFC 9110 section 9.3.2).
-pub(crate) fn success(answer: QueuedMessage, account: Account, with_body: bool) -> Response<Full<Bytes>> {
+/// The response with an answer. `with_body` is false for HEAD, whose header fields are those of GET (RFC 9110 section 9.3.2). Fails if the
+/// memory for answers is used up.
+pub(crate) fn success(
+    answer: QueuedMessage,
+    mut account: Account,
+    with_body: bool,
+) -> Result<Response<Bytes>, StatusCode> {
     let length = answer.message().len();
+    if !account.add(length) {
+        return Err(StatusCode::SERVICE_UNAVAILABLE);
+    }
     let lifetime_s = freshness_lifetime(answer.message());
     let body =
         if with_body { Bytes::from_owner(Payload { answer, _account: account }) } else { Bytes::new() };
-    let mut response = Response::new(Full::new(body));
+    let mut response = Response::new(body);
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
     headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
-    let cache_control = HeaderValue::try_from(format!("max-age={lifetime_s}"));
-    headers.insert(CACHE_CONTROL, cache_control.unwrap_or(HeaderValue::from_static("no-cache")));
-    response
+    headers.insert(CACHE_CONTROL, max_age(lifetime_s));
+    Ok(response)
+}
+
+/// The value of Cache-Control for a lifetime.
+fn max_age(lifetime_s: u32) -> HeaderValue {
+    const NAME: &[u8; 8] = b"max-age=";
+    // Ten digits hold every lifetime.
+    let mut text = [b'0'; NAME.len() + 10];
+    let mut start = text.len();
+    let mut rest = lifetime_s;
+    while rest > 0 || start == text.len() {
+        start -= 1;
+        text[start] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
+    start -= NAME.len();
+    text[start..start + NAME.len()].copy_from_slice(NAME);
+    HeaderValue::from_bytes(&text[start..]).unwrap_or(HeaderValue::from_static("no-cache"))
 }
 
 /// The class of a status, for the metrics.
@@ -107,6 +130,13 @@ mod tests {
             message.extend(minimum.to_be_bytes());
         }
         message
+    }
+
+    #[test]
+    fn a_lifetime_is_written_in_decimal() {
+        for (lifetime_s, text) in [(0, "max-age=0"), (70, "max-age=70"), (u32::MAX, "max-age=4294967295")] {
+            assert_eq!(max_age(lifetime_s), text);
+        }
     }
 
     //= RFC 8484 section 5.1: requirements 84, 85

@@ -1,19 +1,21 @@
 //! The HTTPS side of a stream thread: its connections and the requests that wait for answers.
 
 use crate::QuerySink;
+use crate::account::Account;
 use crate::admission::Timeouts;
 use crate::close_reason::CloseReason;
 use crate::handshake::Established;
-use crate::https::connection::{HttpsConnection, http1, http2};
+use crate::https::connection::{HttpsConnection, http1};
+use crate::https::http2::{Http2, Reply};
 use crate::https::records::ResponseRecords;
-use crate::https::respond::{RequestContext, respond};
+use crate::https::respond::respond;
 use crate::https::{ALPN, Service};
 use crate::idle_order::Standing;
-use crate::requests::Requests;
+use crate::requests::{Requests, ToTask};
 use crate::thread_context::ThreadContext;
 use datapath::QueuedMessage;
+use http::{Request, Response, StatusCode};
 use http_body_util::Full;
-use hyper::Response;
 use hyper::body::{Bytes, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -25,14 +27,28 @@ use std::time::Instant;
 
 /// The HTTPS connections of one stream thread, by token, and their requests.
 pub(crate) struct HttpsThread<Q> {
-    context: Rc<ThreadContext<Q>>,
+    pub(crate) context: Rc<ThreadContext<Q>>,
     connections: RefCell<HashMap<u64, Rc<HttpsConnection>>>,
-    requests: Rc<Requests>,
+    pub(crate) requests: Requests<Way>,
+}
+
+/// The way of an answer to its request.
+pub(crate) enum Way {
+    /// To the task of a request over HTTP/1.1.
+    Task(ToTask),
+    /// Into the stream of a request over HTTP/2.
+    Stream(Reply),
+}
+
+impl From<ToTask> for Way {
+    fn from(task: ToTask) -> Way {
+        Way::Task(task)
+    }
 }
 
 impl<Q: QuerySink> HttpsThread<Q> {
     pub(crate) fn new(context: Rc<ThreadContext<Q>>) -> HttpsThread<Q> {
-        HttpsThread { context, connections: RefCell::default(), requests: Rc::default() }
+        HttpsThread { context, connections: RefCell::default(), requests: Requests::default() }
     }
 
     /// Number of connections.
@@ -54,7 +70,11 @@ impl<Q: QuerySink> HttpsThread<Q> {
 
     /// Hands an answer to its request. Returns false if the request waits no more.
     pub(crate) fn deliver(&self, answer: QueuedMessage) -> bool {
-        self.requests.deliver(answer)
+        match self.requests.take(answer.client.stream) {
+            Some(Way::Task(task)) => task.send(answer).is_ok(),
+            Some(Way::Stream(reply)) => reply.answer(self, answer),
+            None => false,
+        }
     }
 
     /// The tokens of the connections.
@@ -71,7 +91,11 @@ impl<Q: QuerySink> HttpsThread<Q> {
 
     /// Gives up the requests that have waited for too long.
     pub(crate) fn sweep_requests(&self, now: Instant, timeouts: Timeouts) {
-        self.requests.sweep(now, timeouts.answer_wait);
+        for way in self.requests.take_overdue(now, timeouts.answer_wait) {
+            if let Way::Stream(reply) = way {
+                reply.fail(self, StatusCode::GATEWAY_TIMEOUT);
+            }
+        }
     }
 
     /// Ends all connections soon: their clients connect to another process.
@@ -100,47 +124,60 @@ impl<Q: QuerySink> HttpsThread<Q> {
         } else if self.context.shared.is_ending() {
             connection.retire();
         }
-        let idle = self.context.shared.admission.timeouts().idle;
-        let here = connection.clone();
-        let requests =
-            service_fn(move |request| self.clone().respond(service.clone(), connection.clone(), request));
-        let stream = TokioIo::new(ResponseRecords::new(tls, is_http2));
+        let records = ResponseRecords::new(tls, is_http2);
         if is_http2 {
-            here.drive(http2().serve_connection(stream, requests), |http| http.graceful_shutdown()).await
+            let http = Http2::new(self.clone(), service, connection.clone(), records);
+            connection.drive(http, |http| http.get_mut().close(), |_| CloseReason::Reset).await
         } else {
-            here.drive(http1(idle).serve_connection(stream, requests), |http| http.graceful_shutdown()).await
+            let idle = self.context.shared.admission.timeouts().idle;
+            let here = connection.clone();
+            let requests = service_fn(move |request| {
+                self.clone().respond_http1(service.clone(), connection.clone(), request)
+            });
+            let http = http1(idle).serve_connection(TokioIo::new(records), requests);
+            let reason_of = |error: hyper::Error| {
+                if error.is_timeout() { CloseReason::SlowSender } else { CloseReason::Reset }
+            };
+            here.drive(http, |http| http.graceful_shutdown(), reason_of).await
         }
     }
 
-    async fn respond(
+    async fn respond_http1(
         self: Rc<HttpsThread<Q>>,
         service: Rc<Service>,
         connection: Rc<HttpsConnection>,
-        request: hyper::Request<Incoming>,
+        request: Request<Incoming>,
     ) -> Result<Response<Full<Bytes>>, Infallible> {
-        let token = self.context.next_token();
-        let context = RequestContext { thread: &self.context, requests: &self.requests, token };
-        respond(context, &service, &connection, request).await
+        respond(&self, &service, &connection, request).await
+    }
+
+    /// A new account of a connection.
+    pub(crate) fn account(&self, connection: &HttpsConnection) -> Account {
+        Account::new(self.context.shared.clone(), connection.buffered.clone())
     }
 }
 
 /// A connection's entry in the table. Dropping it removes the connection, however its task ends.
 struct Entry<Q: QuerySink> {
     thread: Rc<HttpsThread<Q>>,
-    token: u64,
+    connection: Rc<HttpsConnection>,
 }
 
 impl<Q: QuerySink> Entry<Q> {
     fn new(thread: Rc<HttpsThread<Q>>, connection: &Rc<HttpsConnection>) -> Entry<Q> {
-        let token = connection.client.stream;
-        thread.connections.borrow_mut().insert(token, connection.clone());
-        Entry { thread, token }
+        thread.connections.borrow_mut().insert(connection.client.stream, connection.clone());
+        Entry { thread, connection: connection.clone() }
     }
 }
 
 impl<Q: QuerySink> Drop for Entry<Q> {
     fn drop(&mut self) {
-        self.thread.connections.borrow_mut().remove(&self.token);
+        self.thread.connections.borrow_mut().remove(&self.connection.client.stream);
+        // Streams of HTTP/2 that still wait. The task of HTTP/1.1 frees its slot itself.
+        if self.connection.requests() > 0 {
+            let is_here = |way: &Way| matches!(way, Way::Stream(reply) if reply.is_of(&self.connection));
+            self.thread.requests.remove_if(is_here);
+        }
         self.thread.context.wake_end();
     }
 }

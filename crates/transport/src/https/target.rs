@@ -25,7 +25,7 @@ pub fn message(query: &str) -> Result<Vec<u8>, Error> {
     if value.len() > 3 * MESSAGE_OCTETS.div_ceil(3) * 4 {
         return Err(Error::TooLong);
     }
-    decode(&percent_decoded(value.as_bytes())?)
+    if value.contains('%') { decode(&percent_decoded(value.as_bytes())?) } else { decode(value.as_bytes()) }
 }
 
 fn percent_decoded(value: &[u8]) -> Result<Vec<u8>, Error> {
@@ -47,27 +47,43 @@ fn percent_decoded(value: &[u8]) -> Result<Vec<u8>, Error> {
     Ok(decoded)
 }
 
+/// The values of the characters of base64url, and [`NO_VALUE`] for all others.
+const VALUES: [u8; 256] = {
+    let characters = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let mut values = [NO_VALUE; 256];
+    let mut value = 0;
+    while value < characters.len() {
+        values[characters[value] as usize] = value as u8;
+        value += 1;
+    }
+    values
+};
+
+/// Has bits that no value of six bits has.
+const NO_VALUE: u8 = 0xff;
+
 /// Decodes base64url without padding. Bits beyond the last octet must be 0, so that each message has one form only.
 fn decode(text: &[u8]) -> Result<Vec<u8>, Error> {
-    let mut message = Vec::with_capacity(text.len() * 3 / 4);
-    let (mut bits, mut count) = (0u32, 0);
-    for &character in text {
-        let value = match character {
-            b'A'..=b'Z' => character - b'A',
-            b'a'..=b'z' => character - b'a' + 26,
-            b'0'..=b'9' => character - b'0' + 52,
-            b'-' => 62,
-            b'_' => 63,
-            _ => return Err(Error::Base64),
-        };
-        (bits, count) = (bits << 6 | u32::from(value), count + 6);
-        if count >= 8 {
-            count -= 8;
-            message.push((bits >> count) as u8);
-            bits &= (1 << count) - 1;
-        }
+    let mut message = Vec::with_capacity(text.len().div_ceil(4) * 3);
+    let mut seen = 0;
+    let (groups, rest) = text.as_chunks::<4>();
+    for group in groups {
+        let [a, b, c, d] = group.map(|character| VALUES[usize::from(character)]);
+        seen |= a | b | c | d;
+        message.extend([a << 2 | b >> 4, b << 4 | c >> 2, c << 6 | d]);
     }
-    if count == 6 || bits != 0 {
+    let mut last = [0; 4];
+    for (value, character) in last.iter_mut().zip(rest) {
+        *value = VALUES[usize::from(*character)];
+        seen |= *value;
+    }
+    let [a, b, c, _] = last;
+    let octets = [a << 2 | b >> 4, b << 4 | c >> 2, c << 6];
+    // Two characters have one octet, three have two; one character alone has none.
+    let whole = rest.len().saturating_sub(1);
+    message.extend_from_slice(&octets[..whole]);
+    let is_form = rest.len() != 1 && octets[whole..].iter().all(|&octet| octet == 0);
+    if seen & 0xc0 != 0 || !is_form {
         return Err(Error::Base64);
     }
     if message.len() > MESSAGE_OCTETS { Err(Error::TooLong) } else { Ok(message) }

@@ -7,18 +7,17 @@ use crate::counters::Counter;
 use crate::quic::connection::QuicConnection;
 use crate::quic::error_code;
 use crate::quic::query::{self, NoQuery};
-use crate::requests::{self, Requests};
+use crate::requests::{self, Requests, ToTask};
 use crate::thread_context::ThreadContext;
 use engine::Client;
 use hyper::body::Bytes;
 use quinn::{RecvStream, SendStream, StoppedError, VarInt};
 use std::pin::pin;
-use std::rc::Rc;
 
 /// The parts of the thread that a stream needs.
 pub(crate) struct StreamContext<'t, Q> {
     pub(crate) thread: &'t ThreadContext<Q>,
-    pub(crate) requests: &'t Rc<Requests>,
+    pub(crate) requests: &'t Requests<ToTask>,
 }
 
 /// Answers a stream. Returns when the client has acknowledged the answer: an answer that a close overtakes would be lost.

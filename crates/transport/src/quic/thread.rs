@@ -12,7 +12,7 @@ use crate::quic::settings::Settings;
 use crate::quic::shares::Shares;
 use crate::quic::socket::{QuicSocket, SocketRuntime};
 use crate::quic::stream::{self, StreamContext};
-use crate::requests::Requests;
+use crate::requests::{Requests, ToTask};
 use crate::thread_context::ThreadContext;
 use quinn::{ConnectionError, Endpoint};
 use std::cell::RefCell;
@@ -41,7 +41,7 @@ pub(crate) struct QuicThread<Q> {
     pub(crate) handshakes: Rc<Handshakes>,
     shares: Arc<Shares>,
     connections: RefCell<HashMap<u64, Rc<QuicConnection>>>,
-    requests: Rc<Requests>,
+    requests: Requests<ToTask>,
 }
 
 impl<Q: QuerySink> QuicThread<Q> {
@@ -56,7 +56,7 @@ impl<Q: QuerySink> QuicThread<Q> {
             shares,
             handshakes: Rc::default(),
             connections: RefCell::default(),
-            requests: Rc::default(),
+            requests: Requests::default(),
         }
     }
 
@@ -277,7 +277,7 @@ async fn sweep<Q: QuerySink>(thread: Rc<QuicThread<Q>>) {
         for connection in thread.connections.borrow().values() {
             connection.sweep(now, timeouts, is_read_elsewhere);
         }
-        thread.requests.sweep(now, timeouts.answer_wait);
+        drop(thread.requests.take_overdue(now, timeouts.answer_wait));
         let shortest = timeouts.idle.min(timeouts.answer_wait);
         let pause = (shortest / 20).clamp(Duration::from_millis(5), Duration::from_millis(250));
         tokio::time::sleep(pause).await;

@@ -6,6 +6,7 @@ mod fixture;
 mod https;
 mod https_client;
 mod https_programs;
+mod https_streams;
 mod quic;
 mod quic_client;
 mod stop;
