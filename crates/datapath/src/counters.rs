@@ -65,6 +65,8 @@ counters! {
     UpstreamTlsExpired = "expired",
     /// Failed handshake with an upstream: no trust anchor has issued its certificate.
     UpstreamTlsIssuer = "issuer",
+    /// Failed handshake with an upstream: its key has none of the pins.
+    UpstreamTlsPin = "pin",
     /// Failed handshake with an upstream: its certificate has another fault.
     UpstreamTlsCertificate = "certificate",
     /// Failed handshake with an upstream: it does not speak TLS, or sent an alert.

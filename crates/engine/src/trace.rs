@@ -159,6 +159,8 @@ pub enum Untrusted {
     Expired,
     /// No trust anchor has issued the certificate.
     Issuer,
+    /// The key of the certificate has none of the pins.
+    Pin,
     /// The certificate has another fault.
     Certificate,
     /// There was no handshake of TLS.
@@ -172,6 +174,7 @@ impl Untrusted {
             Untrusted::Name => "name",
             Untrusted::Expired => "expired",
             Untrusted::Issuer => "issuer",
+            Untrusted::Pin => "pin",
             Untrusted::Certificate => "certificate",
             Untrusted::Protocol => "protocol",
         }
@@ -184,6 +187,7 @@ impl Untrusted {
             Untrusted::Name => "the certificate of an upstream is for another name",
             Untrusted::Expired => "the certificate of an upstream is expired or not yet valid",
             Untrusted::Issuer => "the certificate of an upstream is from an unknown issuer",
+            Untrusted::Pin => "the key of an upstream has another pin",
             Untrusted::Certificate => "the certificate of an upstream is not valid",
             Untrusted::Protocol => "no TLS handshake with an upstream",
         }

@@ -1,7 +1,8 @@
 //! The client side: trust anchors (RFC 5280 section 6.1.1), and the settings of connections to upstreams over TLS (RFC 7858, with
 //! the strict profile of RFC 8310: the name is verified, and there is no other way to a server whose name does not fit).
 
-use rustls::client::Resumption;
+use crate::identity::{Identity, PinVerifier};
+use rustls::client::{Resumption, WebPkiServerVerifier};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
@@ -85,19 +86,6 @@ impl Anchors {
         self.digest
     }
 
-    /// The settings of connections. Sessions are kept for resumption, without early data: queries could be replayed.
-    //= RFC 8310 section 6.6: requirement 79
-    //= RFC 8310 section 8.1: requirement 80
-    pub fn client_config(&self) -> Result<Arc<ClientConfig>, rustls::Error> {
-        let mut config = ClientConfig::builder_with_provider(crate::provider())
-            .with_safe_default_protocol_versions()?
-            .with_root_certificates(Arc::clone(&self.roots))
-            .with_no_client_auth();
-        config.alpn_protocols = vec![ALPN_DOT.to_vec()];
-        config.resumption = Resumption::in_memory_sessions(SESSIONS);
-        Ok(Arc::new(config))
-    }
-
     fn of_file(path: &Path) -> Result<Anchors, AnchorError> {
         let unreadable = |error: &dyn fmt::Display| AnchorError::Unreadable(path.into(), error.to_string());
         let octets = std::fs::read(path).map_err(|error| unreadable(&error))?;
@@ -126,6 +114,36 @@ impl Anchors {
         }
         Ok(Anchors { roots: Arc::new(roots), digest: digest(&found.certs) })
     }
+}
+
+/// The settings of connections to an upstream with this identity. Without a name it needs no anchors. Sessions are kept for resumption, without
+/// early data: queries could be replayed.
+//= RFC 8310 section 6.6: requirement 79
+//= RFC 8310 section 8.1: requirement 80
+pub fn client_config(
+    identity: &Identity,
+    anchors: Option<&Anchors>,
+) -> Result<Arc<ClientConfig>, rustls::Error> {
+    let provider = crate::provider();
+    let roots =
+        || anchors.map_or_else(|| Arc::new(RootCertStore::empty()), |anchors| Arc::clone(&anchors.roots));
+    let builder =
+        ClientConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions()?;
+    let builder = if identity.pins.is_empty() {
+        builder.with_root_certificates(roots())
+    } else {
+        let by_name = identity
+            .name
+            .as_ref()
+            .map(|_| WebPkiServerVerifier::builder_with_provider(roots(), Arc::clone(&provider)).build());
+        let by_name = by_name.transpose().map_err(|error| rustls::Error::General(error.to_string()))?;
+        let verifier = PinVerifier { pins: identity.pins.clone(), by_name, provider };
+        builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier))
+    };
+    let mut config = builder.with_no_client_auth();
+    config.alpn_protocols = vec![ALPN_DOT.to_vec()];
+    config.resumption = Resumption::in_memory_sessions(SESSIONS);
+    Ok(Arc::new(config))
 }
 
 fn digest(certificates: &[CertificateDer<'_>]) -> u64 {

@@ -1,13 +1,14 @@
 //! TLS settings: the one provider of cryptography of all parts that speak TLS. Versions 1.3 and 1.2, with the cipher suites that
 //! RFC 9325 recommends.
 //!
-//! [`server`] has the settings of encrypted listeners, made of [`certificates`] and [`tickets`]; [`anchors`] those of connections to
-//! upstreams.
+//! [`server`] has the settings of encrypted listeners, made of [`certificates`] and [`tickets`]; [`anchors`] and [`identity`] those of
+//! connections to upstreams.
 #![forbid(unsafe_code)]
 
 pub mod anchors;
 pub mod certificates;
 mod handshake_failure;
+pub mod identity;
 pub mod server;
 pub mod tickets;
 

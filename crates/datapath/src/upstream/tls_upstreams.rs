@@ -13,11 +13,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 /// An upstream that is asked over TLS.
 #[derive(Clone, Debug)]
 pub struct TlsUpstream {
-    /// The name that its certificate must have (RFC 8310 section 8.1).
+    /// The name that its certificate must have (RFC 8310 section 8.1); its address if its key alone decides.
     pub name: ServerName<'static>,
-    /// Digest of the trust anchors. A resumed session is not verified again, so it needs the anchors that it began with.
-    pub anchors: u64,
-    /// Trust anchors, versions, ALPN and kept sessions.
+    /// Digest of the trust anchors and the pins. A resumed session is not verified again, so it needs those that it began with.
+    pub trust: u64,
+    /// Trust anchors, pins, versions, ALPN and kept sessions.
     pub config: Arc<ClientConfig>,
 }
 
@@ -30,6 +30,8 @@ pub enum TlsFault {
     Expired,
     /// No trust anchor has issued the certificate.
     Issuer,
+    /// The key of the certificate has none of the pins.
+    Pin,
     /// The certificate has another fault.
     Certificate,
     /// The upstream does not speak TLS, or none that can be used, or sent an alert.
@@ -53,6 +55,7 @@ impl TlsFault {
                 | CertificateError::NotValidYet
                 | CertificateError::NotValidYetContext { .. } => TlsFault::Expired,
                 CertificateError::UnknownIssuer | CertificateError::BadSignature => TlsFault::Issuer,
+                CertificateError::ApplicationVerificationFailure => TlsFault::Pin,
                 _ => TlsFault::Certificate,
             },
             Error::NoCertificatesPresented => TlsFault::Certificate,
@@ -66,6 +69,7 @@ impl TlsFault {
             TlsFault::Name => Counter::UpstreamTlsName,
             TlsFault::Expired => Counter::UpstreamTlsExpired,
             TlsFault::Issuer => Counter::UpstreamTlsIssuer,
+            TlsFault::Pin => Counter::UpstreamTlsPin,
             TlsFault::Certificate => Counter::UpstreamTlsCertificate,
             TlsFault::Protocol => Counter::UpstreamTlsProtocol,
             TlsFault::Closed => Counter::UpstreamTlsClosed,
@@ -88,6 +92,7 @@ impl TlsFault {
             TlsFault::Name => Some(Untrusted::Name),
             TlsFault::Expired => Some(Untrusted::Expired),
             TlsFault::Issuer => Some(Untrusted::Issuer),
+            TlsFault::Pin => Some(Untrusted::Pin),
             TlsFault::Certificate => Some(Untrusted::Certificate),
             TlsFault::Protocol => Some(Untrusted::Protocol),
             TlsFault::Closed | TlsFault::Timeout => None,
@@ -128,14 +133,14 @@ struct Noted {
 }
 
 impl TlsUpstreams {
-    /// Replaces the table. Connections that are open stay, and upstreams with the name and the trust anchors that they had keep
-    /// their sessions.
+    /// Replaces the table. Connections that are open stay, and upstreams with the name, the trust anchors and the pins that they had
+    /// keep their sessions.
     pub fn replace(&self, mut table: HashMap<SocketAddr, TlsUpstream>) {
         self.failures().retain(|address, _| table.contains_key(address));
         let mut current = self.table.write().unwrap_or_else(PoisonError::into_inner);
         for (address, upstream) in &mut table {
             if let Some(before) = current.get(address)
-                && (&before.name, before.anchors) == (&upstream.name, upstream.anchors)
+                && (&before.name, before.trust) == (&upstream.name, upstream.trust)
             {
                 upstream.config = Arc::clone(&before.config);
             }
@@ -185,14 +190,14 @@ impl TlsUpstreams {
 mod tests {
     use super::*;
 
-    fn upstream(name: &'static str, anchors: u64) -> TlsUpstream {
+    fn upstream(name: &'static str, trust: u64) -> TlsUpstream {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .unwrap()
             .with_root_certificates(rustls::RootCertStore::empty())
             .with_no_client_auth();
-        TlsUpstream { name: ServerName::try_from(name).unwrap(), anchors, config: Arc::new(config) }
+        TlsUpstream { name: ServerName::try_from(name).unwrap(), trust, config: Arc::new(config) }
     }
 
     fn address(host: u8) -> SocketAddr {
@@ -200,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn an_upstream_keeps_its_sessions_unless_its_name_or_the_anchors_change() {
+    fn an_upstream_keeps_its_sessions_unless_its_name_or_the_trust_in_it_change() {
         let upstreams = TlsUpstreams::default();
         let table = |changed: TlsUpstream| {
             HashMap::from([(address(1), upstream("a.example", 1)), (address(2), changed)])

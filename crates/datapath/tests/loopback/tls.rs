@@ -69,7 +69,7 @@ fn upstream(mut serve: impl FnMut(usize, Stream) -> bool + Send + 'static) -> Up
         }
     });
     let name = ServerName::try_from("dns.example").unwrap();
-    let to = HashMap::from([(address, TlsUpstream { name, anchors: 0, config })]);
+    let to = HashMap::from([(address, TlsUpstream { name, trust: 0, config })]);
     Upstream { to, address, thread }
 }
 

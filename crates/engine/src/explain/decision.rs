@@ -164,6 +164,7 @@ impl Unreachable {
                 Untrusted::Name => "certificate_name",
                 Untrusted::Expired => "certificate_expired",
                 Untrusted::Issuer => "certificate_issuer",
+                Untrusted::Pin => "certificate_pin",
                 Untrusted::Certificate => "certificate",
                 Untrusted::Protocol => "no_tls",
             },

@@ -65,6 +65,7 @@ fn a_certificate_that_does_not_fit_ends_the_question_at_once_with_the_reason() {
         (Untrusted::Name, "the certificate of an upstream is for another name"),
         (Untrusted::Expired, "the certificate of an upstream is expired or not yet valid"),
         (Untrusted::Issuer, "the certificate of an upstream is from an unknown issuer"),
+        (Untrusted::Pin, "the key of an upstream has another pin"),
         (Untrusted::Certificate, "the certificate of an upstream is not valid"),
         (Untrusted::Protocol, "no TLS handshake with an upstream"),
     ] {

@@ -82,7 +82,7 @@ fn upstream() -> Upstream {
         transport: Transport::Udp,
         tls_ca: AnchorSource::System,
         anchors: None,
-        names: BTreeMap::new(),
+        identities: BTreeMap::new(),
         tcp_fast_open: true,
         via_nat64: None,
     }

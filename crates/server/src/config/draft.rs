@@ -165,10 +165,10 @@ impl Draft {
 
     fn finish_upstreams(&mut self, resolv_conf: &Path, problems: &Problems, warnings: &mut Vec<String>) {
         let (mut different, mut system_forwarders) = (HashSet::new(), None);
-        let mut named = HashMap::new();
+        let mut identified = HashMap::new();
         let mut finish = |source: &Source| {
             let (system, items) = resolve(source, resolv_conf, &mut system_forwarders, problems);
-            upstream_tls::check(&items, self.config.upstream.transport, &mut named, problems);
+            upstream_tls::check(&items, self.config.upstream.transport, &mut identified, problems);
             let address = |item: Item<Forwarder>| Item { value: item.value.address, place: item.place };
             let items: Vec<_> = items.into_iter().map(address).collect();
             for item in &items {
@@ -193,19 +193,21 @@ impl Draft {
         }
         self.config.upstream.forwarders = forwarders;
         self.config.upstream.zones = zones;
-        self.config.upstream.names =
-            named.into_iter().filter_map(|(address, name)| Some((address, name?))).collect();
+        let identities = identified.into_iter().filter_map(|(address, identity)| Some((address, identity?)));
+        self.config.upstream.identities = identities.collect();
         self.finish_anchors(problems);
     }
 
-    /// Reads the trust anchors, if a forwarder is asked over TLS or a file is named.
+    /// Reads the trust anchors, if a forwarder is asked over TLS by its name, or a file is named.
     fn finish_anchors(&mut self, problems: &Problems) {
         let upstream = &mut self.config.upstream;
         let (source, place) = match self.tls_ca.take() {
             Some(item) => (item.value, item.place),
             None => (AnchorSource::System, Place::Default),
         };
-        if !upstream.names.is_empty() || source != AnchorSource::System {
+        if upstream.identities.values().any(|identity| identity.name.is_some())
+            || source != AnchorSource::System
+        {
             let help = "name a file with the certificates (PEM) of those who certify the forwarders in `upstream.tls-ca`, \
                         or write \"system\"";
             let read = Anchors::read(&source);

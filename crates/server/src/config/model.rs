@@ -5,7 +5,6 @@ use dnstap::Destination;
 use engine::message::cookie::Cookies;
 use engine::settings::{ClientSubnet, Dnssec, FailurePolicy, Lookup, Reverse, Select, Transport};
 use pref64::Pref64;
-use rustls::pki_types::ServerName;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -13,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tls::ServerTls;
 use tls::anchors::{AnchorSource, Anchors};
+use tls::identity::Identity;
 
 /// The effective configuration.
 #[derive(Clone, Debug, PartialEq)]
@@ -114,10 +114,10 @@ pub struct Upstream {
     pub transport: Transport,
     /// `tls-ca`: source of the trust anchors for forwarders with TLS.
     pub tls_ca: AnchorSource,
-    /// The trust anchors. None: no forwarder is asked over TLS.
+    /// The trust anchors. None: no forwarder is asked over TLS by its name.
     pub anchors: Option<Anchors>,
-    /// Names of the forwarders that are asked over TLS.
-    pub names: BTreeMap<SocketAddr, ServerName<'static>>,
+    /// Identities of the forwarders that are asked over TLS.
+    pub identities: BTreeMap<SocketAddr, Identity>,
     /// TCP Fast Open (RFC 7413) towards forwarders.
     pub tcp_fast_open: bool,
     /// `via-nat64`: the prefix of a NAT64 through which forwarders with IPv4 addresses are reached. None: over IPv4.

@@ -7,6 +7,7 @@ use crate::service::text;
 use crate::upstream::{Behavior, Upstream};
 use std::io::{Read, Write};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use wire::Type;
 
@@ -22,7 +23,7 @@ fn run(package: &str, words: &[&str]) -> Option<Output> {
 }
 
 /// True if a program is there. Otherwise says that it is missing.
-fn is_there(program: &str, package: &str) -> bool {
+pub fn is_there(program: &str, package: &str) -> bool {
     let paths = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&paths).any(|path| path.join(program).is_file());
     if !found {
@@ -36,8 +37,8 @@ fn handshakes(server: &Daemon, kind: &str) -> f64 {
 }
 
 /// The pin of the key in a certificate, as kdig wants it (RFC 7858 section 4.2), computed by openssl.
-fn pin(listeners: &Listeners) -> String {
-    let file = listeners.certificate().display().to_string();
+pub fn pin_of(certificate: &Path) -> String {
+    let file = certificate.display();
     let steps = format!(
         "openssl x509 -in {file} -pubkey -noout | openssl pkey -pubin -outform der | openssl dgst -sha256 -binary | openssl base64"
     );
@@ -58,7 +59,10 @@ fn kdig_trusts_the_certificate_by_its_authority_and_by_its_pin() {
     if !is_there("openssl", "openssl") {
         return;
     }
-    let (pinned, wrong_pin) = (format!("+tls-pin={}", pin(&listeners)), format!("+tls-pin={}", pin(&other)));
+    let (pinned, wrong_pin) = (
+        format!("+tls-pin={}", pin_of(&listeners.certificate())),
+        format!("+tls-pin={}", pin_of(&other.certificate())),
+    );
     let (dot, doh) = (listeners.dot.port().to_string(), listeners.doh.port().to_string());
     let address = embedded(PREFIX, 1).to_string();
     let cases: [(&str, &[&str], bool); 7] = [

@@ -29,12 +29,21 @@ impl Authority {
 
     /// Settings of a server whose certificate has these names, after `change`.
     pub fn certify(&self, names: &[&str], change: impl FnOnce(&mut CertificateParams)) -> Arc<ServerConfig> {
+        self.certify_with_pem(names, change).0
+    }
+
+    /// The settings, and the certificate in PEM.
+    pub fn certify_with_pem(
+        &self,
+        names: &[&str],
+        change: impl FnOnce(&mut CertificateParams),
+    ) -> (Arc<ServerConfig>, String) {
         let key = KeyPair::generate().unwrap();
         let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
         let mut params = CertificateParams::new(names).unwrap();
         change(&mut params);
         let certificate = params.signed_by(&key, &self.issuer).unwrap();
-        settings(vec![certificate.der().clone()], &key)
+        (settings(vec![certificate.der().clone()], &key), certificate.pem())
     }
 
     /// Settings of a server that shows its certificate with so many others behind it.
@@ -48,9 +57,14 @@ impl Authority {
 
 /// Settings of a server whose certificate is signed by its own key.
 pub fn self_signed(name: &str) -> Arc<ServerConfig> {
+    self_signed_with_pem(name).0
+}
+
+/// The settings of [`self_signed`], and the certificate in PEM.
+pub fn self_signed_with_pem(name: &str) -> (Arc<ServerConfig>, String) {
     let key = KeyPair::generate().unwrap();
-    let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
-    settings(vec![params.self_signed(&key).unwrap().der().clone()], &key)
+    let certificate = CertificateParams::new(vec![name.to_owned()]).unwrap().self_signed(&key).unwrap();
+    (settings(vec![certificate.der().clone()], &key), certificate.pem())
 }
 
 fn settings(chain: Vec<CertificateDer<'static>>, key: &KeyPair) -> Arc<ServerConfig> {

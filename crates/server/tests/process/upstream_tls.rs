@@ -2,7 +2,8 @@
 
 use crate::client::{Udp, query};
 use crate::daemon::{Daemon, Directory, Setup, TIMEOUT, wait_until};
-use crate::stream_upstream::{Authority, Kind, StreamUpstream, self_signed};
+use crate::encrypted_programs::{is_there, pin_of};
+use crate::stream_upstream::{Authority, Kind, StreamUpstream, self_signed, self_signed_with_pem};
 use rcgen::DnType;
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -98,6 +99,53 @@ fn an_upstream_is_asked_only_if_its_certificate_fits() {
         let explained = String::from_utf8(server.ctl(&["explain", name]).stdout).unwrap();
         assert!(explained.contains(words), "{explained}");
     }
+}
+
+/// An upstream with a pin is asked only if its key has it. With a name too, the certificate must have the name and be issued by a trust
+/// anchor. openssl computes the pins.
+#[test]
+fn an_upstream_with_pins_is_asked_only_if_its_key_has_one() {
+    if !is_there("openssl", "openssl") {
+        return;
+    }
+    let directory = Directory::new();
+    let pin = |pem: &str| {
+        let file = directory.file("pinned.pem");
+        std::fs::write(&file, pem).unwrap();
+        format!("sha256/{}", pin_of(&file))
+    };
+    let (ours, other) = (Authority::new("ours"), Authority::new("another"));
+    let (own, own_pem) = self_signed_with_pem("unused.example");
+    let (issued, issued_pem) = ours.certify_with_pem(&[NAME], |_| {});
+    let (strange, strange_pem) = other.certify_with_pem(&[NAME], |_| {});
+    let [own_pin, issued_pin, strange_pin] = [&own_pem, &issued_pem, &strange_pem].map(|pem| pin(pem));
+    let kinds = [
+        ("own", Kind::Tls(own.clone()), own_pin.clone(), ""),
+        ("second", Kind::Tls(own), format!("{issued_pin}#{own_pin}"), ""),
+        ("both", Kind::Tls(issued.clone()), format!("{NAME}#{issued_pin}"), ""),
+        ("wrong", Kind::Tls(issued.clone()), own_pin.clone(), "pin"),
+        ("named", Kind::Tls(issued), format!("{NAME}#{own_pin}"), "pin"),
+        ("issuer", Kind::Tls(strange), format!("{NAME}#{strange_pin}"), "issuer"),
+    ];
+    let upstreams: Vec<_> = kinds.iter().map(|(_, kind, ..)| StreamUpstream::start(kind)).collect();
+    let zones: Vec<_> = kinds
+        .iter()
+        .zip(&upstreams)
+        .map(|((zone, _, identity, _), upstream)| (*zone, upstream, identity.as_str()))
+        .collect();
+    let server = daemon(&zones, &ours.pem, &directory);
+    let client = Udp::to(server.v4());
+    for (zone, .., reason) in &kinds {
+        client.send(&query(1, &format!("www.{zone}"), Type::TXT));
+        let expected = if reason.is_empty() { Rcode::NOERROR } else { Rcode::SERVFAIL };
+        assert_eq!(client.receive().rcode, expected, "{zone}");
+    }
+    for reason in ["pin", "issuer"] {
+        let series = format!("upstream_tls_failures_total{{reason=\"{reason}\"}}");
+        wait_until(&series, || server.stat(&series) > 0.0);
+    }
+    let explained = String::from_utf8(server.ctl(&["explain", "www.wrong"]).stdout).unwrap();
+    assert!(explained.contains("the key of an upstream has another pin"), "{explained}");
 }
 
 /// Takes an answer, which must be NOERROR, into the set of those that came. Returns false if none comes in time.
