@@ -31,6 +31,7 @@ fn retries(sixfold: &Sixfold) -> f64 {
     sixfold.metric("sixfold_quic_handshakes_total{result=\"retry\"}")
 }
 
+//= RFC 9250 section 5.3: requirement 100
 #[test]
 fn kdig_of_debian_13_returns_the_token_of_a_retry_and_gets_its_answer() {
     let Some((lab, debian, certificate)) = debian_lab() else { return };
