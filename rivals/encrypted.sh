@@ -30,7 +30,8 @@ ulimit -n "$(ulimit -Hn)"
 taskset -p -c 1 $$ >/dev/null
 
 finish() {
-  for pid in $server_pid "${started[@]}"; do kill "$pid" 2>/dev/null || true; done
+  # Their ports are free when they have ended, for the next run.
+  for pid in $server_pid "${started[@]}"; do kill "$pid" 2>/dev/null && wait "$pid"; done
   rm -rf "$folder"
 }
 trap finish EXIT
