@@ -5,6 +5,7 @@ mod rtt;
 mod seconds;
 mod summary;
 
+use super::result_file::{check_writable, write_error, write_result};
 use crate::signals;
 use clap::{ArgGroup, Args};
 use display::LoadDisplay;
@@ -14,8 +15,6 @@ use measure::name_range::NameRange;
 use measure::order::{Expectation, Lanes, Load, Pace, Transport};
 use measure::outcome::Verdict;
 use measure::plan::Prefix;
-use std::fs;
-use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -327,32 +326,6 @@ fn order(arguments: &LoadArguments, transport: Transport) -> Load {
     }
 }
 
-/// Checks before a command's work that its result can be written afterwards. The file keeps its content until then.
-pub(super) fn check_writable(command: &str, file: &Path) -> Result<(), String> {
-    if file == Path::new("-") {
-        return Ok(());
-    }
-    fs::OpenOptions::new()
-        .append(true)
-        .create(true)
-        .open(file)
-        .map(drop)
-        .map_err(|error| write_error(command, file, &error))
-}
-
-fn write_error(command: &str, file: &Path, error: &io::Error) -> String {
-    format!("{command}: {}: {error}; choose a writable place", file.display())
-}
-
-/// Writes a result of a command to a file or to standard output.
-pub(super) fn write_result(command: &str, file: &Path, text: &str) -> Result<(), String> {
-    if file == Path::new("-") {
-        print!("{text}");
-        return Ok(());
-    }
-    fs::write(file, text).map_err(|error| write_error(command, file, &error))
-}
-
 /// Address of a server, and its port if it is given.
 #[derive(Clone, Copy, Debug)]
 struct Server(IpAddr, Option<u16>);
@@ -385,6 +358,7 @@ mod tests {
     use super::*;
     use crate::cli::{Cli, Command};
     use clap::Parser;
+    use std::fs;
 
     fn parse(line: &str) -> Result<LoadArguments, String> {
         let words = ["sixfold-bench", "load"].into_iter().chain(line.split_ascii_whitespace());
