@@ -9,7 +9,7 @@
 set -eu
 sixfold=$(realpath "$1") bench=$(realpath "$2") pairs=${3:-7} seconds=${4:-4} rate=${5:-15000}
 folder=$(mktemp -d) started=()
-finish() { for pid in "${started[@]}"; do kill "$pid" 2>/dev/null || true; done; rm -rf "$folder"; }
+finish() { for pid in "${started[@]}"; do kill "$pid" 2>/dev/null && wait "$pid" || true; done; rm -rf "$folder"; }
 trap finish EXIT
 for number in $(seq 0 999); do printf '%03d-%03d-%03d-%03d.dns64perf.test AAAA\n' 9 0 $((number / 250)) $((number % 250)); done \
   >"$folder/names"

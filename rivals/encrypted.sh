@@ -30,7 +30,8 @@ ulimit -n "$(ulimit -Hn)"
 taskset -p -c 1 $$ >/dev/null
 
 finish() {
-  for pid in $server_pid "${started[@]}"; do kill "$pid" 2>/dev/null || true; done
+  # Their ports are free when they have ended, for the next run.
+  for pid in $server_pid "${started[@]}"; do kill "$pid" 2>/dev/null && wait "$pid"; done
   rm -rf "$folder"
 }
 trap finish EXIT
@@ -89,34 +90,56 @@ cost() { # transport, names
     END { if (answers > 0) printf "%.2f %.0f\n", (last - first) * 1e4 / answers, answers / (then - begin) }'
 }
 
-measure_cost() {
-  names 0 1000 >"$folder/cached"
-  local number=0 round server transport names
-  for transport in $transports; do
-    names $((1000000 + 2000000 * number++)) 400000 >"$folder/new.$transport"
-  done
+# Starts each server in each round, and runs a function, which measures it and knows it as `server`.
+in_rounds() { # function
+  local round server
   for round in $(seq "$rounds"); do
     for server in $servers; do
       start "$server" || continue
-      for transport in $transports; do
-        ask tcp "$folder/cached" 1 >/dev/null # fills the cache
-        cost "$transport" "$folder/cached" >"$folder/one.cached"
-        cost "$transport" "$folder/new.$transport" >"$folder/one.new"
-        echo "round $round, $server, $transport: cached $(cat "$folder/one.cached"), new $(cat "$folder/one.new")" >&2
-        for names in cached new; do cat "$folder/one.$names" >>"$folder/cost.$server.$transport.$names"; done
-      done
+      "$1"
       stop
     done
   done
-  echo "CPU us per question over $connections kept connections, median of $rounds rounds [lowest-highest], and questions/s:"
-  for transport in $transports; do
-    for names in cached new; do
-      for server in $servers; do
-        local file=$folder/cost.$server.$transport.$names
-        [ -s "$file" ] && echo "$transport $names $server: $(median <"$file") us, $(cut -d' ' -f2 "$file" | median)/s"
-      done
+}
+
+fill_cache() { ask tcp "$folder/cached" 1 >/dev/null; }
+
+# Keeps the figures of a run, microseconds and a rate first, for `report`.
+record() { # part, kind, figures
+  [ -n "$3" ] && echo "$3" >>"$folder/$1.$2.$server"
+  echo "round $round, $server, ${2/./ }: $3" >&2
+}
+
+report() { # part, kinds
+  local part=$1 kind server file
+  shift
+  for kind; do
+    for server in $servers; do
+      file=$folder/$part.$kind.$server
+      [ -s "$file" ] && echo "${kind/./ } $server: $(median <"$file") us, $(cut -d' ' -f2 "$file" | median)/s"
     done
   done
+}
+
+cost_of_server() {
+  local transport
+  for transport in $transports; do
+    fill_cache
+    record cost "$transport.cached" "$(cost "$transport" "$folder/cached")"
+    record cost "$transport.new" "$(cost "$transport" "$folder/new.$transport")"
+  done
+}
+
+measure_cost() {
+  names 0 1000 >"$folder/cached"
+  local number=0 transport kinds=()
+  for transport in $transports; do
+    names $((1000000 + 2000000 * number++)) 400000 >"$folder/new.$transport"
+    kinds+=("$transport.cached" "$transport.new")
+  done
+  in_rounds cost_of_server
+  echo "CPU us per question over $connections kept connections, median of $rounds rounds [lowest-highest], and questions/s:"
+  report cost "${kinds[@]}"
 }
 
 # Prints microseconds of CPU time per question and the questions a second, over ten times as many outstanding queries as connections.
@@ -134,30 +157,21 @@ load = json.load(open('$folder/load.json'))
 print('%.2f %.0f lost %d' % (($after - $before) * 1e4 / max(load['valid'], 1), load['valid'] / $seconds, load['sent'] - load['valid']))"
 }
 
-measure_pipelined() {
-  names 0 1000 >"$folder/cached"
-  local round server transport
-  for round in $(seq "$rounds"); do
-    for server in $servers; do
-      start "$server" || continue
-      ask tcp "$folder/cached" 1 >/dev/null
-      for transport in $transports; do
-        pipelined_cost "$transport" >>"$folder/pipelined.$server.$transport"
-        echo "round $round, $server, $transport: $(tail -1 "$folder/pipelined.$server.$transport")" >&2
-      done
-      stop
-    done
-  done
-  echo "CPU us per question over $connections kept connections with ten outstanding queries each, and questions/s:"
-  for transport in $transports; do
-    for server in $servers; do
-      local file=$folder/pipelined.$server.$transport
-      [ -s "$file" ] && echo "$transport $server: $(median <"$file") us, $(cut -d' ' -f2 "$file" | median)/s"
-    done
-  done
+pipelined_cost_of_server() {
+  local transport
+  fill_cache
+  for transport in $transports; do record pipelined "$transport" "$(pipelined_cost "$transport")"; done
 }
 
-# Prints microseconds of CPU time per connection with one query, the queries, and the share of resumed handshakes.
+measure_pipelined() {
+  names 0 1000 >"$folder/cached"
+  in_rounds pipelined_cost_of_server
+  echo "CPU us per question over $connections kept connections with ten outstanding queries each, and questions/s:"
+  report pipelined $transports
+}
+
+# Prints microseconds of CPU time per connection with one query, connections per second of it, the queries, and the share of resumed
+# handshakes.
 connect_and_ask() { # options of the load
   local before after
   before=$(ticks)
@@ -169,30 +183,21 @@ connect_and_ask() { # options of the load
 import json
 load = json.load(open('$folder/load.json'))
 tls = load['connections']['tls']
-print(($after - $before) * 1e4 / max(load['valid'], 1), load['valid'], tls['resumed'] / max(tls['full'] + tls['resumed'], 1))"
+us = max($after - $before, 1) * 1e4 / max(load['valid'], 1)
+print('%.2f %.0f %d %.2f' % (us, 1e6 / us, load['valid'], tls['resumed'] / max(tls['full'] + tls['resumed'], 1)))"
+}
+
+handshakes_of_server() {
+  fill_cache
+  record handshakes full "$(connect_and_ask)"
+  record handshakes resumed "$(connect_and_ask --resume)"
 }
 
 measure_handshakes() {
   names 0 1000 >"$folder/cached"
-  local round server kind
-  for round in $(seq "$rounds"); do
-    for server in $servers; do
-      start "$server" || continue
-      ask tcp "$folder/cached" 1 >/dev/null
-      connect_and_ask >>"$folder/handshake.$server.full"
-      connect_and_ask --resume >>"$folder/handshake.$server.resumed"
-      echo "round $round, $server: full $(tail -1 "$folder/handshake.$server.full")," \
-        "resumed $(tail -1 "$folder/handshake.$server.resumed")" >&2
-      stop
-    done
-  done
+  in_rounds handshakes_of_server
   echo "CPU us per TLS connection with one cached query, and connections per second of CPU time:"
-  for kind in full resumed; do
-    for server in $servers; do
-      local file=$folder/handshake.$server.$kind
-      [ -s "$file" ] && echo "$kind $server: $(median <"$file") us, $(awk '{ print 1e6 / $1 }' "$file" | median)/s"
-    done
-  done
+  report handshakes full resumed
 }
 
 udp_p99_ms() {

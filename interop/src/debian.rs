@@ -1,5 +1,5 @@
 //! Programs of Debian 13 for tests that need newer versions than Debian 12 has: radvd 2.20 and BIRD 2.17, which announce PREF64,
-//! kdig 3.4, which asks over QUIC, systemd-resolved 257, whose package would replace the resolver of this machine, PowerDNS
+//! kdig 3.4 and aioquic, which ask over QUIC, systemd-resolved 257, whose package would replace the resolver of this machine, PowerDNS
 //! Recursor 5.2, and mdBook. mmdebstrap unpacks their packages, and what they depend on, into a folder; nothing is installed.
 
 use crate::kdig::Kdig;
@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 /// Packages beside those that they depend on. base-files has the links from /lib to /usr/lib.
-const PACKAGES: &str = "base-files,radvd,bird2,mdbook,knot-dnsutils,systemd-resolved,pdns-recursor";
+const PACKAGES: &str =
+    "base-files,radvd,bird2,mdbook,knot-dnsutils,systemd-resolved,pdns-recursor,python3-aioquic";
 
 /// Users of the programs that drop their privileges; the packages are unpacked, not installed.
 const USERS: &str = "root:x:0:0::/:/bin/sh\nsystemd-resolve:x:992:992::/:/usr/sbin/nologin\n";
@@ -90,6 +91,11 @@ impl Debian13 {
     /// Runs a program that sees `folder` as /mnt to its end.
     pub fn run(&self, folder: &Path, argv: &[&str]) -> CommandOutput {
         run(&words(&self.command_in_namespace(folder, argv)))
+    }
+
+    /// Runs a program in the namespace to its end. It sees `folder` as /mnt.
+    pub fn run_in(&self, namespace: &Namespace, folder: &Path, argv: &[&str]) -> CommandOutput {
+        namespace.run(&words(&self.command(folder, argv)))
     }
 
     /// A client that sees `folder` as /mnt and queries `server` from the namespace.

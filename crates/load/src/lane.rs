@@ -2,8 +2,9 @@
 
 use crate::cached_names::CachedNames;
 use crate::error::LoadError;
+use crate::order_check;
 use crate::outstanding::OutstandingQueries;
-use crate::plan::{Plan, Timing, max_requery_age_ms};
+use crate::plan::{Plan, Timing};
 use crate::query_id::QueryIds;
 use crate::stream_order;
 use datapath::laboratory::Port;
@@ -107,8 +108,13 @@ impl Lane {
             query_ids: QueryIds::new(lines, group, order.seed.wrapping_add(index << 32)),
             ports,
             outstanding: OutstandingQueries::new(plan.slots()?),
-            cached_names: (plan.cached_below > 0)
-                .then(|| CachedNames::new(plan.cached_names(), order.timeout_ms, max_requery_age_ms(order))),
+            cached_names: (plan.cached_below > 0).then(|| {
+                CachedNames::new(
+                    plan.cached_names(),
+                    order.timeout_ms,
+                    order_check::max_requery_age_ms(order),
+                )
+            }),
             sent: SharedCounter::default(),
             unsent: SharedCounter::default(),
             first_measured: SharedCounter::default(),

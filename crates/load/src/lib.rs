@@ -35,6 +35,7 @@ mod multiplexed;
 mod names;
 mod netlink;
 mod options;
+mod order_check;
 mod outstanding;
 mod plan;
 mod query_id;

@@ -1,6 +1,7 @@
 //! Plans of valid orders, and refused orders.
 
 use super::*;
+use crate::order_check::max_requery_age_ms;
 use measure::order::{Expectation, Lanes, Transport};
 
 /// An order for one thread without warm-up.

@@ -6,10 +6,10 @@ use sixfold_interop::{
 };
 
 /// Name in the local data of the server, which has an A record only.
-const NAME: &str = "nas.home";
+pub const NAME: &str = "nas.home";
 
 /// Address of [`NAME`].
-const IPV4: &str = "198.51.100.7";
+pub const IPV4: &str = "198.51.100.7";
 
 /// Octets of a TLS 1.3 record beside the message: its length, the type of the content, the authentication tag.
 const RECORD_OCTETS: u32 = 2 + 1 + 16;
@@ -25,9 +25,17 @@ pub fn encrypted_listeners(certificate: &Certificate) -> String {
 }
 
 /// Configuration with all encrypted listeners, and [`NAME`].
-fn configuration(certificate: &Certificate) -> Configuration {
+pub fn configuration(certificate: &Certificate) -> Configuration {
     let records = format!("[local]\nrecords = [\"{NAME}. 60 IN A {IPV4}\"]\n");
     Configuration::forwarding_to(&[address::FIRST]).dns64(&(records + &encrypted_listeners(certificate)))
+}
+
+/// A lab with programs of Debian 13, and a certificate in its folder. `None` if this machine cannot have them, after printing the reason.
+pub fn debian_lab() -> Option<(Lab, &'static Debian13, Certificate)> {
+    let lab = Lab::new(&["openssl", "curl"])?;
+    let debian = Debian13::get()?;
+    let certificate = Certificate::new(lab.scratch.path());
+    Some((lab, debian, certificate))
 }
 
 /// Queries of clients over IPv6 so far, by transport.
@@ -108,9 +116,7 @@ fn stubby_trusts_the_server_by_name_and_by_pin_and_pads_on_a_connection_that_sta
 
 #[test]
 fn systemd_resolved_asks_over_tls_only_and_serves_its_machine() {
-    let Some(lab) = Lab::new(&["openssl", "curl"]) else { return };
-    let Some(debian) = Debian13::get() else { return };
-    let certificate = Certificate::new(lab.scratch.path());
+    let Some((lab, debian, certificate)) = debian_lab() else { return };
     let sixfold = Sixfold::start(&lab, &configuration(&certificate));
     let settings = "run/systemd/resolved.conf.d/tls.conf";
     std::fs::create_dir_all(lab.scratch.path().join(settings).parent().expect("a folder")).expect("a folder");
@@ -137,9 +143,7 @@ fn systemd_resolved_asks_over_tls_only_and_serves_its_machine() {
 
 #[test]
 fn kdig_of_debian_13_asks_over_tls_https_and_quic_and_refuses_another_name() {
-    let Some(lab) = Lab::new(&["openssl", "curl"]) else { return };
-    let Some(debian) = Debian13::get() else { return };
-    let certificate = Certificate::new(lab.scratch.path());
+    let Some((lab, debian, certificate)) = debian_lab() else { return };
     let sixfold = Sixfold::start(&lab, &configuration(&certificate));
     let kdig = debian.kdig(&lab.client, lab.scratch.path(), address::GATEWAY).with("+tls-ca=/mnt/ca.pem");
     for (option, transport) in

@@ -14,6 +14,7 @@ mod large;
 mod loss;
 mod pref64;
 mod privileges;
+mod quic_clients;
 mod recipes;
 mod reply_addresses;
 mod resolution;

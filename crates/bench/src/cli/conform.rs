@@ -1,8 +1,8 @@
 //! `sixfold-bench conform`: plays conformance cases to any DNS64 server, and scores it.
 
 use super::authority::parse_endpoint;
-use super::load::{check_writable, write_result};
 use super::report::print;
+use super::result_file::{check_writable, write_result};
 use crate::conformance::{self, Scorecard};
 use crate::{device, signals};
 use clap::{ArgGroup, Args};

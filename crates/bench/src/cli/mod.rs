@@ -10,6 +10,7 @@ mod lab;
 mod link;
 mod load;
 mod report;
+mod result_file;
 mod run;
 mod totd_forwarder;
 

@@ -217,6 +217,7 @@ impl Links {
     }
 
     /// Issues a message ID for a query on a link that has room.
+    //= RFC 9250 section 4.2.1: requirement 97
     #[inline(always)]
     pub fn issue(&mut self, link: Link, flight: Index, random: &mut Random) -> u16 {
         let state = &mut self.states[link.slot as usize];

@@ -3,7 +3,7 @@
 use crate::world::statistics::{covers, examine, independent, never_twice};
 use crate::world::{Reply, World, deliver, query, settings};
 use engine::limits::{LINK_LIFE_SECS, LINK_QUESTIONS};
-use engine::{Span, Transport};
+use engine::{ClientTransport, Span, Transport};
 use std::collections::{HashMap, HashSet};
 use wire::Type;
 
@@ -111,4 +111,32 @@ fn a_tcp_link_carries_many_queries_with_an_id_each() {
     }
     assert_eq!(world.outbox.opened_links.len(), 3, "70,000 queries over links of 32,768");
     assert_eq!(world.engine.open_links(), 1);
+}
+
+//= RFC 9250 section 4.2.1: requirement 97
+#[test]
+fn queries_over_quic_have_id_0_and_each_question_to_an_upstream_an_id_of_its_own() {
+    const QUERIES: usize = 100;
+    let mut world = World::new(settings());
+    world.set_upstreams(|asked, _| {
+        let reply = Reply::answer(&[&format!("{} 60 IN A 198.51.100.7", asked.name())]);
+        vec![deliver(asked, Span::from_millis(20), &reply)]
+    });
+    let ask = |number| {
+        let mut query = query(&format!("n{number}.example."), Type::A).id(0).tcp(number as u64);
+        query.client.transport = ClientTransport::Quic;
+        world.ask(&query)
+    };
+    let tokens: Vec<_> = (0..QUERIES).map(ask).collect();
+    world.run(Span::from_millis(100));
+    for (number, token) in tokens.into_iter().enumerate() {
+        let answer = world.answer_to(token);
+        assert_eq!(answer.id(), 0);
+        assert_eq!(
+            answer.records(wire::Section::Answer),
+            [format!("n{number}.example. 60 IN A 198.51.100.7")]
+        );
+    }
+    assert_eq!(world.asked.len(), QUERIES);
+    never_twice(world.asked.iter().map(|asked| (asked.link, wire::header::id(&asked.bytes)))).unwrap();
 }

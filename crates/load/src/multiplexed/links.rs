@@ -6,17 +6,17 @@ use crate::limits;
 use crate::multiplexed::event::{Established, Event, Failure, Lost, Reply, Reporter};
 use crate::multiplexed::handle::{Handle, Query};
 use crate::multiplexed::https;
-use crate::multiplexed::quic::{self, Endpoints};
+use crate::multiplexed::ports::Ports;
+use crate::multiplexed::quic;
 use crate::outstanding::State;
 use crate::plan::Plan;
 use crate::query_times::Words;
 use crate::receiver::{Completed, Received};
 use crate::sender::{Batch, Transmit};
-use crate::stream::{Fault, LocalPorts, StreamStats, capacity, fail_query};
+use crate::stream::{Fault, StreamStats, capacity, fail_query};
 use crate::stream_order::lines;
 use crate::thread_stats::ThreadStats;
 use crate::tls_client::TlsClient;
-use datapath::laboratory::Connection;
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::atomic::Ordering;
@@ -29,7 +29,6 @@ pub struct Links<'a> {
     lane: &'a Lane,
     reporter: Reporter,
     tls: TlsClient,
-    /// The ports of QUIC, or those of TCP.
     ports: Ports,
     /// The connections by token.
     links: HashMap<u64, Link>,
@@ -44,12 +43,6 @@ pub struct Links<'a> {
     capacity: usize,
     stats: ThreadStats,
     streams: StreamStats,
-}
-
-/// Local ports of connections.
-enum Ports {
-    Tcp(LocalPorts),
-    Quic(Endpoints),
 }
 
 /// A connection.
@@ -79,10 +72,7 @@ impl<'a> Links<'a> {
         if plan.query_times {
             stats.times = vec![Words::new(plan, lane.index)];
         }
-        let ports = match plan.requests {
-            Some(_) => Ports::Tcp(LocalPorts::new(plan, lane.index)),
-            None => Ports::Quic(Endpoints::new(plan, &tls)?),
-        };
+        let ports = Ports::new(plan, lane, &tls)?;
         Ok(Links {
             plan,
             lane,
@@ -220,17 +210,18 @@ impl<'a> Links<'a> {
         }
         let (token, opened) = (self.next_token, self.plan.now());
         let number = if self.is_single { k } else { line as u64 };
-        let (task, handle) = match self.begin(number, token) {
-            Ok(begun) => begun,
-            Err(error) if Fault::is_of_server(&error) => {
-                let fault = Fault::of(&error);
-                self.streams.opened += 1;
-                self.streams.refused += u64::from(fault == Fault::Refused);
-                self.failed.push((k, fault));
-                return Ok(());
-            }
-            Err(error) => return Err(error),
-        };
+        let (task, handle) =
+            match self.ports.begin(self.plan, &self.tls, number, token, self.reporter.clone()) {
+                Ok(begun) => begun,
+                Err(error) if Fault::is_of_server(&error) => {
+                    let fault = Fault::of(&error);
+                    self.streams.opened += 1;
+                    self.streams.refused += u64::from(fault == Fault::Refused);
+                    self.failed.push((k, fault));
+                    return Ok(());
+                }
+                Err(error) => return Err(error),
+            };
         self.next_token += 1;
         self.streams.opened += 1;
         self.ages.push_back((opened, token));
@@ -250,26 +241,6 @@ impl<'a> Links<'a> {
             link.waiting.push(query);
         }
         Ok(())
-    }
-
-    /// Starts the task of a new connection. Its handle is there at once if the first query can be early data.
-    fn begin(&mut self, number: u64, token: u64) -> io::Result<(AbortHandle, Option<Handle>)> {
-        let reporter = self.reporter.clone();
-        let endpoints = match &mut self.ports {
-            Ports::Tcp(ports) => {
-                let connection = connect(ports, number, self.plan)?;
-                let task = https::run(connection.into_stream(), self.tls.clone(), token, reporter);
-                return Ok((tokio::spawn(task).abort_handle(), None));
-            }
-            Ports::Quic(endpoints) => endpoints,
-        };
-        Ok(match endpoints.connect(number)?.into_0rtt() {
-            Ok((connection, accepted)) => {
-                let task = quic::run_early(connection.clone(), accepted, token, reporter);
-                (tokio::spawn(task).abort_handle(), Some(Handle::Quic(connection)))
-            }
-            Err(connecting) => (tokio::spawn(quic::run(connecting, token, reporter)).abort_handle(), None),
-        })
     }
 
     /// Opens a connection for queries: its handshake is over.
@@ -414,21 +385,6 @@ impl<'a> Links<'a> {
             *self.streams.http_statuses.entry(status).or_default() += 1;
         }
     }
-}
-
-/// Begins a TCP connection from a free local port.
-fn connect(ports: &mut LocalPorts, number: u64, plan: &Plan) -> io::Result<Connection> {
-    let mut refused = io::Error::from(io::ErrorKind::AddrNotAvailable);
-    for _ in 0..limits::PORT_TRIES {
-        match Connection::open(ports.next(number), plan.order.server) {
-            Ok(connection) => return Ok(connection),
-            Err(error) => match error.kind() {
-                io::ErrorKind::AddrInUse | io::ErrorKind::AddrNotAvailable => refused = error,
-                _ => return Err(error),
-            },
-        }
-    }
-    Err(refused)
 }
 
 impl Transmit for Links<'_> {

@@ -5,14 +5,16 @@
 //! the handshake, and the time for which the query waits for a stream if the server allows no more at a time. A query whose
 //! connection or stream ends without a reply is lost, and counted by the reason. It is not asked again.
 //!
-//! Each thread has a runtime of tokio for itself. [`send_and_receive`] is its loop: `links` has the connections, `https` and
-//! `quic` are their tasks and those of the queries, which report by `event`; `timer` wakes the loop for the schedule.
+//! Each thread has a runtime of tokio for itself. [`send_and_receive`] is its loop: `links` has the connections, `ports` begins
+//! them, `https` and `quic` are their tasks and those of the queries, which report by `event`. `timer` wakes the loop for the
+//! schedule.
 
 mod event;
 mod handle;
 mod https;
 mod links;
 mod metered;
+mod ports;
 mod quic;
 mod timer;
 

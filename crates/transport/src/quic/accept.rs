@@ -53,7 +53,7 @@ pub(crate) struct Admitted {
 }
 
 /// Admits a connection attempt. Otherwise it asks the client for a token, or refuses it.
-//= RFC 9250 section 5.3: requirement 94
+//= RFC 9250 section 5.3: requirements 94, 100
 pub(crate) fn admit<Q: QuerySink>(
     context: &ThreadContext<Q>,
     handshakes: &Rc<Handshakes>,

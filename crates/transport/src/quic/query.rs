@@ -73,6 +73,7 @@ fn missing(octets: &[u8]) -> isize {
 }
 
 /// Checks the rules that RFC 9250 adds to those of DNS (sections 4.2.1 and 5.5.2).
+//= RFC 9250 section 4.2.1: requirement 96
 //= RFC 9250 section 4.3.3: requirement 92
 pub fn check(message: &[u8]) -> Result<(), NoQuery> {
     if message.len() < HEADER {

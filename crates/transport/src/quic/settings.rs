@@ -47,6 +47,7 @@ impl Settings {
 
     /// The settings of connections with this idle timeout. RFC 9250 section 5.5.2 wants the client to know it, so it is a transport
     /// parameter of each connection.
+    //= RFC 9250 section 4.4: requirement 98
     pub(crate) fn server(&self, idle: Duration) -> Arc<ServerConfig> {
         let mut latest = self.latest.borrow_mut();
         if let Some((timeout, settings)) = &*latest

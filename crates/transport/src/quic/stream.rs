@@ -22,6 +22,7 @@ pub(crate) struct StreamContext<'t, Q> {
 
 /// Answers a stream. Returns when the client has acknowledged the answer: an answer that a close overtakes would be lost.
 //= RFC 9250 section 4.2: requirement 89
+//= RFC 9250 section 4.4: requirement 99
 pub(crate) async fn answer<Q: QuerySink>(
     context: StreamContext<'_, Q>,
     connection: &QuicConnection,

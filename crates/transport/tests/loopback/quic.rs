@@ -36,6 +36,7 @@ fn hundred_streams_of_a_connection_get_their_own_answers_in_any_order() {
     client.eventually(|| service.streams.buffered_octets() == 0);
 }
 
+//= RFC 9250 section 4.2.1: requirement 96
 //= RFC 9250 section 4.3.3: requirement 92
 #[test]
 fn a_client_that_breaks_the_rules_loses_its_connection_with_doq_protocol_error() {
@@ -78,6 +79,36 @@ fn a_stream_without_an_end_is_a_protocol_error_and_an_idle_connection_is_not() {
     eventually("both are closed", || service.streams.connections() == 0);
 }
 
+//= RFC 9250 section 4.4: requirement 98
+#[test]
+fn a_client_without_an_idle_timeout_has_that_of_the_server() {
+    let service = QuicService::echo(Limits { idle: Duration::from_secs(2), ..ROOMY });
+    let client = service.client();
+    let (address, release) = relay(service.quic);
+    release.send(()).unwrap();
+    let connection = client.run(client.connecting(address)).unwrap();
+    // The relay ends, so the client hears nothing more.
+    drop(release);
+    assert_eq!(client.run(connection.closed()), ConnectionError::TimedOut);
+}
+
+//= RFC 9250 section 4.4: requirement 99
+#[test]
+fn the_queries_of_a_connection_that_has_ended_are_abandoned() {
+    let service = QuicService::new(ROOMY);
+    let client = service.client();
+    let connection = client.connect();
+    let _stream = client.ask(&connection, &question(0, 20));
+    client.eventually(|| service.workers.waiting() > 0);
+    let (to, message) = service.workers.next();
+    connection.close(error_code::NO_ERROR, b"");
+    client.eventually(|| service.streams.connections() == 0);
+    deliver(&service.streams, &to, &answer(&message));
+    service.await_count(Counter::AnswersUndeliverable, 1);
+    assert_eq!(service.streams.counter(Counter::QuicAnswered), 0);
+    assert_eq!(service.streams.buffered_octets(), 0);
+}
+
 //= RFC 9250 section 4.3.1: requirement 91
 #[test]
 fn a_query_that_is_reset_before_its_end_is_not_processed_and_its_stream_is_reset() {
@@ -116,7 +147,8 @@ fn a_cancelled_query_frees_its_slot_and_too_many_end_the_connection() {
     service.await_count(Counter::ClosedCancellations, 1);
 }
 
-/// Passes datagrams between a client and a server. Once the server has answered, it holds those of the client until it is told to go on.
+/// Passes datagrams between a client and a server. Once the server has answered, it holds those of the client until it is told to go
+/// on. Then it ends with the sender.
 fn relay(server: SocketAddr) -> (SocketAddr, mpsc::Sender<()>) {
     let (front, back) = (UdpSocket::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap());
     let address = front.local_addr().unwrap();
@@ -202,6 +234,7 @@ fn first_flight(service: &QuicService) -> Vec<Vec<u8>> {
     flight
 }
 
+//= RFC 9250 section 5.3: requirement 100
 #[test]
 fn clients_must_show_that_they_have_their_address_while_many_handshakes_are_under_way() {
     let service = QuicService::echo(ROOMY);

@@ -2,7 +2,9 @@
 
 use crate::fixture::*;
 use quinn::crypto::rustls::QuicClientConfig;
-use quinn::{ClientConfig, Connection, ConnectionError, Endpoint, RecvStream, SendStream, VarInt};
+use quinn::{
+    ClientConfig, Connection, ConnectionError, Endpoint, RecvStream, SendStream, TransportConfig, VarInt,
+};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{RootCertStore, ServerConfig};
 use sixfold_transport::{Limits, Options, QuerySink, Streams, quic};
@@ -75,7 +77,7 @@ impl QuicService {
     }
 }
 
-/// A client with a UDP socket and a TLS session cache of its own.
+/// A client with a UDP socket and a TLS session cache of its own. It has no idle timeout but that of the server.
 pub struct Client {
     pub runtime: Runtime,
     pub endpoint: Endpoint,
@@ -97,7 +99,11 @@ impl Client {
             let _within = runtime.enter();
             Endpoint::client((Ipv4Addr::LOCALHOST, 0).into()).unwrap()
         };
-        endpoint.set_default_client_config(ClientConfig::new(settings));
+        let mut settings = ClientConfig::new(settings);
+        let mut transport = TransportConfig::default();
+        transport.max_idle_timeout(None);
+        settings.transport_config(Arc::new(transport));
+        endpoint.set_default_client_config(settings);
         Client { runtime, endpoint, server }
     }
 
