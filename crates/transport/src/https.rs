@@ -2,16 +2,18 @@
 //! this module maps requests to queries and answers to responses.
 //!
 //! A connection takes its place in the same admission as connections on TCP, and a PROXY header comes before TLS. Each request
-//! that waits for its answer has a token of its own (`requests.rs`). `target.rs` reads the path and the query of GET, `respond.rs` finds
-//! the query of a request, `response.rs` builds what the client gets, `connection.rs` drives a connection, `http2.rs` answers the streams
-//! of HTTP/2, `records.rs` begins a TLS record for each response, whose end `frames.rs` finds, and `serve.rs` holds the connections of a
+//! that waits for its answer has a token of its own (`requests.rs`). `target.rs` reads the path and the query of GET, `request.rs` finds
+//! the query of a request, `response.rs` builds what the client gets, `reply.rs` hands queries over and answers back, `http1.rs` and
+//! `http2.rs` serve the requests of a connection, `connection.rs` drives it, `records.rs` begins a TLS record for each response, whose end `frames.rs` finds, and `serve.rs` holds the connections of a
 //! thread.
 
 mod connection;
 mod frames;
+mod http1;
 mod http2;
 mod records;
-mod respond;
+mod reply;
+mod request;
 mod response;
 pub(crate) mod serve;
 pub mod target;

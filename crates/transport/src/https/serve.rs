@@ -1,54 +1,36 @@
 //! The HTTPS side of a stream thread: its connections and the requests that wait for answers.
 
 use crate::QuerySink;
-use crate::account::Account;
 use crate::admission::Timeouts;
 use crate::close_reason::CloseReason;
 use crate::handshake::Established;
 use crate::https::connection::{HttpsConnection, http1};
-use crate::https::http2::{Http2, Reply};
+use crate::https::http1::respond;
+use crate::https::http2::Http2;
 use crate::https::records::ResponseRecords;
-use crate::https::respond::respond;
+use crate::https::reply::Answers;
 use crate::https::{ALPN, Service};
 use crate::idle_order::Standing;
-use crate::requests::{Requests, ToTask};
 use crate::thread_context::ThreadContext;
 use datapath::QueuedMessage;
-use http::{Request, Response, StatusCode};
-use http_body_util::Full;
-use hyper::body::{Bytes, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::convert::Infallible;
 use std::rc::Rc;
 use std::time::Instant;
 
 /// The HTTPS connections of one stream thread, by token, and their requests.
 pub(crate) struct HttpsThread<Q> {
-    pub(crate) context: Rc<ThreadContext<Q>>,
+    context: Rc<ThreadContext<Q>>,
     connections: RefCell<HashMap<u64, Rc<HttpsConnection>>>,
-    pub(crate) requests: Requests<Way>,
-}
-
-/// The way of an answer to its request.
-pub(crate) enum Way {
-    /// To the task of a request over HTTP/1.1.
-    Task(ToTask),
-    /// Into the stream of a request over HTTP/2.
-    Stream(Reply),
-}
-
-impl From<ToTask> for Way {
-    fn from(task: ToTask) -> Way {
-        Way::Task(task)
-    }
+    answers: Rc<Answers<Q>>,
 }
 
 impl<Q: QuerySink> HttpsThread<Q> {
     pub(crate) fn new(context: Rc<ThreadContext<Q>>) -> HttpsThread<Q> {
-        HttpsThread { context, connections: RefCell::default(), requests: Requests::default() }
+        let answers = Rc::new(Answers::new(context.clone()));
+        HttpsThread { context, connections: RefCell::default(), answers }
     }
 
     /// Number of connections.
@@ -70,11 +52,7 @@ impl<Q: QuerySink> HttpsThread<Q> {
 
     /// Hands an answer to its request. Returns false if the request waits no more.
     pub(crate) fn deliver(&self, answer: QueuedMessage) -> bool {
-        match self.requests.take(answer.client.stream) {
-            Some(Way::Task(task)) => task.send(answer).is_ok(),
-            Some(Way::Stream(reply)) => reply.answer(self, answer),
-            None => false,
-        }
+        self.answers.deliver(answer)
     }
 
     /// The tokens of the connections.
@@ -91,11 +69,7 @@ impl<Q: QuerySink> HttpsThread<Q> {
 
     /// Gives up the requests that have waited for too long.
     pub(crate) fn sweep_requests(&self, now: Instant, timeouts: Timeouts) {
-        for way in self.requests.take_overdue(now, timeouts.answer_wait) {
-            if let Way::Stream(reply) = way {
-                reply.fail(self, StatusCode::GATEWAY_TIMEOUT);
-            }
-        }
+        self.answers.sweep(now, timeouts.answer_wait);
     }
 
     /// Ends all connections soon: their clients connect to another process.
@@ -126,13 +100,14 @@ impl<Q: QuerySink> HttpsThread<Q> {
         }
         let records = ResponseRecords::new(tls, is_http2);
         if is_http2 {
-            let http = Http2::new(self.clone(), service, connection.clone(), records);
+            let http = Http2::new(self.answers.clone(), service, connection.clone(), records);
             connection.drive(http, |http| http.get_mut().close(), |_| CloseReason::Reset).await
         } else {
             let idle = self.context.shared.admission.timeouts().idle;
             let here = connection.clone();
             let requests = service_fn(move |request| {
-                self.clone().respond_http1(service.clone(), connection.clone(), request)
+                let (thread, service, connection) = (self.clone(), service.clone(), connection.clone());
+                async move { respond(&thread.answers, &service, &connection, request).await }
             });
             let http = http1(idle).serve_connection(TokioIo::new(records), requests);
             let reason_of = |error: hyper::Error| {
@@ -140,20 +115,6 @@ impl<Q: QuerySink> HttpsThread<Q> {
             };
             here.drive(http, |http| http.graceful_shutdown(), reason_of).await
         }
-    }
-
-    async fn respond_http1(
-        self: Rc<HttpsThread<Q>>,
-        service: Rc<Service>,
-        connection: Rc<HttpsConnection>,
-        request: Request<Incoming>,
-    ) -> Result<Response<Full<Bytes>>, Infallible> {
-        respond(&self, &service, &connection, request).await
-    }
-
-    /// A new account of a connection.
-    pub(crate) fn account(&self, connection: &HttpsConnection) -> Account {
-        Account::new(self.context.shared.clone(), connection.buffered.clone())
     }
 }
 
@@ -173,11 +134,7 @@ impl<Q: QuerySink> Entry<Q> {
 impl<Q: QuerySink> Drop for Entry<Q> {
     fn drop(&mut self) {
         self.thread.connections.borrow_mut().remove(&self.connection.client.stream);
-        // Streams of HTTP/2 that still wait. The task of HTTP/1.1 frees its slot itself.
-        if self.connection.requests() > 0 {
-            let is_here = |way: &Way| matches!(way, Way::Stream(reply) if reply.is_of(&self.connection));
-            self.thread.requests.remove_if(is_here);
-        }
+        self.thread.answers.remove(&self.connection);
         self.thread.context.wake_end();
     }
 }

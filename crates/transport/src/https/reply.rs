@@ -1,0 +1,142 @@
+//! The requests of a stream thread that wait for answers, and the ways of the answers: to the task of a request over HTTP/1.1, or into
+//! the stream of one over HTTP/2.
+
+use crate::QuerySink;
+use crate::account::Account;
+use crate::counters::Counter;
+use crate::https::connection::{HttpsConnection, UnderWay};
+use crate::https::request;
+use crate::https::response;
+use crate::requests::{self, Requests, ToTask};
+use crate::thread_context::ThreadContext;
+use datapath::QueuedMessage;
+use engine::Client;
+use h2::server::SendResponse;
+use http::{Response, StatusCode};
+use hyper::body::Bytes;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+use tokio::task::spawn_local;
+
+/// The requests of one stream thread that wait for answers.
+pub(crate) struct Answers<Q> {
+    pub(crate) context: Rc<ThreadContext<Q>>,
+    pub(crate) requests: Requests<Way>,
+}
+
+/// The way of an answer to its request.
+pub(crate) enum Way {
+    /// To the task of a request over HTTP/1.1.
+    Task(ToTask),
+    /// Into the stream of a request over HTTP/2.
+    Stream(Reply),
+}
+
+impl From<ToTask> for Way {
+    fn from(task: ToTask) -> Way {
+        Way::Task(task)
+    }
+}
+
+/// The response side of a request over HTTP/2.
+pub(crate) struct Reply {
+    pub(crate) stream: SendResponse<Bytes>,
+    pub(crate) under_way: UnderWay,
+    /// False for HEAD.
+    pub(crate) with_body: bool,
+}
+
+impl<Q: QuerySink> Answers<Q> {
+    pub(crate) fn new(context: Rc<ThreadContext<Q>>) -> Answers<Q> {
+        Answers { context, requests: Requests::default() }
+    }
+
+    /// A new account of a connection.
+    pub(crate) fn account(&self, connection: &HttpsConnection) -> Account {
+        Account::new(self.context.shared.clone(), connection.buffered.clone())
+    }
+
+    /// Hands an answer to its request. Returns false if the request waits no more.
+    pub(crate) fn deliver(&self, answer: QueuedMessage) -> bool {
+        match self.requests.take(answer.client.stream) {
+            Some(Way::Task(task)) => task.send(answer).is_ok(),
+            Some(Way::Stream(reply)) => reply.answer(self, answer),
+            None => false,
+        }
+    }
+
+    /// Gives up the requests that have waited for longer than `answer_wait`.
+    pub(crate) fn sweep(&self, now: Instant, answer_wait: Duration) {
+        for way in self.requests.take_overdue(now, answer_wait) {
+            if let Way::Stream(reply) = way {
+                reply.fail(self, StatusCode::GATEWAY_TIMEOUT);
+            }
+        }
+    }
+
+    /// Frees the slots of a connection that has ended. A request over HTTP/1.1 has freed its slot with its task.
+    pub(crate) fn remove(&self, connection: &Rc<HttpsConnection>) {
+        if connection.requests() > 0 {
+            let is_here = |way: &Way| matches!(way, Way::Stream(reply) if reply.is_of(connection));
+            self.requests.remove_if(is_here);
+        }
+    }
+}
+
+impl Reply {
+    /// True if the request came on this connection.
+    fn is_of(&self, connection: &Rc<HttpsConnection>) -> bool {
+        Rc::ptr_eq(self.under_way.connection(), connection)
+    }
+
+    /// Hands the query over. The reply waits for the answer among the requests of the thread.
+    pub(crate) fn ask<Q: QuerySink>(self, answers: &Rc<Answers<Q>>, message: Vec<u8>) {
+        let message = match request::checked(message) {
+            Ok(message) => message,
+            Err(status) => return self.fail(answers, status),
+        };
+        let client = Client { stream: answers.context.next_token(), ..self.under_way.connection().client };
+        if let Err(way) = answers.requests.enter(client.stream, Way::Stream(self)) {
+            answers.context.count(Counter::QuestionsRefused);
+            if let Way::Stream(reply) = way {
+                reply.fail(answers, StatusCode::SERVICE_UNAVAILABLE);
+            }
+        } else if !answers.context.post(&client, &message) {
+            spawn_local(ask_again(answers.clone(), client, message));
+        }
+    }
+
+    /// Responds with an answer. Returns false if the client has reset the stream.
+    fn answer<Q: QuerySink>(self, answers: &Answers<Q>, answer: QueuedMessage) -> bool {
+        let account = answers.account(self.under_way.connection());
+        let response = response::success(answer, account, self.with_body);
+        self.send(answers, response.unwrap_or_else(response::failure))
+    }
+
+    /// Responds with a status.
+    pub(crate) fn fail<Q: QuerySink>(self, answers: &Answers<Q>, status: StatusCode) {
+        self.send(answers, response::failure(status));
+    }
+
+    /// Hands the response to HTTP/2, which keeps it until the client's windows are open. The account bounds what is kept.
+    fn send<Q: QuerySink>(mut self, answers: &Answers<Q>, response: Response<Bytes>) -> bool {
+        let (parts, body) = response.into_parts();
+        let status = parts.status;
+        let is_whole = body.is_empty();
+        let sent = self.stream.send_response(Response::from_parts(parts, ()), is_whole);
+        let is_sent = sent.is_ok_and(|mut stream| is_whole || stream.send_data(body, true).is_ok());
+        if is_sent {
+            answers.context.count(response::counter(status));
+        }
+        is_sent
+    }
+}
+
+/// Hands over a query that found no room.
+async fn ask_again<Q: QuerySink>(answers: Rc<Answers<Q>>, client: Client, message: Vec<u8>) {
+    if let Err(reason) = requests::post_again(&answers.context, &client, &message).await
+        && let Some(Way::Stream(reply)) = answers.requests.take(client.stream)
+    {
+        reply.fail(&answers, request::status_of(reason));
+    }
+}

@@ -1,0 +1,89 @@
+//! Requests: where the query of a request is, and the status for one that has none (RFC 8484 section 4.1).
+
+use crate::account::Account;
+use crate::https::Service;
+use crate::https::response;
+use crate::https::target::{self, MESSAGE_OCTETS};
+use crate::limits;
+use crate::requests::NoAnswer;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use http::request::Parts;
+use http::{Method, StatusCode};
+
+/// Octets of a DNS header.
+const HEADER: usize = 12;
+
+/// The place of the query in a request.
+#[derive(Debug)]
+pub(crate) enum Query {
+    /// The query itself, out of the target.
+    InTarget(Vec<u8>),
+    /// The query is the body.
+    InBody,
+}
+
+/// Finds the query of a request.
+//= RFC 8484 section 4.1: requirement 82
+pub(crate) fn query(request: &Parts, service: &Service) -> Result<Query, StatusCode> {
+    let uri = &request.uri;
+    let octets = uri.path().len() + uri.query().map_or(0, |query| 1 + query.len());
+    if octets > limits::HTTPS_URI_OCTETS {
+        return Err(StatusCode::URI_TOO_LONG);
+    }
+    if uri.path() != &*service.path {
+        return Err(StatusCode::NOT_FOUND);
+    }
+    match request.method {
+        Method::GET | Method::HEAD => {
+            let message = target::message(uri.query().unwrap_or_default());
+            message.map(Query::InTarget).map_err(|error| match error {
+                target::Error::TooLong => StatusCode::URI_TOO_LONG,
+                _ => StatusCode::BAD_REQUEST,
+            })
+        }
+        Method::POST if !has_media_type(request) => Err(StatusCode::UNSUPPORTED_MEDIA_TYPE),
+        Method::POST if is_too_long(request) => Err(StatusCode::PAYLOAD_TOO_LARGE),
+        Method::POST => Ok(Query::InBody),
+        _ => Err(StatusCode::METHOD_NOT_ALLOWED),
+    }
+}
+
+/// Gives a message back if it is a query. A message with QR set is a response, so no answer would come.
+pub(crate) fn checked(message: Vec<u8>) -> Result<Vec<u8>, StatusCode> {
+    let is_query = message.len() >= HEADER && message[2] & 0x80 == 0;
+    if is_query { Ok(message) } else { Err(StatusCode::BAD_REQUEST) }
+}
+
+/// Adds octets of a body to the message that it carries.
+pub(crate) fn extend(message: &mut Vec<u8>, octets: &[u8], account: &mut Account) -> Result<(), StatusCode> {
+    if message.len() + octets.len() > MESSAGE_OCTETS {
+        return Err(StatusCode::PAYLOAD_TOO_LARGE);
+    }
+    if !account.add(octets.len()) {
+        return Err(StatusCode::SERVICE_UNAVAILABLE);
+    }
+    message.extend_from_slice(octets);
+    Ok(())
+}
+
+/// True if the body is a DNS message. Parameters of the media type are ignored (RFC 9110 section 8.3.1).
+//= RFC 8484 section 4.2: requirement 83
+fn has_media_type(request: &Parts) -> bool {
+    let value = request.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let essence = value.and_then(|value| value.split(';').next());
+    essence.is_some_and(|essence| essence.trim().eq_ignore_ascii_case(response::MEDIA_TYPE))
+}
+
+/// True if the body says that it is longer than a DNS message.
+fn is_too_long(request: &Parts) -> bool {
+    let length = request.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok());
+    length.and_then(|length| length.parse().ok()).is_some_and(|length: u64| length > MESSAGE_OCTETS as u64)
+}
+
+/// The status for a query that has no answer.
+pub(crate) fn status_of(reason: NoAnswer) -> StatusCode {
+    match reason {
+        NoAnswer::Busy => StatusCode::SERVICE_UNAVAILABLE,
+        NoAnswer::Late => StatusCode::GATEWAY_TIMEOUT,
+    }
+}
