@@ -8,7 +8,7 @@
 //! - It answers one query at a time: a connection carries one query at a time, and there are several connections.
 //!
 //! One event proves nothing, as an upstream may just restart. The first two habits are believed when two connections in a row
-//! end in one way, the third after [`TURNS`] replies in a row. A limit is forgotten after [`STREAM_MEMORY`].
+//! end in one way, the third after 16 replies in a row. A limit is forgotten after [`STREAM_MEMORY`].
 
 use crate::base::time::{Instant, Span};
 use crate::limits::{STREAM_IDLE, STREAM_MEMORY};
