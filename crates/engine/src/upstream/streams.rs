@@ -4,8 +4,8 @@
 //! One connection carries all queries to an upstream. There are more, up to [`STREAM_LINKS`], only for an upstream with a learned
 //! limit (`stream_limits.rs`): connections with their last queries, and spare ones that carry one query at a time.
 //!
-//! A connection stalls if queries wait on it and nothing comes for half of `upstream.timeout`, or for four timeouts of a try if many
-//! wait. New queries go over another connection, and the questions on it are asked there as well. It stays open with its last
+//! A connection stalls if queries wait on it and nothing comes for half of `upstream.timeout`, or for four timeouts of a try if
+//! many wait. New queries go over another connection, and the questions on it are asked there as well. It stays open with its last
 //! question, because its replies may only be late.
 
 use crate::base::slab::Index;
@@ -62,8 +62,8 @@ impl Upstream {
         is_limited && usize::from(server.streams) >= STREAM_LINKS
     }
 
-    /// The connection for the next query to a server that answers one query at a time, and whose current one is busy: a spare one, a
-    /// new one, or the one with the fewest queries.
+    /// The connection for the next query to a server that answers one query at a time, and whose current one is busy: a spare one,
+    /// a new one, or the one with the fewest queries.
     #[cold]
     fn stream_beside(
         &mut self,
