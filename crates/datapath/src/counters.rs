@@ -75,7 +75,7 @@ counters! {
     UpstreamTlsClosed = "closed",
     /// Failed handshake with an upstream: it took too long.
     UpstreamTlsTimeout = "timeout",
-    /// Drop: a listening socket's queue in the kernel was full.
+    /// Drop: a listening socket's queue in the kernel was full, or too long for a time while one network was alone.
     ReceiveQueueOverflow = "receive_queue_overflow",
     /// Drop: more datagrams came than the worker could read, and this client network sent more than its share.
     FloodingNetwork = "flooding_network",

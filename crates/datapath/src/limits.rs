@@ -2,7 +2,7 @@
 //! [`engine::limits`].
 //!
 //! A worker reserves 2.4 MiB for its mailbox, 128 KiB for queries over UDP, 64 KiB for reads from TCP, one batch for
-//! received datagrams, and for each listening socket one batch for its answers and 33 KiB for its fair shedding. A batch
+//! received datagrams, and for each listening socket one batch for its answers and 45 KiB for its fair shedding. A batch
 //! takes 64 x 1,344 to 64 x 4,160 octets, 84 to 260 KiB. Write buffers of TCP links grow when they are needed.
 
 use engine::Span;
@@ -109,6 +109,20 @@ pub(crate) const SHEDDING_INTERVAL: Span = Span::from_millis(10);
 
 /// Longest time between two updates while networks are shed and datagrams come.
 pub(crate) const SHEDDING_LONGEST_INTERVAL: Span = Span::from_millis(50);
+
+/// Time for which the queue of a network that is alone must be longer than [`QUEUE_TARGET`] before it is shortened: the
+/// interval of RFC 8289 section 4.4. The backlog of a worker that was held up for some hundredths of a second is gone before.
+pub(crate) const STANDING_QUEUE_TIME: Span = Span::from_millis(100);
+
+/// Time for which a network that has sent datagrams counts as one to be protected: two tries of a stub resolver that
+/// waits for 5 s, the default of resolv.conf.
+pub(crate) const OTHERS_MEMORY: Span = Span::from_secs(10);
+
+/// Time between two looks for other networks while some are known. Well below [`OTHERS_MEMORY`].
+pub(crate) const OTHERS_RECHECK: Span = Span::from_secs(1);
+
+/// Networks whose latest datagram is remembered: 256 of 48 octets, 12 KiB per listening socket.
+pub(crate) const SIGHTINGS: usize = 256;
 
 /// Smallest share of a network's datagrams that passes, so that the end of its flood is noticed.
 pub(crate) const SHEDDING_SMALLEST_SHARE: f64 = 1.0 / 1024.0;

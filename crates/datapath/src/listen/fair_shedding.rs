@@ -10,12 +10,18 @@
 //! of a site (`client-prefix`) that send too little each to be shed are counted together, and are shed together if the site
 //! sends much. So a flooder gains nothing by using all networks of its prefix, and the neighbours of a single flooding network
 //! lose nothing. If no network and no site sends much, all look alike, and the kernel drops by arrival as before.
+//!
+//! A network that is alone ([`active_networks`](crate::listen::active_networks)) takes nothing from anybody. Its datagrams may
+//! fill the queue, and none is shed while the queue can hold what a pause of the worker left. They are shed only when
+//! the queue has overflowed, or *stands*: when it was longer than its target for [`STANDING_QUEUE_TIME`] without a break (the
+//! reasoning of RFC 8289 section 3.1). Such a queue makes every answer late and saves none, and a newcomer would lose.
 
 use crate::limits::{
     DATAGRAM_QUEUE_OCTETS, HEAVY_NETWORKS, QUEUE_DRAIN_TIME, QUEUE_TARGET, SHED_NETWORKS, SHEDDING_DATAGRAMS,
     SHEDDING_IDLE_INTERVAL, SHEDDING_INTERVAL, SHEDDING_LONGEST_INTERVAL, SHEDDING_SAMPLE,
-    SHEDDING_SMALLEST_SHARE, SITE_PARTS,
+    SHEDDING_SMALLEST_SHARE, SITE_PARTS, STANDING_QUEUE_TIME,
 };
+use crate::listen::active_networks::ActiveNetworks;
 use crate::socket::syscalls::ReceiveQueue;
 use engine::{ClientNetwork, Instant, Span};
 
@@ -58,6 +64,15 @@ pub(crate) struct FairShedding {
     previous: Option<Observation>,
     /// The first observation since the worker last emptied the queue.
     busy_since: Observation,
+    /// The first observation since the queue was last no longer than its target.
+    standing_since: Observation,
+    active_networks: ActiveNetworks,
+    /// Datagrams that `active_networks` knows.
+    known_datagrams: u64,
+    /// True if datagrams of trusted proxies came since the latest update.
+    has_proxied: bool,
+    /// True if one network was alone at the latest update.
+    is_alone: bool,
     /// Datagrams per second that the worker reads, and that clients send. Smoothed while networks are shed.
     read_rate: f64,
     offered_rate: f64,
@@ -89,6 +104,11 @@ impl FairShedding {
             datagrams: 0,
             previous: None,
             busy_since: Observation::default(),
+            standing_since: Observation::default(),
+            active_networks: ActiveNetworks::new(),
+            known_datagrams: 0,
+            has_proxied: false,
+            is_alone: true,
             read_rate: 0.0,
             offered_rate: 0.0,
             updates: 0,
@@ -107,9 +127,20 @@ impl FairShedding {
         self.datagrams += 1;
     }
 
+    /// Records that a datagram of a trusted proxy was read. It comes from somebody else than the networks that may be shed.
+    #[inline]
+    pub(crate) fn record_proxied(&mut self) {
+        self.has_proxied = true;
+    }
+
     /// True if some networks are shed.
     pub(crate) fn is_active(&self) -> bool {
         !self.shed.is_empty()
+    }
+
+    /// True if networks are shed for the sake of others.
+    pub(crate) fn protects_others(&self) -> bool {
+        self.is_active() && !self.is_alone
     }
 
     /// The worker has emptied the queue: unless networks are shed, the measurement starts again.
@@ -143,9 +174,10 @@ impl FairShedding {
         client_prefix: u8,
     ) -> Option<&[ShedNetwork]> {
         let current = Observation { at: now, queue, datagrams: self.datagrams };
+        self.observe_networks(now);
         let Some(previous) = self.previous.replace(current) else {
             // The measurement starts here.
-            (self.busy_since, self.overloads) = (current, 0);
+            (self.busy_since, self.standing_since, self.overloads) = (current, current, 0);
             return None;
         };
         if now == previous.at {
@@ -159,23 +191,49 @@ impl FairShedding {
             self.read_rate += (read_rate - self.read_rate) / f64::from(self.updates);
             self.offered_rate += (offered_rate - self.offered_rate) / 2.0;
         } else {
-            let is_long =
-                queue.waiting() > 2.0 * read_rate * seconds_of(QUEUE_TARGET) || queue.used > queue.size / 4;
-            self.overloads = if is_long && offered_rate > read_rate { self.overloads + 1 } else { 0 };
-            (self.read_rate, self.offered_rate) = (read_rate, offered_rate);
-            if queue.drops != previous.queue.drops {
-                // Datagrams were lost: use the rates since the worker last emptied the queue.
-                (self.read_rate, self.offered_rate) = current.rates_since(&self.busy_since);
-            } else if self.overloads < 2 {
-                // One overload may mean that the worker was held up for a moment: it catches up.
-                return None;
-            }
+            (self.read_rate, self.offered_rate) = self.find_overload(&previous, &current)?;
             self.updates = 0;
         }
         let read = self.datagrams - previous.datagrams;
         self.find_heavy_networks(read, client_prefix);
         let changed = self.compute_shares(queue);
         changed.then_some(&self.shed[..])
+    }
+
+    /// Takes note of the networks whose datagrams were read since the last update, as far as the ring still has them.
+    fn observe_networks(&mut self, now: Instant) {
+        let oldest = self.known_datagrams.max(self.datagrams.saturating_sub(SHEDDING_SAMPLE as u64));
+        let recent = &self.recent;
+        let new = (oldest..self.datagrams).map(|number| recent[number as usize % SHEDDING_SAMPLE]);
+        self.active_networks.observe(now, new);
+        if std::mem::take(&mut self.has_proxied) {
+            self.active_networks.mark_others_active(now);
+        }
+        self.known_datagrams = self.datagrams;
+        self.is_alone = self.active_networks.is_alone(now);
+    }
+
+    /// The rates at which datagrams are read and offered, if networks must be shed now.
+    fn find_overload(&mut self, previous: &Observation, current: &Observation) -> Option<(f64, f64)> {
+        let queue = current.queue;
+        let (read_rate, offered_rate) = current.rates_since(previous);
+        let is_long =
+            queue.waiting() > 2.0 * read_rate * seconds_of(QUEUE_TARGET) || queue.used > queue.size / 4;
+        self.overloads = if is_long && offered_rate > read_rate { self.overloads + 1 } else { 0 };
+        let since_busy = current.rates_since(&self.busy_since);
+        if queue.waiting() <= wanted_length(since_busy.0, queue) {
+            self.standing_since = *current;
+        }
+        if queue.drops != previous.queue.drops {
+            // Datagrams were lost: use the rates since the worker last emptied the queue.
+            return Some(since_busy);
+        }
+        // One overload may mean that the worker was held up for a moment: it catches up.
+        if self.overloads >= 2 && !self.is_alone {
+            return Some((read_rate, offered_rate));
+        }
+        let stands = current.at - self.standing_since.at >= STANDING_QUEUE_TIME;
+        stands.then(|| current.rates_since(&self.standing_since))
     }
 
     /// Fills `heavy` with the networks and sites that send much and their shares of the offered datagrams, largest first.
@@ -231,9 +289,7 @@ impl FairShedding {
     fn compute_shares(&mut self, queue: ReceiveQueue) -> bool {
         // The rate at which the queue reaches its target within QUEUE_DRAIN_TIME: never empty, and with room for bursts.
         let rate = self.read_rate.max(1.0);
-        let wanted =
-            (rate * seconds_of(QUEUE_TARGET)).min(f64::from(queue.size) / DATAGRAM_QUEUE_OCTETS / 3.0);
-        let off = (wanted - queue.waiting()) / (rate * seconds_of(QUEUE_DRAIN_TIME));
+        let off = (wanted_length(rate, queue) - queue.waiting()) / (rate * seconds_of(QUEUE_DRAIN_TIME));
         let target = rate * (1.0 + off).max(0.25);
         let offered = self.offered_rate;
         let all_heavy: f64 = self.heavy.iter().map(|heavy| heavy.share).sum();
@@ -273,6 +329,11 @@ impl FairShedding {
         }
         !is_same
     }
+}
+
+/// Datagrams that should wait at most when so many are read per second: those of [`QUEUE_TARGET`], or a third of the queue.
+fn wanted_length(read_rate: f64, queue: ReceiveQueue) -> f64 {
+    (read_rate * seconds_of(QUEUE_TARGET)).min(f64::from(queue.size) / DATAGRAM_QUEUE_OCTETS / 3.0)
 }
 
 fn seconds_of(span: Span) -> f64 {

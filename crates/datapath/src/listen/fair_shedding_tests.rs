@@ -257,6 +257,56 @@ fn a_worker_that_was_held_up_shuts_nobody_out() {
     assert!(world.kept(1) > 0.99);
 }
 
+/// Stops the worker for 60 ms four times a second, and gives it a quarter of the core for the next 20 ms: while it catches up,
+/// more comes than it reads.
+const STOPPED_OFTEN: fn(u64) -> bool =
+    |millisecond| millisecond % 250 >= 80 || millisecond % 250 >= 60 && millisecond % 4 == 0;
+
+#[test]
+fn a_network_that_is_alone_loses_nothing_that_the_queue_can_hold() {
+    // The worker can read 70 a millisecond in the mean. At 50 a millisecond, 60 x 50 + 20 x (50 - 25) = 3,500 wait of the 5,461
+    // that the queue holds.
+    for per_ms in [2.0, 20.0, 40.0, 50.0] {
+        let mut world = World::new(100, &[per_ms]);
+        world.runs = STOPPED_OFTEN;
+        world.run(10_000);
+        assert_eq!((world.changes, world.drops), (0, 0), "{per_ms}");
+    }
+}
+
+#[test]
+fn single_datagrams_in_the_name_of_others_do_not_harm_a_network() {
+    // A thousand networks send one datagram each, ten in 100 ms.
+    let mut world = World::new(100, &[vec![50.0], vec![0.0001; 1_000]].concat());
+    for number in 1..=1_000 {
+        world.senders[number].owed = 1.0 - number as f64 / 1_000.0;
+    }
+    world.runs = STOPPED_OFTEN;
+    world.run(9_900);
+    assert!(world.senders[1..].iter().all(|sender| sender.sent <= 1));
+    assert!(world.senders[1..].iter().map(|sender| sender.sent).sum::<u64>() > 900);
+    assert_eq!((world.changes, world.drops), (0, 0));
+}
+
+#[test]
+fn the_queue_of_a_network_that_is_alone_does_not_stand() {
+    for times in [1.2, 2.0, 5.0, 10.0] {
+        let mut world = World::new(100, &[times * 100.0]);
+        world.run(2_000);
+        assert!(!world.shedding.protects_others());
+        assert!(world.queue.len() < 100 * 60, "{times}: the queue is short: {}", world.queue.len());
+        assert!(world.read() >= 2_000 * 97, "{times}: {}", world.read());
+        // Normal again within a second.
+        world.senders[0].per_ms = 50.0;
+        world.run(1_000);
+        assert!(world.installed.is_empty(), "{times}");
+        world.count_anew();
+        let drops = world.drops;
+        world.run(1_000);
+        assert_eq!(world.drops, drops, "{times}");
+    }
+}
+
 #[test]
 fn where_no_network_sends_much_none_is_shed() {
     // Forged sources: all networks send equally little.

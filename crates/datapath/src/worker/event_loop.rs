@@ -379,6 +379,7 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
                 continue;
             };
             if worker.shared.proxies().includes(&client) {
+                worker.shedding[listener].record_proxied();
                 match proxy_protocol::strip_header(&client, message) {
                     Ok(opened) => (client, message) = opened,
                     Err(error) => {
@@ -425,11 +426,12 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
         if !shedding.is_due(self.now) {
             return;
         }
-        let (socket, was_active) = (&worker.listeners[listener], shedding.is_active());
+        let (socket, protected_others) = (&worker.listeners[listener], shedding.protects_others());
         let raw = socket.socket().as_raw_fd();
         let queue = receive_queue(raw);
-        // While networks are shed, drops are those of the filter, unless the queue is nevertheless more than half full.
-        let reason = match was_active && queue.used <= queue.size / 2 {
+        // While networks are shed for the sake of others, drops are those of the filter, unless the queue is nevertheless more
+        // than half full.
+        let reason = match protected_others && queue.used <= queue.size / 2 {
             true => Counter::FloodingNetwork,
             false => Counter::ReceiveQueueOverflow,
         };
