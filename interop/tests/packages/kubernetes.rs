@@ -42,6 +42,33 @@ fn the_manifests_are_those_of_the_chart() {
         let read = |folder: &Path| std::fs::read_to_string(folder.join(name)).unwrap();
         assert_eq!(read(scratch.path()), read(&folder), "{name}: run packaging/kubernetes/generate");
     }
+    the_encrypted_listeners_have_ports_and_the_certificate(&source().join("packaging/helm/sixfold"));
+}
+
+/// With a secret, the configuration, the pod and the service agree on the listeners; without one they have none.
+fn the_encrypted_listeners_have_ports_and_the_certificate(chart: &Path) {
+    let render = |settings: &str| {
+        let mut helm = Command::new("helm");
+        helm.args(["template", "sixfold", "--kube-version", "1.30.0", "--set", settings]).arg(chart);
+        let rendered = run(100, &mut helm);
+        assert!(rendered.status.success(), "{}", text(&rendered));
+        String::from_utf8(rendered.stdout).unwrap()
+    };
+    let all = render("tls.secretName=cert,tls.doq=true");
+    for line in ["secretName: cert", "mountPath: /etc/sixfold-tls", "key = \"/etc/sixfold-tls/tls.key\""] {
+        assert_eq!(all.matches(line).count(), 1, "{line}");
+    }
+    for (name, port) in [("dot", 853), ("doh", 443), ("doq", 853)] {
+        for line in [
+            format!("name: {name}\n              containerPort: {port}"),
+            format!("port: {port}\n      targetPort: {name}"),
+            format!("listen-{name} = [\"[::]:{port}\", \"0.0.0.0:{port}\"]"),
+        ] {
+            assert_eq!(all.matches(&line).count(), 1, "{line}");
+        }
+    }
+    let none = render("tls.doq=true");
+    assert!(!none.contains("853") && !none.contains("443\n") && !none.contains("/etc/sixfold-tls"));
 }
 
 #[test]
