@@ -352,7 +352,8 @@ async fn sweep<Q: QuerySink>(thread: Rc<StreamThread<Q>>) {
         thread.context.idle_timeout.set(timeouts.told);
         thread.https.sweep_requests(Instant::now(), timeouts);
         let shortest = timeouts.idle.min(timeouts.answer_wait);
-        let pause = (shortest / 20).clamp(Duration::from_millis(5), Duration::from_millis(250));
+        let pause =
+            (shortest / limits::CHECKS_PER_TIMEOUT).clamp(Duration::from_millis(5), limits::LONGEST_CHECK);
         let mut tokens: Vec<u64> = thread.connections.borrow().keys().copied().collect();
         tokens.extend(thread.https.tokens());
         let parts = tokens.len().div_ceil(limits::SWEPT_AT_ONCE).max(1);

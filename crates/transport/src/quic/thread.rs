@@ -279,7 +279,8 @@ async fn sweep<Q: QuerySink>(thread: Rc<QuicThread<Q>>) {
         }
         drop(thread.requests.take_overdue(now, timeouts.answer_wait));
         let shortest = timeouts.idle.min(timeouts.answer_wait);
-        let pause = (shortest / 20).clamp(Duration::from_millis(5), Duration::from_millis(250));
+        let pause =
+            (shortest / limits::CHECKS_PER_TIMEOUT).clamp(Duration::from_millis(5), limits::LONGEST_CHECK);
         tokio::time::sleep(pause).await;
     }
 }
