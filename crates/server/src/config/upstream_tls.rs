@@ -88,16 +88,16 @@ pub fn check(
         if identity.is_none() && transport == Transport::Tls {
             let what = format!("the forwarder {address} has no name, and `upstream.transport` is \"tls\"");
             let help = format!(
-                "write the name in its certificate after a #, like \"{}#dns.example\"; with transport = \"udp\", \
-                 forwarders with a name are asked over TLS and the others over UDP",
+                "write the name in its certificate or a pin of its key (sha256/...) after a #, like \"{}#dns.example\"; with \
+                 transport = \"udp\", forwarders with either are asked over TLS and the others over UDP",
                 address.ip()
             );
             problems.add(&item.place, Fault::new(what, help));
         } else if identity.is_none() && is_mixed {
             let what =
                 format!("the forwarder {address} has no name, and others of its zone are asked over TLS");
-            let help = "give all forwarders of a zone a name after a #, or none: a question that TLS protects must not \
-                        leave in the clear when a forwarder fails";
+            let help = "give all forwarders of a zone a name or a pin after a #, or none: a question that TLS protects must \
+                        not leave in the clear when a forwarder fails";
             problems.add(&item.place, Fault::new(what, help));
         }
         if known.insert(*address, identity.clone()).is_some_and(|other| other != *identity) {

@@ -146,6 +146,12 @@ fn an_upstream_with_pins_is_asked_only_if_its_key_has_one() {
     }
     let explained = String::from_utf8(server.ctl(&["explain", "www.wrong"]).stdout).unwrap();
     assert!(explained.contains("the key of an upstream has another pin"), "{explained}");
+    // The session and the connection of another pin do not count after a reload.
+    let forwarder = format!("{}#{issued_pin}", upstreams[0].address);
+    server.rewrite(&[&format!("upstream.zone = [{{ zone = \"own\", forwarders = [\"{forwarder}\"] }}]")]);
+    assert!(server.ctl(&["reload"]).status.success());
+    client.send(&query(2, "later.own", Type::TXT));
+    assert_eq!(client.receive().rcode, Rcode::SERVFAIL);
 }
 
 /// Takes an answer, which must be NOERROR, into the set of those that came. Returns false if none comes in time.
