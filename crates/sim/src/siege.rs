@@ -431,7 +431,6 @@ fn settings() -> Settings {
             timeout: Span::from_millis(500),
             tries: 3,
             transport: Transport::Udp,
-            auto: false,
             tls: Vec::new(),
         },
         local_data: Arc::default(),
