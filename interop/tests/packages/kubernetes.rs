@@ -68,7 +68,9 @@ fn the_encrypted_listeners_have_ports_and_the_certificate(chart: &Path) {
         }
     }
     let none = render("tls.doq=true");
-    assert!(!none.contains("853") && !none.contains("443\n") && !none.contains("/etc/sixfold-tls"));
+    for words in ["Port: 853", "Port: 443", "listen-do", "/etc/sixfold-tls"] {
+        assert!(!none.contains(words), "{words}");
+    }
 }
 
 #[test]
