@@ -351,7 +351,8 @@ async fn sweep<Q: QuerySink>(thread: Rc<StreamThread<Q>>) {
         let timeouts = thread.context.shared.admission.timeouts();
         thread.context.idle_timeout.set(timeouts.told);
         thread.https.sweep_requests(Instant::now(), timeouts);
-        let shortest = timeouts.idle.min(timeouts.answer_wait);
+        let retired = if thread.context.shared.is_ending() { limits::RETIRED_IDLE } else { Duration::MAX };
+        let shortest = timeouts.idle.min(timeouts.answer_wait).min(retired);
         let pause =
             (shortest / limits::CHECKS_PER_TIMEOUT).clamp(Duration::from_millis(5), limits::LONGEST_CHECK);
         let mut tokens: Vec<u64> = thread.connections.borrow().keys().copied().collect();

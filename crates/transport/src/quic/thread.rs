@@ -278,7 +278,8 @@ async fn sweep<Q: QuerySink>(thread: Rc<QuicThread<Q>>) {
             connection.sweep(now, timeouts, is_read_elsewhere);
         }
         drop(thread.requests.take_overdue(now, timeouts.answer_wait));
-        let shortest = timeouts.idle.min(timeouts.answer_wait);
+        let retired = if thread.context.shared.is_ending() { limits::RETIRED_IDLE } else { Duration::MAX };
+        let shortest = timeouts.idle.min(timeouts.answer_wait).min(retired);
         let pause =
             (shortest / limits::CHECKS_PER_TIMEOUT).clamp(Duration::from_millis(5), limits::LONGEST_CHECK);
         tokio::time::sleep(pause).await;
