@@ -1,9 +1,9 @@
-//! Upstreams over TLS: forwarders with a name (`192.0.2.53#dns.example`) or with pins of their keys (`192.0.2.53#sha256/...`), and the
-//! trust anchors of `upstream.tls-ca`.
+//! Upstreams over TLS: forwarders with a name (`192.0.2.53#dns.example`) or with pins of their keys (`192.0.2.53#sha256/...`), and
+//! the trust anchors of `upstream.tls-ca`.
 //!
-//! A forwarder with an identity, which is a name, a pin or both, is asked over TLS, whatever `upstream.transport` is. `transport = "tls"`
-//! demands one of every forwarder, so that no question leaves in the clear. The forwarders of one zone are of one kind: a failover from TLS to UDP
-//! would be a way around TLS.
+//! A forwarder with an identity, which is a name, a pin or both, is asked over TLS, whatever `upstream.transport` is.
+//! `transport = "tls"` demands one of every forwarder, so that no question leaves in the clear. The forwarders of one zone are of one
+//! kind: a failover from TLS to UDP would be a way around TLS.
 
 use super::address::{endpoint, forwarder};
 use super::model::Upstream;

@@ -49,7 +49,7 @@ fn a_body_is_read_in_one_part_and_in_many() {
 
 #[test]
 fn a_body_without_an_end_and_one_that_is_too_long_are_refused() {
-    let service = HttpsService::echo(Limits { idle: Duration::from_millis(100), ..ROOMY });
+    let service = HttpsService::echo(Limits { idle: Duration::from_secs(1), ..ROOMY });
     let mut client = service.connect_http2();
     client.send(&[post_frame(1), data_frame(1, &question(0, 5), false)].concat()).unwrap();
     service.await_count(Counter::Https4xx, 1);
