@@ -12,6 +12,9 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+/// Longest wait for the answers without an attack: several times what a busy machine takes.
+const LEARNING_TIMEOUT: Duration = Duration::from_secs(60);
+
 /// Attacks with this number of forged replies, and prints the counts.
 pub fn run_attack(knowledge: Knowledge, replies: u64) -> io::Result<()> {
     let cookies = match knowledge {
@@ -20,12 +23,14 @@ pub fn run_attack(knowledge: Knowledge, replies: u64) -> io::Result<()> {
     };
     let (sender, seen) = mpsc::channel();
     let upstream = Upstream::start(UPSTREAM, DELAY, cookies, sender)?;
-    let stop = AtomicBool::new(false);
+    let (stop, learned) = (AtomicBool::new(false), AtomicBool::new(false));
     let begun = Instant::now();
     let (done, took, told) = thread::scope(|scope| {
-        let client = scope.spawn(|| client::ask(&stop));
-        // The first queries are answered without an attack: Sixfold learns from them that an upstream has cookies.
-        thread::sleep(4 * DELAY);
+        let client = scope.spawn(|| client::ask(&stop, &learned));
+        // The first queries are answered without an attack: each worker learns from its own that an upstream has cookies.
+        while !learned.load(Ordering::Relaxed) && !client.is_finished() && begun.elapsed() < LEARNING_TIMEOUT {
+            thread::sleep(DELAY / 100);
+        }
         let done = forger::forge(knowledge, replies, DELAY, &seen);
         let took = begun.elapsed();
         stop.store(true, Ordering::Relaxed);

@@ -53,15 +53,15 @@ struct PendingQuestion {
     tries: u8,
 }
 
-/// Sends queries until `stop`, then checks the cache.
-pub(super) fn ask(stop: &AtomicBool) -> io::Result<ClientCounts> {
+/// Sends queries until `stop`, then checks the cache. Sets `learned` when the first [`LEARNED_FROM`] are answered.
+pub(super) fn ask(stop: &AtomicBool, learned: &AtomicBool) -> io::Result<ClientCounts> {
     let socket = UdpSocket::bind((CLIENT, 0))?;
     socket.connect(SERVER)?;
     socket.set_read_timeout(Some(Duration::from_millis(20)))?;
     let mut told = ClientCounts::default();
     let mut next = 0;
     let stopped = || stop.load(Ordering::Relaxed);
-    let mut outcomes = rounds(&socket, &mut told, || {
+    let mut outcomes = rounds(&socket, &mut told, learned, || {
         next += 1;
         (!stopped()).then_some(next - 1)
     })?;
@@ -80,7 +80,7 @@ pub(super) fn ask(stop: &AtomicBool) -> io::Result<ClientCounts> {
     // Every name, or every nth one.
     let step = (told.asked / 10_000 + 1) as u32;
     let mut again = (0..told.asked as u32).step_by(step as usize);
-    outcomes = rounds(&socket, &mut told, || again.next())?;
+    outcomes = rounds(&socket, &mut told, learned, || again.next())?;
     told.recalled = outcomes.iter().flatten().count() as u64;
     told.recalled_forged = outcomes.iter().filter(|got| matches!(got, Some(AnswerKind::Evil))).count() as u64;
     Ok(told)
@@ -99,6 +99,7 @@ enum AnswerKind {
 fn rounds(
     socket: &UdpSocket,
     told: &mut ClientCounts,
+    learned: &AtomicBool,
     mut next: impl FnMut() -> Option<u32>,
 ) -> io::Result<Vec<Option<AnswerKind>>> {
     let mut waiting: HashMap<u16, PendingQuestion> = HashMap::new();
@@ -134,6 +135,7 @@ fn rounds(
                     _ => AnswerKind::Other,
                 }));
                 waiting.remove(&id);
+                learned.fetch_or(outcomes.len() >= LEARNED_FROM, Ordering::Relaxed);
             }
         }
         let mut hopeless = vec![];
