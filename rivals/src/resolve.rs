@@ -237,6 +237,7 @@ fn settings(workload: Workload) -> Settings {
             timeout: Span::from_secs(1),
             tries: 3,
             transport: Transport::Udp,
+            auto: false,
             tls: Vec::new(),
         },
         local_data: Default::default(),

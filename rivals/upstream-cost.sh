@@ -1,15 +1,19 @@
 #!/bin/bash
-# CPU time of Sixfold per worst-case resolution (six messages), with its upstream over pipelined TCP and over TLS: pairs of runs, and
-# the median of their ratios.
+# CPU time of Sixfold per worst-case resolution (six messages), with its upstream over one transport or another: rounds in which the
+# transports take turns, and the median of their ratios to the first one.
 #
 #   cargo build --release -p sixfold
-#   rivals/upstream-tls-cost.sh target/release/sixfold [PAIRS [SECONDS [RATE]]]
+#   TRANSPORTS="udp tcp" rivals/upstream-cost.sh target/release/sixfold [ROUNDS [SECONDS [RATE]]]
 #
+# TRANSPORTS: of udp, tcp, tls and auto; without it, tcp and tls. RATE: queries per second; 0 as many as the server answers, with 100
+# outstanding from 16 ports. Set CPUS to two lists of cores, as in "0 1", to keep the server apart from upstream and tester.
 # Sixfold has one worker. The upstream is Unbound, whose local data have an A record and no AAAA record for all names; dnsperf asks for
 # new names over UDP. `openssl` makes the certificate. NSD 4.6 is no upstream for this: of several queries in one TLS record it answers
 # only the first before the next record comes.
 set -eu
-sixfold=$(realpath "$1") pairs=${2:-5} seconds=${3:-4} rate=${4:-10000}
+sixfold=$(realpath "$1") rounds=${2:-5} seconds=${3:-4} rate=${4:-10000}
+transports=${TRANSPORTS:-tcp tls}
+read -r server_cpus others_cpus <<<"${CPUS:-0-1023 0-1023}"
 folder=$(mktemp -d) started=()
 finish() { for pid in "${started[@]}"; do kill "$pid" 2>/dev/null && wait "$pid" || true; done; rm -rf "$folder"; }
 trap finish EXIT
@@ -39,11 +43,11 @@ server:
 remote-control:
  control-enable: no
 END
-unbound -d -c unbound.conf >unbound.log 2>&1 & started+=($!)
+taskset -c "$others_cpus" unbound -d -c unbound.conf >unbound.log 2>&1 & started+=($!)
 
-config() { # tcp or tls
+config() { # transport
   local forwarder=127.0.0.1:5397
-  [ "$1" = tcp ] || forwarder=127.0.0.1:5396#dns.example
+  [ "$1" != tls ] || forwarder=127.0.0.1:5396#dns.example
   cat <<END
 server = { listen = ["127.0.0.1:5398"], workers = 1, user = "root" }
 upstream = { forwarders = ["$forwarder"], transport = "$1", tls-ca = "$folder/ca.pem" }
@@ -56,14 +60,22 @@ END
 
 ticks() { sed 's/.*) //' "/proc/$1/stat" | awk '{ print $12 + $13 }'; } # of 10 ms: utime and stime
 
-one() { # tcp or tls, number of the run: microseconds per answer
+ask() { # prefix of the names, seconds, rate
+  awk -v run="$1" -v count=$(($2 * ($3 ? $3 : 150000))) 'BEGIN { for (i = 0; i < count; i++) print "n" run "-" i ".perf.test AAAA" }' >names
+  local load="-c 4 -q 5000 -Q $3"
+  [ "$3" != 0 ] || load="-c 16 -q 100"
+  taskset -c "$others_cpus" dnsperf -s 127.0.0.1 -p 5398 -d names -n 1 -l "$2" $load >dnsperf.log 2>&1
+}
+
+one() { # transport, number of the run: microseconds per answer
   config "$1" >sixfold.toml
-  "$sixfold" serve --config sixfold.toml 2>log & local server=$!
+  taskset -c "$server_cpus" "$sixfold" serve --config sixfold.toml 2>log & local server=$!
   until grep -q 'sixfold: ready' log; do sleep 0.05; done
-  awk -v run="$2" -v count=$((seconds * rate)) 'BEGIN { for (i = 0; i < count; i++) print "n" run "-" i ".perf.test AAAA" }' >names
+  # With `auto`, a trial over TCP begins after 5 s. It ends after 64 answers, at one query in 16.
+  if [ "$1" = auto ]; then ask "$2-trial" 8 500; fi
   local before after answers
   before=$(ticks $server)
-  dnsperf -s 127.0.0.1 -p 5398 -d names -n 1 -c 4 -q 5000 -Q "$rate" >dnsperf.log 2>&1
+  ask "$2" "$seconds" "$rate"
   sleep 0.2
   after=$(ticks $server)
   answers=$(sed -n 's/.*Response codes:.*NOERROR \([0-9]*\) (100.00%)/\1/p' dnsperf.log)
@@ -73,10 +85,17 @@ one() { # tcp or tls, number of the run: microseconds per answer
   awk -v ticks=$((after - before)) -v answers="$answers" 'BEGIN { print answers ? ticks * 1e4 / answers : 0 }'
 }
 
-: >ratios
-for pair in $(seq 1 "$pairs"); do
-  tcp=$(one tcp $((2 * pair))) tls=$(one tls $((2 * pair + 1)))
-  echo "$tcp $tls" | awk '{ printf "TCP %.2f us, TLS %.2f us, ratio %.3f\n", $1, $2, $1 ? $2 / $1 : 0 }'
-  echo "$tcp $tls" | awk '$1 && $2 { print $2 / $1 }' >>ratios
+first=${transports%% *}
+for round in $(seq 1 "$rounds"); do
+  for transport in $transports; do
+    cost=$(one "$transport" "$round$transport")
+    echo "$cost" >>"costs.$transport"
+    [ "$transport" != "$first" ] || base=$cost
+    echo "$transport $cost $base" | awk '{ printf "%s %.2f us, ratio %.3f\n", $1, $2, $3 ? $2 / $3 : 0 }'
+    echo "$cost $base" | awk '$1 && $2 { print $1 / $2 }' >>"ratios.$transport"
+  done
 done
-sort -n ratios | awk '{ all[NR] = $1 } END { printf "median of the ratios %.3f [%.3f-%.3f]\n", all[int((NR + 1) / 2)], all[1], all[NR] }'
+for transport in $transports; do
+  sort -n "costs.$transport" | awk -v name="$transport" '{ all[NR] = $1 } END { printf "%s: median %.2f us [%.2f-%.2f], ", name, all[int((NR + 1) / 2)], all[1], all[NR] }'
+  sort -n "ratios.$transport" | awk -v name="$first" '{ all[NR] = $1 } END { printf "%.3f [%.3f-%.3f] of %s\n", all[int((NR + 1) / 2)], all[1], all[NR], name }'
+done
