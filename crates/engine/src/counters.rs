@@ -239,6 +239,24 @@ counters! {
     EdnsRefused = "upstream_edns_refused_total" {};
     /// Links that failed: ICMP errors, refused or reset connections.
     Unreachable = "upstream_unreachable_total" {};
+    /// Connections that an upstream closed or reset with queries on them, after replies.
+    StreamsClosed = "upstream_streams_lost_total" {"reason": "closed"};
+    /// Connections that an upstream refused, or closed without a reply.
+    StreamsRefused = "upstream_streams_lost_total" {"reason": "refused"};
+    /// Connections that brought no more replies, with queries on them.
+    StreamsStalled = "upstream_streams_lost_total" {"reason": "stalled"};
+    /// Questions that were asked again because their connection was lost.
+    StreamRetries = "upstream_stream_retries_total" {};
+    /// Limits learned: an upstream closes connections after a number of answers.
+    LimitQuestions = "upstream_stream_limits_total" {"limit": "questions"};
+    /// Limits learned: an upstream closes idle connections early.
+    LimitIdle = "upstream_stream_limits_total" {"limit": "idle"};
+    /// Limits learned: an upstream answers one query of a connection at a time.
+    LimitOneAtATime = "upstream_stream_limits_total" {"limit": "one_at_a_time"};
+    /// Upstreams that are asked over TCP from then on, with `transport = "auto"`.
+    ChoseTcp = "upstream_transport_changes_total" {"to": "tcp"};
+    /// Upstreams that are asked over UDP again, with `transport = "auto"`.
+    ChoseUdp = "upstream_transport_changes_total" {"to": "udp"};
     /// Replies with an error, after which another upstream was asked.
     Failover = "upstream_failovers_total" {};
     /// Questions asked without their client subnet, because too many with other subnets were in flight.

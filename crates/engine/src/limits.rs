@@ -25,6 +25,17 @@ pub const UPSTREAMS: usize = 256;
 /// more.
 pub const STREAM_IDLE: Span = Span::from_secs(8);
 
+/// Connections to one upstream that limits its connections (`upstream/stream_limits.rs`). An upstream that closes after one
+/// answer at 10 ms, with a handshake of 10 ms, answers 64 / 0.02 s = 3,200 queries a second and worker.
+pub const STREAM_LINKS: usize = 64;
+
+/// Pause of a question that waits for one of these connections. 65,536 pending queries that all wait take a worker 3.3 million
+/// timers a second: half of its time, for a load that the upstream cannot serve.
+pub const STREAM_PAUSE: Span = Span::from_millis(20);
+
+/// Time after which a learned limit of an upstream's connections is forgotten, as the upstream may have another configuration.
+pub const STREAM_MEMORY: Span = Span::from_secs(600);
+
 /// Longest time for which the questions of a lost connection wait for their upstream to accept another one: a restart takes a
 /// second or two, and stub resolvers ask again after 5 s. An upstream that refused connections for this long counts as down, and
 /// its questions fail at once.

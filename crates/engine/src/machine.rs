@@ -50,7 +50,7 @@ impl Machine for Engine {
         // Every question whose current try used the link is asked again at once, over another server if possible.
         while let Some(flight) = self.upstream.next_stranded(&mut failed) {
             out.trace(Subject::Flight(flight), || TraceEvent::LinkFailed);
-            if self.upstream.reconnect(flight, &failed.lost, now) == Reconnect::Later {
+            if self.upstream.reconnect(flight, &failed.lost, now, &mut self.counters) == Reconnect::Later {
                 self.ask_a_before_retry(flight, now, out);
             } else {
                 self.retry(flight, now, out);

@@ -127,6 +127,7 @@ fn settings(lookup: Lookup) -> Settings {
             timeout: Span::from_secs(1),
             tries: 3,
             transport: Transport::Udp,
+            auto: false,
             tls: Vec::new(),
         },
         local_data: Default::default(),

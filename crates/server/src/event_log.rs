@@ -6,6 +6,7 @@
 
 use crate::handle::{ServerHandle, WORKER_TIMEOUT};
 use crate::status::{details, is_up};
+use crate::stream_events::{StreamEvents, Streams};
 use datapath::tls_upstreams::TlsFailure;
 use engine::upstream::BreakerState;
 use engine::{Engine, RefusedClients};
@@ -56,6 +57,7 @@ impl Line {
 /// The state of one worker, and its refusals since the last look.
 struct Observation {
     upstreams: Vec<(SocketAddr, BreakerState)>,
+    streams: Vec<(SocketAddr, Streams)>,
     refused: Box<RefusedClients>,
     /// Pending queries, questions in flight, open links.
     load: [usize; 3],
@@ -65,6 +67,7 @@ impl Observation {
     fn of(engine: &mut Engine) -> Observation {
         Observation {
             upstreams: engine.servers().map(|server| (server.address, server.state())).collect(),
+            streams: engine.servers().map(|server| (server.address, Streams::of(server))).collect(),
             refused: Box::new(engine.take_refused_clients()),
             load: [engine.pending(), engine.flights(), engine.open_links()],
         }
@@ -132,6 +135,7 @@ struct Events {
     /// The last load of each worker; none if it did not respond.
     workers: Vec<Option<[usize; 3]>>,
     upstreams: BTreeMap<SocketAddr, UpstreamEvents>,
+    streams: StreamEvents,
     /// Time of the last line about a handshake of TLS with each upstream.
     tls: BTreeMap<SocketAddr, Duration>,
     refusals: Refusals,
@@ -149,6 +153,8 @@ impl Events {
         let mut lines = Vec::new();
         self.observe_workers(observations, &mut lines);
         self.observe_upstreams(now, observations, &mut lines);
+        let streams = observations.iter().flatten().flat_map(|one| one.streams.iter().copied());
+        lines.extend(self.streams.lines(streams).into_iter().map(|text| Line::new(Level::INFO, text)));
         for observation in observations.iter().flatten() {
             self.refusals.add(&observation.refused);
         }

@@ -8,7 +8,7 @@ const UPSTREAM: &str = "192.0.2.53:53";
 /// A worker with one upstream in a state.
 fn worker(state: BreakerState) -> Option<Observation> {
     let upstreams = vec![(UPSTREAM.parse().unwrap(), state)];
-    Some(Observation { upstreams, refused: Box::default(), load: [0; 3] })
+    Some(Observation { upstreams, streams: Vec::new(), refused: Box::default(), load: [0; 3] })
 }
 
 /// The lines of one look, from the level `info` upwards.
@@ -74,7 +74,12 @@ fn changes_of_each_worker_are_told_to_who_asks_for_details() {
 fn an_upstream_that_a_reload_removed_is_forgotten() {
     let mut events = Events::default();
     look(&mut events, 0, &[Open]);
-    let nothing = Some(Observation { upstreams: Vec::new(), refused: Box::default(), load: [0; 3] });
+    let nothing = Some(Observation {
+        upstreams: Vec::new(),
+        streams: Vec::new(),
+        refused: Box::default(),
+        load: [0; 3],
+    });
     assert_eq!(events.observe(Duration::from_secs(9), &[nothing], [0; 3]), []);
     assert!(events.upstreams.is_empty());
 }

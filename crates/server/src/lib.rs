@@ -37,6 +37,7 @@ mod service_manager;
 mod signals;
 mod status;
 mod status_page;
+mod stream_events;
 mod taps;
 mod trace;
 mod traffic;

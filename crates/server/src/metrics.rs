@@ -299,6 +299,19 @@ const HELP: &[(&str, &str)] = &[
         "Links to upstreams that failed: ICMP errors, refused or reset connections.",
     ),
     (
+        "upstream_streams_lost_total",
+        "Connections to upstreams that ended or stalled with queries on them, by reason.",
+    ),
+    ("upstream_stream_retries_total", "Questions asked again because their connection was lost."),
+    (
+        "upstream_stream_limits_total",
+        "Limits of the connections to an upstream that a worker learned, by limit.",
+    ),
+    (
+        "upstream_transport_changes_total",
+        "Changes of the transport of an upstream in a worker with transport = \"auto\", by the new one.",
+    ),
+    (
         "upstream_links_opened_total",
         "Sockets and connections to upstreams opened, as the engine counts them: the one to watch.",
     ),

@@ -135,6 +135,8 @@ impl UpstreamStatus {
             address,
             transport: match transport {
                 _ if servers.iter().any(|server| server.is_tls()) => "tls",
+                // With `transport = "auto"`, each worker chooses.
+                Transport::Udp if servers.iter().any(|server| server.asks_over_tcp()) => "tcp",
                 Transport::Udp => "udp",
                 Transport::Tcp => "tcp",
                 Transport::Tls => "tls",

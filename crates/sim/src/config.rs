@@ -274,6 +274,7 @@ impl Config {
             timeout: Span(self.timeout),
             tries: self.tries,
             transport: if self.tcp { Transport::Tcp } else { Transport::Udp },
+            auto: !self.tcp && self.max_records % 2 == 1,
             tls: Vec::new(),
         }
     }

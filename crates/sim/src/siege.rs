@@ -431,6 +431,7 @@ fn settings() -> Settings {
             timeout: Span::from_millis(500),
             tries: 3,
             transport: Transport::Udp,
+            auto: false,
             tls: Vec::new(),
         },
         local_data: Arc::default(),

@@ -50,6 +50,8 @@ pub struct UpstreamConfig {
     pub tries: u8,
     /// Transport of queries to forwarders that are not in `tls`: UDP or TCP.
     pub transport: Transport,
+    /// TCP is tried, and used where it proves good (`transport_choice.rs`). `transport` is UDP then.
+    pub auto: bool,
     /// Forwarders that are asked over TLS, and never in another way, by their addresses.
     pub tls: Vec<TlsForwarder>,
 }
@@ -70,6 +72,8 @@ pub(crate) struct Parameters {
     pub timeout: Span,
     /// Transport of queries.
     pub transport: Transport,
+    /// TCP is used where it proves good.
+    pub auto: bool,
     /// Selection within a group.
     pub select: Select,
     /// Queries carry cookies.

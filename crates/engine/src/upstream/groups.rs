@@ -344,6 +344,7 @@ mod tests {
             timeout: Span::from_secs(1),
             tries: 3,
             transport: Transport::Udp,
+            auto: false,
             tls: Vec::new(),
         }
     }

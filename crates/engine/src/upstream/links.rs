@@ -8,8 +8,9 @@ use crate::base::random::Random;
 use crate::base::slab::{Index, NONE};
 use crate::base::time::{Instant, Span};
 use crate::interface::{Link, Transport};
-use crate::limits::{LINK_LIFE_SECS, LINK_QUESTIONS, LINKS, STREAM_IDLE, STREAM_QUESTIONS};
+use crate::limits::{LINK_LIFE_SECS, LINK_QUESTIONS, LINKS, STREAM_QUESTIONS};
 use crate::message::cookie::CLIENT;
+use crate::upstream::stream_limits::StreamLimits;
 
 /// State of one slot.
 struct LinkState {
@@ -22,6 +23,12 @@ struct LinkState {
     opened: Instant,
     /// Time of the latest message over the link.
     last_activity: Instant,
+    /// Messages that came over the link.
+    answered: u32,
+    /// Time from the message before the latest one, or from the query that it answers first.
+    latest_gap: Span,
+    /// Time since which queries wait on the link without a pause.
+    waiting_since: Instant,
     /// Client cookie of the queries over the link.
     cookie: [u8; CLIENT],
     /// Number of IDs issued.
@@ -98,6 +105,9 @@ impl Links {
                     retired: false,
                     opened: now,
                     last_activity: now,
+                    answered: 0,
+                    latest_gap: Span::ZERO,
+                    waiting_since: now,
                     cookie: [0; CLIENT],
                     issued: 0,
                     outstanding: 0,
@@ -118,6 +128,8 @@ impl Links {
         state.retired = false;
         state.opened = now;
         state.last_activity = now;
+        state.answered = 0;
+        state.waiting_since = now;
         state.issued = 0;
         state.bloom_bits = [0; BLOOM_SIZE / 64];
         state.outstanding = 0;
@@ -162,9 +174,9 @@ impl Links {
         &self.states[link.slot as usize].cookie
     }
 
-    /// True if a link may take one more query.
+    /// True if a link may take one more query. `limits`: those of the connections to its upstream.
     #[inline]
-    pub fn has_room(&self, link: Link, now: Instant) -> bool {
+    pub fn has_room(&self, link: Link, limits: &StreamLimits, now: Instant) -> bool {
         let state = &self.states[link.slot as usize];
         match state.transport {
             Transport::Udp => {
@@ -172,8 +184,8 @@ impl Links {
             }
             // An upstream closes an idle connection at its own time; a query that is under way then would be lost.
             Transport::Tcp | Transport::Tls => {
-                state.issued < STREAM_QUESTIONS
-                    && (state.outstanding > 0 || now - state.last_activity < STREAM_IDLE)
+                state.issued < limits.questions().map_or(STREAM_QUESTIONS, |limit| limit as usize)
+                    && (state.outstanding > 0 || now - state.last_activity < limits.idle())
             }
         }
     }
@@ -188,7 +200,33 @@ impl Links {
     /// Records that a message came over an open link.
     #[inline]
     pub fn note_activity(&mut self, link: Link, now: Instant) {
-        self.states[link.slot as usize].last_activity = now;
+        let state = &mut self.states[link.slot as usize];
+        state.latest_gap = now - state.last_activity.max(state.waiting_since);
+        state.last_activity = now;
+        state.answered = state.answered.saturating_add(1);
+    }
+
+    /// Number of messages that came over an open link.
+    pub fn answered(&self, link: Link) -> u32 {
+        self.states[link.slot as usize].answered
+    }
+
+    /// Time between the latest two messages over an open link for which queries waited.
+    #[inline]
+    pub fn latest_gap(&self, link: Link) -> Span {
+        self.states[link.slot as usize].latest_gap
+    }
+
+    /// Time of the latest message over an open link, or of its opening.
+    #[inline]
+    pub fn last_activity(&self, link: Link) -> Instant {
+        self.states[link.slot as usize].last_activity
+    }
+
+    /// Time since which an open TCP or TLS link that has brought replies owes one; none if no question waits on it.
+    pub fn silent_since(&self, link: Link) -> Option<Instant> {
+        let state = &self.states[link.slot as usize];
+        (state.outstanding > 0 && self.was_active(link)).then(|| state.last_activity.max(state.waiting_since))
     }
 
     /// True if a message came over an open link: the connection was established, and its upstream has answered.
@@ -204,9 +242,9 @@ impl Links {
     }
 
     /// Time from which a TCP or TLS link is closed if it carries no further query; none while a question waits on it, and for UDP.
-    pub fn idle_until(&self, link: Link) -> Option<Instant> {
+    pub fn idle_until(&self, link: Link, limits: &StreamLimits) -> Option<Instant> {
         let state = &self.states[link.slot as usize];
-        (state.transport.is_stream() && state.outstanding == 0).then(|| state.last_activity + STREAM_IDLE)
+        (state.transport.is_stream() && state.outstanding == 0).then(|| state.last_activity + limits.idle())
     }
 
     /// Retires a link: no new query takes it. Returns [`Release::Close`] if no question waits on it.
@@ -219,7 +257,7 @@ impl Links {
     /// Issues a message ID for a query on a link that has room.
     //= RFC 9250 section 4.2.1: requirement 97
     #[inline(always)]
-    pub fn issue(&mut self, link: Link, flight: Index, random: &mut Random) -> u16 {
+    pub fn issue(&mut self, link: Link, flight: Index, now: Instant, random: &mut Random) -> u16 {
         let state = &mut self.states[link.slot as usize];
         let id = match state.transport {
             Transport::Udp => {
@@ -235,6 +273,9 @@ impl Links {
                 id
             }
             Transport::Tcp | Transport::Tls => {
+                if state.outstanding == 0 {
+                    state.waiting_since = now;
+                }
                 state.next_id = state.next_id.wrapping_add(1);
                 state.next_id
             }
@@ -300,8 +341,8 @@ mod tests {
         let mut random = Random::new([3; 32]);
         let link = links.take(0, Transport::Udp, Instant(0), &mut random).unwrap();
         let mut seen = std::collections::HashSet::new();
-        while links.has_room(link, Instant(0)) {
-            assert!(seen.insert(links.issue(link, 0, &mut random)));
+        while links.has_room(link, &StreamLimits::default(), Instant(0)) {
+            assert!(seen.insert(links.issue(link, 0, Instant(0), &mut random)));
         }
         assert_eq!(seen.len(), LINK_QUESTIONS);
     }
@@ -311,7 +352,7 @@ mod tests {
         let mut links = Links::new();
         let mut random = Random::new([4; 32]);
         let link = links.take(0, Transport::Udp, Instant(0), &mut random).unwrap();
-        let id = links.issue(link, 0, &mut random);
+        let id = links.issue(link, 0, Instant(0), &mut random);
         assert!(links.was_issued(link, id));
         for place in [10, 15] {
             assert!(!links.was_issued(link, id ^ 1 << place));
@@ -328,8 +369,8 @@ mod tests {
         let mut links = Links::new();
         let mut random = Random::new([3; 32]);
         let link = links.take(0, Transport::Udp, Instant(0), &mut random).unwrap();
-        assert!(links.has_room(link, Instant(0) + Span::from_millis(9_999)));
-        assert!(!links.has_room(link, Instant(0) + Span::from_secs(10)));
+        assert!(links.has_room(link, &StreamLimits::default(), Instant(0) + Span::from_millis(9_999)));
+        assert!(!links.has_room(link, &StreamLimits::default(), Instant(0) + Span::from_secs(10)));
     }
 
     #[test]
@@ -337,8 +378,8 @@ mod tests {
         let mut links = Links::new();
         let mut random = Random::new([3; 32]);
         let link = links.take(0, Transport::Udp, Instant(0), &mut random).unwrap();
-        links.issue(link, 0, &mut random);
-        links.issue(link, 1, &mut random);
+        links.issue(link, 0, Instant(0), &mut random);
+        links.issue(link, 1, Instant(0), &mut random);
         assert_eq!(links.retire(link), Release::Keep);
         assert_eq!(links.release(link), Release::Keep);
         assert_eq!(links.release(link), Release::Close);
@@ -354,8 +395,8 @@ mod tests {
         let mut random = Random::new([3; 32]);
         let link = links.take(0, Transport::Tcp, Instant(0), &mut random).unwrap();
         let mut seen = vec![false; 65_536];
-        while links.has_room(link, Instant(0)) {
-            let id = links.issue(link, 0, &mut random);
+        while links.has_room(link, &StreamLimits::default(), Instant(0)) {
+            let id = links.issue(link, 0, Instant(0), &mut random);
             assert!(!core::mem::replace(&mut seen[id as usize], true));
         }
     }

@@ -24,6 +24,9 @@ pub(crate) mod retry;
 pub(crate) mod retry_budget;
 pub(crate) mod send;
 pub mod server;
+pub mod stream_limits;
+mod streams;
+pub mod transport_choice;
 mod zones;
 
 pub use circuit_breaker::BreakerState;
@@ -141,8 +144,8 @@ impl Upstream {
             if self.servers.list[number].take_probe(now) {
                 self.probe(number as u16, now, counters, out);
             }
-            let idle = self.close_idle_links(number, now, out);
-            for due in self.servers.list[number].next_probe().into_iter().chain(idle) {
+            let streams = self.maintain_streams(number, now, counters, out);
+            for due in self.servers.list[number].next_probe().into_iter().chain(streams) {
                 next = Some(next.map_or(due, |next: Instant| next.min(due)));
             }
         }
@@ -155,24 +158,6 @@ impl Upstream {
         next.map(|next| next.max(now + Span(1)))
     }
 
-    /// Closes the current connections to a server that are idle. Returns the time at which the next one will be.
-    #[inline(always)]
-    fn close_idle_links(&mut self, number: usize, now: Instant, out: &mut impl Outbox) -> Option<Instant> {
-        let [_, tcp, tls] = self.servers.list[number].current;
-        if tcp.is_none() && tls.is_none() {
-            return None;
-        }
-        let mut next = None;
-        for slot in [tcp, tls].into_iter().flatten() {
-            let Some(link) = self.links.link(slot) else { continue };
-            match self.links.idle_until(link) {
-                Some(end) if end <= now => self.close(link, out),
-                end => next = next.into_iter().chain(end).min(),
-            }
-        }
-        next
-    }
-
     /// Retires the links to servers that the configuration no longer names.
     fn close_stale_links(&mut self, out: &mut impl Outbox) {
         for number in 0..self.servers.list.len() {
@@ -180,7 +165,8 @@ impl Upstream {
             if server.configured {
                 continue;
             }
-            for slot in core::mem::take(&mut server.current).into_iter().flatten() {
+            let spare = core::mem::take(&mut server.spare);
+            for slot in core::mem::take(&mut server.current).into_iter().flatten().chain(spare) {
                 // `link_to` makes a link current when it has opened it; `forget_link` alone frees it, and clears `current`.
                 let link = self.links.link(slot).expect("a current link is open");
                 if self.links.retire(link) == Release::Close {
@@ -198,11 +184,9 @@ impl Upstream {
 
     /// Forgets a closed link: no new question takes it, and its slot is free.
     fn forget_link(&mut self, link: Link) {
-        let server = self.links.server(link);
-        for current in &mut self.servers.list[server as usize].current {
-            if *current == Some(link.slot) {
-                *current = None;
-            }
+        self.set_aside(link);
+        if self.links.transport(link).is_stream() {
+            self.servers.list[usize::from(self.links.server(link))].streams -= 1;
         }
         self.links.free(link);
     }

@@ -19,8 +19,9 @@ fn issue(count: usize, planted: Option<Planted>) -> Vec<(u16, u16)> {
     (0..count.div_ceil(LINK_QUESTIONS))
         .flat_map(|number| {
             let link = links.take(0, Transport::Udp, Instant(0), &mut random).expect("a slot");
-            let ids: Vec<_> =
-                (0..LINK_QUESTIONS).map(|_| (number as u16, links.issue(link, 0, &mut random))).collect();
+            let ids: Vec<_> = (0..LINK_QUESTIONS)
+                .map(|_| (number as u16, links.issue(link, 0, Instant(0), &mut random)))
+                .collect();
             links.free(link);
             ids
         })

@@ -161,6 +161,9 @@ impl Upstream {
         if attempt.is_hedge {
             self.hedge_helped(counters);
         }
+        if self.links.transport(attempt.link).is_stream() {
+            self.learn_from_reply(index, attempt.link, now - attempt.sent, now, counters);
+        }
         if self.servers.list[attempt.server as usize].on_reply(now - attempt.sent) {
             self.servers.start_slow_start(attempt.server, now);
         }
@@ -334,6 +337,13 @@ impl Upstream {
         let transport = self.links.transport(via);
         let waited = self.links.outstanding(via) > 0;
         let was_active = transport.is_stream() && self.links.was_active(via);
+        if was_active {
+            self.learn_from_ending(via, now, counters);
+        }
+        if waited && transport.is_stream() {
+            counters.count(if was_active { Counter::StreamsClosed } else { Counter::StreamsRefused });
+            self.note_tcp_loss(server, now, counters);
+        }
         // An upstream may close an idle TCP connection whenever it likes (RFC 7766 section 6.2.3).
         if waited {
             counters.count(Counter::Unreachable);

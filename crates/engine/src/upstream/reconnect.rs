@@ -6,8 +6,9 @@
 
 use crate::base::slab::Index;
 use crate::base::time::Instant;
+use crate::counters::{Counter, Counters};
 use crate::interface::Transport;
-use crate::limits::{RECONNECT_PATIENCE, RECONNECT_PAUSE};
+use crate::limits::{RECONNECT_PATIENCE, RECONNECT_PAUSE, STREAM_PAUSE};
 use crate::message::question::QueryFlags;
 use crate::trace::Untrusted;
 use crate::upstream::Upstream;
@@ -37,7 +38,22 @@ pub(crate) enum Reconnect {
 impl Upstream {
     /// Decides when a question whose current try went over a failed link is asked again. The try that was lost does not count,
     /// unless another server can be asked.
-    pub fn reconnect(&mut self, index: Index, lost: &LostLink, now: Instant) -> Reconnect {
+    pub fn reconnect(
+        &mut self,
+        index: Index,
+        lost: &LostLink,
+        now: Instant,
+        counters: &mut Counters,
+    ) -> Reconnect {
+        let auto = self.parameters.auto && lost.transport == Transport::Tcp;
+        let flight = &mut self.flights[index];
+        if auto && !flight.over_tcp {
+            // The question goes over UDP now, with all its tries.
+            flight.tries = flight.tries.saturating_sub(1);
+            flight.reconnects = true;
+            counters.count(Counter::StreamRetries);
+            return Reconnect::Now;
+        }
         let flight = &self.flights[index];
         let is_kept = lost.transport.is_stream()
             && self.is_only_transport(lost)
@@ -47,11 +63,16 @@ impl Upstream {
         if !is_kept || now - lost_at >= RECONNECT_PATIENCE || self.was_down_before(lost.server, now) {
             return Reconnect::Now;
         }
+        let waits_for_stream = !lost.was_open && self.has_all_streams(lost.server);
+        let pause = if waits_for_stream { STREAM_PAUSE } else { RECONNECT_PAUSE };
         let Upstream { flights, links, .. } = self;
         let flight = &mut flights[index];
         let is_first = flight.lost_at.is_none() && lost.was_open;
         flight.lost_at = Some(lost_at);
         flight.reconnects = true;
+        if !waits_for_stream {
+            counters.count(Counter::StreamRetries);
+        }
         // The link is closed, so no reply to this try can come any more.
         if flight
             .attempts()
@@ -67,7 +88,7 @@ impl Upstream {
         // The timer must not blame the server for the pause.
         flight.send_failed = true;
         flight.extended_wait = true;
-        self.set_deadline(index, now + RECONNECT_PAUSE);
+        self.set_deadline(index, now + pause);
         Reconnect::Later
     }
 

@@ -10,7 +10,7 @@
 use crate::base::slab::Index;
 use crate::base::time::{Instant, Span};
 use crate::counters::{Counter, Counters};
-use crate::interface::Outbox;
+use crate::interface::{Link, Outbox};
 use crate::message::question::QueryFlags;
 use crate::upstream::Upstream;
 use crate::upstream::in_flight::FlightState;
@@ -80,6 +80,9 @@ impl Upstream {
             && !flight.send_failed
             && !flight.extended_wait
         {
+            if self.chose_tcp(index) && self.links.is_hung(attempt.link, attempt.sent) {
+                return self.leave_tcp(index, attempt.link, now, counters);
+            }
             let server = &mut self.servers.list[attempt.server as usize];
             if flight.query_flags.has(QueryFlags::PROBE) {
                 server.breaker.on_probe_timeout(now);
@@ -100,6 +103,20 @@ impl Upstream {
             Some(until) => TryDeadline::WaitUntil(until),
             None => TryDeadline::Over(last.map(|attempt| attempt.server)),
         }
+    }
+
+    /// Ends the try of a question that went over TCP by choice, and whose connection is silent. It goes over UDP, with all its tries.
+    #[cold]
+    fn leave_tcp(&mut self, index: Index, link: Link, now: Instant, counters: &mut Counters) -> TryDeadline {
+        self.note_tcp_loss(self.links.server(link), now, counters);
+        self.set_aside(link);
+        // It closes with its last question, of which this is one.
+        let _ = self.links.retire(link);
+        let flight = &mut self.flights[index];
+        flight.tries = flight.tries.saturating_sub(1);
+        flight.reconnects = true;
+        counters.count(Counter::StreamRetries);
+        TryDeadline::Over(None)
     }
 
     /// Decides whether to hedge a question whose last try is late, at the cost of a token (`retry_budget.rs`). Returns the end

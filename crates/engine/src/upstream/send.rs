@@ -57,7 +57,7 @@ impl Upstream {
         counters: &mut Counters,
         out: &mut impl Outbox,
     ) {
-        let over_tcp = self.flights[index].over_tcp;
+        let over_tcp = self.flights[index].over_tcp || self.chooses_tcp(index, server, now);
         let transport = self.servers.list[usize::from(server)].transport(over_tcp);
         if transport == Transport::Tls {
             self.flights[index].over_tcp = true;
@@ -84,13 +84,16 @@ impl Upstream {
         counters: &mut Counters,
         out: &mut impl Outbox,
     ) {
-        counters.count(Counter::DroppedQuestion);
+        let waits_for_stream = transport.is_stream() && self.has_all_streams(server);
+        if !waits_for_stream {
+            counters.count(Counter::DroppedQuestion);
+        }
         out.trace(Subject::Flight(index), || TraceEvent::SendFailed);
         self.record_send_failure(index, server, now);
         self.begin_wait(index, server, transport, false, now);
         if transport.is_stream() {
             let refused = LostLink { server, transport, was_open: false, was_active: false };
-            let _ = self.reconnect(index, &refused, now);
+            let _ = self.reconnect(index, &refused, now, counters);
         }
     }
 
@@ -126,6 +129,8 @@ impl Upstream {
         match transport {
             _ if at_once => Span::ZERO,
             _ if is_probe => server.breaker.probe_wait(ceiling),
+            // The connection may have to be opened. A question that is late goes over UDP.
+            Transport::Tcp if self.parameters.auto && !flight.over_tcp => server.wait(1, ceiling),
             // After a restart, the first reply may take as long as any.
             _ if all_dead() && flight.lost_at.is_none() => server.last_wait(ceiling),
             // One and a half times the ceiling since the first try.
@@ -167,7 +172,7 @@ impl Upstream {
             return false;
         }
         let with_opt = !self.omits_edns(index, server, now);
-        let id = self.links.issue(link, index, &mut self.random);
+        let id = self.links.issue(link, index, now, &mut self.random);
         let flight = &mut self.flights[index];
         let with_subnet = flight.subnet.is_some() && !flight.without_subnet && with_opt;
         let room = &mut [0; LONGEST];
@@ -235,9 +240,12 @@ impl Upstream {
         counters: &mut Counters,
         out: &mut impl Outbox,
     ) -> Option<Link> {
+        if transport.is_stream() {
+            return self.stream_to(server, transport, now, counters, out);
+        }
         let current = self.servers.list[server as usize].current[transport as usize];
         if let Some(link) = current.and_then(|slot| self.links.link(slot)) {
-            if self.links.has_room(link, now) {
+            if self.links.has_room(link, &self.servers.list[server as usize].stream_limits, now) {
                 return Some(link);
             }
             self.servers.list[server as usize].current[transport as usize] = None;
@@ -251,7 +259,7 @@ impl Upstream {
     /// Opens a link to a server, for the queries from now on. None: it could not be opened.
     #[cold]
     #[inline(never)]
-    fn open_link(
+    pub(super) fn open_link(
         &mut self,
         server: u16,
         transport: Transport,
@@ -273,6 +281,7 @@ impl Upstream {
         counters.count(Counter::LinksOpened);
         let server = &mut self.servers.list[server as usize];
         server.current[transport as usize] = Some(link.slot);
+        server.streams += u16::from(transport.is_stream());
         // A question from before a reload may go once more to a server that the configuration no longer names.
         self.has_stale_links |= !server.configured;
         Some(link)

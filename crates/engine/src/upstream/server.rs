@@ -11,6 +11,8 @@ use crate::trace::Untrusted;
 use crate::upstream::circuit_breaker::{BreakerState, CircuitBreaker};
 use crate::upstream::cookies::ServerCookieState;
 use crate::upstream::edns_support::EdnsSupport;
+use crate::upstream::stream_limits::StreamLimits;
+use crate::upstream::transport_choice::{Choice, TransportChoice};
 use core::net::SocketAddr;
 
 /// Timeout before the first measurement.
@@ -63,6 +65,14 @@ pub struct Server {
     pub configured: bool,
     /// Slots of the links for new queries, by transport (UDP, TCP, TLS).
     pub(crate) current: [Option<u16>; 3],
+    /// Slots of further connections that are open, because the upstream serves one query of each at a time.
+    pub(crate) spare: Vec<u16>,
+    /// Open TCP and TLS links.
+    pub(crate) streams: u16,
+    /// Limits of its connections.
+    pub stream_limits: StreamLimits,
+    /// Choice between UDP and TCP.
+    pub transport_choice: TransportChoice,
     /// Cookie support.
     pub(crate) cookies: ServerCookieState,
     /// EDNS support.
@@ -90,6 +100,10 @@ impl Server {
             breaker: CircuitBreaker::default(),
             configured: true,
             current: [None; 3],
+            spare: Vec::new(),
+            streams: 0,
+            stream_limits: StreamLimits::default(),
+            transport_choice: TransportChoice::default(),
             cookies: ServerCookieState::default(),
             edns: EdnsSupport::default(),
             asked: [0; 4],
@@ -147,6 +161,11 @@ impl Server {
     /// True if the server is asked over TLS.
     pub fn is_tls(&self) -> bool {
         self.tls.is_some()
+    }
+
+    /// True if the server is asked over TCP by choice, with `transport = "auto"`.
+    pub fn asks_over_tcp(&self) -> bool {
+        self.transport_choice.choice() == Choice::Tcp
     }
 
     /// State of the circuit breaker.

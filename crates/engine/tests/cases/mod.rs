@@ -31,6 +31,7 @@ mod pending_limits;
 mod reload;
 mod scenario_parser;
 mod scenarios;
+mod stream_peers;
 mod trace;
 mod upstream_outages;
 mod upstreams;

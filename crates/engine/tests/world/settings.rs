@@ -64,6 +64,7 @@ pub fn settings() -> Settings {
             timeout: Span::from_secs(1),
             tries: 3,
             transport: Transport::Udp,
+            auto: false,
             tls: Vec::new(),
         },
         local_data: Default::default(),

@@ -80,6 +80,7 @@ fn upstream() -> Upstream {
         timeout: Duration::from_secs(1),
         tries: 3,
         transport: Transport::Udp,
+        auto_transport: false,
         tls_ca: AnchorSource::System,
         anchors: None,
         identities: BTreeMap::new(),

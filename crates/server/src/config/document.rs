@@ -142,8 +142,15 @@ fn upstream(mut table: Table<'_>, draft: &mut Draft, problems: &Problems) {
         table.parse("timeout", "a duration like \"1s\"", |text| amount::duration(text, limits::TIMEOUT));
     set(&mut upstream.timeout, timeout);
     set_number(&mut upstream.tries, table.integer("tries", 1..=TRIES as u64));
-    let transports = [("udp", Transport::Udp), ("tcp", Transport::Tcp), ("tls", Transport::Tls)];
-    set(&mut upstream.transport, table.choice("transport", &transports));
+    let transports = [
+        ("udp", (Transport::Udp, false)),
+        ("tcp", (Transport::Tcp, false)),
+        ("tls", (Transport::Tls, false)),
+        ("auto", (Transport::Udp, true)),
+    ];
+    if let Some((transport, auto)) = table.choice("transport", &transports).map(|item| item.value) {
+        (upstream.transport, upstream.auto_transport) = (transport, auto);
+    }
     draft.tls_ca = table.parse("tls-ca", "\"system\" or the path of a file", anchors);
     set(&mut upstream.tcp_fast_open, table.boolean("tcp-fast-open"));
     let prefix = table.parse("via-nat64", "a prefix like \"64:ff9b::/96\"", |text| match text {

@@ -34,6 +34,7 @@ impl Config {
                 timeout: self.upstream.timeout.into(),
                 tries: self.upstream.tries,
                 transport: self.upstream.transport,
+                auto: self.upstream.auto_transport,
                 tls: self.upstream.tls_forwarders(),
             },
             local_data: Arc::new(self.local_data()),

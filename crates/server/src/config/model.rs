@@ -112,6 +112,8 @@ pub struct Upstream {
     pub tries: u8,
     /// Transport of questions.
     pub transport: Transport,
+    /// `transport = "auto"`: TCP is used where it proves good. `transport` is UDP then.
+    pub auto_transport: bool,
     /// `tls-ca`: source of the trust anchors for forwarders with TLS.
     pub tls_ca: AnchorSource,
     /// The trust anchors. None: no forwarder is asked over TLS by its name.

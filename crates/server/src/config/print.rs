@@ -120,6 +120,7 @@ impl Config {
             Select::Fastest => "fastest",
         };
         let transport = match upstream.transport {
+            _ if upstream.auto_transport => "auto",
             Transport::Udp => "udp",
             Transport::Tcp => "tcp",
             Transport::Tls => "tls",

@@ -1,0 +1,289 @@
+//! TCP and TLS connections to an upstream: the one for the next query, those that stall, and the lessons of those that end
+//! (RFC 7766 sections 6.2.1.1, 6.2.3 and 6.2.4).
+//!
+//! One connection carries all queries to an upstream. There are more, up to [`STREAM_LINKS`], only for an upstream with a learned
+//! limit (`stream_limits.rs`): connections with their last queries, and spare ones that carry one query at a time.
+//!
+//! A connection stalls if queries wait on it and nothing comes for half of `upstream.timeout`, or for four timeouts of a try if
+//! many wait. New queries go over another connection, and the questions on it are asked there as well. It stays open with its last
+//! question, because its replies may only be late.
+
+use crate::base::slab::Index;
+use crate::base::time::{Instant, Span};
+use crate::counters::{Counter, Counters};
+use crate::interface::{Link, Outbox, Transport};
+use crate::limits::STREAM_LINKS;
+use crate::message::question::QueryFlags;
+use crate::upstream::Upstream;
+use crate::upstream::in_flight::FlightState;
+use crate::upstream::links::Release;
+use crate::upstream::stream_limits::{Ending, Learned, ReplyTiming};
+
+/// Queries on a silent connection from which the silence is short: one name may be slow to resolve, but not eight.
+const CROWD: u32 = 8;
+
+impl Upstream {
+    /// The connection for the next query to a server. None: it has as many as it may have, or none could be opened.
+    pub(super) fn stream_to(
+        &mut self,
+        server: u16,
+        transport: Transport,
+        now: Instant,
+        counters: &mut Counters,
+        out: &mut impl Outbox,
+    ) -> Option<Link> {
+        let number = usize::from(server);
+        self.servers.list[number].stream_limits.refresh(now);
+        let current = self.servers.list[number].current[transport as usize];
+        if let Some(link) = current.and_then(|slot| self.links.link(slot)) {
+            let limits = &self.servers.list[number].stream_limits;
+            if !self.links.has_room(link, limits, now) {
+                self.servers.list[number].current[transport as usize] = None;
+                if self.links.retire(link) == Release::Close {
+                    self.close(link, out);
+                }
+            } else if !limits.is_one_at_a_time() || self.links.outstanding(link) == 0 {
+                return Some(link);
+            } else {
+                return self.stream_beside(link, server, now, counters, out);
+            }
+        }
+        if self.has_all_streams(server) {
+            return None;
+        }
+        self.open_link(server, transport, now, counters, out)
+    }
+
+    /// True if no further connection to a server may be opened, because it has a learned limit.
+    pub(super) fn has_all_streams(&self, server: u16) -> bool {
+        let server = &self.servers.list[usize::from(server)];
+        let is_limited =
+            server.stream_limits.questions().is_some() || server.stream_limits.is_one_at_a_time();
+        is_limited && usize::from(server.streams) >= STREAM_LINKS
+    }
+
+    /// The connection for the next query to a server that answers one query at a time, and whose current one is busy: a spare one,
+    /// a new one, or the one with the fewest queries.
+    #[cold]
+    fn stream_beside(
+        &mut self,
+        busy: Link,
+        server: u16,
+        now: Instant,
+        counters: &mut Counters,
+        out: &mut impl Outbox,
+    ) -> Option<Link> {
+        let number = usize::from(server);
+        let transport = self.links.transport(busy);
+        let mut least = busy;
+        for place in (0..self.servers.list[number].spare.len()).rev() {
+            let link = self.links.link(self.servers.list[number].spare[place]).expect("a spare link is open");
+            if self.links.transport(link) != transport {
+                continue;
+            }
+            let outstanding = self.links.outstanding(link);
+            if !self.links.has_room(link, &self.servers.list[number].stream_limits, now) {
+                if outstanding == 0 {
+                    self.close(link, out);
+                }
+            } else if outstanding < self.links.outstanding(least) {
+                least = link;
+            }
+        }
+        if self.links.outstanding(least) == 0 || self.has_all_streams(server) {
+            return Some(least);
+        }
+        let opened = self.open_link(server, transport, now, counters, out)?;
+        self.servers.list[number].spare.push(busy.slot);
+        Some(opened)
+    }
+
+    /// Closes the connections to a server that are idle, and moves the questions of those that stall. Returns the time of the next
+    /// such step.
+    #[inline(always)]
+    pub(super) fn maintain_streams(
+        &mut self,
+        number: usize,
+        now: Instant,
+        counters: &mut Counters,
+        out: &mut impl Outbox,
+    ) -> Option<Instant> {
+        if self.servers.list[number].streams == 0 {
+            return None;
+        }
+        let [_, tcp, tls] = self.servers.list[number].current;
+        let mut next = None;
+        for slot in [tcp, tls].into_iter().flatten() {
+            next = next.into_iter().chain(self.maintain_stream(slot, number, now, counters, out)).min();
+        }
+        for place in (0..self.servers.list[number].spare.len()).rev() {
+            let slot = self.servers.list[number].spare[place];
+            next = next.into_iter().chain(self.maintain_stream(slot, number, now, counters, out)).min();
+        }
+        next
+    }
+
+    fn maintain_stream(
+        &mut self,
+        slot: u16,
+        number: usize,
+        now: Instant,
+        counters: &mut Counters,
+        out: &mut impl Outbox,
+    ) -> Option<Instant> {
+        let link = self.links.link(slot)?;
+        let server = &self.servers.list[number];
+        if let Some(end) = self.links.idle_until(link, &server.stream_limits) {
+            if end > now {
+                return Some(end);
+            }
+            self.close(link, out);
+            return None;
+        }
+        let half = Span(self.parameters.timeout.0 / 2);
+        let is_crowd = self.links.outstanding(link) >= CROWD;
+        let silence = if is_crowd { Span(4 * server.wait(0, half).0).min(half) } else { half };
+        let end = self.links.silent_since(link)? + silence;
+        if end > now {
+            return Some(end);
+        }
+        self.on_stall(link, now, counters);
+        None
+    }
+
+    /// Handles a connection that stalls: its questions are asked again now, if they have a try left.
+    #[cold]
+    fn on_stall(&mut self, link: Link, now: Instant, counters: &mut Counters) {
+        counters.count(Counter::StreamsStalled);
+        let server = self.links.server(link);
+        // One failure for all questions: eight would make the server look dead.
+        self.servers.list[usize::from(server)].on_timeout(now);
+        self.note_tcp_loss(server, now, counters);
+        if self.links.outstanding(link) >= CROWD {
+            self.learn_from_ending(link, now, counters);
+        }
+        self.set_aside(link);
+        // Questions wait on it, so it stays open.
+        let _ = self.links.retire(link);
+        for index in 0..self.flights.slab.touched() {
+            let flight = &mut self.flights[index];
+            if flight.state != FlightState::Asked
+                || flight.query_flags.has(QueryFlags::PROBE)
+                || flight.attempts().last().is_none_or(|last| last.link != link)
+            {
+                continue;
+            }
+            if !flight.over_tcp {
+                // `transport = "auto"`: UDP has all tries.
+                flight.tries = flight.tries.saturating_sub(1);
+            }
+            if flight.tries < self.parameters.tries {
+                // The timer must not blame the server once more.
+                flight.send_failed = true;
+                flight.extended_wait = true;
+                flight.reconnects = true;
+                counters.count(Counter::StreamRetries);
+                self.set_deadline(index, now);
+            }
+        }
+    }
+
+    /// Takes a link from those for new queries.
+    pub(super) fn set_aside(&mut self, link: Link) {
+        let server = &mut self.servers.list[usize::from(self.links.server(link))];
+        for current in &mut server.current {
+            if *current == Some(link.slot) {
+                *current = None;
+            }
+        }
+        server.spare.retain(|&slot| slot != link.slot);
+    }
+
+    /// Learns from a connection that its upstream has closed after at least one reply.
+    #[cold]
+    pub(super) fn learn_from_ending(&mut self, link: Link, now: Instant, counters: &mut Counters) {
+        let ending = Ending {
+            answered: self.links.answered(link),
+            waited: self.links.outstanding(link) > 0,
+            idle: now - self.links.last_activity(link),
+        };
+        let server = self.links.server(link);
+        let learned = self.servers.list[usize::from(server)].stream_limits.on_ending(ending, now);
+        self.count_learned(server, learned, now, counters);
+    }
+
+    /// Learns from a reply over a connection.
+    #[inline]
+    pub(super) fn learn_from_reply(
+        &mut self,
+        index: Index,
+        link: Link,
+        round_trip: Span,
+        now: Instant,
+        counters: &mut Counters,
+    ) {
+        let reply = ReplyTiming {
+            round_trip,
+            since_last: self.links.latest_gap(link),
+            outstanding: self.links.outstanding(link),
+        };
+        let server = self.links.server(link);
+        let over_tcp = self.flights[index].over_tcp;
+        let state = &mut self.servers.list[usize::from(server)];
+        let learned = state.stream_limits.on_reply(reply, now);
+        if !over_tcp && state.transport_choice.on_answer() {
+            counters.count(Counter::ChoseTcp);
+        }
+        self.count_learned(server, learned, now, counters);
+    }
+
+    fn count_learned(
+        &mut self,
+        server: u16,
+        learned: Option<Learned>,
+        now: Instant,
+        counters: &mut Counters,
+    ) {
+        let Some(learned) = learned else { return };
+        counters.count(match learned {
+            Learned::Questions => Counter::LimitQuestions,
+            Learned::Idle => Counter::LimitIdle,
+            Learned::OneAtATime => Counter::LimitOneAtATime,
+        });
+        // A connection that is closed when idle costs nothing.
+        if learned != Learned::Idle {
+            self.note_tcp_loss(server, now, counters);
+        }
+    }
+
+    /// Records a loss over TCP for `transport = "auto"`.
+    #[cold]
+    pub(super) fn note_tcp_loss(&mut self, server: u16, now: Instant, counters: &mut Counters) {
+        let choice = &mut self.servers.list[usize::from(server)].transport_choice;
+        if self.parameters.auto && choice.on_loss(now) {
+            counters.count(Counter::ChoseUdp);
+        }
+    }
+
+    /// True if the next query of a question goes over TCP by choice. Only its first query does, so UDP has all tries.
+    #[inline]
+    pub(super) fn chooses_tcp(&mut self, index: Index, server: u16, now: Instant) -> bool {
+        let flight = &self.flights[index];
+        self.parameters.auto
+            && flight.attempts_len == 0
+            && !self.servers.list[usize::from(server)].is_tls()
+            && !flight.query_flags.has(QueryFlags::PROBE)
+            && self.servers.list[usize::from(server)].transport_choice.asks_over_tcp(now)
+    }
+
+    /// True if the latest query of a question went over TCP by choice, with `transport = "auto"`.
+    #[inline]
+    pub(super) fn chose_tcp(&self, index: Index) -> bool {
+        let flight = &self.flights[index];
+        self.parameters.auto
+            && !flight.over_tcp
+            && flight.attempts().last().is_some_and(|last| {
+                self.links.is_open(last.link) && self.links.transport(last.link) == Transport::Tcp
+            })
+    }
+}

@@ -1,0 +1,249 @@
+//! Upstreams with habits of their own on TCP and TLS connections: they close after some answers, reset, restart, stall, or answer
+//! one query at a time. No question may fail because of that.
+
+use crate::world::{
+    Arrival, Delivery, Reply, Rng, SentQuery, Token, World, deliver, forwarders, query, settings,
+};
+use engine::{Counter, Instant, Link, Settings, Span, Transport};
+use std::collections::HashMap;
+use wire::header::Flags;
+use wire::{Rcode, Type};
+
+/// Round trip of all upstreams here.
+const ROUND_TRIP: Span = Span::from_millis(5);
+/// Questions of a load.
+const QUESTIONS: u16 = 3_000;
+
+fn over_tcp() -> Settings {
+    let mut settings = settings();
+    settings.upstream.forwarders = forwarders("192.0.2.53");
+    settings.upstream.transport = Transport::Tcp;
+    settings
+}
+
+/// The end of the connection of a query.
+fn closes(asked: &SentQuery, after: Span) -> Delivery {
+    Delivery { after, via: asked.link, arrival: Arrival::Failure }
+}
+
+/// Asks [`QUESTIONS`] questions, `at_once` at a time, 1 ms apart, and runs until all clients have given up.
+fn load(world: &mut World, at_once: u16) -> Vec<Token> {
+    let mut tokens = vec![];
+    for number in 0..QUESTIONS {
+        let question = query(&format!("n{number}.example."), Type::A).network(u32::from(number)).id(number);
+        tokens.push(world.ask_later(Span::from_millis(u64::from(number / at_once)), &question));
+    }
+    world.run(Span::from_secs(20));
+    tokens
+}
+
+/// Number of questions that were not answered with NOERROR.
+fn failures(world: &World, tokens: &[Token]) -> usize {
+    tokens.iter().filter(|&&token| world.answer_to(token).rcode() != Rcode::NOERROR).count()
+}
+
+/// Queries that came over each connection.
+type Connections = HashMap<Link, u32>;
+
+fn closes_after(count: u32) -> impl FnMut(&SentQuery, &mut Rng) -> Vec<Delivery> {
+    let mut connections = Connections::new();
+    move |asked, _| {
+        let number = connections.entry(asked.link).or_default();
+        *number += 1;
+        match *number {
+            number if number < count => vec![deliver(asked, ROUND_TRIP, &Reply::default())],
+            number if number == count => {
+                vec![deliver(asked, ROUND_TRIP, &Reply::default()), closes(asked, ROUND_TRIP)]
+            }
+            _ => vec![],
+        }
+    }
+}
+
+#[test]
+fn a_connection_that_ends_after_some_answers_costs_no_question_its_answer() {
+    for (count, at_once) in [(1, 1), (1, 300), (7, 1), (7, 300), (100, 1), (100, 300), (1_000, 3_000)] {
+        let mut world = World::sized(over_tcp(), 4_096, 1);
+        world.set_upstreams(closes_after(count));
+        let tokens = load(&mut world, at_once);
+        assert_eq!(failures(&world, &tokens), 0, "closes after {count}, {at_once} at once");
+        if count < 1_000 {
+            assert_eq!(world.count(Counter::LimitQuestions), 1, "closes after {count}, {at_once} at once");
+            // Two connections end with questions on them before the limit is known: each question is asked again twice at most.
+            assert_eq!(world.count(Counter::StreamsClosed), 2, "closes after {count}, {at_once} at once");
+            let most = if at_once == 1 { 20 } else { 2 * u64::from(QUESTIONS) };
+            assert!(world.count(Counter::StreamRetries) <= most, "closes after {count}, {at_once} at once");
+        }
+    }
+}
+
+#[test]
+fn connections_that_are_reset_at_random_cost_no_question_its_answer() {
+    let mut world = World::sized(over_tcp(), 4_096, 1);
+    world.set_upstreams(|asked, rng| match rng.below(20) {
+        0 => vec![closes(asked, Span(rng.below(2 * ROUND_TRIP.0)))],
+        _ => vec![deliver(asked, ROUND_TRIP, &Reply::default())],
+    });
+    let tokens = load(&mut world, 10);
+    assert_eq!(failures(&world, &tokens), 0);
+}
+
+#[test]
+fn three_restarts_under_load_cost_no_question_its_answer() {
+    // The port refuses connections for 200 ms, 600 ms and 1 s.
+    let gone = [(500, 700), (1_200, 1_800), (2_000, 3_000)];
+    let mut world = World::sized(over_tcp(), 4_096, 1);
+    let mut opened: HashMap<Link, Instant> = HashMap::new();
+    let is_gone =
+        move |at: Instant| gone.iter().any(|&(from, to)| at.0 / 1_000_000 >= from && at.0 / 1_000_000 < to);
+    world.set_upstreams(move |asked, _| {
+        let opened = *opened.entry(asked.link).or_insert(asked.at);
+        if is_gone(opened) {
+            // A reset in answer to the SYN.
+            return vec![closes(asked, ROUND_TRIP)];
+        }
+        if is_gone(asked.at) || is_gone(asked.at + ROUND_TRIP) {
+            return vec![closes(asked, Span(ROUND_TRIP.0 / 2))];
+        }
+        vec![deliver(asked, ROUND_TRIP, &Reply::default())]
+    });
+    let tokens = load(&mut world, 1);
+    assert_eq!(failures(&world, &tokens), 0);
+}
+
+#[test]
+fn questions_on_a_connection_that_stalls_move_to_another_one() {
+    for stalls_after in [1, 50, 500] {
+        let mut world = World::sized(over_tcp(), 4_096, 1);
+        let mut connections = Connections::new();
+        world.set_upstreams(move |asked, _| {
+            let number = connections.entry(asked.link).or_default();
+            *number += 1;
+            if *number > stalls_after { vec![] } else { vec![deliver(asked, ROUND_TRIP, &Reply::default())] }
+        });
+        let tokens = load(&mut world, 1);
+        assert_eq!(failures(&world, &tokens), 0, "stalls after {stalls_after}");
+        // Two connections stall before the limit is known. The questions on them are asked once more.
+        assert_eq!(world.count(Counter::StreamsStalled), 2, "stalls after {stalls_after}");
+        assert_eq!(world.count(Counter::LimitQuestions), 1);
+    }
+}
+
+#[test]
+fn an_upstream_that_answers_one_query_at_a_time_gets_several_connections() {
+    let mut world = World::sized(over_tcp(), 4_096, 1);
+    let mut free_at: HashMap<Link, Instant> = HashMap::new();
+    world.set_upstreams(move |asked, _| {
+        let free = free_at.entry(asked.link).or_default();
+        *free = (*free).max(asked.at) + ROUND_TRIP;
+        vec![deliver(asked, *free - asked.at, &Reply::default())]
+    });
+    // 1,000 queries in a second; one connection takes 200.
+    let tokens = load(&mut world, 1);
+    assert_eq!(failures(&world, &tokens), 0);
+    assert_eq!(world.count(Counter::LimitOneAtATime), 1);
+    let late =
+        world.answers.iter().filter(|answer| answer.at > Instant(0) + Span::from_millis(3_200)).count();
+    assert_eq!(late, 0, "a backlog grew");
+}
+
+/// Settings with `transport = "auto"`.
+fn auto() -> Settings {
+    Settings {
+        upstream: engine::settings::UpstreamConfig {
+            transport: Transport::Udp,
+            auto: true,
+            ..over_tcp().upstream
+        },
+        ..settings()
+    }
+}
+
+/// Asks [`QUESTIONS`] questions, 5 ms apart: for 15 s.
+fn long_load(world: &mut World) -> Vec<Token> {
+    let question =
+        |number: u16| query(&format!("n{number}.example."), Type::A).network(u32::from(number)).id(number);
+    let tokens = (0..QUESTIONS)
+        .map(|number| world.ask_later(Span::from_millis(5 * u64::from(number)), &question(number)))
+        .collect();
+    world.run(Span::from_secs(20));
+    tokens
+}
+
+/// Queries over TCP among those so far.
+fn over_tcp_count(world: &World) -> usize {
+    world.asked.iter().filter(|asked| asked.transport == Transport::Tcp).count()
+}
+
+#[test]
+fn auto_asks_an_upstream_that_is_good_at_tcp_over_tcp() {
+    let mut world = World::sized(auto(), 4_096, 1);
+    world.set_upstreams(|asked, _| vec![deliver(asked, ROUND_TRIP, &Reply::default())]);
+    let tokens = long_load(&mut world);
+    assert_eq!(failures(&world, &tokens), 0);
+    assert_eq!((world.count(Counter::ChoseTcp), world.count(Counter::ChoseUdp)), (1, 0));
+    assert_eq!(world.asked.len(), usize::from(QUESTIONS));
+    // 5 s, then one in 16 until 64 were answered (5 s), then all.
+    assert!((960..=1_040).contains(&(over_tcp_count(&world) - 64)), "{}", over_tcp_count(&world));
+    assert_eq!(world.asked.last().unwrap().transport, Transport::Tcp);
+    // It restarts: the questions on the connection go over UDP, and all later ones.
+    world.set_upstreams(|asked, _| match asked.transport {
+        Transport::Tcp => vec![closes(asked, Span::from_millis(1))],
+        _ => vec![deliver(asked, ROUND_TRIP, &Reply::default())],
+    });
+    let before = world.asked.len();
+    let question = |number: u16| query(&format!("m{number}.example."), Type::A).network(9).id(number);
+    let tokens: Vec<_> = (0..20).map(|number| world.ask(&question(number))).collect();
+    world.run(Span::from_secs(1));
+    assert_eq!(failures(&world, &tokens), 0);
+    assert_eq!(world.asked.len() - before, 40);
+    assert_eq!(world.count(Counter::ChoseUdp), 1);
+}
+
+#[test]
+fn auto_leaves_an_upstream_that_is_bad_at_tcp_to_udp() {
+    type Bad = fn(&SentQuery, u32) -> Vec<Delivery>;
+    let peers: [(&str, Bad); 4] = [
+        ("refuses connections", |asked, _| vec![closes(asked, Span::from_millis(1))]),
+        ("drops SYNs", |_, _| vec![]),
+        ("stalls after ten answers", |asked, number| match number {
+            ..=10 => vec![deliver(asked, ROUND_TRIP, &Reply::default())],
+            _ => vec![],
+        }),
+        ("closes after one answer", |asked, number| match number {
+            1 => vec![deliver(asked, ROUND_TRIP, &Reply::default()), closes(asked, ROUND_TRIP)],
+            _ => vec![],
+        }),
+    ];
+    for (habit, bad) in peers {
+        let mut world = World::sized(auto(), 4_096, 1);
+        let mut connections = Connections::new();
+        world.set_upstreams(move |asked, _| {
+            if asked.transport == Transport::Udp {
+                return vec![deliver(asked, ROUND_TRIP, &Reply::default())];
+            }
+            let number = connections.entry(asked.link).or_default();
+            *number += 1;
+            bad(asked, *number)
+        });
+        let tokens = long_load(&mut world);
+        assert_eq!(failures(&world, &tokens), 0, "{habit}");
+        assert_eq!((world.count(Counter::ChoseTcp), world.count(Counter::ChoseUdp)), (0, 1), "{habit}");
+        // One loss ends the trial, and the next one comes a minute later.
+        assert!(over_tcp_count(&world) <= 20, "{habit}: {}", over_tcp_count(&world));
+    }
+}
+
+#[test]
+fn auto_moves_a_question_with_a_truncated_reply_to_tcp_as_udp_does() {
+    let mut world = World::new(auto());
+    world.set_upstreams(|asked, _| {
+        let flags = if asked.transport == Transport::Udp { Flags::TC } else { Flags(0) };
+        let reply = Reply { flags, ..Reply::default() };
+        vec![deliver(asked, ROUND_TRIP, &reply)]
+    });
+    let token = world.ask(&query("www.example.", Type::A));
+    world.run(Span::from_secs(1));
+    assert_eq!(world.answer_to(token).rcode(), Rcode::NOERROR);
+    assert_eq!(world.count(Counter::TcpTruncation), 1);
+}

@@ -1,0 +1,119 @@
+//! Lines of the log about the connections to upstreams: limits that the workers learned, and the choice of `transport = "auto"`.
+//!
+//! Each limit is said once per upstream and process. The metrics count how often it was learned.
+
+use engine::upstream::Server;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+/// What one worker knows of the connections to one upstream, or what all of them know together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Streams {
+    /// Answers after which the upstream closes a connection.
+    questions: Option<u32>,
+    /// Milliseconds for which an idle connection is used; none: no limit was learned.
+    idle_ms: Option<u64>,
+    /// It answers one query of a connection at a time.
+    one_at_a_time: bool,
+    /// `transport = "auto"` has chosen TCP.
+    over_tcp: bool,
+}
+
+impl Streams {
+    /// Reads the state of one worker.
+    pub fn of(server: &Server) -> Streams {
+        let limits = &server.stream_limits;
+        Streams {
+            questions: limits.questions(),
+            idle_ms: limits.learned_idle().map(|idle| idle.as_micros() / 1_000),
+            one_at_a_time: limits.is_one_at_a_time(),
+            over_tcp: server.asks_over_tcp(),
+        }
+    }
+
+    fn join(self, other: Streams) -> Streams {
+        Streams {
+            questions: self.questions.or(other.questions),
+            idle_ms: self.idle_ms.or(other.idle_ms),
+            one_at_a_time: self.one_at_a_time || other.one_at_a_time,
+            over_tcp: self.over_tcp || other.over_tcp,
+        }
+    }
+}
+
+/// What the log has said about each upstream.
+#[derive(Default)]
+pub struct StreamEvents(BTreeMap<SocketAddr, Streams>);
+
+impl StreamEvents {
+    /// The lines for what is new. `seen` has the states of all workers that respond.
+    pub fn lines(&mut self, seen: impl Iterator<Item = (SocketAddr, Streams)>) -> Vec<String> {
+        let mut all: BTreeMap<SocketAddr, Streams> = BTreeMap::new();
+        for (address, streams) in seen {
+            let known = all.entry(address).or_default();
+            *known = known.join(streams);
+        }
+        if all.is_empty() {
+            return Vec::new();
+        }
+        self.0.retain(|address, _| all.contains_key(address));
+        let mut lines = Vec::new();
+        for (address, new) in all {
+            let said = self.0.entry(address).or_default();
+            let mut say = |text: String| lines.push(format!("upstream {address} {text}"));
+            if let Some(count) = new.questions.filter(|_| said.questions.is_none()) {
+                say(format!("ends connections after {count} answers: each carries {count} queries"));
+            }
+            if let Some(ms) = new.idle_ms.filter(|_| said.idle_ms.is_none()) {
+                say(format!("ends idle connections early: they are used for {ms} ms"));
+            }
+            if new.one_at_a_time && !said.one_at_a_time {
+                say("answers one query of a connection at a time: it gets several connections".to_owned());
+            }
+            match (said.over_tcp, new.over_tcp) {
+                (false, true) => say("is good at TCP: it is asked over TCP".to_owned()),
+                (true, false) => say("is asked over UDP again: TCP has failed questions".to_owned()),
+                _ => {}
+            }
+            *said = Streams { over_tcp: new.over_tcp, ..said.join(new) };
+        }
+        lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_limit_is_said_once_and_each_change_of_the_transport() {
+        let address: SocketAddr = "192.0.2.53:53".parse().unwrap();
+        let mut events = StreamEvents::default();
+        let mut lines = |streams: [Streams; 2]| events.lines(streams.into_iter().map(|one| (address, one)));
+        let nothing = Streams::default();
+        assert!(lines([nothing; 2]).is_empty());
+        let limited =
+            Streams { questions: Some(7), idle_ms: Some(1_500), one_at_a_time: true, over_tcp: false };
+        assert_eq!(
+            lines([nothing, limited]),
+            [
+                "upstream 192.0.2.53:53 ends connections after 7 answers: each carries 7 queries",
+                "upstream 192.0.2.53:53 ends idle connections early: they are used for 1500 ms",
+                "upstream 192.0.2.53:53 answers one query of a connection at a time: it gets several connections",
+            ]
+        );
+        // Another worker learns the limits, then all have forgotten them, and learn them again.
+        assert!(
+            lines([limited; 2]).is_empty()
+                && lines([nothing; 2]).is_empty()
+                && lines([limited; 2]).is_empty()
+        );
+        let tcp = Streams { over_tcp: true, ..nothing };
+        assert_eq!(lines([tcp, nothing]), ["upstream 192.0.2.53:53 is good at TCP: it is asked over TCP"]);
+        assert!(lines([tcp, tcp]).is_empty());
+        assert_eq!(
+            lines([nothing; 2]),
+            ["upstream 192.0.2.53:53 is asked over UDP again: TCP has failed questions"]
+        );
+    }
+}
