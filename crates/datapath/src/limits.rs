@@ -183,6 +183,14 @@ pub const FRAME: usize = 2 + MESSAGE;
 /// Octets of queries that wait for a TCP connection: 256 KiB, some 4,000 queries of 62 octets. More are refused.
 pub(crate) const WRITE_BUFFER: usize = 256 << 10;
 
+/// Time between two writes into one TCP or TLS connection to an upstream, so that queries and replies travel together under load. A
+/// write costs some 8 us of system time whether it carries one query or fifty; 2,500 writes a second take a worker 2 % of a core. A
+/// connection with fewer queries never pauses; with more, a query waits for 0.2 ms on average.
+pub(crate) const WRITE_PAUSE: Span = Span(400_000);
+
+/// Octets of queries that are written without a pause: 16 KiB, some 250 queries.
+pub(crate) const WRITE_AT_ONCE: usize = 16 << 10;
+
 /// Write buffers of closed TCP links that are kept for new links: 8 x 256 KiB at most.
 pub(crate) const SPARE_ENCODERS: usize = 8;
 

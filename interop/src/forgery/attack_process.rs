@@ -28,7 +28,8 @@ pub fn run_attack(knowledge: Knowledge, replies: u64) -> io::Result<()> {
     let (done, took, told) = thread::scope(|scope| {
         let client = scope.spawn(|| client::ask(&stop, &learned));
         // The first queries are answered without an attack: each worker learns from its own that an upstream has cookies.
-        while !learned.load(Ordering::Relaxed) && !client.is_finished() && begun.elapsed() < LEARNING_TIMEOUT {
+        while !learned.load(Ordering::Relaxed) && !client.is_finished() && begun.elapsed() < LEARNING_TIMEOUT
+        {
             thread::sleep(DELAY / 100);
         }
         let done = forger::forge(knowledge, replies, DELAY, &seen);

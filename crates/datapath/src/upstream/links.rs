@@ -5,12 +5,12 @@ use crate::counters::{Counter, Counters};
 use crate::limits::{BATCH, QUESTION_OCTETS, SPARE_ENCODERS, TLS_READ_OCTETS, WRITE_BUFFER};
 use crate::socket::syscalls::EpollRegistry;
 use crate::upstream::framing::{Decoder, Encoder};
-use crate::upstream::tcp_link::TcpLink;
+use crate::upstream::tcp_link::{StreamAction, TcpLink};
 use crate::upstream::tls_link::{TlsLink, TlsRead};
 use crate::upstream::tls_upstreams::{TlsFailure, TlsFault, TlsUpstreams};
 use crate::upstream::udp_link::{UdpLink, UdpSendQueue};
 use engine::limits::LINKS;
-use engine::{Link, Transport, Untrusted};
+use engine::{Instant, Link, Transport, Untrusted};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::RawFd;
@@ -26,6 +26,10 @@ pub(crate) struct Links {
     send_queue: UdpSendQueue,
     /// Slots with queries to send.
     unsent: Vec<u16>,
+    /// Slots of connections with queries or an acknowledgment to send, whose pause was not over.
+    pausing: Vec<u16>,
+    /// Time of the latest turn.
+    now: Instant,
     /// Links whose failure was not yet reported to the machine.
     failed: Vec<Failure>,
     /// The upstreams that are asked over TLS.
@@ -83,6 +87,8 @@ impl Links {
             registry,
             send_queue: UdpSendQueue::new(gso),
             unsent: Vec::with_capacity(LINKS),
+            pausing: Vec::with_capacity(LINKS),
+            now: Instant(0),
             failed: Vec::with_capacity(BATCH),
             tls,
             tls_buffer: vec![0; TLS_READ_OCTETS].into_boxed_slice(),
@@ -226,29 +232,48 @@ impl Links {
         true
     }
 
-    /// Sends the queries of all links.
-    pub(crate) fn flush(&mut self, counters: &Counters) {
+    /// Sends the queries of all links at the end of a turn. Connections whose pause is not over wait.
+    pub(crate) fn flush_turn(&mut self, now: Instant, counters: &Counters) {
+        self.now = now;
+        self.unsent.append(&mut self.pausing);
+        self.flush(counters);
+    }
+
+    fn flush(&mut self, counters: &Counters) {
         while let Some(slot) = self.unsent.pop() {
             let Some(Some(entry)) = self.table.get_mut(usize::from(slot)) else { continue };
             entry.unsent = false;
             let link = Link { slot, generation: entry.generation };
-            match &mut entry.socket {
-                LinkSocket::Udp(udp) => {
-                    if self.send_queue.flush(udp, counters).is_err() {
-                        self.mark_failed(link, counters);
+            if let LinkSocket::Udp(udp) = &mut entry.socket {
+                if self.send_queue.flush(udp, counters).is_err() {
+                    self.mark_failed(link, counters);
+                }
+            } else if let Some(tcp) = entry.socket.stream() {
+                match tcp.next_action(self.now) {
+                    StreamAction::Nothing => {}
+                    StreamAction::Write => self.write(link, counters),
+                    StreamAction::Acknowledge => tcp.acknowledge(self.now),
+                    StreamAction::Pause => {
+                        entry.unsent = true;
+                        self.pausing.push(slot);
                     }
                 }
-                // The poll reports when a connection that could not take all octets last time is writable.
-                LinkSocket::Tcp(tcp) if tcp.awaits_writable => {}
-                LinkSocket::Tls(tls) if tls.tcp.awaits_writable => {}
-                LinkSocket::Tcp(_) | LinkSocket::Tls(_) => self.write(link, counters),
             }
         }
         self.send_queue.clear();
     }
 
+    /// Time at which a connection with something to send may send it; none: no connection waits.
+    pub(crate) fn pause_end(&mut self) -> Option<Instant> {
+        let Links { pausing, table, .. } = self;
+        let stream =
+            |&slot: &u16| table[usize::from(slot)].as_mut()?.socket.stream().map(|tcp| tcp.pause_end());
+        pausing.iter().filter_map(stream).min()
+    }
+
     /// Writes to a TCP or TLS link. The poll reports when it is writable, as long as octets are left.
     pub(crate) fn write(&mut self, link: Link, counters: &Counters) {
+        let now = self.now;
         let Some(entry) = self.entry(link) else { return };
         let done = match &mut entry.socket {
             LinkSocket::Udp(_) => return,
@@ -257,6 +282,7 @@ impl Links {
         };
         counters.add(Counter::SendBatches, 1);
         let Some(tcp) = entry.socket.stream() else { return };
+        tcp.note_write(now);
         let (descriptor, awaits_writable) = (tcp.descriptor(), tcp.awaits_writable);
         let await_writable = match done {
             Ok(done) => !done,
@@ -382,11 +408,17 @@ impl Links {
         }
     }
 
-    /// Puts back the decoder that [`Links::read`] lent.
-    pub(crate) fn return_decoder(&mut self, link: Link, decoder: Decoder, counters: &Counters) {
-        let Some(entry) = self.entry(link) else { return };
+    /// Puts back the decoder that [`Links::read`] lent. `replies`: the number of messages in the chunk.
+    pub(crate) fn return_decoder(&mut self, link: Link, decoder: Decoder, replies: u32, counters: &Counters) {
+        let Some(Some(entry)) = self.table.get_mut(usize::from(link.slot)) else { return };
+        if entry.generation != link.generation {
+            return;
+        }
         if let Some(tcp) = entry.socket.stream() {
             *tcp.decoder() = decoder;
+            if tcp.note_replies(replies) && !core::mem::replace(&mut entry.unsent, true) {
+                self.unsent.push(link.slot);
+            }
         }
         if let LinkSocket::Tls(tls) = &entry.socket
             && tls.is_over

@@ -1,8 +1,10 @@
 //! A TCP link to an upstream. Queries are collected and leave with one write per turn, many in one segment. Replies are cut
 //! out of the stream as they come (pipelining, RFC 7766 section 6.2.1). Nothing here blocks.
 
+use crate::limits::{WRITE_AT_ONCE, WRITE_PAUSE};
 use crate::socket::syscalls::{set_option, take_error};
 use crate::upstream::framing::{Decoder, Encoder};
+use engine::Instant;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
@@ -15,6 +17,26 @@ pub(crate) struct TcpLink {
     encoder: Encoder,
     /// True while the poll reports when the connection becomes writable.
     pub(crate) awaits_writable: bool,
+    /// Queries without a reply.
+    unanswered: u32,
+    /// Octets came, queries wait for replies, and nothing was written since. An upstream that does not set TCP_NODELAY keeps its
+    /// next replies back until what it has sent is acknowledged (RFC 1122 section 4.2.3.4), and the kernel delays that by 40 ms.
+    owes_acknowledgment: bool,
+    /// Time of the latest write or acknowledgment.
+    sent_at: Instant,
+}
+
+/// Next step of a connection at the end of a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StreamAction {
+    /// There is nothing to send, or the poll will report when there is room for it.
+    Nothing,
+    /// The queries that wait are written.
+    Write,
+    /// No query waits, but what came is acknowledged.
+    Acknowledge,
+    /// The latest write was just now: more queries may join.
+    Pause,
 }
 
 impl TcpLink {
@@ -31,7 +53,15 @@ impl TcpLink {
         }
         match socket.connect(&SockAddr::from(upstream)) {
             Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => Err(error),
-            _ => Ok(TcpLink { socket, decoder: Decoder::new(), encoder, awaits_writable: true }),
+            _ => Ok(TcpLink {
+                socket,
+                decoder: Decoder::new(),
+                encoder,
+                awaits_writable: true,
+                unanswered: 0,
+                owes_acknowledgment: false,
+                sent_at: Instant(0),
+            }),
         }
     }
 
@@ -47,7 +77,48 @@ impl TcpLink {
     /// Queues a query. Returns false if the buffer is full.
     #[inline]
     pub(crate) fn push(&mut self, size: usize, fill: impl FnOnce(&mut [u8]) -> usize) -> bool {
-        self.encoder.push(size, fill)
+        let taken = self.encoder.push(size, fill);
+        self.unanswered = self.unanswered.saturating_add(u32::from(taken));
+        taken
+    }
+
+    /// Records a read with so many replies. Returns true if the connection owes an acknowledgment.
+    pub(crate) fn note_replies(&mut self, count: u32) -> bool {
+        self.unanswered = self.unanswered.saturating_sub(count);
+        self.owes_acknowledgment = self.unanswered > 0;
+        self.owes_acknowledgment
+    }
+
+    /// Records a write, which acknowledges what came.
+    pub(crate) fn note_write(&mut self, now: Instant) {
+        self.owes_acknowledgment = false;
+        self.sent_at = now;
+    }
+
+    /// Acknowledges what came.
+    pub(crate) fn acknowledge(&mut self, now: Instant) {
+        self.note_write(now);
+        // Without it, replies are late at worst.
+        let _ = set_option(self.descriptor(), libc::IPPROTO_TCP, libc::TCP_QUICKACK, 1);
+    }
+
+    /// The next step at the end of a turn.
+    pub(crate) fn next_action(&self, now: Instant) -> StreamAction {
+        let waiting = self.waiting();
+        if self.awaits_writable || waiting == 0 && !self.owes_acknowledgment {
+            StreamAction::Nothing
+        } else if self.pause_end() > now && waiting < WRITE_AT_ONCE {
+            StreamAction::Pause
+        } else if waiting > 0 {
+            StreamAction::Write
+        } else {
+            StreamAction::Acknowledge
+        }
+    }
+
+    /// End of the pause after the latest write.
+    pub(crate) fn pause_end(&self) -> Instant {
+        self.sent_at + WRITE_PAUSE
     }
 
     /// Octets that wait to be written.
@@ -117,4 +188,72 @@ impl TcpLink {
 /// rejected), its buffer is full, or a signal came.
 fn is_transient(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EINPROGRESS | libc::EALREADY | libc::EINTR))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::WRITE_BUFFER;
+
+    const SIZE: usize = 100;
+
+    /// An open connection, and the other end.
+    fn link() -> (TcpLink, std::net::TcpListener) {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut link = TcpLink::open(address, Encoder::new(WRITE_BUFFER), false).unwrap();
+        link.awaits_writable = false;
+        (link, listener)
+    }
+
+    fn written(link: &mut TcpLink, now: Instant) {
+        link.advance(link.waiting());
+        link.note_write(now);
+    }
+
+    #[test]
+    fn queries_within_the_pause_after_a_write_travel_together() {
+        let (mut link, _listener) = link();
+        let now = Instant(0) + WRITE_PAUSE;
+        assert_eq!(link.next_action(now), StreamAction::Nothing);
+        assert!(link.push(SIZE, |_| SIZE));
+        assert_eq!(link.next_action(now), StreamAction::Write);
+        written(&mut link, now);
+        assert_eq!(link.next_action(now), StreamAction::Nothing);
+        assert!(link.push(SIZE, |_| SIZE));
+        assert_eq!(link.next_action(now), StreamAction::Pause);
+        assert_eq!(link.next_action(link.pause_end()), StreamAction::Write);
+        link.awaits_writable = true;
+        assert_eq!(link.next_action(link.pause_end()), StreamAction::Nothing);
+    }
+
+    #[test]
+    fn many_queries_do_not_pause() {
+        let (mut link, _listener) = link();
+        let now = Instant(0) + WRITE_PAUSE;
+        link.note_write(now);
+        while link.waiting() < WRITE_AT_ONCE {
+            assert_eq!(link.next_action(now) == StreamAction::Pause, link.waiting() > 0);
+            assert!(link.push(SIZE, |_| SIZE));
+        }
+        assert_eq!(link.next_action(now), StreamAction::Write);
+    }
+
+    #[test]
+    fn a_reply_is_acknowledged_while_queries_wait_unless_a_write_does_it() {
+        let (mut link, _listener) = link();
+        let now = Instant(0) + WRITE_PAUSE;
+        assert!((0..3).all(|_| link.push(SIZE, |_| SIZE)));
+        written(&mut link, now);
+        assert!(link.note_replies(1));
+        assert_eq!(link.next_action(now), StreamAction::Pause);
+        let later = link.pause_end();
+        assert_eq!(link.next_action(later), StreamAction::Acknowledge);
+        link.acknowledge(later);
+        assert_eq!(link.next_action(later + WRITE_PAUSE), StreamAction::Nothing);
+        assert!(link.note_replies(1) && link.push(SIZE, |_| SIZE));
+        assert_eq!(link.next_action(later + WRITE_PAUSE), StreamAction::Write);
+        written(&mut link, later + WRITE_PAUSE);
+        assert!(!link.note_replies(2), "no query waits");
+    }
 }

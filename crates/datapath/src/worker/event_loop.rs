@@ -198,7 +198,7 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
                 drain_deadline = Some(self.now + grace.into());
             }
             deadline = self.machine.expire(self.now, &mut self.out);
-            self.out.flush();
+            self.out.flush(self.now);
             self.report_failures();
             self.worker.counters.add(Counter::Turns, 1);
             if self.now >= tick {
@@ -236,10 +236,15 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
         let mailbox = &self.worker.mailbox;
         let sleep =
             deadline > self.now && !self.out.links.has_failures() && mailbox.prepare_to_sleep(knows_stop);
-        // Rounded up, because a wait that ends too early would be repeated.
-        let timeout_ms =
-            if sleep { (deadline - self.now).0.div_ceil(1_000_000).min(WAIT_MS) as i32 } else { 0 };
-        self.worker.poll.wait(timeout_ms);
+        match self.out.links.pause_end().filter(|&end| sleep && end < deadline) {
+            Some(end) => self.worker.poll.wait_nanoseconds((end - self.now).0),
+            // Rounded up, because a wait that ends too early would be repeated.
+            None if sleep => {
+                let milliseconds = (deadline - self.now).0.div_ceil(1_000_000).min(WAIT_MS);
+                self.worker.poll.wait(milliseconds as i32);
+            }
+            None => self.worker.poll.wait(0),
+        }
         if sleep {
             mailbox.mark_awake();
         }
@@ -322,7 +327,9 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
         };
         counters.add(Counter::ReceiveBatches, 1);
         let mut input = &mut self.worker.stream_buffer[..count];
+        let mut replies = 0;
         while let Some(message) = decoder.next_mut(&mut input) {
+            replies += 1;
             counters.add(Counter::UpstreamPacketsIn, 1);
             counters.add(Counter::UpstreamOctetsIn, message.len() as u64);
             self.machine.reply(self.now, link, message, &mut self.out);
@@ -330,7 +337,7 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
                 return false;
             }
         }
-        self.out.links.return_decoder(link, decoder, counters);
+        self.out.links.return_decoder(link, decoder, replies, counters);
         count == STREAM_READ_OCTETS
     }
 
@@ -504,7 +511,7 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
                     None => self.machine.unreachable(self.now, failure.link, &mut self.out),
                 }
             }
-            self.out.flush();
+            self.out.flush(self.now);
         }
     }
 

@@ -5,7 +5,7 @@ use crate::listen::response_queue::ResponseQueue;
 use crate::upstream::links::Links;
 use crate::worker::mailbox::StreamSink;
 use engine::limits::MESSAGE;
-use engine::{Client, Link, Outbox, Transport};
+use engine::{Client, Instant, Link, Outbox, Transport};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -56,11 +56,11 @@ impl<S: StreamSink> Outbox for SocketOutbox<S> {
 }
 
 impl<S: StreamSink> SocketOutbox<S> {
-    pub(super) fn flush(&mut self) {
+    pub(super) fn flush(&mut self, now: Instant) {
         for response_queues in &mut self.response_queues {
             response_queues.flush(&self.counters);
         }
-        self.links.flush(&self.counters);
+        self.links.flush_turn(now, &self.counters);
         self.sink.wake();
     }
 }
