@@ -321,7 +321,8 @@ impl World {
         if self.deadline.is_some_and(|deadline| deadline <= self.now) {
             self.report_violation("I1", "a deadline that never passes".to_owned());
         }
-        if core::mem::take(&mut self.outbox.open_failed) {
+        // A question may also find all connections to an upstream taken: with one that limits them, there are few.
+        if core::mem::take(&mut self.outbox.open_failed) || self.outbox.has_all_streams() {
             self.timeline.record_trouble(None, self.now);
         }
         for fault in core::mem::take(&mut self.outbox.faults) {

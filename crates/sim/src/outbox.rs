@@ -3,6 +3,7 @@
 use crate::message::question_section;
 use crate::rng::mix;
 use crate::truth::{MILLI, SECOND};
+use engine::limits::STREAM_LINKS;
 use engine::{Client, Instant, Link, Outbox, Transport};
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -105,6 +106,17 @@ const LINK_QUESTIONS: usize = 256;
 const LINK_LIFE: u64 = 10 * SECOND;
 
 impl SimOutbox {
+    /// True if an upstream has as many connections as it may have.
+    pub fn has_all_streams(&self) -> bool {
+        let mut streams: HashMap<SocketAddr, usize> = HashMap::new();
+        self.links.len() >= STREAM_LINKS
+            && self.links.values().filter(|link| link.transport.is_stream()).any(|link| {
+                let count = streams.entry(link.upstream).or_default();
+                *count += 1;
+                *count >= STREAM_LINKS
+            })
+    }
+
     fn fault(&mut self, what: String) {
         self.faults.push(what);
     }
