@@ -70,7 +70,7 @@ ask() { # prefix of the names, seconds, rate
 one() { # transport, number of the run: microseconds per answer
   config "$1" >sixfold.toml
   taskset -c "$server_cpus" "$sixfold" serve --config sixfold.toml 2>log & local server=$!
-  until grep -q 'sixfold: ready' log; do sleep 0.05; done
+  until grep -qs 'sixfold: ready' log; do sleep 0.05; done
   # With `auto`, a trial over TCP begins after 5 s. It ends after 64 answers, at one query in 16.
   if [ "$1" = auto ]; then ask "$2-trial" 8 500; fi
   local before after answers

@@ -5,7 +5,7 @@ use crate::outbox::instant;
 use crate::pending::Pending;
 use crate::policy::Action;
 use crate::rates::{Bucket, RateVerdict, network};
-use crate::truth::{NameId, SECOND};
+use crate::truth::{Kind, NameId, SECOND};
 use crate::world::{Admission, NO_TOKEN, World};
 use engine::{Counter, Engine, Machine};
 
@@ -90,8 +90,12 @@ fn is_dropped_by_policy(world: &World, token: u64) -> bool {
     let Some(pending) = world.pending.get(&token) else { return false };
     let (config, client) = (world.config(), world.clients.address(pending.client));
     let rule = config.policy.for_question(Some(client), pending.name);
+    let is_v4 = world.clients.is_v4(pending.client);
+    let is_ipv4only = world.truth.name(pending.name).kind == Kind::Ipv4Only;
+    // A client without DNS64 gets no local answer for `ipv4only.arpa`.
+    let has_own = !(is_ipv4only && is_v4 && config.v6_only);
     rule.is_some_and(|rule| rule.action == Action::Drop)
-        && config.own.lookup(pending.name, pending.rtype).is_none()
+        && !(has_own && config.own.lookup(pending.name, pending.rtype).is_some())
 }
 
 /// Predicts the admission of a message, and charges the buckets.
