@@ -16,6 +16,7 @@ mod generators;
 mod hot;
 mod limits;
 mod memory;
+mod messages;
 mod mixed_load;
 mod names;
 mod namespace;
@@ -34,6 +35,7 @@ mod workers;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use device::{Device, Kind};
+use messages::Step;
 use report::Section;
 use resolve::Workload;
 use serde_json::{Value, json};
@@ -79,6 +81,9 @@ enum Subprocess {
     /// Resolutions in memory, counted by valgrind
     #[command(hide = true)]
     Resolve { workload: Workload, count: u64 },
+    /// Single steps on messages, counted by valgrind
+    #[command(hide = true)]
+    Messages { step: Step, count: u64 },
     /// The bare echo, measured from outside
     #[command(hide = true)]
     Echo { listen: SocketAddr },
@@ -118,6 +123,10 @@ fn main() -> ExitCode {
         None => benchmark(&arguments),
         Some(Subprocess::Resolve { workload, count }) => {
             println!("{}", resolve::run(*workload, *count, false));
+            Ok(())
+        }
+        Some(Subprocess::Messages { step, count }) => {
+            println!("{}", messages::run(*step, *count));
             Ok(())
         }
         Some(Subprocess::Echo { listen }) => echo::serve(*listen),

@@ -182,7 +182,7 @@ pub fn run(workload: Workload, count: u64, check: bool) -> u64 {
 }
 
 /// Turns a query, which may have an OPT record at its end, into its answer: an SOA for AAAA, the address for A.
-fn reply(message: &mut [u8; 512]) -> usize {
+pub fn reply(message: &mut [u8; 512]) -> usize {
     const SOA: &[u8; 36] = b"\xc0\x1c\0\x06\0\x01\0\0\x0e\x10\0\x18\xc0\x1c\xc0\x1c\
                              \0\0\0\x01\0\0\x1c\x20\0\0\x0e\x10\0\x12\x75\0\0\0\x0e\x10";
     const A: &[u8; 12] = b"\xc0\x0c\0\x01\0\x01\0\0\x0e\x10\0\x04";

@@ -1,6 +1,8 @@
 //! The benchmark runs from end to end, with the one device that needs no other program.
 #![forbid(unsafe_code)]
 
+mod budget;
+
 use serde_json::Value;
 use std::process::Command;
 
