@@ -1,4 +1,4 @@
-"""Client of DNS over QUIC (RFC 9250) on aioquic, for the tests in encrypted_clients.rs.
+"""Client of DNS over QUIC (RFC 9250) on aioquic, for the tests in quic_clients.rs.
 
 doq.py SERVER early NAME       asks on a first connection, which brings a session ticket; comes back with it, and sends a query for the
                                AAAA record of NAME and an UPDATE in 0-RTT data. Prints one line of JSON for each connection.
