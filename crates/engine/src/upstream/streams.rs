@@ -18,6 +18,7 @@ use crate::upstream::Upstream;
 use crate::upstream::in_flight::FlightState;
 use crate::upstream::links::Release;
 use crate::upstream::stream_limits::{Ending, Learned, ReplyTiming};
+use crate::upstream::transport_choice::Verdict;
 
 /// Queries on a silent connection from which the silence is short: one name may be slow to resolve, but not eight.
 const CROWD: u32 = 8;
@@ -231,8 +232,12 @@ impl Upstream {
         let over_tcp = self.flights[index].over_tcp;
         let state = &mut self.servers.list[usize::from(server)];
         let learned = state.stream_limits.on_reply(reply, now);
-        if !over_tcp && state.transport_choice.on_answer() {
-            counters.count(Counter::ChoseTcp);
+        if self.parameters.auto && !over_tcp {
+            match state.transport_choice.on_answer(round_trip, now) {
+                Verdict::Unchanged => {}
+                Verdict::Promoted => counters.count(Counter::ChoseTcp),
+                Verdict::Late => self.note_tcp_loss(server, now, counters),
+            }
         }
         self.count_learned(server, learned, now, counters);
     }
@@ -269,11 +274,12 @@ impl Upstream {
     #[inline]
     pub(super) fn chooses_tcp(&mut self, index: Index, server: u16, now: Instant) -> bool {
         let flight = &self.flights[index];
+        let server = &mut self.servers.list[usize::from(server)];
         self.parameters.auto
             && flight.attempts_len == 0
-            && !self.servers.list[usize::from(server)].is_tls()
+            && !server.is_tls()
             && !flight.query_flags.has(QueryFlags::PROBE)
-            && self.servers.list[usize::from(server)].transport_choice.asks_over_tcp(now)
+            && server.transport_choice.asks_over_tcp(server.round_trip, now)
     }
 
     /// True if the latest query of a question went over TCP by choice, with `transport = "auto"`.

@@ -4,11 +4,12 @@
 //! udp   -- the pause is over ------------------------------> trial   one question in 16 goes over TCP first
 //! trial -- 64 answers over TCP in a row without a loss ----> tcp     all questions go over TCP first
 //! trial -- a loss -----------------------------------------> udp     the pause doubles, up to an hour
-//! tcp   -- a loss -----------------------------------------> udp     the pause is a minute
+//! tcp   -- a loss -----------------------------------------> udp     so too; after a minute of TCP, the pause is a minute
 //! ```
 //!
-//! A loss is a connection that was refused, ended with queries on it or stalled, an answer that is late, or an upstream that
-//! answers one query at a time. A question that meets a loss goes over UDP without the loss of a try. So a trial costs a few
+//! A loss is a connection that was refused, ended with queries on it or stalled, an answer that is late, an upstream that
+//! answers one query at a time, or answers that come later than over UDP on average: behind lost packets, or because the upstream
+//! does not set TCP_NODELAY. A question that meets a loss goes over UDP without the loss of a try. So a trial costs a few
 //! questions a round trip, and no question its answer.
 
 use crate::base::time::{Instant, Span};
@@ -23,6 +24,12 @@ const FIRST_PAUSE: Span = Span::from_secs(5);
 const PAUSE: Span = Span::from_secs(60);
 /// Longest pause.
 const LONGEST_PAUSE: Span = Span::from_secs(3_600);
+
+/// Share of one answer in the average round trip over TCP.
+const WEIGHT: u64 = 32;
+/// Least time by which TCP must be later than UDP on average to count as late. It is a quarter of the round trip over UDP
+/// otherwise.
+const LEAST_DELAY: Span = Span::from_millis(1);
 
 /// State of the choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -46,8 +53,25 @@ pub struct TransportChoice {
     since_tcp: u32,
     /// Answers over TCP in a row, in a trial.
     answers: u32,
-    /// Losses in a row without a promotion between them.
+    /// Losses in a row without a minute of TCP between them.
     losses: u32,
+    /// Time of the latest promotion.
+    promoted: Instant,
+    /// Average round trip over UDP when the trial began.
+    udp_round_trip: Span,
+    /// Average round trip over TCP since then.
+    tcp_round_trip: Span,
+}
+
+/// Effect of an answer over TCP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// None.
+    Unchanged,
+    /// The upstream is asked over TCP from now on.
+    Promoted,
+    /// Answers over TCP are late: a loss, which the caller records.
+    Late,
 }
 
 impl TransportChoice {
@@ -56,16 +80,19 @@ impl TransportChoice {
         self.choice
     }
 
-    /// Returns true if the next question goes over TCP.
+    /// Returns true if the next question goes over TCP. `round_trip`: the average one, of all answers.
     #[inline]
-    pub(crate) fn asks_over_tcp(&mut self, now: Instant) -> bool {
+    pub(crate) fn asks_over_tcp(&mut self, round_trip: Option<Span>, now: Instant) -> bool {
         match self.choice {
             Choice::Tcp => true,
             Choice::Udp => {
-                if now >= *self.trial_at.get_or_insert(now + FIRST_PAUSE) {
+                if now >= *self.trial_at.get_or_insert(now + FIRST_PAUSE)
+                    && let Some(round_trip) = round_trip
+                {
                     self.choice = Choice::Trial;
                     self.answers = 0;
                     self.since_tcp = 0;
+                    (self.udp_round_trip, self.tcp_round_trip) = (round_trip, round_trip);
                 }
                 false
             }
@@ -76,19 +103,26 @@ impl TransportChoice {
         }
     }
 
-    /// Records an answer over TCP. Returns true if the upstream is asked over TCP from now on.
+    /// Records an answer over TCP.
     #[inline]
-    pub(crate) fn on_answer(&mut self) -> bool {
-        if self.choice != Choice::Trial {
-            return false;
+    pub(crate) fn on_answer(&mut self, round_trip: Span, now: Instant) -> Verdict {
+        if self.choice == Choice::Udp {
+            return Verdict::Unchanged;
         }
-        self.answers += 1;
-        let is_good = self.answers >= TRIAL_ANSWERS;
-        if is_good {
+        self.tcp_round_trip = Span((self.tcp_round_trip.0 * (WEIGHT - 1) + round_trip.0) / WEIGHT);
+        let most = self.udp_round_trip.0 + (self.udp_round_trip.0 / 4).max(LEAST_DELAY.0);
+        self.answers = self.answers.saturating_add(1);
+        if self.answers < TRIAL_ANSWERS {
+            Verdict::Unchanged
+        } else if self.tcp_round_trip.0 > most {
+            Verdict::Late
+        } else if self.choice == Choice::Trial {
             self.choice = Choice::Tcp;
-            self.losses = 0;
+            self.promoted = now;
+            Verdict::Promoted
+        } else {
+            Verdict::Unchanged
         }
-        is_good
     }
 
     /// Records a loss over TCP. Returns true if questions go over UDP again.
@@ -97,6 +131,9 @@ impl TransportChoice {
         // The losses of one connection are one loss.
         if self.choice == Choice::Udp {
             return false;
+        }
+        if self.choice == Choice::Tcp && now - self.promoted >= PAUSE {
+            self.losses = 0;
         }
         let pause = Span(PAUSE.0 << self.losses.min(6)).min(LONGEST_PAUSE);
         self.losses = self.losses.saturating_add(1);
@@ -110,11 +147,13 @@ impl TransportChoice {
 mod tests {
     use super::*;
 
+    const ROUND_TRIP: Span = Span::from_millis(10);
+
     /// Asks until a trial has begun; returns the time.
     fn begin_trial(choice: &mut TransportChoice, from: Instant) -> Instant {
         let mut now = from;
         for _ in 0..4_000 {
-            choice.asks_over_tcp(now);
+            choice.asks_over_tcp(Some(ROUND_TRIP), now);
             if choice.choice() == Choice::Trial {
                 return now;
             }
@@ -123,30 +162,62 @@ mod tests {
         panic!("no trial began");
     }
 
+    /// The last effect of so many answers.
+    fn answers(choice: &mut TransportChoice, count: u32, round_trip: Span, now: Instant) -> Verdict {
+        (0..count).map(|_| choice.on_answer(round_trip, now)).last().unwrap()
+    }
+
     #[test]
     fn a_trial_sends_one_question_in_sixteen_and_64_answers_promote() {
         let mut choice = TransportChoice::default();
+        assert!((0..100).all(|second| !choice.asks_over_tcp(None, Instant(0) + Span::from_secs(second))));
+        assert_eq!(choice.choice(), Choice::Udp, "no round trip is known");
+        let mut choice = TransportChoice::default();
         let now = begin_trial(&mut choice, Instant(0));
         assert_eq!(now, Instant(0) + FIRST_PAUSE);
-        assert_eq!((0..160).filter(|_| choice.asks_over_tcp(now)).count(), 10);
-        assert_eq!((0..TRIAL_ANSWERS).filter(|_| choice.on_answer()).count(), 1);
-        assert_eq!(choice.choice(), Choice::Tcp);
-        assert!((0..100).all(|_| choice.asks_over_tcp(now)));
+        let mut asks = || choice.asks_over_tcp(Some(ROUND_TRIP), now);
+        assert_eq!((0..160).filter(|_| asks()).count(), 10);
+        assert_eq!(answers(&mut choice, TRIAL_ANSWERS - 1, ROUND_TRIP, now), Verdict::Unchanged);
+        assert_eq!(answers(&mut choice, 1, ROUND_TRIP, now), Verdict::Promoted);
+        assert_eq!(answers(&mut choice, 1, ROUND_TRIP, now), Verdict::Unchanged);
+        assert!((0..100).all(|_| choice.asks_over_tcp(Some(ROUND_TRIP), now)));
     }
 
     #[test]
     fn a_loss_demotes_once_and_the_pause_doubles_up_to_an_hour() {
         let mut choice = TransportChoice::default();
         let mut now = begin_trial(&mut choice, Instant(0));
-        for minutes in [1, 2, 4, 8, 16, 32, 60, 60] {
+        for (place, minutes) in [1, 2, 4, 8, 16, 32, 60, 60].into_iter().enumerate() {
+            if place % 2 == 1 {
+                // A short time over TCP is no success.
+                assert_eq!(answers(&mut choice, TRIAL_ANSWERS, ROUND_TRIP, now), Verdict::Promoted);
+            }
             assert!(choice.on_loss(now) && !choice.on_loss(now));
-            assert!(!choice.asks_over_tcp(now));
+            assert!(!choice.asks_over_tcp(Some(ROUND_TRIP), now));
             let next = begin_trial(&mut choice, now);
             assert_eq!(next - now, Span::from_secs(60 * minutes));
             now = next;
         }
-        assert_eq!((0..TRIAL_ANSWERS).filter(|_| choice.on_answer()).count(), 1);
+        assert_eq!(answers(&mut choice, TRIAL_ANSWERS, ROUND_TRIP, now), Verdict::Promoted);
+        now += PAUSE;
         assert!(choice.on_loss(now));
         assert_eq!(begin_trial(&mut choice, now) - now, PAUSE);
+    }
+
+    #[test]
+    fn answers_that_are_later_than_over_udp_end_a_trial_and_tcp() {
+        let late = Span::from_millis(14);
+        let mut choice = TransportChoice::default();
+        let now = begin_trial(&mut choice, Instant(0));
+        assert_eq!(answers(&mut choice, TRIAL_ANSWERS, late, now), Verdict::Late);
+        assert_eq!(choice.choice(), Choice::Trial, "the caller records the loss");
+        let mut choice = TransportChoice::default();
+        let now = begin_trial(&mut choice, Instant(0));
+        assert_eq!(answers(&mut choice, TRIAL_ANSWERS, Span::from_millis(12), now), Verdict::Promoted);
+        // One late answer is none, many are.
+        assert_eq!(answers(&mut choice, 1, late, now), Verdict::Unchanged);
+        assert_eq!(answers(&mut choice, 200, late, now), Verdict::Late);
+        assert!(choice.on_loss(now));
+        assert_eq!(answers(&mut choice, 1, late, now), Verdict::Unchanged, "questions go over UDP");
     }
 }
