@@ -1,5 +1,5 @@
-//! A TCP link to an upstream. Queries are collected and leave with one write per turn, many in one segment. Replies are cut
-//! out of the stream as they come (pipelining, RFC 7766 section 6.2.1). Nothing here blocks.
+//! A TCP link to an upstream. Queries are collected and leave with one write per turn, or after a pause under load, many in one
+//! segment. Replies are cut out of the stream as they come (pipelining, RFC 7766 section 6.2.1). Nothing here blocks.
 
 use crate::limits::{WRITE_AT_ONCE, WRITE_PAUSE, WRITES_IN_A_ROW};
 use crate::socket::syscalls::{set_option, take_error};
