@@ -168,14 +168,18 @@ impl<'a> Case<'a> {
         Key { name, rtype: AAAA, bits: Bits { cd: true, ..self.query.bits } }
     }
 
-    /// True if the engine may know that a name is bogus: it was answered without validation. The engine caches this knowledge as
-    /// long as a failure. An expired reply says nothing about the present.
+    /// True if the engine may know that a name is bogus: it was answered without validation, to a query with RD or to one without
+    /// it. The engine caches this knowledge as long as a failure. An expired reply says nothing about the present.
     fn was_found_bogus(&self, name: NameId) -> bool {
-        let heard = self.timeline.get(self.unchecked(name)).map_or(&[][..], |track| &track.heard);
-        heard.iter().any(|heard: &Heard| {
+        let unchecked = self.unchecked(name);
+        let is_recent = |heard: &Heard| {
             let at = self.timeline.after_jumps(heard.at);
             let end = at.saturating_add(heard.life.unwrap_or(0)) + FAILURE_LIFE + 8 * SECOND;
             is_data(&heard.said) && end >= self.query.at
+        };
+        [true, false].into_iter().any(|rd| {
+            let key = Key { bits: Bits { rd, ..unchecked.bits }, ..unchecked };
+            self.timeline.get(key).is_some_and(|track| track.heard.iter().any(is_recent))
         })
     }
 
