@@ -88,6 +88,8 @@ pub struct Flight {
     pub extended_wait: bool,
     /// The connection of the current try is lost, and the question waits until another one may be accepted.
     pub reconnects: bool,
+    /// A stalled connection has cost half a try; the next one costs the other half.
+    pub half_try: bool,
     /// The reply came to a query without EDNS, so it has no signatures: never cache it under a DO query.
     pub is_private: bool,
     /// A query with a renewed cookie was sent after BADCOOKIE.
@@ -154,6 +156,7 @@ impl Default for Flight {
             hedge_deferred: false,
             extended_wait: false,
             reconnects: false,
+            half_try: false,
             lost_at: None,
             is_private: false,
             cookie_renewed: false,

@@ -4,15 +4,15 @@
 //! One connection carries all queries to an upstream. There are more, up to [`STREAM_LINKS`], only for an upstream with a learned
 //! limit (`stream_limits.rs`): connections with their last queries, and spare ones that carry one query at a time.
 //!
-//! A connection stalls if queries wait on it and nothing comes for half of `upstream.timeout`, or for four timeouts of a try if
-//! many wait. New queries go over another connection, and the questions on it are asked there as well. It stays open with its last
-//! question, because its replies may only be late.
+//! A connection stalls if queries wait on it and nothing comes for half of `upstream.timeout`. New queries go over another
+//! connection, and the questions on it are asked there as well, at the cost of half a try. It stays open with its last question,
+//! because its replies may only be late.
 
 use crate::base::slab::Index;
 use crate::base::time::{Instant, Span};
 use crate::counters::{Counter, Counters};
 use crate::interface::{Link, Outbox, Transport};
-use crate::limits::STREAM_LINKS;
+use crate::limits::{STREAM_LINKS, TRIES};
 use crate::message::question::QueryFlags;
 use crate::upstream::Upstream;
 use crate::upstream::in_flight::FlightState;
@@ -20,7 +20,7 @@ use crate::upstream::links::Release;
 use crate::upstream::stream_limits::{Ending, Learned, ReplyTiming};
 use crate::upstream::transport_choice::Verdict;
 
-/// Queries on a silent connection from which the silence is short: one name may be slow to resolve, but not eight.
+/// Queries on a silent connection from which the silence is a lesson: one name may be slow to resolve, but not eight.
 const CROWD: u32 = 8;
 
 impl Upstream {
@@ -141,10 +141,7 @@ impl Upstream {
             self.close(link, out);
             return None;
         }
-        let half = Span(self.parameters.timeout.0 / 2);
-        let is_crowd = self.links.outstanding(link) >= CROWD;
-        let silence = if is_crowd { Span(4 * server.wait(0, half).0).min(half) } else { half };
-        let end = self.links.silent_since(link)? + silence;
+        let end = self.links.silent_since(link)? + Span(self.parameters.timeout.0 / 2);
         if end > now {
             return Some(end);
         }
@@ -174,8 +171,12 @@ impl Upstream {
             {
                 continue;
             }
-            if !flight.over_tcp {
-                // `transport = "auto"`: UDP has all tries.
+            let tries_left = self.parameters.tries.saturating_sub(flight.tries);
+            let has_room = usize::from(flight.attempts_len + tries_left) <= TRIES;
+            flight.half_try = !flight.half_try && has_room;
+            // Two stalls take as long as one try, so they cost one: a slow upstream has its whole time. With `transport = "auto"`,
+            // UDP has all tries.
+            if flight.half_try || !flight.over_tcp {
                 flight.tries = flight.tries.saturating_sub(1);
             }
             if flight.tries < self.parameters.tries {

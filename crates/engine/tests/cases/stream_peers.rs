@@ -130,6 +130,19 @@ fn questions_on_a_connection_that_stalls_move_to_another_one() {
 }
 
 #[test]
+fn an_upstream_that_pauses_for_nearly_two_seconds_costs_no_question_its_answer() {
+    let mut world = World::sized(over_tcp(), 4_096, 1);
+    let (begin, end) = (Instant(0) + Span::from_millis(500), Instant(0) + Span::from_millis(2_400));
+    world.set_upstreams(move |asked, _| {
+        let pause = if asked.at >= begin && asked.at < end { (end - asked.at).0 } else { 0 };
+        vec![deliver(asked, Span(pause + ROUND_TRIP.0), &Reply::default())]
+    });
+    let tokens = load(&mut world, 1);
+    assert!(world.count(Counter::StreamsStalled) > 0);
+    assert_eq!(failures(&world, &tokens), 0);
+}
+
+#[test]
 fn an_upstream_that_answers_one_query_at_a_time_gets_several_connections() {
     let mut world = World::sized(over_tcp(), 4_096, 1);
     let mut free_at: HashMap<Link, Instant> = HashMap::new();
