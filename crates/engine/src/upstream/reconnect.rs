@@ -116,7 +116,7 @@ impl Upstream {
     }
 
     /// True if a server has been dead for longer than the questions wait for a restart.
-    fn was_down_before(&self, server: u16, now: Instant) -> bool {
+    pub(super) fn was_down_before(&self, server: u16, now: Instant) -> bool {
         let server = &self.servers.list[usize::from(server)];
         server.is_dead() && now - server.breaker.opened() >= RECONNECT_PATIENCE
     }

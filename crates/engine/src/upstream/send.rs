@@ -117,29 +117,30 @@ impl Upstream {
     #[inline(always)]
     fn wait_for_reply(&self, index: Index, server: u16, transport: Transport, now: Instant) -> Span {
         let flight = &self.flights[index];
-        let server = &self.servers.list[server as usize];
+        let may_restart = transport.is_stream() && !self.was_down_before(server, now);
+        let state = &self.servers.list[server as usize];
         // No query was sent, so there is no reply to wait for.
         let is_hopeless = || flight.attempts().iter().all(|attempt| attempt.link == Link::NOWHERE);
         let ceiling = self.parameters.timeout;
         let is_probe = flight.query_flags.has(QueryFlags::PROBE);
         let last = flight.tries >= self.parameters.tries || is_probe;
         // No server is alive: a second query is no use, and would add to a storm when the servers recover.
-        let all_dead = || server.is_dead() && self.servers.is_dead(flight.name());
+        let all_dead = || state.is_dead() && self.servers.is_dead(flight.name());
         let at_once = flight.send_failed && if last { is_hopeless() } else { self.has_untried(flight) };
         match transport {
             _ if at_once => Span::ZERO,
-            _ if is_probe => server.breaker.probe_wait(ceiling),
+            _ if is_probe => state.breaker.probe_wait(ceiling),
             // The connection may have to be opened. A question that is late goes over UDP.
-            Transport::Tcp if self.parameters.auto && !flight.over_tcp => server.wait(1, ceiling),
-            // After a restart, the first reply may take as long as any.
-            _ if all_dead() && flight.lost_at.is_none() => server.last_wait(ceiling),
+            Transport::Tcp if self.parameters.auto && !flight.over_tcp => state.wait(1, ceiling),
+            // After a restart, the first reply may take as long as any: over TLS, it comes behind a handshake.
+            _ if all_dead() && flight.lost_at.is_none() && !may_restart => state.last_wait(ceiling),
             // One and a half times the ceiling since the first try.
             Transport::Udp if last && flight.hedge_deferred => {
                 let since_first = flight.attempts().first().map_or(Span::ZERO, |first| now - first.sent);
                 Span((ceiling.0 / 2 * 3).saturating_sub(since_first.0).clamp(ceiling.0 / 2, ceiling.0))
             }
             // The last try gets the whole ceiling; over TCP the kernel retransmits what is lost.
-            Transport::Udp if !last => server.wait(u32::from(flight.tries - 1), ceiling),
+            Transport::Udp if !last => state.wait(u32::from(flight.tries - 1), ceiling),
             _ => ceiling,
         }
     }

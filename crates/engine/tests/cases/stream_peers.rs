@@ -112,6 +112,28 @@ fn three_restarts_under_load_cost_no_question_its_answer() {
 }
 
 #[test]
+fn a_slow_first_reply_after_a_restart_costs_no_question_its_answer() {
+    // The port refuses connections for 300 ms, then a handshake takes 300 ms.
+    let at = |millis| Instant(0) + Span::from_millis(millis);
+    let mut world = World::sized(over_tcp(), 4_096, 1);
+    let mut opened: HashMap<Link, Instant> = HashMap::new();
+    world.set_upstreams(move |asked, _| {
+        let opened = *opened.entry(asked.link).or_insert(asked.at);
+        if opened < at(500) && asked.at >= at(500) {
+            return vec![closes(asked, Span::ZERO)];
+        }
+        if opened >= at(500) && opened < at(800) {
+            // A reset in answer to the SYN.
+            return vec![closes(asked, ROUND_TRIP)];
+        }
+        let ready = if opened >= at(800) { opened + Span::from_millis(300) } else { asked.at };
+        vec![deliver(asked, Span((ready.max(asked.at) - asked.at).0 + ROUND_TRIP.0), &Reply::default())]
+    });
+    let tokens = load(&mut world, 1);
+    assert_eq!(failures(&world, &tokens), 0);
+}
+
+#[test]
 fn questions_on_a_connection_that_stalls_move_to_another_one() {
     for stalls_after in [1, 50, 500] {
         let mut world = World::sized(over_tcp(), 4_096, 1);
