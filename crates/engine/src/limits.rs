@@ -29,8 +29,8 @@ pub const STREAM_IDLE: Span = Span::from_secs(8);
 /// answer at 10 ms, with a handshake of 10 ms, answers 64 / 0.02 s = 3,200 queries a second and worker.
 pub const STREAM_LINKS: usize = 64;
 
-/// Pause of a question that waits for one of these connections. 65,536 pending queries that all wait take a worker 3.3 million
-/// timers a second: half of its time, for a load that the upstream cannot serve.
+/// Pause of a question that waits for one of these connections. A thousand questions that wait take a worker 50,000 timers a
+/// second.
 pub const STREAM_PAUSE: Span = Span::from_millis(20);
 
 /// Time after which a learned limit of an upstream's connections is forgotten, as the upstream may have another configuration.

@@ -6,7 +6,7 @@ use engine::upstream::Server;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-/// What one worker knows of the connections to one upstream, or what all of them know together.
+/// State of the connections to one upstream, in one worker or in all of them together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Streams {
     /// Answers after which the upstream closes a connection.
@@ -41,7 +41,7 @@ impl Streams {
     }
 }
 
-/// What the log has said about each upstream.
+/// State of each upstream as the log has told it.
 #[derive(Default)]
 pub struct StreamEvents(BTreeMap<SocketAddr, Streams>);
 

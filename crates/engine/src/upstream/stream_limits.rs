@@ -57,7 +57,7 @@ pub(crate) struct ReplyTiming {
     pub outstanding: u32,
 }
 
-/// What was learned about the connections to one upstream.
+/// Limits that were learned of the connections to one upstream.
 #[derive(Clone, Debug, Default)]
 pub struct StreamLimits {
     questions: Option<u32>,
