@@ -6,7 +6,9 @@
 #![forbid(unsafe_code)]
 
 mod authorities;
+mod budget;
 mod cached;
+mod callgrind;
 mod client;
 mod cost;
 mod device;
@@ -81,6 +83,8 @@ enum Subprocess {
     /// Resolutions in memory, counted by valgrind
     #[command(hide = true)]
     Resolve { workload: Workload, count: u64 },
+    /// Compares the instructions of each step with a file of budgets (valgrind)
+    Budget { file: PathBuf },
     /// Single steps on messages, counted by valgrind
     #[command(hide = true)]
     Messages { step: Step, count: u64 },
@@ -129,6 +133,7 @@ fn main() -> ExitCode {
             println!("{}", messages::run(*step, *count));
             Ok(())
         }
+        Some(Subprocess::Budget { file }) => budget::check(file),
         Some(Subprocess::Echo { listen }) => echo::serve(*listen),
         Some(Subprocess::Reflect { listen, upstream }) => reflect::serve(*listen, *upstream),
     };

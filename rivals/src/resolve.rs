@@ -4,11 +4,12 @@
 //!
 //! Queries come in batches, as in a datapath, so one batch is pending at a time.
 
+use crate::callgrind::instructions_per_step;
 use crate::limits::{
     PENDING_BATCH as BATCH, TIMED_RESOLUTIONS, VALGRIND_CACHED_ANSWERS, VALGRIND_RESOLUTIONS,
 };
 use crate::names::{self, QUERY};
-use crate::process::{self, Folder};
+use crate::process;
 use crate::report::{Bound, Goal, Section, Table, cell};
 use crate::statistics::Summary;
 use engine::dns64::rules::{Rule, Rules};
@@ -22,7 +23,6 @@ use engine::{
 use pref64::Pref64;
 use serde_json::json;
 use std::net::{Ipv6Addr, SocketAddr};
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 /// Time between two batches, as at some hundred thousand queries a second.
@@ -390,30 +390,7 @@ fn instructions(workload: Workload) -> Result<f64, String> {
     };
     let [short, long] =
         if workload == Workload::Cached { VALGRIND_CACHED_ANSWERS } else { VALGRIND_RESOLUTIONS };
-    let difference = callgrind(name, long)? - callgrind(name, short)?;
-    Ok(difference / (long - short) as f64)
-}
-
-fn callgrind(workload: &str, count: u64) -> Result<f64, String> {
-    let folder = Folder::new("callgrind").map_err(|error| format!("temporary folder: {error}"))?;
-    let file = folder.path().join("out");
-    let program = std::env::current_exe().map_err(|error| format!("own path: {error}"))?;
-    let status = Command::new("valgrind")
-        .args(["--quiet", "--tool=callgrind"])
-        .arg(format!("--callgrind-out-file={}", file.display()))
-        .arg(program)
-        .args(["resolve", workload, &count.to_string()])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .map_err(|error| format!("valgrind (apt-get install valgrind): {error}"))?;
-    let text = std::fs::read_to_string(&file).unwrap_or_default();
-    let total = text
-        .lines()
-        .find_map(|line| line.strip_prefix("summary: ").or_else(|| line.strip_prefix("totals: ")));
-    total
-        .and_then(|figure| figure.trim().parse().ok())
-        .ok_or_else(|| format!("valgrind counted nothing: {status}"))
+    instructions_per_step(["resolve", name], [short, long])
 }
 
 #[cfg(test)]
