@@ -14,63 +14,36 @@ set -eu
 sixfold=$(realpath "$1") rounds=${2:-5} seconds=${3:-4} rate=${4:-10000}
 transports=${TRANSPORTS:-tcp tls}
 read -r server_cpus others_cpus <<<"${CPUS:-0-1023 0-1023}"
-folder=$(mktemp -d) started=()
-finish() { for pid in "${started[@]}"; do kill "$pid" 2>/dev/null && wait "$pid" || true; done; rm -rf "$folder"; }
-trap finish EXIT
-cd "$folder"
+. "$(dirname "$(realpath "$0")")/upstream-setup.sh"
+trap stop_all EXIT
 
 new_key='-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2'
 openssl req -x509 $new_key -subj /CN=authority -keyout ca.key -out ca.pem 2>/dev/null
 openssl req -x509 $new_key -subj /CN=server -CA ca.pem -CAkey ca.key -addext subjectAltName=DNS:dns.example \
   -addext basicConstraints=critical,CA:FALSE -keyout key.pem -out cert.pem 2>/dev/null
-cat >unbound.conf <<END
-server:
- interface: 127.0.0.1@5397
+unbound_conf " interface: 127.0.0.1@5397
  interface: 127.0.0.1@5396
  tls-port: 5396
- tls-service-key: "$folder/key.pem"
- tls-service-pem: "$folder/cert.pem"
- num-threads: 1
- username: ""
- chroot: ""
- directory: "$folder"
- pidfile: "$folder/unbound.pid"
- use-syslog: no
- module-config: "iterator"
- local-zone: "perf.test." redirect
- local-data: "perf.test. SOA ns.perf.test. h.perf.test. 1 3600 600 604800 60"
- local-data: "perf.test. A 198.51.100.7"
-remote-control:
- control-enable: no
-END
-taskset -c "$others_cpus" unbound -d -c unbound.conf >unbound.log 2>&1 & started+=($!)
-
-config() { # transport
-  local forwarder=127.0.0.1:5397
-  [ "$1" != tls ] || forwarder=127.0.0.1:5396#dns.example
-  cat <<END
-server = { listen = ["127.0.0.1:5398"], workers = 1, user = "root" }
-upstream = { forwarders = ["$forwarder"], transport = "$1", tls-ca = "$folder/ca.pem" }
-dns64 = { prefixes = ["2001:db8:64::/96"] }
-limits = { pending-per-client = 65536 }
-metrics = { listen = "" }
-control = { socket = "$folder/control.sock" }
-END
-}
+ tls-service-key: \"$folder/key.pem\"
+ tls-service-pem: \"$folder/cert.pem\"" >unbound.conf
+taskset -c "$others_cpus" unbound -d -c unbound.conf >unbound.log 2>&1 &
 
 ticks() { sed 's/.*) //' "/proc/$1/stat" | awk '{ print $12 + $13 }'; } # of 10 ms: utime and stime
 
 ask() { # prefix of the names, seconds, rate
-  awk -v run="$1" -v count=$(($2 * ($3 ? $3 : 150000))) 'BEGIN { for (i = 0; i < count; i++) print "n" run "-" i ".perf.test AAAA" }' >names
+  new_names "$1" $(($2 * ($3 ? $3 : 150000))) >names
   local load="-c 4 -q 5000 -Q $3"
   [ "$3" != 0 ] || load="-c 16 -q 100"
   taskset -c "$others_cpus" dnsperf -s 127.0.0.1 -p 5398 -d names -n 1 -l "$2" $load >dnsperf.log 2>&1
 }
 
 one() { # transport, number of the run: microseconds per answer
-  config "$1" >sixfold.toml
+  local forwarder=127.0.0.1:5397
+  [ "$1" != tls ] || forwarder=127.0.0.1:5396#dns.example
+  sixfold_toml 127.0.0.1:5398 "$forwarder" "$1" "tls-ca = \"$folder/ca.pem\"" >sixfold.toml
   taskset -c "$server_cpus" "$sixfold" serve --config sixfold.toml 2>log & local server=$!
-  until grep -qs 'sixfold: ready' log; do sleep 0.05; done
+  echo $server >server.pid
+  await_ready
   # With `auto`, a trial over TCP begins after 5 s. It ends after 64 answers, at one query in 16.
   if [ "$1" = auto ]; then ask "$2-trial" 8 500; fi
   local before after answers
@@ -81,7 +54,7 @@ one() { # transport, number of the run: microseconds per answer
   answers=$(sed -n 's/.*Response codes:.*NOERROR \([0-9]*\) (100.00%)/\1/p' dnsperf.log)
   [ -n "$answers" ] || { grep -A12 Statistics dnsperf.log >&2; answers=0; }
   "$sixfold" ctl --socket control.sock upstreams >&2
-  kill $server; wait $server || true
+  kill $server; wait $server || true; rm server.pid
   awk -v ticks=$((after - before)) -v answers="$answers" 'BEGIN { print answers ? ticks * 1e4 / answers : 0 }'
 }
 

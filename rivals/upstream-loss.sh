@@ -10,50 +10,26 @@
 set -eu
 sixfold=$(realpath "$1") bench=$(realpath "$2") seconds=${3:-8} rate=${4:-1000}
 links=${LINKS:-"0ms,0 5ms,0 5ms,0.01 5ms,0.05 25ms,0.01 25ms,0.05"}
-folder=$(mktemp -d) started=() left=sixfold-loss-l$$ right=sixfold-loss-r$$
-finish() {
-  for pid in "${started[@]}"; do kill "$pid" 2>/dev/null && wait "$pid" 2>/dev/null || true; done
-  ip netns del $left; ip netns del $right; rm -rf "$folder"
-}
+left=sixfold-loss-l$$ right=sixfold-loss-r$$
+. "$(dirname "$(realpath "$0")")/upstream-setup.sh"
+finish() { stop_all; ip netns del $left; ip netns del $right; }
 ip netns add $left; ip netns add $right
 trap finish EXIT
 ip -n $left link set lo up; ip -n $right link set lo up
-cd "$folder"
 
-cat >unbound.conf <<END
-server:
- interface: 198.18.0.2
+unbound_conf " interface: 198.18.0.2
  access-control: 0.0.0.0/0 allow
- num-threads: 1
- username: ""
- chroot: ""
- directory: "$folder"
- pidfile: "$folder/unbound.pid"
- use-syslog: no
- module-config: "iterator"
- ip-freebind: yes
- local-zone: "perf.test." redirect
- local-data: "perf.test. SOA ns.perf.test. h.perf.test. 1 3600 600 604800 60"
- local-data: "perf.test. A 198.51.100.7"
-remote-control:
- control-enable: no
-END
-ip netns exec $right unbound -d -c unbound.conf >unbound.log 2>&1 & started+=($!)
+ ip-freebind: yes" >unbound.conf
+ip netns exec $right unbound -d -c unbound.conf >unbound.log 2>&1 &
 
 one() { # transport, number of the run
-  cat >sixfold.toml <<END
-server = { listen = ["127.0.0.1:53"], workers = 1, user = "root" }
-upstream = { forwarders = ["198.18.0.2"], transport = "$1" }
-dns64 = { prefixes = ["2001:db8:64::/96"] }
-limits = { pending-per-client = 65536 }
-metrics = { listen = "" }
-control = { socket = "$folder/control.sock" }
-END
+  sixfold_toml 127.0.0.1:53 198.18.0.2 "$1" >sixfold.toml
   ip netns exec $left "$sixfold" serve --config sixfold.toml 2>log & local server=$!
-  until grep -qs 'sixfold: ready' log; do sleep 0.05; done
+  echo $server >server.pid
+  await_ready
   ask "$2-first" 12 100 # `auto` makes up its mind, and round trips become known.
   ask "$2" "$seconds" "$rate"
-  kill $server; wait $server || true
+  kill $server; wait $server || true; rm server.pid
   awk -v name="$1" '
     /Queries sent:/ { sent = $3 }
     /Response codes:/ { for (i = 3; i < NF; i += 2) if ($i == "NOERROR") good = $(i + 1) }
@@ -64,7 +40,7 @@ END
 }
 
 ask() { # prefix of the names, seconds, rate
-  awk -v run="$1" -v count=$(($2 * $3 + 10)) 'BEGIN { for (i = 0; i < count; i++) print "n" run "-" i ".perf.test AAAA" }' >names
+  new_names "$1" $(($2 * $3 + 10)) >names
   ip netns exec $left dnsperf -s 127.0.0.1 -p 53 -d names -n 1 -l "$2" -t 5 -c 4 -q 5000 -Q "$3" >dnsperf.log 2>&1
 }
 
