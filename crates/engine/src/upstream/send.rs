@@ -244,17 +244,31 @@ impl Upstream {
         if transport.is_stream() {
             return self.stream_to(server, transport, now, counters, out);
         }
-        let current = self.servers.list[server as usize].current[transport as usize];
-        if let Some(link) = current.and_then(|slot| self.links.link(slot)) {
-            if self.links.has_room(link, &self.servers.list[server as usize].stream_limits, now) {
-                return Some(link);
-            }
-            self.servers.list[server as usize].current[transport as usize] = None;
-            if self.links.retire(link) == Release::Close {
-                self.close(link, out);
-            }
+        match self.link_with_room(server, transport, now, out) {
+            None => self.open_link(server, transport, now, counters, out),
+            link => link,
         }
-        self.open_link(server, transport, now, counters, out)
+    }
+
+    /// The current link to a server, if it may take one more query. Else it is retired.
+    #[inline(always)]
+    pub(super) fn link_with_room(
+        &mut self,
+        server: u16,
+        transport: Transport,
+        now: Instant,
+        out: &mut impl Outbox,
+    ) -> Option<Link> {
+        let state = &mut self.servers.list[usize::from(server)];
+        let link = state.current[transport as usize].and_then(|slot| self.links.link(slot))?;
+        if self.links.has_room(link, &state.stream_limits, now) {
+            return Some(link);
+        }
+        state.current[transport as usize] = None;
+        if self.links.retire(link) == Release::Close {
+            self.close(link, out);
+        }
+        None
     }
 
     /// Opens a link to a server, for the queries from now on. None: it could not be opened.

@@ -16,7 +16,6 @@ use crate::limits::{STREAM_LINKS, TRIES};
 use crate::message::question::QueryFlags;
 use crate::upstream::Upstream;
 use crate::upstream::in_flight::FlightState;
-use crate::upstream::links::Release;
 use crate::upstream::stream_limits::{Ending, Learned, ReplyTiming};
 use crate::upstream::transport_choice::Verdict;
 
@@ -35,19 +34,13 @@ impl Upstream {
     ) -> Option<Link> {
         let number = usize::from(server);
         self.servers.list[number].stream_limits.refresh(now);
-        let current = self.servers.list[number].current[transport as usize];
-        if let Some(link) = current.and_then(|slot| self.links.link(slot)) {
-            let limits = &self.servers.list[number].stream_limits;
-            if !self.links.has_room(link, limits, now) {
-                self.servers.list[number].current[transport as usize] = None;
-                if self.links.retire(link) == Release::Close {
-                    self.close(link, out);
-                }
-            } else if !limits.is_one_at_a_time() || self.links.outstanding(link) == 0 {
-                return Some(link);
+        if let Some(link) = self.link_with_room(server, transport, now, out) {
+            let one_at_a_time = self.servers.list[number].stream_limits.is_one_at_a_time();
+            return if one_at_a_time && self.links.outstanding(link) > 0 {
+                self.stream_beside(link, server, now, counters, out)
             } else {
-                return self.stream_beside(link, server, now, counters, out);
-            }
+                Some(link)
+            };
         }
         if self.has_all_streams(server) {
             return None;
