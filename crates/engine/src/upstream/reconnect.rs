@@ -1,17 +1,24 @@
-//! Lost connections: the questions on a TCP or TLS connection that ends go over another one (RFC 7766 section 6.2.4).
+//! Lost links: the questions on a TCP or TLS connection that ends go over another one (RFC 7766 section 6.2.4), and those on a UDP
+//! link whose port is refused are asked again.
 //!
 //! An upstream may close a connection with questions on it: it restarts, or it has its own limits. That is no failure of the
 //! questions. They are asked again at once, without the loss of a try. If the upstream accepts no connection because it has not
 //! started again yet, they wait, for [`RECONNECT_PATIENCE`] at most.
+//!
+//! Over UDP this holds for the only upstream of a name. The circuit breaker opens with the second refusal; from then on its probes
+//! alone ask the upstream, and the questions go out when it has replied. What was asked before may still be answered, as anyone can
+//! forge a refusal.
 
 use crate::base::slab::Index;
 use crate::base::time::Instant;
 use crate::counters::{Counter, Counters};
-use crate::interface::Transport;
-use crate::limits::{RECONNECT_PATIENCE, RECONNECT_PAUSE, STREAM_PAUSE};
+use crate::interface::{Link, Transport};
+use crate::limits::{ATTEMPTS, RECONNECT_PATIENCE, RECONNECT_PAUSE, STREAM_PAUSE};
 use crate::message::question::QueryFlags;
 use crate::trace::Untrusted;
 use crate::upstream::Upstream;
+use crate::upstream::in_flight::Attempt;
+use crate::upstream::retry::NextTry;
 
 /// A link that failed, or could not be opened.
 #[derive(Clone, Copy, Debug)]
@@ -55,9 +62,12 @@ impl Upstream {
             return Reconnect::Now;
         }
         let flight = &self.flights[index];
-        let is_kept = lost.transport.is_stream()
-            && self.is_only_transport(lost)
-            && !flight.query_flags.has(QueryFlags::PROBE)
+        let is_udp = lost.transport == Transport::Udp;
+        let is_kept = match is_udp {
+            // If several servers refuse at once, the network is at fault, and their questions fail soon.
+            true => self.servers.group(flight.name()).len() == 1 && flight.attempts().len() < ATTEMPTS,
+            false => self.is_only_transport(lost),
+        } && !flight.query_flags.has(QueryFlags::PROBE)
             && !self.has_another(index, lost);
         let lost_at = flight.lost_at.unwrap_or(now);
         if !is_kept || now - lost_at >= RECONNECT_PATIENCE || self.was_down_before(lost.server, now) {
@@ -70,14 +80,15 @@ impl Upstream {
         let is_first = flight.lost_at.is_none() && lost.was_open;
         flight.lost_at = Some(lost_at);
         flight.reconnects = true;
-        if !waits_for_stream {
+        if !waits_for_stream && !is_udp {
             counters.count(Counter::StreamRetries);
         }
-        // The link is closed, so no reply to this try can come any more.
-        if flight
-            .attempts()
-            .last()
-            .is_some_and(|last| last.server == lost.server && !links.is_open(last.link))
+        // The connection is closed, so no reply to this try can come any more.
+        if !is_udp
+            && flight
+                .attempts()
+                .last()
+                .is_some_and(|last| last.server == lost.server && !links.is_open(last.link))
         {
             flight.attempts_len -= 1;
         }
@@ -90,6 +101,23 @@ impl Upstream {
         flight.extended_wait = true;
         self.set_deadline(index, now + pause);
         Reconnect::Later
+    }
+
+    /// The next step of a question whose upstream refused its queries over UDP, and is dead: it waits for a reply to a probe, or has
+    /// waited too long. None: it can be asked again.
+    pub(super) fn await_restart(&mut self, index: Index, now: Instant) -> Option<NextTry> {
+        let flight = &self.flights[index];
+        let &Attempt { link, server, .. } = flight.attempts().last()?;
+        let lost_at = flight.lost_at?;
+        let is_udp = link != Link::NOWHERE && self.links.transport(link) == Transport::Udp;
+        if !is_udp || !self.servers.is_dead(flight.name()) {
+            return None;
+        }
+        if now - lost_at >= RECONNECT_PATIENCE || self.was_down_before(server, now) {
+            return Some(NextTry::Failed);
+        }
+        self.set_deadline(index, now + RECONNECT_PAUSE);
+        Some(NextTry::Wait)
     }
 
     /// Records that the latest connection to a server could not be authenticated.

@@ -169,7 +169,7 @@ impl Upstream {
             return NextTry::Failed;
         }
         if flight.reconnects {
-            return NextTry::Send;
+            return self.await_restart(index, now).unwrap_or(NextTry::Send);
         }
         if self.servers.is_dead(flight.name()) {
             return self.await_last_reply(index, now);

@@ -27,7 +27,7 @@ enum Condition {
     Slow(Span),
 }
 
-/// Two upstreams, and the client queries sent so far.
+/// One or two upstreams, and the client queries sent so far.
 struct Outage {
     world: World,
     conditions: [Rc<Cell<Condition>>; 2],
@@ -37,10 +37,15 @@ struct Outage {
 
 impl Outage {
     fn new(cache: usize) -> Outage {
-        let mut of_two: Settings = settings();
-        of_two.upstream.forwarders = forwarders("192.0.2.53 192.0.2.54");
-        let addresses: Vec<SocketAddr> = of_two.upstream.forwarders.clone();
-        let mut world = World::with_cache(of_two, cache);
+        Outage::of("192.0.2.53 192.0.2.54", cache)
+    }
+
+    /// Upstreams with these addresses.
+    fn of(upstreams: &str, cache: usize) -> Outage {
+        let mut settings: Settings = settings();
+        settings.upstream.forwarders = forwarders(upstreams);
+        let addresses: Vec<SocketAddr> = settings.upstream.forwarders.clone();
+        let mut world = World::with_cache(settings, cache);
         let conditions = [Rc::new(Cell::new(Condition::Healthy)), Rc::new(Cell::new(Condition::Healthy))];
         let current = conditions.clone();
         world.set_upstreams(move |asked: &SentQuery, rng: &mut Rng| -> Vec<Delivery> {
@@ -166,6 +171,43 @@ fn icmp_errors_from_all_upstreams_fail_both_legs_sooner_than_timeouts() {
     println!("SERVFAIL after at most {} ms", percentile(&outcomes, 100));
     assert_eq!(failed(&outcomes), outcomes.len());
     assert!(percentile(&outcomes, 100) <= 1_000);
+}
+
+#[test]
+fn restarts_of_the_only_upstream_cost_no_question_its_answer() {
+    let mut outage = Outage::of("192.0.2.53", 0);
+    let first = outage.traffic(250, Span::from_secs(1), u32::MAX).start;
+    for down in [200, 600, 2_500] {
+        outage.both(Condition::Refuses);
+        outage.traffic(250, Span::from_millis(down), u32::MAX);
+        outage.both(Condition::Healthy);
+        outage.traffic(250, Span::from_secs(1), u32::MAX);
+    }
+    outage.world.run(Span::from_secs(5));
+    let outcomes = outage.outcomes(first..outage.asked.len());
+    assert_eq!((failed(&outcomes), outcomes.len()), (0, 250 * 7 + 75));
+    // The last restart, a pause between two probes, a pause of a question, and two round trips.
+    assert!(percentile(&outcomes, 100) <= 2_500 + 150 + 100 + 20, "{} ms", percentile(&outcomes, 100));
+}
+
+#[test]
+fn an_only_upstream_that_stays_away_gets_few_queries_and_its_questions_fail() {
+    let mut outage = Outage::of("192.0.2.53", 0);
+    outage.traffic(250, Span::from_secs(1), u32::MAX);
+    outage.both(Condition::Refuses);
+    let sent = outage.world.asked.len();
+    let first = outage.traffic(250, Span::from_secs(4), u32::MAX);
+    let later = outage.traffic(250, Span::from_secs(2), u32::MAX);
+    outage.world.run(Span::from_secs(5));
+    // A query for each leg of a question, a tenth more for the first ones, and the probes.
+    let queries = outage.world.asked[sent..].iter().filter(|asked| asked.name() != ".").count();
+    assert!(queries <= 250 * 6 * 2 * 11 / 10, "{queries} queries");
+    let first = outage.outcomes(first);
+    assert_eq!(failed(&first), first.len());
+    assert!(percentile(&first, 100) <= 3_200, "{} ms", percentile(&first, 100));
+    // Nobody waits for an upstream that was away for longer than a restart takes.
+    let later = outage.outcomes(later);
+    assert!(failed(&later) == later.len() && percentile(&later, 100) <= 1_000);
 }
 
 #[test]
