@@ -14,7 +14,9 @@ const CONTROL: usize = 24;
 /// Sockets with a random port each, connected to the device.
 pub struct Client {
     sockets: Vec<UdpSocket>,
+    /// Socket that sent last, and the one that is read next.
     turn: usize,
+    next_read: usize,
     control: [u8; CONTROL],
     questions: [u8; limits::SEGMENTS * QUERY],
 }
@@ -28,7 +30,7 @@ impl Client {
     /// Returns a client with a port on each of these addresses.
     pub fn bound(server: SocketAddr, sources: &[IpAddr]) -> io::Result<Client> {
         let sockets = sources.iter().map(|&source| socket(source, server)).collect::<io::Result<_>>()?;
-        Ok(Client { sockets, turn: 0, control: segment_size(QUERY as u16), questions: [0; _] })
+        Ok(Client { sockets, turn: 0, next_read: 0, control: segment_size(QUERY as u16), questions: [0; _] })
     }
 
     /// Sends at most [`limits::SEGMENTS`] queries from the next port, for new names.
@@ -61,11 +63,15 @@ impl Client {
         self.receive_from(|_, message| take(message))
     }
 
-    /// Passes on the messages that have arrived, with the port of each, and returns their number.
+    /// Passes on the messages that have arrived, with the port of each, and returns their number. Of more than
+    /// [`limits::SOCKETS_PER_TURN`] ports, as many are read in each call.
     pub fn receive_from(&mut self, mut take: impl FnMut(usize, &[u8])) -> usize {
         let mut buffer = [0; 2048];
         let mut received = 0;
-        for (port, socket) in self.sockets.iter().enumerate() {
+        for _ in 0..self.sockets.len().min(limits::SOCKETS_PER_TURN) {
+            let port = self.next_read;
+            let socket = &self.sockets[port];
+            self.next_read = (port + 1) % self.sockets.len();
             for _ in 0..limits::DRAIN {
                 match socket.recv(&mut buffer) {
                     Ok(length) => take(port, &buffer[..length]),

@@ -1,5 +1,6 @@
-//! Experiment 3, second part: one network sends several times the rate that Sixfold can answer. The experiment shows
-//! how much is answered during the flood, the effect on other clients, and the time to recover.
+//! Experiment 3, second part: clients send several times the rate that Sixfold can answer: one network beside others, one network
+//! alone, and a thousand networks that send equally much. The experiment shows how much is answered during the flood, how late, the
+//! effect on other clients, and the time to recover.
 
 use crate::device::{Device, Running, Setup};
 use crate::limits;
@@ -29,9 +30,48 @@ const OFFERED: f64 = 0.95;
 /// Shares of the closed-loop rate at which the peak is searched for.
 const STEPS: [f64; 3] = [0.9, 1.0, 1.1];
 
-/// Kinds of queries, and their names in the tables.
-const QUERY_KINDS: [(QueryKind, &str); 2] =
-    [(QueryKind::Cached, "cached"), (QueryKind::HalfMisses, "50 % misses")];
+/// Highest 99th percentile of the latency of answers during a flood that harms nobody else, in milliseconds.
+const FLOOD_LATENCY: f64 = 50.0;
+
+/// Kinds of queries, and their names in the tables. The last one is left out where one network floods beside others.
+const QUERY_KINDS: [(QueryKind, &str); 3] =
+    [(QueryKind::Cached, "cached"), (QueryKind::HalfMisses, "50 % misses"), (QueryKind::Misses, "misses")];
+
+/// The clients of a flood.
+struct Senders {
+    title: &'static str,
+    /// Addresses that send several times the peak.
+    crowd: Vec<IpAddr>,
+    /// Networks that always send little. If there are none, all clients are alike.
+    others: Vec<IpAddr>,
+    /// Rate of the others, as a share of the peak.
+    others_part: f64,
+}
+
+impl Senders {
+    fn all() -> [Senders; 3] {
+        let alike = |title, crowd| Senders { title, crowd, others: vec![], others_part: 0.0 };
+        [
+            Senders {
+                title: "one network floods",
+                crowd: namespace::crowd(),
+                others: namespace::others(limits::OTHERS),
+                others_part: limits::OTHERS_PART,
+            },
+            alike("one network alone", namespace::crowd()),
+            alike("a thousand networks alike", namespace::others(limits::EQUAL_NETWORKS)),
+        ]
+    }
+
+    fn are_alike(&self) -> bool {
+        self.others.is_empty()
+    }
+
+    /// Each kind of query, and its name.
+    fn kinds(&self) -> &'static [(QueryKind, &'static str)] {
+        if self.are_alike() { &QUERY_KINDS } else { &QUERY_KINDS[..2] }
+    }
+}
 
 /// One round with one kind of queries.
 struct Round {
@@ -39,8 +79,10 @@ struct Round {
     before: Report,
     /// For each of [`limits::FLOODS`]: the flood, and the time that starts [`limits::RECOVERY`] after it.
     floods: Vec<(Report, Report)>,
-    /// A flood of names for which the upstream sends no reply, at the highest rate.
-    silent: Report,
+    /// A flood of names for which the upstream sends no reply, at the highest rate. Only beside others.
+    silent: Option<Report>,
+    /// Answers that the tester's sockets dropped in all phases: above 0 the tester was the limit.
+    dropped: u64,
 }
 
 /// Results: tables, goals, all data.
@@ -56,9 +98,10 @@ pub struct Measured {
 /// Description of the measurement.
 pub fn note() -> String {
     format!(
-        "One network (a /64, {} addresses, a port each) sends the given multiple of the peak; {} others, each a /64 of \
-         its own, always send {} of the peak together. Queries are sent alone, except those of the flood, 16 at a \
-         time from one port. Sixfold has its default limits and the quota above, and listens on the loopback \
+        "One network floods: a /64 with {} addresses, a port each, sends the given multiple of the peak; {} others, each \
+         a /64 of its own, always send {} of the peak together. One network alone: the others are left out. A thousand \
+         networks alike: {} networks send the multiple together, each an equal part. Queries are sent alone, except \
+         those of the flood, 16 at a time from one port. Sixfold has its default limits and the quota above, and listens on the loopback \
          interface of a network namespace. An answer counts if it is right and arrives within {} ms. Peak: the best \
          of a closed loop of {} and of open loops at {STEPS:?} of its rate. Latency before and after is measured at \
          {} of the peak, after from {} s after the end of the flood. `kept`: the share of the others' queries that \
@@ -67,6 +110,7 @@ pub fn note() -> String {
         limits::PORTS,
         limits::OTHERS,
         limits::OTHERS_PART,
+        limits::EQUAL_NETWORKS,
         limits::USEFUL_WITHIN.as_millis(),
         limits::WINDOW,
         limits::NORMAL_LOAD_PART,
@@ -76,21 +120,23 @@ pub fn note() -> String {
 
 /// Floods Sixfold in rounds. Sixfold is restarted for each kind of queries.
 pub fn measure(device: &Device, timing: Timing) -> io::Result<Measured> {
-    let (crowd, others) = (namespace::crowd(), namespace::others(limits::OTHERS));
     let mut tester = MixedTester::new()?;
-    let mut all: Vec<Vec<Round>> = QUERY_KINDS.iter().map(|_| Vec::new()).collect();
-    for number in 1..=timing.rounds {
-        for ((ask, name), rounds) in QUERY_KINDS.iter().zip(&mut all) {
-            eprintln!("overload: round {number} of {}, one network floods, {name}", timing.rounds);
-            rounds.push(round(&mut tester, device, *ask, timing, (&crowd, &others))?);
+    let mut measured = Measured { tables: vec![], goals: vec![], data: Value::Null };
+    let mut data = serde_json::Map::new();
+    for senders in Senders::all() {
+        for (ask, name) in senders.kinds() {
+            let mut rounds = vec![];
+            for number in 1..=timing.rounds {
+                eprintln!("overload: round {number} of {}, {}, {name}", timing.rounds, senders.title);
+                rounds.push(round(&mut tester, device, *ask, timing, &senders)?);
+            }
+            let name = format!("{}, {name}", senders.title);
+            measured.tables.push(table(&name, &rounds));
+            measured.goals.extend(goals(&name, &rounds, senders.are_alike()));
+            data.insert(name, rounds.iter().map(json).collect());
         }
     }
-    let named = || QUERY_KINDS.iter().map(|(_, name)| *name).zip(&all);
-    Ok(Measured {
-        tables: named().map(|(name, rounds)| table(name, rounds)).collect(),
-        goals: named().flat_map(|(name, rounds)| goals(name, rounds)).collect(),
-        data: named().map(|(name, rounds)| (name, rounds.iter().map(json).collect::<Value>())).collect(),
-    })
+    Ok(Measured { data: data.into(), ..measured })
 }
 
 fn round(
@@ -98,14 +144,15 @@ fn round(
     device: &Device,
     ask: QueryKind,
     timing: Timing,
-    (crowd, others): (&[IpAddr], &[IpAddr]),
+    senders: &Senders,
 ) -> io::Result<Round> {
     let setup = Setup { quota: Some(Quota::new(1)?), limits: "", ..Setup::default() };
     let running = device.start(tester.upstream(), setup)?;
-    let mut run_phases = |phases: &[Phase]| tester.run(&running, crowd, others, phases);
+    let dropped = tester.dropped();
+    let mut run_phases = |phases: &[Phase]| tester.run(&running, &senders.crowd, &senders.others, phases);
     fill(&mut run_phases, &running)?;
-    let of =
-        |crowd, length, peak: f64| Phase { length, crowd, ask, group: 1, others: limits::OTHERS_PART * peak };
+    let part = senders.others_part;
+    let of = |crowd, length, peak: f64| Phase { length, crowd, ask, group: 1, others: part * peak };
     let short = timing.window / 2;
     let closed = run_phases(&[of(Pace::Closed(limits::WINDOW), short, 0.0)])?[0].goodput();
     let steps = STEPS.map(|step| of(Pace::Open(step * closed), short, 0.0));
@@ -113,16 +160,15 @@ fn round(
     let at_ease = |length| of(Pace::Open(limits::NORMAL_LOAD_PART * peak), length, peak);
     // The tester reaches this rate only with merged datagrams.
     let group = limits::SEGMENTS as u64;
-    let flood = |times: f64| Phase {
-        group,
-        ..of(Pace::Open((times - limits::OTHERS_PART) * peak), timing.window, peak)
-    };
+    let flood = |times: f64| Phase { group, ..of(Pace::Open((times - part) * peak), timing.window, peak) };
     let mut phases = vec![at_ease(timing.warm_up), at_ease(timing.window)];
     for times in limits::FLOODS {
         phases.extend([flood(times), at_ease(limits::RECOVERY), at_ease(timing.window)]);
     }
-    let most = limits::FLOODS.into_iter().fold(0.0, f64::max);
-    phases.push(Phase { ask: QueryKind::Silent, ..flood(most) });
+    if !senders.are_alike() {
+        let most = limits::FLOODS.into_iter().fold(0.0, f64::max);
+        phases.push(Phase { ask: QueryKind::Silent, ..flood(most) });
+    }
     let mut reports = run_phases(&phases)?.into_iter().skip(1);
     let mut next = || reports.next().unwrap_or_default();
     let before = next();
@@ -130,7 +176,8 @@ fn round(
         let (flood, _, after) = (next(), next(), next());
         (flood, after)
     });
-    Ok(Round { peak, before, floods: floods.into(), silent: next() })
+    let silent = reports.next();
+    Ok(Round { peak, before, floods: floods.into(), silent, dropped: tester.dropped() - dropped })
 }
 
 /// Asks for the cached names until all are answered.
@@ -188,10 +235,13 @@ fn table(name: &str, rounds: &[Round]) -> Table {
     for (at, times) in limits::FLOODS.iter().enumerate() {
         rows.push(row(format!("{times} x"), &|round| &round.floods[at].0, Some(at)));
     }
-    rows.push(row("silent".to_owned(), &|round| &round.silent, None));
+    if rounds.iter().all(|round| round.silent.is_some()) {
+        rows.push(row("silent".to_owned(), &|round| round.silent.as_ref().unwrap_or(&round.before), None));
+    }
+    let dropped: u64 = rounds.iter().map(|round| round.dropped).sum();
     let peak = cell(&each(rounds, |round| round.peak), 0);
     Table {
-        title: format!("one network floods, {name}: peak {peak} answers/s"),
+        title: format!("{name}: peak {peak} answers/s, the tester dropped {dropped} answers"),
         columns: vec![
             "flood",
             "offered/peak",
@@ -217,34 +267,36 @@ fn latency_ratio(round: &Round, at: usize) -> f64 {
     p99(&round.floods[at].1) / p99(&round.before)
 }
 
-fn goals(name: &str, rounds: &[Round]) -> Vec<Goal> {
+fn goals(name: &str, rounds: &[Round], are_alike: bool) -> Vec<Goal> {
     let mut goals = Vec::new();
     for (at, times) in limits::FLOODS.iter().enumerate() {
         let offered = Summary::of(&each(rounds, |round| round.floods[at].0.offered() / round.peak));
         // Below this share, the tester was the limit.
         let enough = offered.is_some_and(|offered| offered.median >= OFFERED * times);
-        let measured = |figure: &dyn Fn(&Round) -> f64| Summary::of(&each(rounds, figure)).filter(|_| enough);
+        let mut add = |ratio: &str, bound, figure: &dyn Fn(&Round) -> f64| {
+            let measured = Summary::of(&each(rounds, figure)).filter(|_| enough);
+            goals.push(Goal { ratio: format!("{name}, {times} x the peak: {ratio}"), bound, measured });
+        };
+        add("goodput / peak", Bound::AtLeast(GOODPUT), &|round| round.floods[at].0.goodput() / round.peak);
+        add("p99 one second after / before", Bound::AtMost(LATENCY), &|round| latency_ratio(round, at));
+        match are_alike {
+            true => {
+                add("p99 in ms", Bound::AtMost(FLOOD_LATENCY), &|round| round.floods[at].0.crowd.p99_ms())
+            }
+            false => add("well-behaved clients keep", Bound::AtLeast(KEPT), &|round| {
+                round.floods[at].0.others.kept()
+            }),
+        }
+    }
+    if !are_alike {
         goals.push(Goal {
-            ratio: format!("{name}, {times} x the peak: goodput / peak"),
-            bound: Bound::AtLeast(GOODPUT),
-            measured: measured(&|round| round.floods[at].0.goodput() / round.peak),
-        });
-        goals.push(Goal {
-            ratio: format!("{name}, {times} x the peak: p99 one second after / before"),
-            bound: Bound::AtMost(LATENCY),
-            measured: measured(&|round| latency_ratio(round, at)),
-        });
-        goals.push(Goal {
-            ratio: format!("{name}, {times} x the peak: well-behaved clients keep"),
+            ratio: format!("{name}, names that nobody answers: well-behaved clients keep"),
             bound: Bound::AtLeast(KEPT),
-            measured: measured(&|round| round.floods[at].0.others.kept()),
+            measured: Summary::of(&each(rounds, |round| {
+                round.silent.as_ref().map_or(f64::NAN, |silent| silent.others.kept())
+            })),
         });
     }
-    goals.push(Goal {
-        ratio: format!("{name}, names that nobody answers: well-behaved clients keep"),
-        bound: Bound::AtLeast(KEPT),
-        measured: Summary::of(&each(rounds, |round| round.silent.others.kept())),
-    });
     goals
 }
 
@@ -258,5 +310,5 @@ fn json(round: &Round) -> Value {
             |(times, (flood, after))| json!({"times": times, "flood": report(flood), "after": report(after)}),
         )
         .collect();
-    json!({"peak_answers_per_second": round.peak, "before": report(&round.before), "floods": floods, "silent": report(&round.silent)})
+    json!({"peak_answers_per_second": round.peak, "before": report(&round.before), "floods": floods, "silent": round.silent.as_ref().map(report), "dropped_by_tester": round.dropped})
 }

@@ -67,6 +67,16 @@ pub const OTHERS_PART: f64 = 0.05;
 /// Number of networks of well-behaved clients.
 pub const OTHERS: u16 = 20;
 
+/// Number of networks that send equally much.
+pub const EQUAL_NETWORKS: u16 = 1_000;
+
+/// Outstanding queries that a kind of client can tell apart: 16 octets each.
+pub const DISTINCT_QUERIES: usize = 1 << 21;
+
+/// Sockets that a client reads in one turn. With more, each is read in its turn: a thousand after 16 turns, in about a
+/// millisecond.
+pub const SOCKETS_PER_TURN: usize = 64;
+
 /// CPU quota per core of the overload test: the kernel's smallest quota, 1 ms, in each 5 ms, a fifth of a core. The
 /// rest of the machine can then generate a multiple of the load that the device can handle.
 pub const QUOTA_US: u64 = 1_000;

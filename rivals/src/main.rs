@@ -204,7 +204,7 @@ fn benchmark(arguments: &Arguments) -> Result<(), String> {
     let devices = find_devices(arguments, &mut left_out);
 
     if namespace::is_inside() {
-        let networks = limits::OTHERS.max(limits::MEMORY_NETWORKS);
+        let networks = limits::OTHERS.max(limits::MEMORY_NETWORKS).max(limits::EQUAL_NETWORKS);
         namespace::add_addresses(networks).map_err(|error| format!("addresses of the namespace: {error}"))?;
     }
 

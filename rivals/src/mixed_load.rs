@@ -3,19 +3,20 @@
 //! it arrived; the fate of a query counts for the phase in which it was sent.
 //!
 //! The loop is that of [`Tester`](crate::tester::Tester): client and authoritative server in one thread. A query is
-//! identified by its source port and its ID, so the last million queries can be distinguished, whatever their names
+//! identified by its source port and its ID, so the last two million queries can be distinguished, whatever their names
 //! are.
 
 use crate::client::Client;
 use crate::device::Running;
 use crate::limits;
 use crate::names::{self, QUERY};
+use crate::namespace;
 use crate::upstream::{SILENT, Upstream};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
-/// Number of IDs of one port.
+/// Number of IDs of one port at most.
 const IDS: usize = 1 << 16;
 
 /// First of the repeated names, in the order of addresses: 102.0.0.0.
@@ -161,8 +162,9 @@ struct OutstandingQuery {
 struct ClientGroup {
     client: Client,
     tally: fn(&mut Report) -> &mut Tally,
-    /// Number of queries that each port has sent, and the latest of them by their IDs.
+    /// Number of queries that each port has sent, and the latest of them by their IDs, of which each port has `ids`.
     counts: Vec<u64>,
+    ids: usize,
     open: Vec<OutstandingQuery>,
     /// First of its names that are used once.
     fresh: u64,
@@ -178,11 +180,13 @@ impl ClientGroup {
         (fresh, asked): (u64, u64),
         tally: fn(&mut Report) -> &mut Tally,
     ) -> io::Result<ClientGroup> {
+        let ids = (limits::DISTINCT_QUERIES / sources.len().max(1)).clamp(1, IDS);
         Ok(ClientGroup {
+            ids,
             client: Client::bound(server, sources)?,
             tally,
             counts: vec![0; sources.len()],
-            open: vec![OutstandingQuery::default(); sources.len() * IDS],
+            open: vec![OutstandingQuery::default(); sources.len() * ids],
             fresh,
             issued: asked,
             received: asked,
@@ -198,7 +202,7 @@ impl ClientGroup {
         (now, phase): (u64, usize),
         reports: &mut [Report],
     ) {
-        let ClientGroup { client, counts, open, fresh, issued, .. } = self;
+        let ClientGroup { client, counts, ids, open, fresh, issued, .. } = self;
         let end = *issued + due;
         while *issued < end {
             let next = end.min(*issued + group);
@@ -209,9 +213,9 @@ impl ClientGroup {
             client.send_written(*issued..next, |number, question| {
                 let name = ask.name(number, *fresh);
                 names::write_query(name, question);
-                let id = count.replace(count.get() + 1) as u16;
+                let id = (count.replace(count.get() + 1) % *ids as u64) as u16;
                 question[..2].copy_from_slice(&id.to_be_bytes());
-                open.borrow_mut()[port * IDS + usize::from(id)] =
+                open.borrow_mut()[port * *ids + usize::from(id)] =
                     OutstandingQuery { sent: now, name: name as u32, phase: phase as u32 };
             });
             counts[port] = count.get();
@@ -222,9 +226,9 @@ impl ClientGroup {
 
     /// Reads the messages that have arrived, and returns their number.
     fn receive(&mut self, now: u64, phase: usize, reports: &mut [Report]) -> usize {
-        let ClientGroup { client, tally, open, .. } = self;
+        let ClientGroup { client, tally, ids, open, .. } = self;
         let received = client.receive_from(|port, message| {
-            let Some((sent, asked_in)) = match_answer(&mut open[port * IDS..][..IDS], message) else {
+            let Some((sent, asked_in)) = match_answer(&mut open[port * *ids..][..*ids], message) else {
                 return tally(&mut reports[phase]).wrong += 1;
             };
             let delay = now.saturating_sub(sent);
@@ -244,7 +248,7 @@ impl ClientGroup {
 /// Send time and phase of the query that a right answer belongs to. An answer counts once.
 fn match_answer(open: &mut [OutstandingQuery], message: &[u8]) -> Option<(u64, usize)> {
     let id = u16::from_be_bytes([*message.first()?, *message.get(1)?]);
-    let entry = &mut open[usize::from(id)];
+    let entry = open.get_mut(usize::from(id))?;
     let sent = std::mem::take(&mut entry.sent);
     let mut asked = [0; QUERY];
     names::write_query(u64::from(entry.name), &mut asked);
@@ -262,17 +266,23 @@ pub struct MixedTester {
     origin: Instant,
     /// Queries of the crowd and of the others so far: a name that is used once never repeats.
     asked: (u64, u64),
+    dropped: u64,
 }
 
 impl MixedTester {
     /// Returns a tester whose authoritative server listens on a free port of the loopback interface.
     pub fn new() -> io::Result<MixedTester> {
-        Ok(MixedTester { upstream: Upstream::new()?, origin: Instant::now(), asked: (0, 0) })
+        Ok(MixedTester { upstream: Upstream::new()?, origin: Instant::now(), asked: (0, 0), dropped: 0 })
     }
 
     /// Address of the authoritative server.
     pub fn upstream(&self) -> SocketAddr {
         self.upstream.address()
+    }
+
+    /// Answers that the kernel has dropped at the clients' sockets so far, because they were full.
+    pub fn dropped(&self) -> u64 {
+        self.dropped
     }
 
     /// Runs the phases, one after the other. The crowd sends from a port of each of its addresses, and so do the
@@ -301,6 +311,7 @@ impl MixedTester {
         }
         (reports[last].crowd.came, reports[last].others.came) = goodput;
         self.asked = (crowd.issued, others.issued);
+        self.dropped += namespace::drops_towards(server.port())?;
         Ok(reports)
     }
 

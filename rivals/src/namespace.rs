@@ -9,8 +9,8 @@ use std::process::{Command, ExitCode, Stdio};
 /// Environment variable that is set inside the namespace.
 const INSIDE: &str = "SIXFOLD_RIVALS_NAMESPACE";
 
-/// The second 16 bits of the crowd's network, and of the first other network. All are in fd00::/8, which servers serve
-/// by default.
+/// The third 16 bits of the crowd's network, and of the first other network: each network is a site of its own. All are in
+/// fd00::/8, which servers serve by default.
 const CROWD: u16 = 1;
 const FIRST_OTHER: u16 = 0x100;
 
@@ -63,6 +63,36 @@ pub fn others(networks: u16) -> Vec<IpAddr> {
     (0..networks).map(|network| address(FIRST_OTHER + network, 1)).collect()
 }
 
+/// Datagrams that the kernel has dropped at the UDP sockets that are connected to a port, over IPv6.
+pub fn drops_towards(port: u16) -> io::Result<u64> {
+    std::fs::read_to_string("/proc/net/udp6").map(|table| sum_drops(&table, port))
+}
+
+/// The sum of the last column of `/proc/net/udp6`, of the sockets whose remote address has this port.
+fn sum_drops(table: &str, port: u16) -> u64 {
+    let remote = format!(":{port:04X}");
+    let rows = table.lines().skip(1).map(|row| row.split_whitespace().collect::<Vec<_>>());
+    let of_port = rows.filter(|row| row.get(2).is_some_and(|address| address.ends_with(&remote)));
+    of_port.filter_map(|row| row.last()?.parse::<u64>().ok()).sum()
+}
+
 fn address(network: u16, host: u16) -> IpAddr {
-    Ipv6Addr::new(0xfd00, 0, 0, network, 0, 0, 0, host).into()
+    Ipv6Addr::new(0xfd00, 0, network, 0, 0, 0, 0, host).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_drops_of_sockets_connected_to_a_port_are_added() {
+        let row = |remote: &str, drops: u64| {
+            format!(
+                "  7: 0000:D431 0000:{remote} 01 00000000:00000000 00:00000000 00000000 0 0 9 2 0 {drops}\n"
+            )
+        };
+        let table = ["sl local remote\n".to_owned(), row("0035", 3), row("1035", 5), row("0035", 4)].concat();
+        assert_eq!(sum_drops(&table, 0x35), 7);
+        assert_eq!(sum_drops(&table, 53 << 8), 0);
+    }
 }
