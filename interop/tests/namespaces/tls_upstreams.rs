@@ -95,10 +95,21 @@ fn start_all(lab: &Lab, place: &Path) -> Vec<Process> {
     servers
 }
 
-/// Configuration with a forward zone for each server, and one whose server is expected to have another name.
-fn configuration(place: &Path) -> Configuration {
+/// The pin of the servers' key, as openssl computes it.
+fn pin(lab: &Lab, place: &Path) -> String {
+    let script = format!(
+        "openssl x509 -in {}/cert.pem -pubkey -noout | openssl pkey -pubin -outform der | openssl dgst -sha256 -binary | base64",
+        place.display()
+    );
+    format!("sha256/{}", lab.world.run_checked(&["sh", "-c", &script]).trim())
+}
+
+/// Configuration with a forward zone for each server, and one whose server is expected to have another name. The last server is
+/// known by its key.
+fn configuration(place: &Path, pin: &str) -> Configuration {
     let mut text = format!("transport = \"tls\"\ntls-ca = \"{}/ca.pem\"\n", place.display());
-    let zones = SERVERS.map(|(name, port)| (format!("{name}.test"), address::FIRST, port, SERVER_NAME));
+    let mut zones = SERVERS.map(|(name, port)| (format!("{name}.test"), address::FIRST, port, SERVER_NAME));
+    zones[3].3 = pin;
     let wrong = ("wrong.test".to_owned(), address::WEB, SERVERS[0].1, "other.example");
     for (zone, address, port, name) in zones.iter().chain([&wrong]) {
         let forwarder = format!("{address}:{port}#{name}");
@@ -149,7 +160,7 @@ fn four_servers_are_asked_over_tls_and_their_restarts_cost_no_answer() {
     Certificate::new(&place);
     let _authority = Authority::start(Program::Nsd, &lab.world, &place, address::SECOND, &zones(&place));
     let mut servers = start_all(&lab, &place);
-    let sixfold = Sixfold::start(&lab, &configuration(&place));
+    let sixfold = Sixfold::start(&lab, &configuration(&place, &pin(&lab, &place)));
     for (name, _) in SERVERS {
         let answer = lab.kdig().ask(&format!("h7.{name}.test"), "AAAA");
         assert_eq!(answer.data("AAAA"), [Lab::embedded("198.18.0.7")], "{name}: {}", answer.text);
