@@ -111,7 +111,7 @@ fn bind(address: SocketAddr, settings: &Settings) -> io::Result<(TcpListener, Ve
         match UdpListener::bind_group(listener.local_addr()?, settings.threads) {
             Ok(group) => {
                 if settings.steer == Steer::Name && settings.threads > 1 {
-                    steering::attach(group[0].socket(), settings.threads, Seed::random()?, false)?;
+                    steering::attach(group[0].socket(), settings.threads, Seed::random()?, false, &[])?;
                 }
                 return Ok((listener, group));
             }

@@ -47,6 +47,8 @@ counters! {
     UpstreamOctetsOut = "upstream_octets_out",
     /// Messages taken from the mailbox. Its name is that of the metric.
     QueuedMessagesIn = "letters_in",
+    /// Names that were found to be hot, so that all workers answer them.
+    HotNames = "hot_names",
     /// Turns of the worker's event loop.
     Turns = "turns",
     /// Receive calls that returned something.

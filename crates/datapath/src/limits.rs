@@ -27,7 +27,7 @@ pub(crate) const SMALLEST_BUFFER: usize = 1232;
 pub const PROXY_HEADER: usize = 512;
 
 /// Octets of the name that steer a query. Longer names that differ only beyond them have one owner. The program in the
-/// kernel has 64 x 7 + 10 = 458 instructions, with proxies 64 x 9 + 23 = 599, of 4,096 that it may have (BPF_MAXINSNS).
+/// kernel has 64 x 7 + 10 = 458 instructions, with proxies 64 x 9 + 23 = 599, and with hot names 19 more, of 4,096 that it may have (BPF_MAXINSNS).
 pub(crate) const STEERING_OCTETS: usize = 64;
 
 // A worker's turn.
@@ -67,7 +67,13 @@ pub(crate) const LAST_BATCHES: usize = 256;
 
 /// Target for the time that a query waits in the receive queue under overload. It is shorter than a client notices, and long
 /// enough that the worker always finds something, although the shedding is updated every [`SHEDDING_INTERVAL`] only.
-pub(crate) const QUEUE_TARGET: Span = Span::from_millis(40);
+pub(crate) const QUEUE_TARGET: Span = Span::from_millis(15);
+
+/// Length of the queue beyond which datagrams of shed networks are stale, as a multiple of its target: 30 ms.
+pub(crate) const LATE_QUEUE: f64 = 2.0;
+
+/// Cost of a datagram that is read and dropped, as a part of that of a datagram that is answered: some 0.7 of 9 us.
+pub(crate) const STALE_COST: f64 = 0.1;
 
 /// Time in which the queue is brought to its target.
 pub(crate) const QUEUE_DRAIN_TIME: Span = Span::from_millis(50);
@@ -79,6 +85,12 @@ pub(crate) const DATAGRAM_QUEUE_OCTETS: f64 = 768.0;
 /// part of them to count.
 pub(crate) const SHEDDING_SAMPLE: usize = 1024;
 
+/// Parts into which a sample is divided in time: a bit of eight each.
+pub(crate) const SAMPLE_PARTS: usize = 8;
+
+/// Parts in which a network that sends all the time has datagrams, at least. A burst of 16 in a sample of 128 reaches into two.
+pub(crate) const STEADY_PARTS: u32 = 3;
+
 /// Heavy networks and sites at most, as none of their datagrams count twice. A network that sends less than the 32nd part of the datagrams is never shed: in the smallest
 /// sample that is 4 datagrams of 128, and fewer would prove nothing.
 pub(crate) const HEAVY_NETWORKS: usize = 32;
@@ -88,9 +100,10 @@ pub(crate) const HEAVY_NETWORKS: usize = 32;
 /// would all be near the bound of [`HEAVY_NETWORKS`], some above it and some below.
 pub(crate) const SITE_PARTS: f64 = 8.0;
 
-/// Networks and sites that are shed at a time, the heaviest ones: at most 12 instructions each (four words of an address that
-/// are loaded and compared, and four to toss a coin), 192 of 4,096 that a filter may have (BPF_MAXINSNS).
-pub(crate) const SHED_NETWORKS: usize = 16;
+/// Networks and sites that are shed at a time, the heaviest ones, beside all others together: at most 12 instructions each (four
+/// words of an address that are loaded and compared, and four to toss a coin), 384 of 4,096 that a filter may have (BPF_MAXINSNS).
+/// If fewer were, flooding networks beyond them could take all of the worker's time.
+pub(crate) const SHED_NETWORKS: usize = HEAVY_NETWORKS;
 
 /// Trusted proxies within these networks whose datagrams the filter lets through: at most 10 instructions each (a word that is
 /// loaded, masked and compared, three that are loaded and compared, and the end), 2,560 of the 4,096. A network that contains
@@ -126,6 +139,24 @@ pub(crate) const SIGHTINGS: usize = 256;
 
 /// Smallest share of a network's datagrams that passes, so that the end of its flood is noticed.
 pub(crate) const SHEDDING_SMALLEST_SHARE: f64 = 1.0 / 1024.0;
+
+// Hot names.
+
+/// Queries in a sample of a worker's queries, one of each full batch: 256 x 64 = 16,384 queries, 0.05 s at 300,000 a second.
+pub(crate) const HOT_SAMPLE: u32 = 256;
+
+/// Part of a busy worker's queries from which a name is hot: one in eight. Spread over many workers, such a name leaves an eighth of the
+/// worker's time to the others.
+pub(crate) const HOT_PART: u32 = 8;
+
+/// Names that are counted in a sample: a count is too low by at most 256 / 32 = 8, a quarter of the 32 that make a name hot.
+pub(crate) const HOT_CANDIDATES: usize = 32;
+
+/// Names that all workers answer, at most. In the kernel each costs every datagram one comparison.
+pub(crate) const HOT_NAMES: usize = 16;
+
+/// Time after which a hot name belongs to one worker again. If it is still hot, it is found within a tenth of a second.
+pub(crate) const HOT_NAME_MEMORY: Span = Span::from_secs(60);
 
 // The mailbox.
 

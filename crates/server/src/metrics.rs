@@ -354,6 +354,10 @@ const HELP: &[(&str, &str)] = &[
     ("quic_early_queries_total", "Messages in 0-RTT data, by treatment."),
     ("quic_datagrams_ignored_total", "Datagrams to the QUIC port that are of no use, by reason."),
     ("quic_thread_failures_total", "Failures of the thread for QUIC, by result."),
+    (
+        "hot_names_total",
+        "Names that took so many queries of a busy worker that all workers answered them for a time.",
+    ),
     ("letters_in_total", "Queries passed to the worker that owns the name, by streams and by other workers."),
     (
         "links_opened_total",

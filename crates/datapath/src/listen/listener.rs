@@ -231,7 +231,7 @@ impl std::error::Error for BindError {}
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::listen::fair_shedding::ShedNetwork;
+    use crate::listen::heavy_networks::ShedNetwork;
     use crate::listen::shedding_filter;
     use engine::ClientNetwork;
     use engine::settings::Networks;

@@ -3,7 +3,7 @@
 //! queue, no system call and none of the worker's time.
 
 use crate::limits::PROXIES_PASSED;
-use crate::listen::fair_shedding::ShedNetwork;
+use crate::listen::heavy_networks::ShedNetwork;
 use crate::socket::syscalls::{check, set_option};
 use engine::settings::{Network, Networks};
 use std::io;

@@ -67,6 +67,18 @@ pub fn owner(message: &[u8], seed: Seed, workers: usize) -> usize {
 /// The worker that owns the name of a query, or `None` if the message ends within the name: any worker can reject it.
 #[inline]
 pub(crate) fn find_owner(message: &[u8], seed: Seed, workers: usize) -> Option<usize> {
+    name_hash(message, seed).map(|hash| owner_of(hash, workers))
+}
+
+/// The worker that owns the names with a hash.
+#[inline]
+pub(crate) fn owner_of(hash: u32, workers: usize) -> usize {
+    ((hash >> 12) % workers.max(1) as u32) as usize
+}
+
+/// The hash of the name of a query, or `None` if the message ends within the name.
+#[inline]
+pub(crate) fn name_hash(message: &[u8], seed: Seed) -> Option<u32> {
     let name = message.get(HEADER..)?;
     let mut hash = seed.start;
     for position in 0..STEERING_OCTETS {
@@ -76,8 +88,7 @@ pub(crate) fn find_owner(message: &[u8], seed: Seed, workers: usize) -> Option<u
         }
     }
     hash ^= seed.finish;
-    hash = (hash ^ (hash >> 15)).wrapping_mul(FINISH);
-    Some(((hash >> 12) % workers.max(1) as u32) as usize)
+    Some((hash ^ (hash >> 15)).wrapping_mul(FINISH))
 }
 
 /// Words of the program's memory with a PROXY header: the offset of the message, and the hash.
@@ -91,11 +102,11 @@ const fn step(code: u32, k: u32) -> libc::sock_filter {
 
 /// The BPF program, which returns the index of the socket in its group. A load beyond the end of the datagram ends it with 0.
 /// `proxied`: a PROXY header may stand before the message. Then the offset of the message takes the register that otherwise
-/// holds the hash, which costs two more instructions per octet.
-fn program(workers: u32, seed: Seed, proxied: bool) -> Vec<libc::sock_filter> {
+/// holds the hash, which costs two more instructions per octet. `hot`: hashes of names for any worker, picked at random.
+fn program(workers: u32, seed: Seed, proxied: bool, hot: &[u32]) -> Vec<libc::sock_filter> {
     use libc::{
-        BPF_A, BPF_ALU, BPF_IMM, BPF_K, BPF_LD, BPF_LDX, BPF_MEM, BPF_MISC, BPF_MOD, BPF_MUL, BPF_RET,
-        BPF_RSH, BPF_TAX, BPF_TXA, BPF_X, BPF_XOR,
+        BPF_A, BPF_ABS, BPF_ALU, BPF_IMM, BPF_JEQ, BPF_JMP, BPF_K, BPF_LD, BPF_LDX, BPF_MEM, BPF_MISC,
+        BPF_MOD, BPF_MUL, BPF_RET, BPF_RSH, BPF_TAX, BPF_TXA, BPF_W, BPF_X, BPF_XOR,
     };
     let mut code = Vec::new();
     if proxied {
@@ -112,10 +123,19 @@ fn program(workers: u32, seed: Seed, proxied: bool) -> Vec<libc::sock_filter> {
         step(BPF_ALU | BPF_RSH | BPF_K, 15),
         step(BPF_ALU | BPF_XOR | BPF_X, 0),
         step(BPF_ALU | BPF_MUL | BPF_K, FINISH),
-        step(BPF_ALU | BPF_RSH | BPF_K, 12),
-        step(BPF_ALU | BPF_MOD | BPF_K, workers.max(1)),
-        step(BPF_RET | BPF_A, 0),
     ]);
+    let pick = [step(BPF_ALU | BPF_MOD | BPF_K, workers.max(1)), step(BPF_RET | BPF_A, 0)];
+    for (place, &hash) in hot.iter().enumerate() {
+        // Over the other comparisons, and over the three instructions that pick the owner.
+        let jt = (hot.len() - 1 - place + 3) as u8;
+        code.push(libc::sock_filter { jt, ..step(BPF_JMP | BPF_JEQ | BPF_K, hash) });
+    }
+    code.push(step(BPF_ALU | BPF_RSH | BPF_K, 12));
+    code.extend(pick);
+    if !hot.is_empty() {
+        code.push(step(BPF_LD | BPF_W | BPF_ABS, (libc::SKF_AD_OFF + libc::SKF_AD_RANDOM) as u32));
+        code.extend(pick);
+    }
     code
 }
 
@@ -172,9 +192,16 @@ fn hash_name(code: &mut Vec<libc::sock_filter>, proxied: bool) {
 }
 
 /// Makes the kernel pick the socket of a SO_REUSEPORT group by the owner of the name. `first` is any socket of the group. Its
-/// sockets must have been bound in the order of their workers. `proxied`: a PROXY header may stand before the messages.
-pub fn attach(first: BorrowedFd<'_>, workers: usize, seed: Seed, proxied: bool) -> io::Result<()> {
-    let mut code = program(workers as u32, seed, proxied);
+/// sockets must have been bound in the order of their workers. `proxied`: a PROXY header may stand before the messages. `hot`: hashes
+/// of names that any worker answers.
+pub fn attach(
+    first: BorrowedFd<'_>,
+    workers: usize,
+    seed: Seed,
+    proxied: bool,
+    hot: &[u32],
+) -> io::Result<()> {
+    let mut code = program(workers as u32, seed, proxied, hot);
     let filter = libc::sock_fprog { len: code.len() as u16, filter: code.as_mut_ptr() };
     // SAFETY: `filter` points at `len` instructions in `code`, which lives through the call; the kernel copies them.
     let result = unsafe {
@@ -216,7 +243,7 @@ impl SteeringChange {
     pub(crate) fn apply(&self) -> io::Result<()> {
         match self {
             SteeringChange::ByName { first, workers, seed, proxied } => {
-                attach(first.as_fd(), *workers, *seed, *proxied)
+                attach(first.as_fd(), *workers, *seed, *proxied, &[])
             }
             SteeringChange::ByFlow { first } => {
                 detach(first.as_fd());
@@ -310,7 +337,9 @@ pub(crate) mod tests {
         for (address, proxied) in [false, true].into_iter().flat_map(|p| addresses.map(|a| (a, p))) {
             let workers = 4;
             let listeners = UdpListener::bind_group(address.parse().unwrap(), workers).unwrap();
-            attach(listeners[0].socket(), workers, seed, proxied).unwrap();
+            // Programs with hot names, none of which is asked for, steer in the same way.
+            let hot: &[u32] = if address.starts_with('[') { &[1, 2, 3] } else { &[] };
+            attach(listeners[0].socket(), workers, seed, proxied, hot).unwrap();
             let sockets: Vec<UdpSocket> = listeners
                 .iter()
                 .map(|listener| {
@@ -348,6 +377,37 @@ pub(crate) mod tests {
                 }
             }
             assert!(seen.iter().all(|&count| count > 50), "{seen:?}");
+        }
+    }
+
+    #[test]
+    fn hot_names_are_spread_over_all_workers_and_others_are_not() {
+        let (seed, workers) = (Seed::from(0x9e37_79b9_7f4a_7c15), 4);
+        let names: Vec<_> = (0..20).map(|number| question(&format!("n{number}.example"))).collect();
+        let hot: Vec<u32> = names[..16].iter().map(|name| name_hash(name, seed).unwrap()).collect();
+        for proxied in [false, true] {
+            let listeners = UdpListener::bind_group("127.0.0.1:0".parse().unwrap(), workers).unwrap();
+            attach(listeners[0].socket(), workers, seed, proxied, &hot).unwrap();
+            let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+            client.connect(listeners[0].address()).unwrap();
+            let sockets: Vec<UdpSocket> = listeners
+                .iter()
+                .map(|listener| UdpSocket::from(listener.socket().try_clone_to_owned().unwrap()))
+                .collect();
+            for (number, name) in names.iter().enumerate() {
+                (0..100).for_each(|_| assert_eq!(client.send(name).unwrap(), name.len()));
+                let mut buffer = [0; 64];
+                let received: Vec<usize> = sockets
+                    .iter()
+                    .map(|socket| std::iter::from_fn(|| socket.recv(&mut buffer).ok()).count())
+                    .collect();
+                assert_eq!(received.iter().sum::<usize>(), 100);
+                // 100 of four: a worker without any once in 10^12.
+                match hot.get(number) {
+                    Some(_) => assert!(received.iter().all(|&count| count > 0), "{number}: {received:?}"),
+                    None => assert_eq!(received[owner(name, seed, workers)], 100, "{number}: {received:?}"),
+                }
+            }
         }
     }
 }

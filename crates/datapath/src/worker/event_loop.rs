@@ -15,11 +15,12 @@ use crate::limits::{
     STREAM_READ_OCTETS, TICK, WAIT_MS,
 };
 use crate::listen::fair_shedding::FairShedding;
+use crate::listen::hot_names::{ChangedList, HotNameSearch};
 use crate::listen::listener::UdpListener;
 use crate::listen::proxy_protocol;
 use crate::listen::response_queue::ResponseQueue;
 use crate::listen::shedding_filter;
-use crate::listen::steering::find_owner;
+use crate::listen::steering;
 use crate::socket::receive_batch::ReceiveBatch;
 use crate::socket::send_batch::kernel_supports_gso;
 use crate::socket::syscalls::{Epoll, EpollRegistry, now, receive_drops, receive_queue};
@@ -65,6 +66,8 @@ pub struct Worker<M> {
     counted_drops: Vec<u32>,
     /// The fair shedding of each listening socket.
     shedding: Vec<FairShedding>,
+    /// The search for names that all workers are to answer.
+    hot_search: HotNameSearch,
     /// True while another process reads the listening sockets.
     released: bool,
     udp_size: usize,
@@ -101,6 +104,7 @@ impl<M: Machine + Send + 'static> Worker<M> {
             counted_drops: listeners.iter().map(|one| receive_drops(one.socket().as_raw_fd())).collect(),
             shedding: listeners.iter().map(|_| FairShedding::new()).collect(),
             listeners,
+            hot_search: HotNameSearch::default(),
             released: listening == Listening::Waits,
             udp_size,
             tcp_fast_open,
@@ -208,6 +212,7 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
                         self.update_shedding(listener);
                     }
                 }
+                self.expire_hot_names();
                 self.count_drops();
                 hook(&mut self.machine, self.now);
             }
@@ -376,7 +381,8 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
         let ipv6 = socket.address().is_ipv6();
         let Ok(count) = worker.batch.receive_from_clients(socket.socket().as_raw_fd()) else { return false };
         counters.add(Counter::ReceiveBatches, 1);
-        counters.add(Counter::ClientPacketsIn, count as u64);
+        let (mut stale, mut hot) = (0, None);
+        let sampled = if count == BATCH { worker.hot_search.sampled() % BATCH } else { BATCH };
         let must_forward = worker.shared.must_forward();
         let mut octets = 0;
         for slot in 0..count {
@@ -400,13 +406,18 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
                         continue;
                     }
                 }
-            } else {
-                // The filter does not see the interface.
-                worker.shedding[listener].record(ClientNetwork::of(client.address, 0));
+            } else if !worker.shedding[listener].record(ClientNetwork::of(client.address, 0)) {
+                // The network is that without the interface, which the filter does not see.
+                stale += 1;
+                continue;
             }
             octets += message.len();
+            if slot == sampled {
+                let hash = steering::name_hash(message, worker.shared.seed());
+                hot = hash.and_then(|hash| worker.hot_search.take(hash));
+            }
             if must_forward
-                && let Some(owner) = find_owner(message, worker.shared.seed(), worker.shared.workers())
+                && let Some(owner) = worker.shared.find_owner(message)
                 && owner != worker.index
             {
                 // The mailbox counts a refusal.
@@ -415,7 +426,14 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
             }
             self.machine.query(self.now, &client, message, &mut self.out);
         }
+        counters.add(Counter::ClientPacketsIn, count as u64 - stale);
         counters.add(Counter::ClientOctetsIn, octets as u64);
+        if stale > 0 {
+            counters.add(worker.shedding[listener].reason_of_drops(), stale);
+        }
+        if let Some(hash) = hot {
+            self.spread(hash);
+        }
         // While networks are shed, batches that are not full show that too much is shed.
         if count < BATCH {
             self.worker.shedding[listener].on_queue_emptied();
@@ -426,6 +444,41 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
         count == BATCH
     }
 
+    /// Lets all workers answer a hot name.
+    #[cold]
+    fn spread(&self, hash: u32) {
+        let shared = &self.worker.shared;
+        if shared.workers() > 1
+            && let Some(changed) = shared.hot_names().add(hash, self.now)
+        {
+            self.worker.counters.add(Counter::HotNames, 1);
+            self.steer(&changed);
+        }
+    }
+
+    /// Gives names that are no longer hot back to their owners. Sockets that another process reads are its own affair.
+    fn expire_hot_names(&self) {
+        let names = self.worker.shared.hot_names();
+        if !names.is_empty()
+            && !self.worker.released
+            && let Some(changed) = names.expire(self.now)
+        {
+            self.steer(&changed);
+        }
+    }
+
+    /// Tells the kernel the names that all workers answer. If it has no memory for that, the names stay with their owners.
+    fn steer(&self, changed: &ChangedList<'_>) {
+        let shared = &self.worker.shared;
+        if shared.must_forward() {
+            return;
+        }
+        let (hot, proxied) = (changed.hashes(), !shared.proxies().is_empty());
+        for listener in &self.worker.listeners {
+            let _ = steering::attach(listener.socket(), shared.workers(), shared.seed(), proxied, &hot);
+        }
+    }
+
     /// Updates the shares of the networks that send too much, and the kernel's filter.
     fn update_shedding(&mut self, listener: usize) {
         let worker = &mut self.worker;
@@ -433,15 +486,11 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
         if !shedding.is_due(self.now) {
             return;
         }
-        let (socket, protected_others) = (&worker.listeners[listener], shedding.protects_others());
+        let (socket, reason) = (&worker.listeners[listener], shedding.reason_of_drops());
         let raw = socket.socket().as_raw_fd();
         let queue = receive_queue(raw);
-        // While networks are shed for the sake of others, drops are those of the filter, unless the queue is nevertheless more
-        // than half full.
-        let reason = match protected_others && queue.used <= queue.size / 2 {
-            true => Counter::FloodingNetwork,
-            false => Counter::ReceiveQueueOverflow,
-        };
+        // Drops are those of the filter, unless the queue is nevertheless more than half full.
+        let reason = if queue.used > queue.size / 2 { Counter::ReceiveQueueOverflow } else { reason };
         let new =
             queue.drops.wrapping_sub(std::mem::replace(&mut worker.counted_drops[listener], queue.drops));
         worker.counters.add(reason, u64::from(new));

@@ -2,6 +2,7 @@
 //! every error, and can drop privileges in between.
 
 use crate::limits::SMALLEST_BUFFER;
+use crate::listen::hot_names::HotNames;
 use crate::listen::listener::{BindError, UdpListener};
 use crate::listen::proxy_protocol::TrustedProxies;
 use crate::listen::steering::{Seed, Steer, SteeringChange};
@@ -109,6 +110,7 @@ pub fn build_with<M: Machine + Send + 'static>(
         steering_error,
         steering_changes: Mutex::new(changes),
         tls_upstreams: Arc::default(),
+        hot_names: HotNames::default(),
     });
     let udp_size = options.udp_size.max(SMALLEST_BUFFER);
     let workers: io::Result<Vec<_>> = listeners

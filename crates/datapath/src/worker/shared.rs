@@ -1,6 +1,7 @@
 //! The handle to all workers for other threads: mailboxes, counters, addresses, and the request to stop.
 
 use crate::counters::{Counter, Counters, Snapshot};
+use crate::listen::hot_names::HotNames;
 use crate::listen::proxy_protocol::TrustedProxies;
 use crate::listen::steering::{self, Seed, SteeringChange};
 use crate::upstream::tls_upstreams::TlsUpstreams;
@@ -30,6 +31,7 @@ pub struct Shared<M> {
     /// Changes of the steering of sockets that another process still reads.
     pub(super) steering_changes: Mutex<Vec<SteeringChange>>,
     pub(super) tls_upstreams: Arc<TlsUpstreams>,
+    pub(super) hot_names: HotNames,
 }
 
 impl<M> Shared<M> {
@@ -54,9 +56,27 @@ impl<M> Shared<M> {
         steering::owner(message, self.seed, self.workers())
     }
 
-    /// Queues a client's message for the worker that owns its query name. The worker may sleep until [`Shared::wake_workers`].
+    /// Queues a client's message for the worker that owns its query name; for a hot name, a worker of the client's. The worker may sleep
+    /// until [`Shared::wake_workers`].
     pub fn enqueue(&self, client: &Client, message: &[u8]) -> Result<(), MailboxFull> {
-        self.mailboxes[self.owner(message)].enqueue(client, message)
+        let worker = match steering::name_hash(message, self.seed) {
+            None => 0,
+            Some(hash) if self.hot_names.contains(hash) => usize::from(client.port) % self.workers(),
+            Some(hash) => steering::owner_of(hash, self.workers()),
+        };
+        self.mailboxes[worker].enqueue(client, message)
+    }
+
+    /// The worker that must answer a message which came to another worker; `None` if any worker can.
+    #[inline]
+    pub(crate) fn find_owner(&self, message: &[u8]) -> Option<usize> {
+        let hash = steering::name_hash(message, self.seed)?;
+        (!self.hot_names.contains(hash)).then(|| steering::owner_of(hash, self.workers()))
+    }
+
+    /// The names that all workers answer.
+    pub(crate) fn hot_names(&self) -> &HotNames {
+        &self.hot_names
     }
 
     /// Wakes the workers that sleep and have messages. One call serves any number of messages.
@@ -167,5 +187,54 @@ impl<M> Shared<M> {
 
     pub(crate) fn live_counters(&self, worker: usize) -> Arc<Counters> {
         Arc::clone(&self.counters[worker])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::listen::steering::tests::question;
+    use crate::{Options, Steer, build};
+    use engine::{Instant, Link, Machine, Outbox};
+
+    struct Silent;
+
+    impl Machine for Silent {
+        fn query(&mut self, _: Instant, _: &Client, _: &[u8], _: &mut impl Outbox) {}
+        fn reply(&mut self, _: Instant, _: Link, _: &mut [u8], _: &mut impl Outbox) {}
+        fn unreachable(&mut self, _: Instant, _: Link, _: &mut impl Outbox) {}
+        fn expire(&mut self, _: Instant, _: &mut impl Outbox) -> Option<Instant> {
+            None
+        }
+        fn idle(&self) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn a_hot_name_has_no_owner_and_streams_go_to_a_worker_of_their_client() {
+        let options = Options {
+            listen: vec!["127.0.0.1:0".parse().unwrap()],
+            workers: 4,
+            steer: Steer::Flow,
+            udp_size: 1232,
+            tcp_fast_open: false,
+            proxies: TrustedProxies::default(),
+        };
+        let (_workers, shared) = build::<Silent>(&options).unwrap();
+        let message = question("www.example");
+        assert_eq!(shared.find_owner(&message), Some(shared.owner(&message)));
+        let hash = steering::name_hash(&message, shared.seed()).unwrap();
+        assert!(shared.hot_names().add(hash, Instant(1)).is_some());
+        assert_eq!(shared.find_owner(&message), None);
+        assert_eq!(shared.find_owner(&message[..14]), None, "a runt has none either");
+        for port in 0..8 {
+            let client = Client { port, ..Client::udp("127.0.0.1:1".parse().unwrap()) };
+            shared.enqueue(&client, &message).unwrap();
+        }
+        for worker in 0..4 {
+            let queued = std::iter::from_fn(|| shared.mailbox(worker).take_message()).count();
+            assert_eq!(queued, 2, "worker {worker}");
+        }
     }
 }
