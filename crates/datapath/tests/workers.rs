@@ -46,11 +46,9 @@ impl Running {
         std::array::from_fn(|worker| self.shared.counters(worker).get(counter))
     }
 
-    fn stop(self) {
+    fn stop(self) -> Vec<Echo> {
         self.shared.stop(Duration::ZERO);
-        for thread in self.threads {
-            thread.join().unwrap();
-        }
+        self.threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     }
 }
 
@@ -114,7 +112,12 @@ fn a_hot_name_is_answered_by_all_workers() {
         running.counts(Counter::ClientPacketsOut)[owner] >= before[owner] + answered
     });
     assert_eq!(running.counts(Counter::ClientPacketsOut)[1 - owner], before[1 - owner]);
-    running.stop();
+    // The queries of a batch are announced before the first of them is served.
+    for echo in running.stop() {
+        let announced = echo.announced.into_inner();
+        // Stale ones are not served.
+        assert!(announced >= echo.queries / 2, "{announced} of {}", echo.queries);
+    }
 }
 
 /// The octets of a value that other threads may write, as they are now.

@@ -238,6 +238,10 @@ pub trait Outbox {
 
 /// State machine that a driver calls: the DNS64 engine, or a reflector.
 pub trait Machine {
+    /// Announces the messages of the next calls of [`Machine::query`], so that the memory that they need is loaded for all together and
+    /// not for one after the other. It changes nothing.
+    fn announce<'m>(&self, _messages: impl Iterator<Item = &'m [u8]>) {}
+
     /// Handles a message from a client.
     fn query(&mut self, now: Instant, from: &Client, message: &[u8], out: &mut impl Outbox);
 

@@ -36,6 +36,9 @@ pub const STREAM_PAUSE: Span = Span::from_millis(20);
 /// Time after which a learned limit of an upstream's connections is forgotten, as the upstream may have another configuration.
 pub const STREAM_MEMORY: Span = Span::from_secs(600);
 
+/// Queries whose cache entries are loaded together: a batch of a datapath.
+pub const ANNOUNCED: usize = 64;
+
 /// Longest time for which the questions of a lost connection wait for their upstream to accept another one: a restart takes a
 /// second or two, and stub resolvers ask again after 5 s. An upstream that refused connections for this long counts as down, and
 /// its questions fail at once.

@@ -13,6 +13,13 @@ use crate::upstream::retry::{NextTry, TryDeadline};
 use wire::{ede, lower_question};
 
 impl Machine for Engine {
+    #[inline]
+    fn announce<'m>(&self, messages: impl Iterator<Item = &'m [u8]>) {
+        if !self.cache.is_off() {
+            self.load_entries(messages);
+        }
+    }
+
     fn query(&mut self, now: Instant, from: &Client, message: &[u8], out: &mut impl Outbox) {
         self.on_query(now, from, message, out);
     }

@@ -203,6 +203,11 @@ impl<O: Observer> Observation<O> {
 
 impl<O: Observer> Machine for ObservedEngine<O> {
     #[inline(always)]
+    fn announce<'m>(&self, messages: impl Iterator<Item = &'m [u8]>) {
+        self.engine.announce(messages);
+    }
+
+    #[inline(always)]
     fn query(&mut self, now: Instant, from: &Client, message: &[u8], out: &mut impl Outbox) {
         match &mut self.observation {
             None => self.engine.query(now, from, message, out),

@@ -106,6 +106,11 @@ impl ReceiveBatch {
         Some((self.addresses.get(slot).client(ipv6, listener, local, interface), message))
     }
 
+    /// The message of a datagram from a client.
+    pub(crate) fn message(&self, slot: usize) -> &[u8] {
+        self.octets.range(slot * self.stride, self.received(self.client_headers.get(slot)))
+    }
+
     /// The client, the octets of a slot, and the size of the datagrams in it: all but the last have that size. `None` if the
     /// slot was truncated.
     pub(crate) fn client_messages(

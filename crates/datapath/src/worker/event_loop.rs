@@ -384,6 +384,10 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
         let (mut stale, mut hot) = (0, None);
         let sampled = if count == BATCH { worker.hot_search.sampled() % BATCH } else { BATCH };
         let must_forward = worker.shared.must_forward();
+        // Behind a PROXY header the messages are not where they seem to be, and other workers' messages need nothing here.
+        if count > 1 && !must_forward && worker.shared.proxies().is_empty() {
+            self.machine.announce((0..count).map(|slot| worker.batch.message(slot)));
+        }
         let mut octets = 0;
         for slot in 0..count {
             let Some((mut client, mut message)) = worker.batch.client_message(slot, ipv6, listener as u16)

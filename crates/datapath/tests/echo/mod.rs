@@ -3,17 +3,24 @@
 use engine::{Client, Instant, Link, Machine, Outbox};
 use sixfold_datapath::{Options, Steer};
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// A machine that answers each query with itself, and counts them.
 #[derive(Default)]
 pub struct Echo {
     pub queries: usize,
+    /// Queries that were announced before.
+    pub announced: AtomicUsize,
     /// Time that each query takes.
     pub work: Duration,
 }
 
 impl Machine for Echo {
+    fn announce<'m>(&self, messages: impl Iterator<Item = &'m [u8]>) {
+        self.announced.fetch_add(messages.count(), Ordering::Relaxed);
+    }
+
     fn query(&mut self, _: Instant, from: &Client, message: &[u8], out: &mut impl Outbox) {
         self.queries += 1;
         if !self.work.is_zero() {

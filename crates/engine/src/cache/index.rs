@@ -99,6 +99,13 @@ impl Index {
         found
     }
 
+    /// Loads the two lines of a bucket. Returns something made of them.
+    #[inline]
+    pub fn load(&self, hash: u64) -> u32 {
+        let (tags, places) = self.bucket(hash);
+        tags[0] ^ places[0]
+    }
+
     /// Finds the first place under this hash for which `is_match` is true.
     #[inline]
     pub fn find(&self, hash: u64, is_match: impl Fn(Place) -> bool) -> Option<Place> {

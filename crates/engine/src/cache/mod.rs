@@ -107,6 +107,17 @@ impl Cache {
         self.index.find(key.hash, |place| self.entry(place).fits(key))
     }
 
+    /// Loads the lines of the index and the heads of the entries for these hashes, each kind for all hashes at once. Returns
+    /// something made of them.
+    #[inline]
+    pub fn load(&self, hashes: &[u64]) -> u32 {
+        let lines = hashes.iter().fold(0, |all, &hash| all ^ self.index.load(hash));
+        hashes.iter().fold(lines, |all, &hash| {
+            let place = self.index.find(hash, |_| true);
+            all ^ place.map_or(0, |place| u32::from(self.memory[offset(place)]))
+        })
+    }
+
     /// Reads an entry.
     #[inline]
     pub fn entry(&self, place: Place) -> Entry<'_> {

@@ -11,6 +11,7 @@
 
 pub(crate) mod a;
 pub(crate) mod aaaa;
+pub(crate) mod announced;
 pub(crate) mod ask;
 pub(crate) mod bogus_check;
 pub(crate) mod chase;
