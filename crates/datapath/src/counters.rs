@@ -87,6 +87,8 @@ counters! {
     ProxyHeaderMissing = "proxy_header_missing",
     /// Drop: a datagram from a proxy, with a malformed PROXY header.
     ProxyHeaderMalformed = "proxy_header_malformed",
+    /// Drop: a client's datagram had a wrong checksum. Counted for frames only (XDP): elsewhere the kernel drops it.
+    BadChecksum = "bad_checksum",
     /// Drop: a client's datagram was larger than the buffer.
     Truncated = "truncated",
     /// Drop: a reply was larger than the buffer. If its question could be read, the machine got it as truncated (TC).

@@ -13,6 +13,11 @@ use std::os::unix::net::UnixDatagram;
 ///
 /// The system does not tell: a sandbox may forbid AF_NETLINK sockets, which the C library needs.
 pub fn addresses() -> io::Result<Vec<(IpAddr, u8)>> {
+    Ok(scoped_addresses()?.into_iter().map(|(address, length, _)| (address, length)).collect())
+}
+
+/// As [`addresses`], with the number of its interface for each link-local address (else 0).
+pub(crate) fn scoped_addresses() -> io::Result<Vec<(IpAddr, u8, u32)>> {
     let mut first = std::ptr::null_mut();
     // SAFETY: the call stores a pointer to a list that it allocates, and nothing else.
     check(unsafe { libc::getifaddrs(&raw mut first) })?;
@@ -25,11 +30,11 @@ pub fn addresses() -> io::Result<Vec<(IpAddr, u8)>> {
         // that it names.
         let (address, mask) = unsafe { (ip_address(entry.ifa_addr), ip_address(entry.ifa_netmask)) };
         match (address, mask) {
-            (Some(address @ IpAddr::V4(_)), Some(IpAddr::V4(mask))) => {
-                found.push((address, u32::from(mask).leading_ones() as u8));
+            (Some((address @ IpAddr::V4(_), _)), Some((IpAddr::V4(mask), _))) => {
+                found.push((address, u32::from(mask).leading_ones() as u8, 0));
             }
-            (Some(address @ IpAddr::V6(_)), Some(IpAddr::V6(mask))) => {
-                found.push((address, u128::from(mask).leading_ones() as u8));
+            (Some((address @ IpAddr::V6(_), scope)), Some((IpAddr::V6(mask), _))) => {
+                found.push((address, u128::from(mask).leading_ones() as u8, scope));
             }
             _ => {}
         }
@@ -40,12 +45,12 @@ pub fn addresses() -> io::Result<Vec<(IpAddr, u8)>> {
     Ok(found)
 }
 
-/// The IPv4 or IPv6 address in a socket address; `None` for null and for other families.
+/// The IPv4 or IPv6 address in a socket address, with its scope; `None` for null and for other families.
 ///
 /// # Safety
 ///
 /// `address` is null, or points to a socket address of the size that its family has.
-unsafe fn ip_address(address: *const libc::sockaddr) -> Option<IpAddr> {
+unsafe fn ip_address(address: *const libc::sockaddr) -> Option<(IpAddr, u32)> {
     if address.is_null() {
         return None;
     }
@@ -54,11 +59,11 @@ unsafe fn ip_address(address: *const libc::sockaddr) -> Option<IpAddr> {
         match i32::from((*address).sa_family) {
             libc::AF_INET => {
                 let address = *address.cast::<libc::sockaddr_in>();
-                Some(Ipv4Addr::from(u32::from_be(address.sin_addr.s_addr)).into())
+                Some((Ipv4Addr::from(u32::from_be(address.sin_addr.s_addr)).into(), 0))
             }
             libc::AF_INET6 => {
                 let address = *address.cast::<libc::sockaddr_in6>();
-                Some(Ipv6Addr::from(address.sin6_addr.s6_addr).into())
+                Some((Ipv6Addr::from(address.sin6_addr.s6_addr).into(), address.sin6_scope_id))
             }
             _ => None,
         }

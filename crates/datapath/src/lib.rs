@@ -13,6 +13,7 @@
 //! | `socket` | system calls, socket addresses, batches that are received and sent |
 //! | `listen` | listening sockets, steering, fair shedding, response queues, the PROXY protocol |
 //! | `upstream` | links to upstreams over UDP, TCP and TLS |
+//! | `xdp` | with the feature `xdp`: queries and answers as frames, past the kernel's network stack |
 //! | `worker` | the event loop, the mailbox, the handle for other threads |
 //! | [`laboratory`] | testers, and servers without a machine |
 //!
@@ -31,6 +32,8 @@ pub mod privileges;
 mod socket;
 mod upstream;
 mod worker;
+#[cfg(feature = "xdp")]
+pub mod xdp;
 
 pub use counters::{Counter, Snapshot};
 pub use laboratory::{Reflector, ReflectorOptions, Responder};
@@ -43,6 +46,8 @@ pub use socket::syscalls::{fast_open, now, pin, run_when_idle};
 pub use upstream::framing;
 pub use upstream::tls_upstreams;
 pub use worker::event_loop::{Hook, Worker};
+#[cfg(feature = "xdp")]
+pub use worker::frames::attach;
 pub use worker::group::{BuildError, Built, Given, Options, build, build_with};
 pub use worker::mailbox::{Mailbox, MailboxFull, NoStreams, QueuedMessage, StreamSink, Task};
 pub use worker::shared::Shared;

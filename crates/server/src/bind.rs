@@ -74,6 +74,12 @@ impl Bound {
         let waits = seed.is_some();
         let (workers, shared) = datapath::build_with(&options, datapath::Given { sockets, seed, waits })
             .map_err(|error| error.to_string())?;
+        #[cfg(feature = "xdp")]
+        let workers = {
+            let mut workers = workers;
+            crate::xdp_start::start(config, &mut workers, &shared, waits)?;
+            workers
+        };
         shared.set_client_prefix(config.limits.client_prefix);
         shared.tls_upstreams().replace(config.upstream.tls_upstreams());
         warn_of_workers(&shared, options.workers, is_demo);

@@ -43,3 +43,5 @@ mod trace;
 mod traffic;
 pub mod upgrade;
 pub mod version;
+#[cfg(feature = "xdp")]
+mod xdp_start;

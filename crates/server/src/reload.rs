@@ -174,6 +174,8 @@ pub fn restart_keys(old: &Config, new: &Config) -> Vec<&'static str> {
         (new.server.listen != old.server.listen, "server.listen"),
         (new.server.workers != old.server.workers, "server.workers"),
         (new.server.steer != old.server.steer, "server.steer"),
+        (new.server.datapath != old.server.datapath, "server.datapath"),
+        (new.server.interfaces != old.server.interfaces, "server.interfaces"),
         (new.server.user != old.server.user, "server.user"),
         (new.server.sandbox != old.server.sandbox, "server.sandbox"),
         (new.server.proxy_from != old.server.proxy_from, "server.proxy-from"),
@@ -197,8 +199,9 @@ pub fn restart_keys(old: &Config, new: &Config) -> Vec<&'static str> {
 /// The error for keys that take effect only at a start. Nothing has changed yet: half of a configuration in force would be one that no file has.
 fn refusal(keys: &[&str]) -> String {
     let lines = keys.iter().map(|key| format!("{key} has changed, and takes effect only at a start\n"));
-    // A successor has the user of its predecessor.
-    let remedy = if keys.contains(&"server.user") {
+    // A successor has the user of its predecessor, and attaches no XDP program.
+    let of_start = ["server.user", "server.datapath", "server.interfaces"];
+    let remedy = if keys.iter().any(|key| of_start.contains(key)) {
         "restart the server"
     } else {
         "run `sixfold ctl upgrade`, which loses no query, or restart the server"

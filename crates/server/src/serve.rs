@@ -6,7 +6,7 @@
 
 use crate::bind::{Bound, ControlSocket};
 use crate::cli::Serve;
-use crate::config::{Config, Loaded, load};
+use crate::config::{Config, Datapath, Loaded, load};
 use crate::demo::{self, Demo, warn_unless};
 use crate::dnstap_output::DnstapOutput;
 use crate::given_sockets::{GivenSockets, Origin};
@@ -19,7 +19,7 @@ use crate::signals::{End, Signals};
 use crate::taps::{Machine, RunningTraces, Taps};
 use crate::traffic::{self, Traffic};
 use crate::upgrade::attempt;
-use crate::upgrade::state::Upgrade;
+use crate::upgrade::state::{Refusal, Upgrade};
 use crate::upgrade::successor::Predecessor;
 use crate::{control, event_log, http, local_networks, sandbox, service_manager};
 use datapath::{Shared, Worker, privileges};
@@ -107,7 +107,11 @@ fn start_and_serve(
     let bound = Bound::bind(&config, open_files, demo.as_ref(), given, seed)?;
     become_user(&config, identity.as_ref(), bound.control.as_ref())?;
     let Bound { workers, shared, streams, file_limit, metrics, control, for_successor } = bound;
-    let upgrade = prepare_upgrade(for_successor, control.as_ref(), predecessor, demo.is_some());
+    let refusal = match demo {
+        Some(_) => Some(Refusal::Demo),
+        None => (config.server.datapath == Datapath::Xdp).then_some(Refusal::Xdp),
+    };
+    let upgrade = prepare_upgrade(for_successor, control.as_ref(), predecessor, refusal);
     let sandbox = restrict(&config, source.as_deref(), demo.as_ref())?;
     demo.as_mut().map_or(Ok(()), Demo::start)?;
     log.start_writer()?;
@@ -152,17 +156,17 @@ fn raise_file_limit(is_demo: bool) -> u64 {
     })
 }
 
-/// Starts the launcher of successors, before the process restricts itself.
+/// Starts the launcher of successors, before the process restricts itself, unless there is a reason against upgrades.
 fn prepare_upgrade(
     sockets: Vec<OwnedFd>,
     control: Option<&ControlSocket>,
     predecessor: Option<&Predecessor>,
-    is_demo: bool,
+    refusal: Option<Refusal>,
 ) -> Upgrade {
     let history = predecessor.map(|predecessor| predecessor.history.clone()).unwrap_or_default();
     let owns_path = control.is_some_and(|control| control.owns_path.get())
         || predecessor.is_some_and(|predecessor| predecessor.owns_control_path);
-    Upgrade::prepare(sockets, owns_path, history, is_demo)
+    Upgrade::prepare(sockets, owns_path, history, refusal)
 }
 
 /// The secret of server cookies, for a configuration without one: that of the predecessor, so that its cookies stay valid.

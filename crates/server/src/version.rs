@@ -7,5 +7,13 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 pub const COMMIT: &str = env!("SIXFOLD_COMMIT");
 
 /// Text that `--version` prints after the name. The features are the parts of the server that this build has.
-pub const LONG: &str =
-    concat!(env!("CARGO_PKG_VERSION"), " (commit ", env!("SIXFOLD_COMMIT"), ")\nfeatures: sockets udp tcp");
+pub const LONG: &str = if cfg!(feature = "xdp") {
+    concat!(
+        env!("CARGO_PKG_VERSION"),
+        " (commit ",
+        env!("SIXFOLD_COMMIT"),
+        ")\nfeatures: sockets xdp udp tcp"
+    )
+} else {
+    concat!(env!("CARGO_PKG_VERSION"), " (commit ", env!("SIXFOLD_COMMIT"), ")\nfeatures: sockets udp tcp")
+};

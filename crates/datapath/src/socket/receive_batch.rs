@@ -33,6 +33,12 @@ impl ReceiveBatch {
         ReceiveBatch::with_slots(size, BATCH)
     }
 
+    /// Octets of the longest datagram that is taken.
+    #[cfg(feature = "xdp")]
+    pub(crate) fn longest(&self) -> usize {
+        self.stride
+    }
+
     /// A batch of `slots` slots, each for `size` octets: a datagram, or several that the kernel hands over as one (GRO).
     pub(crate) fn with_slots(size: usize, slots: usize) -> ReceiveBatch {
         let stride = stride(size);

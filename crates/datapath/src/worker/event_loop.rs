@@ -28,6 +28,8 @@ use crate::upstream::links::{LINK_TOKEN, Links, ReadMode, from_token};
 use crate::worker::mailbox::{LISTEN, Mailbox, RELEASE, StreamSink};
 use crate::worker::outbox::SocketOutbox;
 use crate::worker::shared::Shared;
+#[cfg(feature = "xdp")]
+use crate::xdp::{Queues, Receiver, reply::Replies};
 use engine::limits::{LINKS, MESSAGE};
 use engine::settings::Networks;
 use engine::{ClientNetwork, Instant, Link, Machine};
@@ -52,16 +54,16 @@ pub(crate) enum Listening {
 
 /// A worker that is ready to start: its sockets are bound.
 pub struct Worker<M> {
-    index: usize,
-    listeners: Vec<UdpListener>,
+    pub(super) index: usize,
+    pub(super) listeners: Vec<UdpListener>,
     mailbox: Arc<Mailbox<M>>,
-    counters: Arc<Counters>,
-    shared: Arc<Shared<M>>,
+    pub(super) counters: Arc<Counters>,
+    pub(super) shared: Arc<Shared<M>>,
     poll: Epoll,
-    batch: ReceiveBatch,
+    pub(super) batch: ReceiveBatch,
     stream_buffer: Box<[u8]>,
     /// True for the listening sockets that the last wait found readable.
-    readable: Vec<bool>,
+    pub(super) readable: Vec<bool>,
     /// Drops of each listening socket that are already in the counters.
     counted_drops: Vec<u32>,
     /// The fair shedding of each listening socket.
@@ -72,6 +74,12 @@ pub struct Worker<M> {
     released: bool,
     udp_size: usize,
     tcp_fast_open: bool,
+    /// The receiving halves of AF_XDP sockets, each with the number of its interface.
+    #[cfg(feature = "xdp")]
+    pub(super) receivers: Vec<(u8, Receiver)>,
+    /// The rest of the AF_XDP sockets, until the worker starts; the links of the programs stay.
+    #[cfg(feature = "xdp")]
+    queues: Queues,
 }
 
 impl<M: Machine + Send + 'static> Worker<M> {
@@ -108,7 +116,32 @@ impl<M: Machine + Send + 'static> Worker<M> {
             released: listening == Listening::Waits,
             udp_size,
             tcp_fast_open,
+            #[cfg(feature = "xdp")]
+            receivers: Vec::new(),
+            #[cfg(feature = "xdp")]
+            queues: Queues::default(),
         })
+    }
+
+    /// Gives the worker AF_XDP sockets.
+    #[cfg(feature = "xdp")]
+    pub(super) fn give_queues(&mut self, mut queues: Queues) -> io::Result<()> {
+        self.receivers = std::mem::take(&mut queues.receivers);
+        self.queues = queues;
+        self.readable.resize(self.listeners.len() + self.receivers.len(), false);
+        let registry = self.poll.registry()?;
+        // Their tokens follow those of the listening sockets.
+        let mut tokens = (self.listeners.len() as u64..).zip(&self.receivers);
+        tokens.try_for_each(|(token, (_, receiver))| {
+            registry.add(receiver.socket().as_raw_fd(), libc::EPOLLIN, token)
+        })
+    }
+
+    /// The worker, and the sending halves of its AF_XDP sockets.
+    #[cfg(feature = "xdp")]
+    fn split_replies(mut self) -> (Worker<M>, Replies) {
+        let replies = self.queues.take_replies();
+        (self, replies)
     }
 
     /// The listening sockets of this worker.
@@ -138,16 +171,22 @@ impl<M: Machine + Send + 'static> Worker<M> {
                 )
             })
             .collect();
+        #[cfg(feature = "xdp")]
+        let (worker, replies) = self.split_replies();
+        #[cfg(not(feature = "xdp"))]
+        let worker = self;
         let out = SocketOutbox {
             response_queues,
             links,
             sink,
             stream_frame: vec![0; MESSAGE].into_boxed_slice(),
-            counters: Arc::clone(&self.counters),
+            counters: Arc::clone(&worker.counters),
+            #[cfg(feature = "xdp")]
+            replies,
         };
         std::thread::Builder::new()
-            .name(format!("sixfold-{}", self.index))
-            .spawn(move || EventLoop { worker: self, machine, out, now: now() }.run(hook))
+            .name(format!("sixfold-{}", worker.index))
+            .spawn(move || EventLoop { worker, machine, out, now: now() }.run(hook))
     }
 }
 
@@ -169,12 +208,12 @@ fn start_reading(listeners: &[UdpListener], registry: &EpollRegistry) -> io::Res
     Ok(())
 }
 
-struct EventLoop<M, S> {
-    worker: Worker<M>,
-    machine: M,
-    out: SocketOutbox<S>,
+pub(super) struct EventLoop<M, S> {
+    pub(super) worker: Worker<M>,
+    pub(super) machine: M,
+    pub(super) out: SocketOutbox<S>,
     /// The time of this turn.
-    now: Instant,
+    pub(super) now: Instant,
 }
 
 impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
@@ -189,6 +228,8 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
             self.serve_events();
             self.serve_mailbox();
             self.serve_listeners(turn);
+            #[cfg(feature = "xdp")]
+            self.serve_frames();
             match self.worker.mailbox.request() {
                 LISTEN => self.listen(),
                 RELEASE => self.release_listeners(),
@@ -198,6 +239,8 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
                 && let Some(grace) = self.worker.mailbox.stop_grace()
             {
                 self.drain_listeners();
+                #[cfg(feature = "xdp")]
+                self.drain_frames();
                 self.worker.shared.note_listeners_drained();
                 drain_deadline = Some(self.now + grace.into());
             }
@@ -580,5 +623,7 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
             }
         }
         self.out.links.count_drops(&worker.counters);
+        #[cfg(feature = "xdp")]
+        self.count_frame_drops();
     }
 }

@@ -4,6 +4,8 @@ use crate::counters::{Counter, Counters};
 use crate::listen::response_queue::ResponseQueue;
 use crate::upstream::links::Links;
 use crate::worker::mailbox::StreamSink;
+#[cfg(feature = "xdp")]
+use crate::xdp::reply::{Replies, Route};
 use engine::limits::MESSAGE;
 use engine::{Client, Instant, Link, Outbox, Transport};
 use std::net::SocketAddr;
@@ -17,6 +19,9 @@ pub(super) struct SocketOutbox<S> {
     /// The frame in which the machine writes answers to streams.
     pub(super) stream_frame: Box<[u8]>,
     pub(super) counters: Arc<Counters>,
+    /// The queues through which answers to queries in frames leave.
+    #[cfg(feature = "xdp")]
+    pub(super) replies: Replies,
 }
 
 impl<S: StreamSink> Outbox for SocketOutbox<S> {
@@ -27,6 +32,10 @@ impl<S: StreamSink> Outbox for SocketOutbox<S> {
             let taken = self.sink.deliver(to, &self.stream_frame[..length]);
             self.counters.add(if taken { Counter::StreamAnswersOut } else { Counter::StreamGone }, 1);
             return taken;
+        }
+        #[cfg(feature = "xdp")]
+        if let Some(route) = Route::of(to) {
+            return self.replies.push(to, route, size, &self.counters, &mut self.response_queues, fill);
         }
         match self.response_queues.get_mut(usize::from(to.listener)) {
             Some(response_queues) => response_queues.push(to, size, &self.counters, fill),
@@ -60,6 +69,8 @@ impl<S: StreamSink> SocketOutbox<S> {
         for response_queues in &mut self.response_queues {
             response_queues.flush(&self.counters);
         }
+        #[cfg(feature = "xdp")]
+        self.replies.flush(&self.counters);
         self.links.flush_turn(now, &self.counters);
         self.sink.wake();
     }

@@ -1,8 +1,8 @@
 //! The defaults of the configuration. docs/man/sixfold.toml.5 has them as well.
 
 use super::model::{
-    Cache, Clients, Config, Dns64, Format, Forwarders, Level, Limits, Local, Log, LogTarget, Rpz, Server,
-    Steer, Tls, Upstream,
+    Cache, Clients, Config, Datapath, Dns64, Format, Forwarders, Level, Limits, Local, Log, LogTarget, Rpz,
+    Server, Steer, Tls, Upstream,
 };
 use super::{Allow, Allowed, Name, Network, limits};
 use engine::limits::RECORDS;
@@ -66,6 +66,8 @@ fn server() -> Server {
         workers: None,
         allow: Allow { entries: vec![Allowed::Local], interfaces: Vec::new() },
         steer: Steer::Name,
+        datapath: Datapath::Sockets,
+        interfaces: Vec::new(),
         user: None,
         sandbox: true,
         proxy_from: Vec::new(),

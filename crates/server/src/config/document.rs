@@ -72,15 +72,7 @@ fn server(mut table: Table<'_>, draft: &mut Draft, problems: &Problems) {
         &mut draft.config.server.steer,
         table.choice("steer", &[("name", Steer::Name), ("flow", Steer::Flow)]),
     );
-    if let Some(datapath) = table.choice("datapath", &[("sockets", false), ("xdp", true)])
-        && datapath.value
-    {
-        table.reject_unsupported(
-            &datapath.place,
-            "datapath = \"xdp\"",
-            "write \"sockets\", or delete the key",
-        );
-    }
+    super::datapath::read(&mut table, &mut draft.config.server, problems);
     if let Some(user) = table.parse("user", "the name of a user", user) {
         draft.config.server.user = Some(user.value);
     }

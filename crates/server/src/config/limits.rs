@@ -16,6 +16,9 @@ pub const UPGRADE_PATIENCE: RangeInclusive<Duration> = Duration::from_millis(100
 /// Listening addresses. Each costs three descriptors per worker: 64 x 3 x 256 = 49,152 descriptors at worst.
 pub const LISTENERS: usize = 64;
 
+/// Interfaces with an XDP program. Servers have one or two towards their clients.
+pub const INTERFACES: usize = 8;
+
 /// Networks in one list. Each query is compared with them one by one: 1,024 comparisons of 128 bits take about a
 /// microsecond, as much as a whole resolution should cost.
 pub const NETWORKS: usize = 1024;

@@ -12,6 +12,7 @@ mod access;
 pub mod address;
 mod amount;
 mod cache;
+mod datapath;
 mod ddr;
 mod defaults;
 mod dns64;
@@ -53,8 +54,8 @@ pub use defaults::{DEFAULT_CONTROL, DEFAULT_LISTEN, DEFAULT_METRICS, DEFAULT_PAT
 pub use hosts_file::parse as hosts_text;
 pub use load::{Failure, Loaded, control_socket, load, load_again, parse};
 pub use model::{
-    Cache, Clients, Config, Dns64, Format, Forwarders, Level, Limits, Local, Log, LogTarget, Rpz, Rule,
-    Server, Steer, Tls, Upstream, Zone,
+    Cache, Clients, Config, Datapath, Dns64, Format, Forwarders, Level, Limits, Local, Log, LogTarget, Rpz,
+    Rule, Server, Steer, Tls, Upstream, Zone,
 };
 pub use name::Name;
 pub use notation::forgotten_brackets;

@@ -61,6 +61,10 @@ pub struct Server {
     pub allow: Allow,
     /// How the kernel chooses the worker of a datagram.
     pub steer: Steer,
+    /// The way of datagrams between the network and the workers.
+    pub datapath: Datapath,
+    /// Interfaces of `datapath = "xdp"`, all different.
+    pub interfaces: Vec<String>,
     /// User that a server started as root becomes after binding. None: `sixfold`, with only a warning when there is no
     /// such user.
     pub user: Option<String>,
@@ -77,6 +81,15 @@ pub enum Steer {
     Name,
     /// By addresses and ports.
     Flow,
+}
+
+/// The way of datagrams between the network and the workers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Datapath {
+    /// Through UDP sockets.
+    Sockets,
+    /// As frames, past the kernel's network stack (AF_XDP). A build without the feature `xdp` refuses it.
+    Xdp,
 }
 
 /// Forwarders of the root or of a zone.

@@ -1,7 +1,7 @@
 //! The effective configuration as a TOML file. It is complete, with all defaults: `sixfold check` shows the values in force,
 //! and the file keeps them for a later version with other defaults.
 
-use super::{Config, Format, Forwarders, Level, LogTarget, Network, Steer, Upstream, amount};
+use super::{Config, Datapath, Format, Forwarders, Level, LogTarget, Network, Steer, Upstream, amount};
 use engine::settings::{ClientSubnet, Dnssec, Lookup, OnFailure, Reverse, Select, Transport};
 use std::fmt::{self, Display, Write};
 use std::path::{Path, PathBuf};
@@ -81,7 +81,12 @@ impl Config {
             Steer::Name => "name",
             Steer::Flow => "flow",
         };
-        writeln!(f, "steer = {}\ndatapath = \"sockets\"", text(steer))?;
+        let datapath = match server.datapath {
+            Datapath::Sockets => "sockets",
+            Datapath::Xdp => "xdp",
+        };
+        writeln!(f, "steer = {}\ndatapath = {}", text(steer), text(datapath))?;
+        writeln!(f, "interfaces = {}", list(&server.interfaces))?;
         match &server.user {
             Some(user) => writeln!(f, "user = {}", text(user))?,
             None => writeln!(f, "# user = \"sixfold\", if there is such a user")?,

@@ -215,8 +215,7 @@ fn every_error_of_a_rule_is_found_with_its_place() {
 }
 
 /// Settings that need a part that does not exist yet: the line, and the key that the message names.
-const UNSUPPORTED: &[(&str, &str)] =
-    &[("server.datapath = \"xdp\"", "server.datapath"), ("dns64.dnssec = \"validate\"", "dns64.dnssec")];
+const UNSUPPORTED: &[(&str, &str)] = &[("dns64.dnssec = \"validate\"", "dns64.dnssec")];
 
 #[test]
 fn an_unsupported_setting_is_refused_by_name() {
@@ -227,6 +226,55 @@ fn an_unsupported_setting_is_refused_by_name() {
         assert!(words.starts_with(&format!("`{key}")), "{line}: {words}");
         assert!(words.contains("is not supported yet / "), "{line}: {words}");
     }
+}
+
+#[cfg(not(feature = "xdp"))]
+#[test]
+fn a_build_without_xdp_refuses_it_and_names_the_feature() {
+    let found = problems("[server]\ndatapath = \"xdp\"\ninterfaces = [\"eth0\"]");
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert!(
+        found[0].starts_with("2:12 `server.datapath = \"xdp\"` is not part of this build / "),
+        "{}",
+        found[0]
+    );
+    assert!(found[0].contains("--features xdp"), "{}", found[0]);
+}
+
+#[cfg(feature = "xdp")]
+#[test]
+fn xdp_needs_an_interface() {
+    for (line, words) in
+        [("", "there is no `server.interfaces`"), ("interfaces = []", "`server.interfaces` is empty")]
+    {
+        let found = problems(&format!("[server]\ndatapath = \"xdp\"\n{line}"));
+        assert_eq!(found.len(), 1, "{found:#?}");
+        assert!(found[0].starts_with("2:12 ") && found[0].contains(words), "{}", found[0]);
+    }
+    assert_eq!(
+        problems("[server]\ndatapath = \"xdp\"\ninterfaces = [\"eth0\", \"eth1.5\"]"),
+        [] as [String; 0]
+    );
+}
+
+#[test]
+fn interfaces_have_names_that_the_kernel_allows_and_are_named_once() {
+    for (list, place, words) in [
+        ("\"\"", "2:15", "`` is not the name of an interface"),
+        ("\"eth 0\"", "2:15", "`eth 0` is not the name"),
+        ("\"eth0\", \"a/b\"", "2:23", "`a/b` is not the name"),
+        ("\"sixteen-octets-1\"", "2:15", "is not the name of an interface"),
+        ("\"eth0\", \"eth0\"", "2:23", "`eth0` is listed twice"),
+    ] {
+        let found = problems(&format!("[server]\ninterfaces = [{list}]"));
+        assert_eq!(found.len(), 1, "{list}: {found:#?}");
+        assert!(found[0].starts_with(place) && found[0].contains(words), "{list}: {}", found[0]);
+    }
+    assert_eq!(problems("[server]\ninterfaces = [\"eth0\"]"), [] as [String; 0]);
+    let many: Vec<String> = (0..20).map(|number| format!("\"eth{number}\"")).collect();
+    let found = problems(&format!("[server]\ninterfaces = [{}]", many.join(", ")));
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert!(found[0].contains("more than 8 interfaces"), "{}", found[0]);
 }
 
 //= RFC 7858 section 3.1: requirements 71, 72

@@ -30,19 +30,29 @@ pub struct Upgrade {
     /// Set when a successor serves: true if the path of the control socket belongs to it.
     replaced: Mutex<Option<bool>>,
     wakeup: Notify,
-    is_demo: bool,
+    refusal: Option<Refusal>,
+}
+
+/// A reason why a server has no upgrades, whatever the system is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// It is a demonstration.
+    Demo,
+    /// Its datapath is XDP. The launcher would inherit the link of the program, and keep it when the server is killed: the program would
+    /// go on taking queries, which nobody reads.
+    Xdp,
 }
 
 impl Upgrade {
-    /// Starts the launcher. `sockets`: further handles of all listening sockets. A demonstration has no upgrades. Call it when the
+    /// Starts the launcher. `sockets`: further handles of all listening sockets. Call it when the
     /// process has its user, and before it restricts itself further or starts threads.
     pub fn prepare(
         sockets: Vec<OwnedFd>,
         owns_control_path: bool,
         history: History,
-        is_demo: bool,
+        refusal: Option<Refusal>,
     ) -> Upgrade {
-        let launcher = (!is_demo && std::process::id() != 1).then(|| {
+        let launcher = (refusal.is_none() && std::process::id() != 1).then(|| {
             Launcher::start().inspect_err(|error| {
                 tracing::warn!("cannot start the launcher: {error}; upgrades need a restart of the service");
             })
@@ -57,7 +67,7 @@ impl Upgrade {
             is_cancelled: AtomicBool::new(false),
             replaced: Mutex::default(),
             wakeup: Notify::new(),
-            is_demo,
+            refusal,
         }
     }
 
@@ -130,12 +140,16 @@ impl Upgrade {
 
     /// The reason why this process has no launcher.
     pub fn unavailable(&self) -> &'static str {
-        if self.is_demo {
-            "a demonstration cannot be upgraded: stop it, and start the new version"
-        } else if std::process::id() == 1 {
-            "the first process of a container cannot be replaced, because the container ends with it: replace the container"
-        } else {
-            "this process has no launcher, see the log of its start: restart the service"
+        match self.refusal {
+            Some(Refusal::Demo) => "a demonstration cannot be upgraded: stop it, and start the new version",
+            Some(Refusal::Xdp) => {
+                "a server with `server.datapath = \"xdp\"` cannot be upgraded, because an interface has one XDP program at a time: \
+                 restart the service"
+            }
+            None if std::process::id() == 1 => {
+                "the first process of a container cannot be replaced, because the container ends with it: replace the container"
+            }
+            None => "this process has no launcher, see the log of its start: restart the service",
         }
     }
 }

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * XDP program: hands the DNS queries that came over UDP to our addresses to the AF_XDP socket of their receive queue.
+ * Everything else goes to the kernel untouched (XDP_PASS): other protocols, VLAN tags, IP options, extension headers,
+ * fragments, lengths that do not fit, sources that no packet may have, addresses and ports that are not ours, and queues
+ * without a socket.
+ *
+ * The checksums are not verified here: the worker does that, and drops what fails, as the kernel would.
+ *
+ * src/xdp/frame.rs checks the same conditions once more, with the same numbers.
+ *
+ * The program needs no header and no library. Its maps are written as constants of 64 bits, in whose places
+ * src/xdp/program.rs puts the descriptors of the maps before it loads the program.
+ */
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+
+/* Headers begin at even addresses. */
+#define HALFWORDS __attribute__((packed, aligned(2)))
+
+/* struct xdp_md of include/uapi/linux/bpf.h. */
+struct context {
+	u32 data;
+	u32 data_end;
+	u32 data_meta;
+	u32 ingress_ifindex;
+	u32 rx_queue_index;
+};
+
+struct ethernet {
+	u8 destination[6];
+	u8 source[6];
+	u16 type;
+} HALFWORDS;
+
+struct ipv4 {
+	u8 version_and_length;
+	u8 service;
+	u16 total_length;
+	u16 identification;
+	u16 fragment;
+	u8 hops;
+	u8 protocol;
+	u16 checksum;
+	u8 source[4];
+	u8 destination[4];
+} HALFWORDS;
+
+struct ipv6 {
+	u8 version_and_class;
+	u8 class_and_flow[3];
+	u16 payload_length;
+	u8 next_header;
+	u8 hops;
+	u8 source[16];
+	u8 destination[16];
+} HALFWORDS;
+
+struct udp {
+	u16 source;
+	u16 destination;
+	u16 length;
+	u16 checksum;
+} HALFWORDS;
+
+/* A place where the server answers: its address (IPv4 as IPv4-mapped), the Ethernet address of the interface, its port
+ * in network order. */
+struct place {
+	u8 address[16];
+	u8 ethernet[6];
+	u16 port;
+};
+
+enum {
+	XDP_PASS = 2,
+	UDP = 17,
+	/* A UDP datagram must hold a DNS header. */
+	SHORTEST_MESSAGE = 12,
+	/* Longer frames might not fit into the buffers of the AF_XDP sockets: 2,048 octets, of which the kernel takes 256. */
+	LONGEST_FRAME = 1536,
+};
+
+#define ETHERTYPE_IPV4 __builtin_bswap16(0x0800)
+#define ETHERTYPE_IPV6 __builtin_bswap16(0x86dd)
+
+/* The stand-ins of the maps; `program.rs` knows them. */
+#define SOCKETS ((void *)0x7369786673636b74ULL)
+#define PLACES ((void *)0x73697866706c6365ULL)
+
+/* Helpers of the kernel, by their numbers in include/uapi/linux/bpf.h. */
+static void *(*const map_lookup)(void *map, const void *key) = (void *)1;
+static long (*const redirect_map)(void *map, u64 key, u64 otherwise) = (void *)51;
+
+char _license[] __attribute__((section("license"), used)) = "Dual MIT/GPL";
+
+static __attribute__((always_inline)) int redirect(const struct context *context, const struct place *place)
+{
+	if (!map_lookup(PLACES, place))
+		return XDP_PASS;
+	return redirect_map(SOCKETS, context->rx_queue_index, XDP_PASS);
+}
+
+/* True if the UDP header agrees with `length`, the octets after the IP header. */
+static __attribute__((always_inline)) int udp_fits(const struct udp *udp, u32 length)
+{
+	return __builtin_bswap16(udp->length) == length && length >= sizeof(struct udp) + SHORTEST_MESSAGE &&
+	       udp->source != 0;
+}
+
+static __attribute__((always_inline)) int ipv4(const struct context *context, const u8 *start, const u8 *end, struct place *place)
+{
+	const struct ipv4 *ip = (const void *)start;
+	const struct udp *udp = (const void *)(ip + 1);
+
+	if ((const u8 *)(udp + 1) > end)
+		return XDP_PASS;
+	u32 length = __builtin_bswap16(ip->total_length);
+	/* DF is the only bit of the fragment field that may be set. */
+	if (ip->version_and_length != 0x45 || ip->protocol != UDP || (ip->fragment & ~__builtin_bswap16(0x4000)) != 0 ||
+	    length < sizeof(*ip) || length > LONGEST_FRAME || start + length > end)
+		return XDP_PASS;
+	/* Networks 0 and 127, groups, the reserved addresses and the broadcast address send nothing. */
+	if (ip->source[0] == 0 || ip->source[0] == 127 || ip->source[0] >= 224)
+		return XDP_PASS;
+	if (!udp_fits(udp, length - sizeof(*ip)))
+		return XDP_PASS;
+	place->address[10] = 0xff;
+	place->address[11] = 0xff;
+	__builtin_memcpy(&place->address[12], ip->destination, 4);
+	place->port = udp->destination;
+	return redirect(context, place);
+}
+
+static __attribute__((always_inline)) int ipv6(const struct context *context, const u8 *start, const u8 *end, struct place *place)
+{
+	const struct ipv6 *ip = (const void *)start;
+	const struct udp *udp = (const void *)(ip + 1);
+	u8 any = 0;
+
+	if ((const u8 *)(udp + 1) > end)
+		return XDP_PASS;
+	u32 length = __builtin_bswap16(ip->payload_length);
+	if ((ip->version_and_class & 0xf0) != 0x60 || ip->next_header != UDP ||
+	    length > LONGEST_FRAME || (const u8 *)udp + length > end || !udp_fits(udp, length))
+		return XDP_PASS;
+	/* Groups, and ::/64 with the unspecified, loopback and IPv4-mapped addresses, send nothing. */
+#pragma unroll
+	for (int octet = 0; octet < 8; octet++)
+		any |= ip->source[octet];
+	if (ip->source[0] == 0xff || any == 0)
+		return XDP_PASS;
+	__builtin_memcpy(place->address, ip->destination, 16);
+	place->port = udp->destination;
+	return redirect(context, place);
+}
+
+__attribute__((section("xdp"), used)) int steer(struct context *context)
+{
+	const u8 *start = (const u8 *)(u64)context->data;
+	const u8 *end = (const u8 *)(u64)context->data_end;
+	const struct ethernet *ethernet = (const void *)start;
+	struct place place = {};
+
+	if ((const u8 *)(ethernet + 1) > end || start + LONGEST_FRAME + 1 <= end)
+		return XDP_PASS;
+	/* The place has our Ethernet address, so a frame to a group or to another host finds none. An answer cannot go to a
+	 * group either. */
+	if (ethernet->source[0] & 1)
+		return XDP_PASS;
+	__builtin_memcpy(place.ethernet, ethernet->destination, 6);
+	if (ethernet->type == ETHERTYPE_IPV4)
+		return ipv4(context, start + sizeof(*ethernet), end, &place);
+	if (ethernet->type == ETHERTYPE_IPV6)
+		return ipv6(context, start + sizeof(*ethernet), end, &place);
+	return XDP_PASS;
+}

@@ -1,0 +1,265 @@
+//! Start of the datapath by frames: for each interface the program with its maps, its link, and one socket for each queue. All of it
+//! needs CAP_BPF, CAP_NET_ADMIN and CAP_NET_RAW, and happens before the process gives up its privileges.
+
+use crate::limits::{XDP_PLACES, XDP_QUEUES};
+use crate::xdp::interface::{Interface, attached_program, local_addresses};
+use crate::xdp::program::{Mode, Place, Program, Refusal};
+use crate::xdp::reply::{Origins, Replies};
+use crate::xdp::socket::{self, Receiver};
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+/// The queues of one worker.
+#[derive(Default)]
+pub(crate) struct Queues {
+    /// Number of the interface in the order of the configuration, and the receiving half of the socket.
+    pub(crate) receivers: Vec<(u8, Receiver)>,
+    /// The sending halves, until the worker takes them.
+    replies: Replies,
+    /// The links of the programs. Each ends with the last worker.
+    _links: Vec<Arc<OwnedFd>>,
+}
+
+impl Queues {
+    /// The sending halves. Nothing is left of them here.
+    pub(crate) fn take_replies(&mut self) -> Replies {
+        std::mem::take(&mut self.replies)
+    }
+}
+
+/// An interface to which the program is attached.
+#[derive(Clone, Debug)]
+pub struct Attached {
+    /// Name of the interface.
+    pub interface: String,
+    /// The level at which the program runs.
+    pub mode: Mode,
+    /// Receive queues, each with a socket.
+    pub queues: u32,
+    /// Queues whose frames the card itself reads and writes; the kernel copies those of the others.
+    pub zero_copy: u32,
+    /// Addresses with their ports whose queries the program takes.
+    pub places: usize,
+}
+
+/// Attaches the program to the interfaces of these names, at most 255, for the listening addresses. The result has the queues of each
+/// worker: queue n belongs to worker n modulo `workers`.
+pub(crate) fn open(
+    names: &[String],
+    listen: &[SocketAddr],
+    workers: usize,
+) -> Result<(Vec<Queues>, Vec<Attached>), AttachError> {
+    let mut queues: Vec<Queues> = (0..workers).map(|_| Queues::default()).collect();
+    let mut origins = Origins { ports: listen.iter().map(SocketAddr::port).collect(), ..Origins::default() };
+    let mut report = Vec::new();
+    for (number, name) in names.iter().enumerate() {
+        let interface = find(name)?;
+        report.push(attach(name, &interface, number as u8, listen, &mut queues)?);
+        origins.interfaces.push((interface.ethernet, interface.index));
+        origins.mtus.push(interface.mtu);
+    }
+    let origins = Arc::new(origins);
+    for one in &mut queues {
+        one.replies.origins = Arc::clone(&origins);
+        one.replies.generator = getrandom::u64().unwrap_or_default();
+    }
+    Ok((queues, report))
+}
+
+/// Looks up an interface that the program may be attached to.
+fn find(name: &str) -> Result<Interface, AttachError> {
+    let failed = |cause| AttachError { interface: name.to_owned(), cause };
+    let interface = match Interface::find(name) {
+        Ok(Some(interface)) => interface,
+        Ok(None) => return Err(failed(Cause::NotEthernet)),
+        Err(error) if error.raw_os_error() == Some(libc::ENODEV) => return Err(failed(Cause::NoInterface)),
+        Err(error) => return Err(failed(Cause::Unknown(error))),
+    };
+    match attached_program(interface.index).map_err(|error| failed(Cause::Unknown(error)))? {
+        Some(id) => Err(failed(Cause::Occupied(Some(id)))),
+        None if interface.queues > XDP_QUEUES => Err(failed(Cause::TooManyQueues(interface.queues))),
+        None => Ok(interface),
+    }
+}
+
+/// Attaches the program to one interface, and opens a socket for each queue.
+fn attach(
+    name: &str,
+    interface: &Interface,
+    number: u8,
+    listen: &[SocketAddr],
+    workers: &mut [Queues],
+) -> Result<Attached, AttachError> {
+    let failed = |cause| AttachError { interface: name.to_owned(), cause };
+    let places = places(interface, listen).map_err(|error| failed(Cause::Unknown(error)))?;
+    if places.len() > XDP_PLACES {
+        return Err(failed(Cause::TooManyAddresses(places.len())));
+    }
+    let program = Program::load(interface.queues, &places).map_err(|refusal| {
+        failed(match refusal.error.raw_os_error() {
+            Some(libc::EPERM) => Cause::Permission("bpf"),
+            _ => Cause::Program(refusal),
+        })
+    })?;
+    let (link, mode) = program.attach(interface.index).map_err(|error| {
+        failed(match error.raw_os_error() {
+            Some(libc::EPERM) => Cause::Permission("the attachment"),
+            // Somebody was faster.
+            Some(libc::EBUSY | libc::EEXIST) => {
+                Cause::Occupied(attached_program(interface.index).ok().flatten())
+            }
+            _ => Cause::Attach(error),
+        })
+    })?;
+    let mut zero_copy = 0;
+    for queue in 0..interface.queues {
+        let opened =
+            socket::open(interface.index, queue, mode == Mode::Generic).map_err(|(step, error)| {
+                failed(match error.raw_os_error() {
+                    Some(libc::EPERM) => Cause::Permission("AF_XDP"),
+                    _ => Cause::Queue { queue, step, error },
+                })
+            })?;
+        let step = "the map of sockets";
+        program
+            .give_queue(queue, opened.receiver.socket())
+            .map_err(|error| failed(Cause::Queue { queue, step, error }))?;
+        zero_copy += u32::from(opened.zero_copy);
+        let owner = queue as usize % workers.len();
+        let worker = &mut workers[owner];
+        worker.receivers.push((number, opened.receiver));
+        worker.replies.senders.push((number, opened.sender));
+    }
+    let link = Arc::new(link);
+    workers.iter_mut().for_each(|worker| worker._links.push(Arc::clone(&link)));
+    let queues = interface.queues;
+    Ok(Attached { interface: name.to_owned(), mode, queues, zero_copy, places: places.len() })
+}
+
+/// The places at which queries come over an interface.
+fn places(interface: &Interface, listen: &[SocketAddr]) -> io::Result<Vec<Place>> {
+    let mut places = Vec::new();
+    for &address in listen {
+        for local in local_addresses(address, interface.index)? {
+            let place = Place { address: local, ethernet: interface.ethernet, port: address.port() };
+            if !places.contains(&place) {
+                places.push(place);
+            }
+        }
+    }
+    Ok(places)
+}
+
+/// The reason why the program cannot be attached to an interface. Its text contains the remedy.
+#[derive(Debug)]
+pub struct AttachError {
+    interface: String,
+    cause: Cause,
+}
+
+#[derive(Debug)]
+enum Cause {
+    /// There is no such interface.
+    NoInterface,
+    /// It is a loopback interface, a tunnel or another one whose packets have no Ethernet header.
+    NotEthernet,
+    /// The system does not tell about it.
+    Unknown(io::Error),
+    /// It has an XDP program already, of this ID if the kernel tells.
+    Occupied(Option<u32>),
+    /// It has more queues than there may be sockets.
+    TooManyQueues(u32),
+    /// This machine has more addresses than the program can know.
+    TooManyAddresses(usize),
+    /// The process may not do this.
+    Permission(&'static str),
+    /// The kernel does not load the program.
+    Program(Refusal),
+    /// The kernel does not attach the program.
+    Attach(io::Error),
+    /// The poll of a worker does not take a socket.
+    Poll(io::Error),
+    /// A queue has no socket.
+    Queue { queue: u32, step: &'static str, error: io::Error },
+}
+
+impl AttachError {
+    /// The error of a poll that does not take the sockets.
+    pub(crate) fn of_poll(error: io::Error) -> AttachError {
+        AttachError { interface: "the interfaces".to_owned(), cause: Cause::Poll(error) }
+    }
+}
+
+impl fmt::Display for AttachError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = &self.interface;
+        write!(f, "cannot use XDP on {name}: ")?;
+        match &self.cause {
+            Cause::NoInterface => {
+                f.write_str("there is no such interface; `ip link` lists them; correct `server.interfaces`")
+            }
+            Cause::NotEthernet => {
+                f.write_str("its packets have no Ethernet header; remove it from `server.interfaces`, the sockets serve it")
+            }
+            Cause::Unknown(error) => write!(f, "the system does not tell about it: {error}"),
+            Cause::Poll(error) => write!(f, "epoll: {error}; check the limit of open files"),
+            Cause::Occupied(id) => {
+                let id = id.map(|id| format!(" (ID {id})")).unwrap_or_default();
+                write!(
+                    f,
+                    "it has another XDP program{id}; `bpftool net show dev {name}` names it; stop its owner, or detach it with `ip link \
+                     set dev {name} xdp off`, or set `server.datapath = \"sockets\"`"
+                )
+            }
+            Cause::TooManyQueues(queues) => write!(
+                f,
+                "it has {queues} receive queues, and at most {XDP_QUEUES} can be served; set fewer with `ethtool -L {name}`"
+            ),
+            Cause::TooManyAddresses(places) => write!(
+                f,
+                "there are {places} addresses to listen on, and the program can know {XDP_PLACES}; name addresses in `server.listen`"
+            ),
+            Cause::Permission(what) => write!(
+                f,
+                "permission denied ({what}); start as root, or with the capabilities CAP_BPF, CAP_NET_ADMIN and CAP_NET_RAW"
+            ),
+            Cause::Program(Refusal { error, log }) => {
+                write!(f, "the kernel does not load the program: {error}; ")?;
+                if !log.is_empty() {
+                    write!(f, "the verifier says: {log}; ")?;
+                }
+                f.write_str("Linux 5.9 or later is needed")
+            }
+            Cause::Attach(error) => write!(
+                f,
+                "the kernel does not attach the program, neither in the driver nor in generic mode: {error}; Linux 5.9 or later is needed"
+            ),
+            Cause::Queue { queue, step, error } => {
+                write!(f, "queue {queue} has no socket: {step}: {error}; ")?;
+                f.write_str(match error.raw_os_error() {
+                    Some(libc::ENOBUFS | libc::ENOMEM) => {
+                        "raise the limit of locked memory (LimitMEMLOCK=infinity in the unit), 6 MiB are needed for each queue"
+                    }
+                    Some(libc::EBUSY) => "another program has an AF_XDP socket for the queue: stop it",
+                    _ => "set `server.datapath = \"sockets\"` if the driver has no AF_XDP",
+                })
+            }
+        }
+    }
+}
+
+impl std::error::Error for AttachError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match &self.cause {
+            Cause::Unknown(error)
+            | Cause::Poll(error)
+            | Cause::Attach(error)
+            | Cause::Queue { error, .. } => Some(error),
+            Cause::Program(refusal) => Some(&refusal.error),
+            _ => None,
+        }
+    }
+}
