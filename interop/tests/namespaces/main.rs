@@ -24,3 +24,4 @@ mod tls_upstreams;
 mod troubleshooting;
 mod weather;
 mod web;
+mod xdp;
