@@ -251,10 +251,8 @@ fn xdp_needs_an_interface() {
         assert_eq!(found.len(), 1, "{found:#?}");
         assert!(found[0].starts_with("2:12 ") && found[0].contains(words), "{}", found[0]);
     }
-    assert_eq!(
-        problems("[server]\ndatapath = \"xdp\"\ninterfaces = [\"eth0\", \"eth1.5\"]"),
-        [] as [String; 0]
-    );
+    let config = read("[server]\ndatapath = \"xdp\"\ninterfaces = [\"eth0\", \"eth1.5\"]");
+    assert_eq!((config.server.datapath, config.server.interfaces.len()), (Datapath::Xdp, 2));
 }
 
 #[test]
@@ -270,7 +268,7 @@ fn interfaces_have_names_that_the_kernel_allows_and_are_named_once() {
         assert_eq!(found.len(), 1, "{list}: {found:#?}");
         assert!(found[0].starts_with(place) && found[0].contains(words), "{list}: {}", found[0]);
     }
-    assert_eq!(problems("[server]\ninterfaces = [\"eth0\"]"), [] as [String; 0]);
+    assert_eq!(read("[server]\ninterfaces = [\"eth0\"]").server.interfaces, ["eth0"]);
     let many: Vec<String> = (0..20).map(|number| format!("\"eth{number}\"")).collect();
     let found = problems(&format!("[server]\ninterfaces = [{}]", many.join(", ")));
     assert_eq!(found.len(), 1, "{found:#?}");
