@@ -12,7 +12,7 @@ fn main() {
     if std::env::var_os("CARGO_FEATURE_XDP").is_none() {
         return;
     }
-    println!("cargo:rerun-if-changed={SOURCE}");
+    println!("cargo:rerun-if-changed=bpf");
     println!("cargo:rerun-if-env-changed=CLANG");
     println!("cargo:rerun-if-env-changed=LLVM_OBJCOPY");
     let folder = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
@@ -37,7 +37,7 @@ fn compile(object: &Path) {
         "-Wextra",
         "-Werror",
     ]);
-    run(clang.args(["-c", SOURCE, "-o"]).arg(object));
+    run(clang.args(["-I", "bpf", "-c", SOURCE, "-o"]).arg(object));
 }
 
 /// Takes the instructions out of the object file. The program has no other data, and no relocations.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * XDP program: hands the DNS queries that came over UDP to our addresses to the AF_XDP socket of their receive queue.
- * Everything else goes to the kernel untouched (XDP_PASS): other protocols, VLAN tags, IP options, extension headers,
- * fragments, lengths that do not fit, sources that no packet may have, addresses and ports that are not ours, and queues
- * without a socket.
+ * XDP program: answers the DNS queries that came over UDP to our addresses out of the packet cache (answer.h), or hands them to
+ * the AF_XDP socket of their receive queue. Everything else goes to the kernel untouched (XDP_PASS): other protocols, VLAN tags,
+ * IP options, extension headers, fragments, lengths that do not fit, sources that no packet may have, addresses and ports that
+ * are not ours, and queues without a socket.
  *
- * The checksums are not verified here: the worker does that, and drops what fails, as the kernel would.
+ * The checksums of queries for the socket are not verified here: the worker does that, and drops what fails, as the kernel would.
  *
  * src/xdp/frame.rs checks the same conditions once more, with the same numbers.
  *
@@ -13,58 +13,7 @@
  * src/xdp/program.rs puts the descriptors of the maps before it loads the program.
  */
 
-typedef unsigned char u8;
-typedef unsigned short u16;
-typedef unsigned int u32;
-typedef unsigned long long u64;
-
-/* Headers begin at even addresses. */
-#define HALFWORDS __attribute__((packed, aligned(2)))
-
-/* struct xdp_md of include/uapi/linux/bpf.h. */
-struct context {
-	u32 data;
-	u32 data_end;
-	u32 data_meta;
-	u32 ingress_ifindex;
-	u32 rx_queue_index;
-};
-
-struct ethernet {
-	u8 destination[6];
-	u8 source[6];
-	u16 type;
-} HALFWORDS;
-
-struct ipv4 {
-	u8 version_and_length;
-	u8 service;
-	u16 total_length;
-	u16 identification;
-	u16 fragment;
-	u8 hops;
-	u8 protocol;
-	u16 checksum;
-	u8 source[4];
-	u8 destination[4];
-} HALFWORDS;
-
-struct ipv6 {
-	u8 version_and_class;
-	u8 class_and_flow[3];
-	u16 payload_length;
-	u8 next_header;
-	u8 hops;
-	u8 source[16];
-	u8 destination[16];
-} HALFWORDS;
-
-struct udp {
-	u16 source;
-	u16 destination;
-	u16 length;
-	u16 checksum;
-} HALFWORDS;
+#include "packet.h"
 
 /* A place where the server answers: its address (IPv4 as IPv4-mapped), the Ethernet address of the interface, its port
  * in network order. */
@@ -75,42 +24,36 @@ struct place {
 };
 
 enum {
-	XDP_PASS = 2,
-	UDP = 17,
-	/* A UDP datagram must hold a DNS header. */
-	SHORTEST_MESSAGE = 12,
 	/* Longer frames might not fit into the buffers of the AF_XDP sockets: 2,048 octets, of which the kernel takes 256. */
 	LONGEST_FRAME = 1536,
 };
-
-#define ETHERTYPE_IPV4 __builtin_bswap16(0x0800)
-#define ETHERTYPE_IPV6 __builtin_bswap16(0x86dd)
 
 /* The stand-ins of the maps; `program.rs` knows them. */
 #define SOCKETS ((void *)0x7369786673636b74ULL)
 #define PLACES ((void *)0x73697866706c6365ULL)
 
-/* Helpers of the kernel, by their numbers in include/uapi/linux/bpf.h. */
-static void *(*const map_lookup)(void *map, const void *key) = (void *)1;
-static long (*const redirect_map)(void *map, u64 key, u64 otherwise) = (void *)51;
-
 char _license[] __attribute__((section("license"), used)) = "Dual MIT/GPL";
 
-static __attribute__((always_inline)) int redirect(const struct context *context, const struct place *place)
+#include "answer.h"
+
+static INLINE int serve(struct context *context, const struct place *place, u32 headers)
 {
 	if (!map_lookup(PLACES, place))
 		return XDP_PASS;
+	int verdict = answer(context, headers);
+	if (verdict != NO_ANSWER)
+		return verdict;
 	return redirect_map(SOCKETS, context->rx_queue_index, XDP_PASS);
 }
 
 /* True if the UDP header agrees with `length`, the octets after the IP header. */
-static __attribute__((always_inline)) int udp_fits(const struct udp *udp, u32 length)
+static INLINE int udp_fits(const struct udp *udp, u32 length)
 {
 	return __builtin_bswap16(udp->length) == length && length >= sizeof(struct udp) + SHORTEST_MESSAGE &&
 	       udp->source != 0;
 }
 
-static __attribute__((always_inline)) int ipv4(const struct context *context, const u8 *start, const u8 *end, struct place *place)
+static INLINE int ipv4(struct context *context, const u8 *start, const u8 *end, struct place *place)
 {
 	const struct ipv4 *ip = (const void *)start;
 	const struct udp *udp = (const void *)(ip + 1);
@@ -131,10 +74,10 @@ static __attribute__((always_inline)) int ipv4(const struct context *context, co
 	place->address[11] = 0xff;
 	__builtin_memcpy(&place->address[12], ip->destination, 4);
 	place->port = udp->destination;
-	return redirect(context, place);
+	return serve(context, place, IPV4_HEADERS);
 }
 
-static __attribute__((always_inline)) int ipv6(const struct context *context, const u8 *start, const u8 *end, struct place *place)
+static INLINE int ipv6(struct context *context, const u8 *start, const u8 *end, struct place *place)
 {
 	const struct ipv6 *ip = (const void *)start;
 	const struct udp *udp = (const void *)(ip + 1);
@@ -154,7 +97,7 @@ static __attribute__((always_inline)) int ipv6(const struct context *context, co
 		return XDP_PASS;
 	__builtin_memcpy(place->address, ip->destination, 16);
 	place->port = udp->destination;
-	return redirect(context, place);
+	return serve(context, place, IPV6_HEADERS);
 }
 
 __attribute__((section("xdp"), used)) int steer(struct context *context)

@@ -226,6 +226,36 @@ pub(crate) const XDP_QUEUES: u32 = 64;
 #[cfg(feature = "xdp")]
 pub(crate) const XDP_PLACES: usize = 1024;
 
+/// Answers in the packet cache in the kernel. With 632 octets each, 64 KiB for the index, and 32 octets each for the hits of every
+/// processor: 2.7 MiB, and 128 KiB for each processor.
+#[cfg(feature = "xdp")]
+pub(crate) const XDP_ANSWERS: usize = 4096;
+
+/// Processors that the packet cache counts hits for, if the system does not tell how many there may be.
+#[cfg(feature = "xdp")]
+pub(crate) const XDP_PROCESSORS: u32 = 64;
+
+/// Networks of clients that the packet cache knows: 32 octets each, 8 KiB, in which the program finds one in eight steps.
+#[cfg(feature = "xdp")]
+pub(crate) const XDP_ALLOWED: usize = 256;
+
+/// Time after which memory of the packet cache is written again that the program may have read. The program runs for less than a
+/// microsecond.
+#[cfg(feature = "xdp")]
+pub(crate) const XDP_GRACE: Span = Span::from_secs(1);
+
+/// Queries for the same answer in a second that make it worth publishing. To publish costs as much as three queries.
+#[cfg(feature = "xdp")]
+pub(crate) const XDP_HOT: u8 = 4;
+
+/// Counters for the search of these answers in each worker: twice as many as answers, 8 octets each, 64 KiB.
+#[cfg(feature = "xdp")]
+pub(crate) const XDP_CANDIDATES: usize = 8192;
+
+/// Seconds without a hit after which an answer leaves the packet cache.
+#[cfg(feature = "xdp")]
+pub(crate) const XDP_IDLE_SECS: u8 = 10;
+
 /// Octets of the verifier's log, of which the end is shown.
 #[cfg(feature = "xdp")]
 pub(crate) const XDP_VERIFIER_LOG: usize = 256 << 10;

@@ -90,6 +90,7 @@ impl Engine {
         if step == 0 {
             self.bump_flush_epoch();
         }
+        self.end_common_answers();
         let (buckets, next) = self.buckets_of_step(step, CLEARED_BUCKETS);
         (self.cache.entries.clear_buckets(buckets), next)
     }
@@ -97,6 +98,7 @@ impl Engine {
     /// Flushes the entries of a name (wire form). Returns the number of removed entries.
     pub fn flush(&mut self, name: &[u8]) -> usize {
         self.bump_flush_epoch();
+        self.end_common_answers();
         let entries = &mut self.cache.entries;
         let buckets = entries.buckets_of_name(self.key.hash(name)).into_iter();
         buckets
@@ -111,6 +113,8 @@ impl Engine {
         if step == 0 {
             self.bump_flush_epoch();
         }
+        // In each step, as an entry of a later one may have been given to a packet cache meanwhile.
+        self.end_common_answers();
         let (buckets, next) = self.buckets_of_step(step, CHECKED_BUCKETS);
         let entries = &mut self.cache.entries;
         let remove = |bucket| entries.remove_in(bucket, |entry| wire::is_at_or_below(entry.name(), name));

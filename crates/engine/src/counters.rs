@@ -203,6 +203,8 @@ counters! {
     CacheHitsFailure = "cache_hits_total" {"kind": "failure"};
     /// Queries answered with stale data, because the upstreams failed.
     CacheHitsStale = "cache_hits_total" {"kind": "stale"};
+    /// Queries answered by the packet cache in the kernel (XDP).
+    CacheHitsKernel = "cache_hits_total" {"kind": "kernel"};
     /// Queries for which an upstream had to be asked.
     CacheMisses = "cache_misses_total" {};
     /// Questions asked upstream because their cached data would soon expire (prefetch).
@@ -369,10 +371,16 @@ impl Counters {
     /// Counts the duration of one answer.
     #[inline]
     pub fn duration(&mut self, span: crate::base::time::Span) {
+        self.durations(span, 1);
+    }
+
+    /// Counts answers that took this time each.
+    #[inline]
+    pub fn durations(&mut self, span: crate::base::time::Span, answers: u64) {
         let us = span.as_micros();
         let bucket =
             DURATION_BOUNDS_US.iter().position(|&bound| us <= bound).unwrap_or(DURATION_BOUNDS_US.len());
-        self.durations[bucket] += 1;
-        self.duration_sum_ns += span.0;
+        self.durations[bucket] += answers;
+        self.duration_sum_ns += span.0 * answers;
     }
 }

@@ -40,6 +40,10 @@ pub struct Engine {
     pub(crate) counters: Counters,
     /// Key of the hash over names.
     pub(crate) key: HashKey,
+    /// True if cached answers may go into a packet cache ([`Settings::treats_clients_alike`]).
+    pub(crate) answers_are_common: bool,
+    /// Version of the answers in a packet cache: it changes with settings, flushes and observers.
+    pub(crate) common_version: u64,
 }
 
 impl Engine {
@@ -60,6 +64,8 @@ impl Engine {
             last_answers: LastAnswers::new(),
             counters: Counters::default(),
             key,
+            answers_are_common: settings.treats_clients_alike(),
+            common_version: 0,
             settings,
         }
     }
@@ -70,12 +76,20 @@ impl Engine {
         self.upstream.configure(&settings.upstream, settings.upstream_parameters());
         self.cache.configure(settings.cache.clone());
         self.clients.configure(client_limits(&settings));
+        self.answers_are_common = settings.treats_clients_alike();
+        self.end_common_answers();
         core::mem::replace(&mut self.settings, settings)
     }
 
     /// Changes only the networks of clients that are served.
     pub fn set_allow(&mut self, allow: Networks) {
         self.settings.allow = allow;
+        self.end_common_answers();
+    }
+
+    /// Ends the answers that a packet cache has.
+    pub(crate) fn end_common_answers(&mut self) {
+        self.common_version += 1;
     }
 
     /// Sets the number of workers that share the rate limit of a client network (`queries_per_client`).

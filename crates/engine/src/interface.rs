@@ -2,8 +2,9 @@
 //! [`Machine`] with messages and the time, and the machine sends messages through the driver's [`Outbox`]. The engine implements
 //! [`Machine`], and so does the reflector with which the benchmarks compare it.
 
-use crate::base::network::is_ipv4;
+use crate::base::network::{Network, is_ipv4};
 use crate::base::time::Instant;
+use crate::common_answer::{CommonAnswer, CommonAnswerKind, PacketCacheHits};
 use crate::trace::{Subject, TraceEvent, Untrusted};
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 use core::time::Duration;
@@ -236,7 +237,8 @@ pub trait Outbox {
     fn trace<'n>(&mut self, _subject: Subject, _event: impl FnOnce() -> TraceEvent<'n>) {}
 }
 
-/// State machine that a driver calls: the DNS64 engine, or a reflector.
+/// State machine that a driver calls: the DNS64 engine, or a reflector. The methods with "common" or "packet cache" in their names serve
+/// a cache of whole answers in front of the machine ([`CommonAnswer`]).
 pub trait Machine {
     /// Announces the messages of the next calls of [`Machine::query`], so that the memory that they need is loaded for all together and
     /// not for one after the other. It changes nothing.
@@ -263,6 +265,33 @@ pub trait Machine {
 
     /// Handles all deadlines up to `now`. Returns the next deadline, if there is one.
     fn expire(&mut self, now: Instant, out: &mut impl Outbox) -> Option<Instant>;
+
+    /// Copies the answer that each client of [`Machine::common_clients`] gets to a query, but for ID, letter case and OPT record. The
+    /// query has RD, perhaps AD, no other flag and no OPT record. Returns false if there is no such answer: it is not cached, or not
+    /// for all, or something is to be done before it is given again.
+    fn common_answer(&self, _now: Instant, _query: &[u8], _answer: &mut CommonAnswer) -> bool {
+        false
+    }
+
+    /// Version of the settings and commands that common answers depend on. With another version, all earlier answers end.
+    fn common_version(&self) -> u64 {
+        0
+    }
+
+    /// Clients to which common answers may be given.
+    fn common_clients(&self) -> &[Network] {
+        &[]
+    }
+
+    /// Counts the answers to a query that a packet cache has given.
+    fn count_packet_cache_hits(
+        &mut self,
+        _now: Instant,
+        _query: &[u8],
+        _kind: CommonAnswerKind,
+        _hits: PacketCacheHits,
+    ) {
+    }
 }
 
 /// Transport to an upstream.

@@ -15,6 +15,7 @@
 //! cache     local                      cached messages; local data and special-use names
 //! answer    upstream                   responses as bytes; everything between "ask this" and "this came back"
 //! interface                            Client, Link, Machine, Outbox
+//! common_answer                        an answer that all clients get, for a packet cache
 //! trace                                events, told to `explain` and to observers
 //! dns64                                RFC 6147 and RFC 6052: rules, decision, embedding
 //! message                              meaning of one message: question, CNAME chain, kind of reply, EDNS options
@@ -30,6 +31,7 @@ pub mod base;
 pub mod cache;
 pub mod cache_control;
 mod client;
+mod common_answer;
 pub mod counters;
 pub mod dns64;
 mod engine;
@@ -53,6 +55,7 @@ mod statistics;
 
 pub use base::time::{Instant, Span};
 pub use client::refused::RefusedClients;
+pub use common_answer::{CommonAnswer, CommonAnswerKind, PacketCacheHits};
 pub use counters::{Counter, Counters};
 pub use engine::Engine;
 pub use interface::{

@@ -2,8 +2,10 @@
 //!
 //! `upstream` returns the result of a reply or a timeout as a value; this file passes it to the waiting clients (`resolve`).
 
+use crate::base::network::Network;
 use crate::base::slab::Index;
 use crate::base::time::Instant;
+use crate::common_answer::{CommonAnswer, CommonAnswerKind, PacketCacheHits};
 use crate::engine::Engine;
 use crate::interface::{Client, Link, Machine, Outbox};
 use crate::trace::{Subject, TraceEvent, Untrusted};
@@ -83,6 +85,28 @@ impl Machine for Engine {
 
     fn idle(&self) -> bool {
         self.clients.waiters.len() == 0
+    }
+
+    fn common_answer(&self, now: Instant, query: &[u8], answer: &mut CommonAnswer) -> bool {
+        self.write_common_answer(now, query, answer)
+    }
+
+    fn common_version(&self) -> u64 {
+        self.common_version
+    }
+
+    fn common_clients(&self) -> &[Network] {
+        &self.settings.allow.0
+    }
+
+    fn count_packet_cache_hits(
+        &mut self,
+        now: Instant,
+        query: &[u8],
+        kind: CommonAnswerKind,
+        hits: PacketCacheHits,
+    ) {
+        Engine::count_packet_cache_hits(self, now, query, kind, hits);
     }
 
     fn expire(&mut self, now: Instant, out: &mut impl Outbox) -> Option<Instant> {

@@ -66,6 +66,16 @@ impl Settings {
         SpecialUseSettings { dns64, local_data, forward_zones: &upstream.zones }
     }
 
+    /// True if cached answers do not depend on the client, unless a rule applies to the name: DNS64 is for all clients, no rule is
+    /// for some of them, and there is no response policy zone and no rate limit.
+    pub(crate) fn treats_clients_alike(&self) -> bool {
+        let Settings { rpz, dns64, queries_per_client, responses_per_client, .. } = self;
+        rpz.is_empty()
+            && (*queries_per_client, *responses_per_client) == (0, 0)
+            && dns64.clients.includes_everybody()
+            && dns64.rules.list().iter().all(|rule| rule.clients.is_empty())
+    }
+
     /// Parameters of every upstream query.
     pub(crate) fn upstream_parameters(&self) -> Parameters {
         let UpstreamConfig { tries, timeout, transport, auto, select, .. } = self.upstream;

@@ -35,6 +35,7 @@ pub fn start(
 fn line(attached: &Attached) -> String {
     let mode = match attached.mode {
         Mode::Driver => "driver mode",
+        Mode::Generic if attached.is_veth => "generic mode (the interface is a virtual pair)",
         Mode::Generic => "generic mode (the driver has no XDP, or refuses it)",
     };
     let copies = match attached.zero_copy {
@@ -59,7 +60,8 @@ mod tests {
     #[test]
     fn the_log_tells_modes_and_copies_apart() {
         let attached = |mode, queues, zero_copy, places| {
-            line(&Attached { interface: "eth0".to_owned(), mode, queues, zero_copy, places })
+            let (interface, is_veth) = ("eth0".to_owned(), false);
+            line(&Attached { interface, mode, is_veth, queues, zero_copy, places })
         };
         assert_eq!(
             attached(Mode::Driver, 2, 2, 1),

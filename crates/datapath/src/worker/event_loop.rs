@@ -27,9 +27,14 @@ use crate::socket::syscalls::{Epoll, EpollRegistry, now, receive_drops, receive_
 use crate::upstream::links::{LINK_TOKEN, Links, ReadMode, from_token};
 use crate::worker::mailbox::{LISTEN, Mailbox, RELEASE, StreamSink};
 use crate::worker::outbox::SocketOutbox;
+#[cfg(feature = "xdp")]
+use crate::worker::publisher::Publisher;
 use crate::worker::shared::Shared;
 #[cfg(feature = "xdp")]
-use crate::xdp::{Queues, Receiver, reply::Replies};
+use crate::xdp::{
+    Queues, Receiver,
+    reply::{Replies, Route},
+};
 use engine::limits::{LINKS, MESSAGE};
 use engine::settings::Networks;
 use engine::{ClientNetwork, Instant, Link, Machine};
@@ -80,6 +85,9 @@ pub struct Worker<M> {
     /// The rest of the AF_XDP sockets, until the worker starts; the links of the programs stay.
     #[cfg(feature = "xdp")]
     queues: Queues,
+    /// The worker's part of the packet cache in the kernel.
+    #[cfg(feature = "xdp")]
+    pub(super) publisher: Option<Publisher>,
 }
 
 impl<M: Machine + Send + 'static> Worker<M> {
@@ -120,6 +128,8 @@ impl<M: Machine + Send + 'static> Worker<M> {
             receivers: Vec::new(),
             #[cfg(feature = "xdp")]
             queues: Queues::default(),
+            #[cfg(feature = "xdp")]
+            publisher: None,
         })
     }
 
@@ -127,6 +137,12 @@ impl<M: Machine + Send + 'static> Worker<M> {
     #[cfg(feature = "xdp")]
     pub(super) fn give_queues(&mut self, mut queues: Queues) -> io::Result<()> {
         self.receivers = std::mem::take(&mut queues.receivers);
+        // A proxy must name the client of each query, which the program does not read.
+        if self.shared.proxies().is_empty()
+            && let Some(packet_cache) = queues.packet_cache.take()
+        {
+            self.publisher = Some(Publisher::new(packet_cache, self.index));
+        }
         self.queues = queues;
         self.readable.resize(self.listeners.len() + self.receivers.len(), false);
         let registry = self.poll.registry()?;
@@ -172,7 +188,11 @@ impl<M: Machine + Send + 'static> Worker<M> {
             })
             .collect();
         #[cfg(feature = "xdp")]
-        let (worker, replies) = self.split_replies();
+        let (mut worker, replies) = self.split_replies();
+        #[cfg(feature = "xdp")]
+        if let Some(publisher) = &mut worker.publisher {
+            publisher.begin(&machine);
+        }
         #[cfg(not(feature = "xdp"))]
         let worker = self;
         let out = SocketOutbox {
@@ -257,6 +277,8 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
                 }
                 self.expire_hot_names();
                 self.count_drops();
+                #[cfg(feature = "xdp")]
+                self.maintain_packet_cache();
                 hook(&mut self.machine, self.now);
             }
             if drain_deadline.is_some_and(|end| self.now >= end || self.is_done()) {
@@ -394,6 +416,10 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
         for _ in 0..QUEUED_TASKS {
             let Some(task) = mailbox.take_task() else { break };
             task(&mut self.machine, self.now);
+            #[cfg(feature = "xdp")]
+            if let Some(publisher) = &mut self.worker.publisher {
+                publisher.check_version(self.now, &mut self.machine, &self.worker.counters);
+            }
         }
         let mut messages = 0;
         while messages < MESSAGES_PER_TURN
@@ -401,6 +427,12 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
         {
             self.machine.query(self.now, &message.client, message.message(), &mut self.out);
             messages += 1;
+            #[cfg(feature = "xdp")]
+            if Route::of(&message.client).is_some()
+                && let Some(publisher) = &mut self.worker.publisher
+            {
+                publisher.on_query(self.now, message.message(), &mut self.machine, &self.worker.counters);
+            }
         }
         self.worker.counters.add(Counter::QueuedMessagesIn, messages as u64);
     }

@@ -75,6 +75,9 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
 
     /// Takes the queries that already wait in the queues of a worker that must stop.
     pub(super) fn drain_frames(&mut self) {
+        if let Some(publisher) = &mut self.worker.publisher {
+            publisher.stop(self.now, &mut self.machine, &self.worker.counters);
+        }
         for queue in 0..self.worker.receivers.len() {
             for _ in 0..LAST_BATCHES {
                 if !self.serve_queue(queue) {
@@ -137,12 +140,24 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
                 Some(owner) if owner != worker.index => {
                     let _ = worker.shared.mailbox(owner).post(&client, message);
                 }
-                _ => self.machine.query(self.now, &client, message, &mut self.out),
+                _ => {
+                    self.machine.query(self.now, &client, message, &mut self.out);
+                    if let Some(publisher) = &mut worker.publisher {
+                        publisher.on_query(self.now, message, &mut self.machine, counters);
+                    }
+                }
             }
         }
         counters.add(Counter::ClientOctetsIn, octets as u64);
         worker.receivers[queue].1.release(count);
         count == BATCH
+    }
+
+    /// Does the regular work for the packet cache in the kernel.
+    pub(super) fn maintain_packet_cache(&mut self) {
+        if let Some(publisher) = &mut self.worker.publisher {
+            publisher.maintain(self.now, &mut self.machine, &self.worker.counters);
+        }
     }
 
     /// Counts the frames that the kernel has dropped because the worker was too slow.

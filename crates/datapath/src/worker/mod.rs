@@ -9,4 +9,6 @@ pub(crate) mod frames;
 pub(crate) mod group;
 pub(crate) mod mailbox;
 mod outbox;
+#[cfg(feature = "xdp")]
+mod publisher;
 pub(crate) mod shared;

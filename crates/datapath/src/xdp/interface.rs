@@ -10,6 +10,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 /// ETHTOOL_GCHANNELS of include/uapi/linux/ethtool.h: the numbers of queues.
+const ETHTOOL_GDRVINFO: u32 = 3;
 const ETHTOOL_GCHANNELS: u32 = 0x3c;
 
 /// Octets of a reply about one interface. It has statistics and the properties of its kind, some KiB.
@@ -32,6 +33,8 @@ pub(super) struct Interface {
     pub(super) mtu: usize,
     /// Receive queues in use.
     pub(super) queues: u32,
+    /// True for a virtual Ethernet pair.
+    pub(super) is_veth: bool,
 }
 
 impl Interface {
@@ -57,7 +60,13 @@ impl Interface {
         let ethernet = std::array::from_fn(|octet| hardware.sa_data[octet] as u8);
         // SAFETY: SIOCGIFMTU fills this member.
         let mtu = unsafe { request.ask(libc::SIOCGIFMTU)?.ifr_ifru.ifru_mtu };
-        Ok(Some(Interface { index, ethernet, mtu: mtu.max(0) as usize, queues: request.queues() }))
+        Ok(Some(Interface {
+            index,
+            ethernet,
+            mtu: mtu.max(0) as usize,
+            queues: request.queues(),
+            is_veth: request.is_veth(),
+        }))
     }
 }
 
@@ -85,6 +94,15 @@ impl Request {
         // SAFETY: these requests read the name from an ifreq, and write to it or to the memory that it points to (`queues`).
         check(unsafe { libc::ioctl(self.socket.as_raw_fd(), what as _, &raw mut self.request) })?;
         Ok(&self.request)
+    }
+
+    /// True if the driver is that of virtual Ethernet pairs.
+    fn is_veth(&mut self) -> bool {
+        // struct ethtool_drvinfo: command, name of the driver (32 octets), and others, 196 octets in all.
+        let mut information = [0u32; 49];
+        information[0] = ETHTOOL_GDRVINFO;
+        self.request.ifr_ifru.ifru_data = information.as_mut_ptr().cast();
+        self.ask(libc::SIOCETHTOOL).is_ok() && information[1..3] == [u32::from_ne_bytes(*b"veth"), 0]
     }
 
     /// Receive queues in use. Drivers that cannot tell have one.

@@ -16,6 +16,8 @@
 mod frame;
 mod interface;
 pub(crate) mod open;
+pub(crate) mod packet_cache;
+pub(crate) mod plain_query;
 mod program;
 pub(crate) mod reply;
 mod ring;

@@ -1,9 +1,10 @@
 //! Start of the datapath by frames: for each interface the program with its maps, its link, and one socket for each queue. All of it
 //! needs CAP_BPF, CAP_NET_ADMIN and CAP_NET_RAW, and happens before the process gives up its privileges.
 
-use crate::limits::{XDP_PLACES, XDP_QUEUES};
+use crate::limits::{XDP_PLACES, XDP_PROCESSORS, XDP_QUEUES};
 use crate::xdp::interface::{Interface, attached_program, local_addresses};
-use crate::xdp::program::{Mode, Place, Program, Refusal};
+use crate::xdp::packet_cache::PacketCache;
+use crate::xdp::program::{Mode, Place, Program, Refusal, SharedArrays};
 use crate::xdp::reply::{Origins, Replies};
 use crate::xdp::socket::{self, Receiver};
 use std::fmt;
@@ -19,6 +20,8 @@ pub(crate) struct Queues {
     pub(crate) receivers: Vec<(u8, Receiver)>,
     /// The sending halves, until the worker takes them.
     replies: Replies,
+    /// The packet cache of all programs.
+    pub(crate) packet_cache: Option<Arc<PacketCache>>,
     /// The links of the programs. Each ends with the last worker.
     _links: Vec<Arc<OwnedFd>>,
 }
@@ -37,6 +40,8 @@ pub struct Attached {
     pub interface: String,
     /// The level at which the program runs.
     pub mode: Mode,
+    /// True for a virtual Ethernet pair, which gets generic mode.
+    pub is_veth: bool,
     /// Receive queues, each with a socket.
     pub queues: u32,
     /// Queues whose frames the card itself reads and writes; the kernel copies those of the others.
@@ -54,15 +59,26 @@ pub(crate) fn open(
 ) -> Result<(Vec<Queues>, Vec<Attached>), AttachError> {
     let mut queues: Vec<Queues> = (0..workers).map(|_| Queues::default()).collect();
     let mut origins = Origins { ports: listen.iter().map(SocketAddr::port).collect(), ..Origins::default() };
+    let failed = |cause| AttachError { interface: names.join(", "), cause };
+    let arrays = PacketCache::arrays(processors()).map_err(|error| {
+        failed(match error.raw_os_error() {
+            Some(libc::EPERM) => Cause::Permission("bpf"),
+            _ => Cause::PacketCache(error),
+        })
+    })?;
+    let seed = getrandom::u64().unwrap_or_default();
+    let packet_cache =
+        Arc::new(PacketCache::new(&arrays, seed).map_err(|error| failed(Cause::PacketCache(error)))?);
     let mut report = Vec::new();
     for (number, name) in names.iter().enumerate() {
         let interface = find(name)?;
-        report.push(attach(name, &interface, number as u8, listen, &mut queues)?);
+        report.push(attach(name, &interface, number as u8, listen, &arrays, &mut queues)?);
         origins.interfaces.push((interface.ethernet, interface.index));
         origins.mtus.push(interface.mtu);
     }
     let origins = Arc::new(origins);
     for one in &mut queues {
+        one.packet_cache = Some(Arc::clone(&packet_cache));
         one.replies.origins = Arc::clone(&origins);
         one.replies.generator = getrandom::u64().unwrap_or_default();
     }
@@ -91,6 +107,7 @@ fn attach(
     interface: &Interface,
     number: u8,
     listen: &[SocketAddr],
+    arrays: &SharedArrays,
     workers: &mut [Queues],
 ) -> Result<Attached, AttachError> {
     let failed = |cause| AttachError { interface: name.to_owned(), cause };
@@ -98,13 +115,14 @@ fn attach(
     if places.len() > XDP_PLACES {
         return Err(failed(Cause::TooManyAddresses(places.len())));
     }
-    let program = Program::load(interface.queues, &places).map_err(|refusal| {
+    let program = Program::load(interface.queues, &places, arrays).map_err(|refusal| {
         failed(match refusal.error.raw_os_error() {
             Some(libc::EPERM) => Cause::Permission("bpf"),
             _ => Cause::Program(refusal),
         })
     })?;
-    let (link, mode) = program.attach(interface.index).map_err(|error| {
+    // In the driver of a virtual pair, the program's own answers reach the other end only if that has a program, too.
+    let (link, mode) = program.attach(interface.index, !interface.is_veth).map_err(|error| {
         failed(match error.raw_os_error() {
             Some(libc::EPERM) => Cause::Permission("the attachment"),
             // Somebody was faster.
@@ -136,7 +154,15 @@ fn attach(
     let link = Arc::new(link);
     workers.iter_mut().for_each(|worker| worker._links.push(Arc::clone(&link)));
     let queues = interface.queues;
-    Ok(Attached { interface: name.to_owned(), mode, queues, zero_copy, places: places.len() })
+    let is_veth = interface.is_veth;
+    Ok(Attached { interface: name.to_owned(), mode, is_veth, queues, zero_copy, places: places.len() })
+}
+
+/// Number of processors that the machine may have: the numbers of processors are below it.
+fn processors() -> u32 {
+    let possible = std::fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
+    let last = possible.trim().rsplit([',', '-']).next().and_then(|last| last.parse::<u32>().ok());
+    last.map_or(XDP_PROCESSORS, |last| last.saturating_add(1))
 }
 
 /// The places at which queries come over an interface.
@@ -176,6 +202,8 @@ enum Cause {
     TooManyAddresses(usize),
     /// The process may not do this.
     Permission(&'static str),
+    /// The memory that the program shares with the workers cannot be had.
+    PacketCache(io::Error),
     /// The kernel does not load the program.
     Program(Refusal),
     /// The kernel does not attach the program.
@@ -226,6 +254,11 @@ impl fmt::Display for AttachError {
                 f,
                 "permission denied ({what}); start as root, or with the capabilities CAP_BPF, CAP_NET_ADMIN and CAP_NET_RAW"
             ),
+            Cause::PacketCache(error) => write!(
+                f,
+                "there is no memory for the packet cache: {error}; raise the limit of locked memory (LimitMEMLOCK=infinity in the unit); \
+                 Linux 5.9 or later is needed"
+            ),
             Cause::Program(Refusal { error, log }) => {
                 write!(f, "the kernel does not load the program: {error}; ")?;
                 if !log.is_empty() {
@@ -256,6 +289,7 @@ impl std::error::Error for AttachError {
         match &self.cause {
             Cause::Unknown(error)
             | Cause::Poll(error)
+            | Cause::PacketCache(error)
             | Cause::Attach(error)
             | Cause::Queue { error, .. } => Some(error),
             Cause::Program(refusal) => Some(&refusal.error),

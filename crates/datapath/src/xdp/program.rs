@@ -21,6 +21,16 @@ const SOCKETS: u64 = 0x7369_7866_7363_6b74;
 /// Stand-in of the map of places: "sixfplce".
 const PLACES: u64 = 0x7369_7866_706c_6365;
 
+/// Stand-ins of the packet cache: "sixfctrl", "sixfindx", "sixfansw", "sixfhits", "sixfscra".
+const CONTROL: u64 = 0x7369_7866_6374_726c;
+const INDEX: u64 = 0x7369_7866_696e_6478;
+const ANSWERS: u64 = 0x7369_7866_616e_7377;
+const HITS: u64 = 0x7369_7866_6869_7473;
+const SCRATCH: u64 = 0x7369_7866_7363_7261;
+
+/// Octets of `struct scratch` in `bpf/answer.h`: question, length, zero, sum.
+const SCRATCH_OCTETS: u32 = 72 + 4 + 4 + 8;
+
 /// Octets of an instruction.
 const INSTRUCTION: usize = 8;
 /// First octet of the instruction that loads a constant of 64 bits: BPF_LD | BPF_IMM | BPF_DW.
@@ -34,7 +44,11 @@ const BPF_MAP_UPDATE_ELEM: u32 = 2;
 const BPF_PROG_LOAD: u32 = 5;
 const BPF_LINK_CREATE: u32 = 28;
 const BPF_MAP_TYPE_HASH: u32 = 1;
+const BPF_MAP_TYPE_ARRAY: u32 = 2;
+const BPF_MAP_TYPE_PERCPU_ARRAY: u32 = 6;
 const BPF_MAP_TYPE_XSKMAP: u32 = 17;
+const BPF_F_MMAPABLE: u32 = 1 << 10;
+const BPF_F_ANY_ALIGNMENT: u32 = 1 << 1;
 const BPF_PROG_TYPE_XDP: u32 = 6;
 const BPF_XDP: u32 = 37;
 const XDP_FLAGS_SKB_MODE: u32 = 2;
@@ -81,14 +95,17 @@ impl Program {
     /// # Errors
     ///
     /// The kernel takes no map (missing privileges, no memory), with an empty log, or no program.
-    pub(super) fn load(queues: u32, places: &[Place]) -> Result<Program, Refusal> {
+    pub(super) fn load(queues: u32, places: &[Place], arrays: &SharedArrays) -> Result<Program, Refusal> {
         let plain = |error| Refusal { error, log: String::new() };
-        let sockets = create_map(BPF_MAP_TYPE_XSKMAP, 4, queues).map_err(plain)?;
-        let listed = create_map(BPF_MAP_TYPE_HASH, PLACE as u32, XDP_PLACES as u32).map_err(plain)?;
+        let sockets = create_map(BPF_MAP_TYPE_XSKMAP, [4, 4, queues], 0).map_err(plain)?;
+        let listed = create_map(BPF_MAP_TYPE_HASH, [PLACE as u32, 4, XDP_PLACES as u32], 0).map_err(plain)?;
+        let scratch = create_map(BPF_MAP_TYPE_PERCPU_ARRAY, [4, SCRATCH_OCTETS, 1], 0).map_err(plain)?;
         for place in places.iter().take(XDP_PLACES) {
             update(&listed, &key(place), 1).map_err(plain)?;
         }
-        let instructions = with_maps(&[(SOCKETS, sockets.as_raw_fd()), (PLACES, listed.as_raw_fd())]);
+        let maps = [(SOCKETS, &sockets), (PLACES, &listed), (SCRATCH, &scratch)];
+        let maps = maps.map(|(stand_in, map)| (stand_in, map.as_raw_fd()));
+        let instructions = with_maps(&[&maps[..], &arrays.descriptors()].concat());
         let program = load(&instructions, &mut []).or_else(|error| {
             if error.raw_os_error() == Some(libc::EPERM) {
                 return Err(plain(error));
@@ -100,16 +117,16 @@ impl Program {
         Ok(Program { program, sockets })
     }
 
-    /// Attaches the program to an interface, in the driver if it can, else in generic mode. The program stays until the link is
+    /// Attaches the program to an interface: in the driver if `in_driver` and if it can, else in generic mode. The program stays until the link is
     /// dropped, and its descriptor must not reach another process.
     ///
     /// # Errors
     ///
     /// The kernel refuses both modes: EBUSY or EEXIST if another program is there.
-    pub(super) fn attach(&self, interface: u32) -> io::Result<(OwnedFd, Mode)> {
-        match self.link(interface, XDP_FLAGS_DRV_MODE) {
-            Ok(link) => Ok((link, Mode::Driver)),
-            Err(_) => self.link(interface, XDP_FLAGS_SKB_MODE).map(|link| (link, Mode::Generic)),
+    pub(super) fn attach(&self, interface: u32, in_driver: bool) -> io::Result<(OwnedFd, Mode)> {
+        match in_driver.then(|| self.link(interface, XDP_FLAGS_DRV_MODE)) {
+            Some(Ok(link)) => Ok((link, Mode::Driver)),
+            _ => self.link(interface, XDP_FLAGS_SKB_MODE).map(|link| (link, Mode::Generic)),
         }
     }
 
@@ -125,6 +142,48 @@ impl Program {
     /// Hands the frames of a queue to a socket from now on.
     pub(super) fn give_queue(&self, queue: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
         update(&self.sockets, &queue.to_ne_bytes(), socket.as_raw_fd() as u32)
+    }
+}
+
+/// An array of words of 64 bits that this process can map.
+pub(super) struct Array {
+    pub(super) descriptor: OwnedFd,
+    words: u32,
+    pub(super) entries: u32,
+}
+
+impl Array {
+    /// An array of `entries` values with `words` words each, all of them zero.
+    ///
+    /// # Errors
+    ///
+    /// The kernel makes no map: EPERM without CAP_BPF, EINVAL before Linux 5.5.
+    pub(super) fn new(words: usize, entries: u32) -> io::Result<Array> {
+        let words = words as u32;
+        let descriptor = create_map(BPF_MAP_TYPE_ARRAY, [4, 8 * words, entries], BPF_F_MMAPABLE)?;
+        Ok(Array { descriptor, words, entries })
+    }
+
+    /// Octets of all values.
+    pub(super) fn octets(&self) -> usize {
+        8 * self.words as usize * self.entries as usize
+    }
+}
+
+/// The arrays of the packet cache, which the programs of all interfaces have in common.
+pub(super) struct SharedArrays {
+    pub(super) control: Array,
+    pub(super) index: Array,
+    pub(super) answers: Array,
+    pub(super) hits: Array,
+}
+
+impl SharedArrays {
+    /// Stand-ins and descriptors.
+    fn descriptors(&self) -> [(u64, RawFd); 4] {
+        let SharedArrays { control, index, answers, hits } = self;
+        let arrays = [(CONTROL, control), (INDEX, index), (ANSWERS, answers), (HITS, hits)];
+        arrays.map(|(stand_in, array)| (stand_in, array.descriptor.as_raw_fd()))
     }
 }
 
@@ -171,14 +230,17 @@ fn load(instructions: &[u64], log: &mut [u8]) -> io::Result<OwnedFd> {
         attributes.set32(28, log.len() as u32);
         attributes.set_pointer(32, log.as_mut_ptr());
     }
+    // Some processors read words only from aligned places, and their kernels help. Others ignore the flag.
+    attributes.set32(44, BPF_F_ANY_ALIGNMENT);
     attributes.set_name(48);
     attributes.call_for_descriptor(BPF_PROG_LOAD)
 }
 
-/// Makes a map with values of four octets.
-fn create_map(map_type: u32, key_size: u32, entries: u32) -> io::Result<OwnedFd> {
+/// Makes a map. `sizes`: octets of a key, octets of a value, number of entries.
+fn create_map(map_type: u32, sizes: [u32; 3], flags: u32) -> io::Result<OwnedFd> {
+    let [key, value, entries] = sizes;
     let mut attributes = Attributes::new();
-    for (place, value) in [map_type, key_size, size_of::<u32>() as u32, entries].into_iter().enumerate() {
+    for (place, value) in [map_type, key, value, entries, flags].into_iter().enumerate() {
         attributes.set32(4 * place, value);
     }
     attributes.set_name(28);
@@ -251,9 +313,12 @@ mod tests {
     fn each_map_is_put_where_its_stand_in_was() {
         let whole = INSTRUCTIONS.len().is_multiple_of(INSTRUCTION) && !INSTRUCTIONS.is_empty();
         assert!(whole, "{} octets", INSTRUCTIONS.len());
-        let code = with_maps(&[(SOCKETS, 0x1234), (PLACES, 0x5678)]);
+        let stand_ins = [SOCKETS, PLACES, CONTROL, INDEX, ANSWERS, HITS, SCRATCH];
+        let maps: Vec<_> = (0x1234..).zip(stand_ins).map(|(map, stand_in)| (stand_in, map)).collect();
+        let code = with_maps(&maps);
         assert_eq!(code.len() * INSTRUCTION, INSTRUCTIONS.len());
-        for (map, stand_in) in [(0x1234u32, SOCKETS), (0x5678, PLACES)] {
+        for (stand_in, map) in maps {
+            let map = map as u32;
             let half = |word: u64| (word >> 32) as u32;
             let uses = code.windows(2).filter(|pair| half(pair[0]) == map && half(pair[1]) == 0).count();
             assert!(uses > 0, "{map:x}");

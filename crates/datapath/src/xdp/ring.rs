@@ -3,7 +3,7 @@
 
 use crate::socket::syscalls::check;
 use std::io;
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -27,6 +27,11 @@ impl Mapping {
     /// Maps a ring of a socket. `page` is the offset that stands for the ring (XDP_PGOFF_RX_RING and others).
     pub(super) fn ring(socket: RawFd, page: u64, octets: usize) -> io::Result<Mapping> {
         Mapping::map(octets, libc::MAP_SHARED, socket, page)
+    }
+
+    /// Maps a map of bpf(2) that is an array (BPF_F_MMAPABLE).
+    pub(super) fn array(map: BorrowedFd<'_>, octets: usize) -> io::Result<Mapping> {
+        Mapping::map(octets, libc::MAP_SHARED, map.as_raw_fd(), 0)
     }
 
     fn map(octets: usize, flags: i32, file: RawFd, offset: u64) -> io::Result<Mapping> {

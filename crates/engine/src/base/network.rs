@@ -86,6 +86,14 @@ impl ClientNetworks {
         ClientNetworks { list }
     }
 
+    /// True if all clients belong to the list.
+    pub fn includes_everybody(&self) -> bool {
+        let has = |all: Network| self.list.contains(&(all, true));
+        self.list.iter().all(|&(_, is_included)| is_included)
+            && has(Network::new(Ipv6Addr::UNSPECIFIED, 0))
+            && has(Network::v4(Ipv4Addr::UNSPECIFIED, 0))
+    }
+
     /// True if `address` (IPv4 as IPv4-mapped) belongs to the list. `::/0` and `0.0.0.0/0` mean the same as in [`Networks`].
     #[inline]
     pub fn contains(&self, address: Ipv6Addr) -> bool {

@@ -166,6 +166,12 @@ pub(crate) fn is_due(entry: &Entry<'_>, now: Instant) -> bool {
         && !entry.is(FAILURE)
 }
 
+/// Time from which an entry is due for prefetch; none if its lifetime is too short for that.
+pub(crate) fn due_at(entry: &Entry<'_>) -> Option<Instant> {
+    let life = entry.expires() - entry.born();
+    (life >= REFRESH_LIFE).then(|| Instant(entry.expires().0 - life.0 / REFRESH_SHARE))
+}
+
 /// Data are refreshed when a query comes in the last tenth of their lifetime.
 const REFRESH_SHARE: u64 = 10;
 

@@ -23,6 +23,20 @@ pub(crate) struct ResponseSink<'e> {
     pub(crate) now: Instant,
 }
 
+/// The counter of the responses with an RCODE.
+#[inline]
+pub(crate) fn response_counter(rcode: Rcode) -> Counter {
+    match rcode {
+        Rcode::NOERROR => Counter::ResponsesNoError,
+        Rcode::FORMERR => Counter::ResponsesFormErr,
+        Rcode::SERVFAIL => Counter::ResponsesServFail,
+        Rcode::NXDOMAIN => Counter::ResponsesNxDomain,
+        Rcode::NOTIMP => Counter::ResponsesNotImp,
+        Rcode::REFUSED => Counter::ResponsesRefused,
+        _ => Counter::ResponsesOther,
+    }
+}
+
 /// Sends a response and counts it, unless the response rate of the client's network is exceeded.
 pub(crate) fn send(
     sink: ResponseSink<'_>,
@@ -70,15 +84,7 @@ pub(crate) fn send(
     }
     match written {
         Some(written) if sent => {
-            counters.count(match written.rcode {
-                Rcode::NOERROR => Counter::ResponsesNoError,
-                Rcode::FORMERR => Counter::ResponsesFormErr,
-                Rcode::SERVFAIL => Counter::ResponsesServFail,
-                Rcode::NXDOMAIN => Counter::ResponsesNxDomain,
-                Rcode::NOTIMP => Counter::ResponsesNotImp,
-                Rcode::REFUSED => Counter::ResponsesRefused,
-                _ => Counter::ResponsesOther,
-            });
+            counters.count(response_counter(written.rcode));
             if written.truncated {
                 counters.count(Counter::Truncated);
             }

@@ -24,4 +24,5 @@ pub(crate) mod rpz;
 pub(crate) mod run;
 pub(crate) mod serve_stale;
 pub(crate) mod to_cache;
+pub(crate) mod to_packet_cache;
 pub(crate) mod waiters;

@@ -26,6 +26,7 @@ mod letter_case;
 mod local_data;
 mod malformed_messages;
 mod odd_queries;
+mod packet_cache;
 mod padding;
 mod pending_limits;
 mod reload;

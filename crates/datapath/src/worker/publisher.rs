@@ -1,0 +1,261 @@
+//! The part of a worker that keeps the packet cache in the kernel (the feature `xdp`): it finds the questions that are asked often, asks
+//! the machine for their answers, publishes them, and tells the machine how often the program has given them.
+//!
+//! A worker publishes only answers to questions for its own names, and withdraws them at their end, so prefetch and stale data stay
+//! with the machine: after the end the program hands the next query to the worker. When the machine's settings change or a part of its
+//! cache is flushed, all answers end at once ([`PacketCache::end_all`]).
+
+use crate::counters::{Counter, Counters};
+use crate::limits::{XDP_CANDIDATES, XDP_HOT, XDP_IDLE_SECS};
+use crate::xdp::packet_cache::{Hits, PacketCache, Published};
+use crate::xdp::plain_query::{EDE, OPT, PlainQuery};
+use engine::{CommonAnswer, CommonAnswerKind, Instant, Machine, PacketCacheHits, Span};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Time between two counts of the hits.
+const COUNTING: Span = Span::from_secs(1);
+
+/// The answers that one worker has published.
+pub(crate) struct Publisher {
+    cache: Arc<PacketCache>,
+    worker: usize,
+    hot: HotQuestions,
+    answers: HashMap<u64, Answer>,
+    /// The epoch of the cache in which the answers were published.
+    epoch: u64,
+    /// The machine's version for which they hold.
+    version: u64,
+    next_count: Instant,
+    room: CommonAnswer,
+}
+
+struct Answer {
+    query: PlainQuery,
+    published: Published,
+    kind: CommonAnswerKind,
+    /// Counts in a row that found no hits.
+    idle: u8,
+}
+
+impl Publisher {
+    pub(crate) fn new(cache: Arc<PacketCache>, worker: usize) -> Publisher {
+        let epoch = cache.epoch();
+        Publisher {
+            cache,
+            worker,
+            hot: HotQuestions::new(),
+            answers: HashMap::new(),
+            epoch,
+            version: 0,
+            next_count: Instant(0),
+            room: CommonAnswer::empty(),
+        }
+    }
+
+    /// Begins with this machine.
+    pub(crate) fn begin(&mut self, machine: &impl Machine) {
+        self.version = machine.common_version();
+    }
+
+    /// Looks at a query that the machine has just handled. If its question is asked often, its answer is published.
+    pub(crate) fn on_query(
+        &mut self,
+        now: Instant,
+        message: &[u8],
+        machine: &mut impl Machine,
+        counters: &Counters,
+    ) {
+        let Some(query) = PlainQuery::of(message) else { return };
+        let hash = self.cache.hash(&query);
+        if self.hot.count(hash) {
+            self.publish(now, hash, query, machine, counters);
+        }
+    }
+
+    #[cold]
+    fn publish(
+        &mut self,
+        now: Instant,
+        hash: u64,
+        query: PlainQuery,
+        machine: &mut impl Machine,
+        counters: &Counters,
+    ) {
+        if let Some(answer) = self.answers.get(&hash) {
+            // An answer that holds is not for this client, or another question has the same hash.
+            if !answer.published.has_ended(now) {
+                return;
+            }
+            self.withdraw(hash, now, machine, counters);
+        }
+        if machine.common_version() != self.version
+            || !machine.common_answer(now, query.message(), &mut self.room)
+        {
+            return;
+        }
+        if let Some(published) = self.cache.publish(now, self.epoch, &query, &self.room) {
+            let kind = self.room.kind;
+            self.answers.insert(hash, Answer { query, published, kind, idle: 0 });
+        }
+    }
+
+    /// Withdraws an answer and counts its last hits.
+    fn withdraw(&mut self, hash: u64, now: Instant, machine: &mut impl Machine, counters: &Counters) {
+        if let Some(mut answer) = self.answers.remove(&hash) {
+            answer.count(&self.cache, now, machine, counters);
+            self.cache.withdraw(&answer.published, self.epoch, now);
+        }
+    }
+
+    /// Ends all answers if the machine's settings have changed. Call it after each task for the machine.
+    pub(crate) fn check_version(&mut self, now: Instant, machine: &mut impl Machine, counters: &Counters) {
+        let version = machine.common_version();
+        if version != self.version {
+            self.version = version;
+            self.cache.end_all(now, Some(self.worker));
+            self.follow_epoch(now, machine, counters);
+        }
+    }
+
+    /// Ends all answers for good, before the worker stops.
+    pub(crate) fn stop(&mut self, now: Instant, machine: &mut impl Machine, counters: &Counters) {
+        self.cache.end_all(now, None);
+        self.follow_epoch(now, machine, counters);
+    }
+
+    /// Gives the slots back if another worker has ended all answers.
+    fn follow_epoch(&mut self, now: Instant, machine: &mut impl Machine, counters: &Counters) {
+        let epoch = self.cache.epoch();
+        if epoch == self.epoch {
+            return;
+        }
+        for (_, mut answer) in self.answers.drain() {
+            answer.count(&self.cache, now, machine, counters);
+            self.cache.withdraw(&answer.published, self.epoch, now);
+        }
+        self.epoch = epoch;
+    }
+
+    /// The regular work: new answers after a pause, and once a second the hits, and the answers that have ended or are not asked for.
+    pub(crate) fn maintain(&mut self, now: Instant, machine: &mut impl Machine, counters: &Counters) {
+        self.check_version(now, machine, counters);
+        self.follow_epoch(now, machine, counters);
+        if self.cache.may_resume(now, self.worker) {
+            self.cache.resume(machine.common_clients());
+        }
+        if now < self.next_count {
+            return;
+        }
+        self.next_count = now + COUNTING;
+        self.hot.clear();
+        let mut ended = Vec::new();
+        for (&hash, answer) in &mut self.answers {
+            let is_hit = answer.count(&self.cache, now, machine, counters);
+            answer.idle = if is_hit { 0 } else { answer.idle + 1 };
+            if answer.published.has_ended(now) || answer.idle >= XDP_IDLE_SECS {
+                ended.push(hash);
+            }
+        }
+        for hash in ended {
+            self.withdraw(hash, now, machine, counters);
+        }
+    }
+}
+
+impl Answer {
+    /// Tells machine and counters of the hits since the last count. Returns true if there were any.
+    fn count(
+        &mut self,
+        cache: &PacketCache,
+        now: Instant,
+        machine: &mut impl Machine,
+        counters: &Counters,
+    ) -> bool {
+        let [plain4, opt4, plain6, opt6]: Hits = cache.new_hits(&mut self.published);
+        let hits = PacketCacheHits { ipv4: plain4 + opt4, ipv6: plain6 + opt6, with_opt: opt4 + opt6 };
+        let all = hits.ipv4 + hits.ipv6;
+        if all == 0 {
+            return false;
+        }
+        let of_opt = hits.with_opt * OPT as u64;
+        let of_ede = if self.kind.extended_error().is_some() { hits.with_opt * EDE as u64 } else { 0 };
+        let [query, answer] = self.published.octets;
+        counters.add(Counter::ClientPacketsIn, all);
+        counters.add(Counter::ClientOctetsIn, all * query + of_opt);
+        counters.add(Counter::ClientPacketsOut, all);
+        counters.add(Counter::ClientOctetsOut, all * answer + of_opt + of_ede);
+        machine.count_packet_cache_hits(now, self.query.message(), self.kind, hits);
+        true
+    }
+}
+
+/// The search for questions that are asked often: sets of counters, of which some bits of the hash choose one. A question without a
+/// counter lowers the lowest one of its set, and takes it at zero.
+struct HotQuestions {
+    counters: Box<[(u32, u8)]>,
+}
+
+/// Counters of a set.
+const WAYS: usize = 4;
+
+impl HotQuestions {
+    fn new() -> HotQuestions {
+        HotQuestions { counters: vec![(0, 0); XDP_CANDIDATES].into_boxed_slice() }
+    }
+
+    /// Counts a question. Returns true when it becomes hot, and from time to time while it is.
+    #[inline]
+    fn count(&mut self, hash: u64) -> bool {
+        let start = hash as usize % (XDP_CANDIDATES / WAYS) * WAYS;
+        let question = (hash >> 32) as u32;
+        let set = &mut self.counters[start..start + WAYS];
+        if let Some((_, count)) = set.iter_mut().find(|(other, count)| *other == question && *count > 0) {
+            *count = if *count == u8::MAX { 64 } else { *count + 1 };
+            return *count % 64 == XDP_HOT;
+        }
+        if let Some(lowest) = set.iter_mut().min_by_key(|(_, count)| *count) {
+            match lowest.1 {
+                0 => *lowest = (question, 1),
+                count => lowest.1 = count - 1,
+            }
+        }
+        false
+    }
+
+    fn clear(&mut self) {
+        self.counters.fill((0, 0));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_is_hot_when_it_comes_often() {
+        let mut hot = HotQuestions::new();
+        let calls: Vec<bool> = (0..200).map(|_| hot.count(7 << 32)).collect();
+        assert_eq!(calls.iter().position(|&is_hot| is_hot), Some(usize::from(XDP_HOT) - 1));
+        assert_eq!(calls.iter().filter(|&&is_hot| is_hot).count(), 4, "again after each 64 queries");
+        hot.clear();
+        assert!(!hot.count(7 << 32));
+    }
+
+    #[test]
+    fn questions_that_come_once_do_not_hide_those_that_come_often() {
+        let mut hot = HotQuestions::new();
+        // All have the same set. Four questions come again and again, and others once between them.
+        let often = [1u64 << 62, 1 << 61, 1 << 60, 1 << 59];
+        let mut found = [false; 4];
+        for other in 1..200u64 {
+            hot.count(other << 32 | 5);
+            for (place, question) in often.into_iter().enumerate() {
+                found[place] |= hot.count(question | 5);
+            }
+        }
+        assert_eq!(found, [true; 4]);
+        let mut hot = HotQuestions::new();
+        assert!((1..5000u64).all(|other| !hot.count(other << 32 | 5)));
+    }
+}

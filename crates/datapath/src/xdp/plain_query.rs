@@ -1,0 +1,168 @@
+//! A plain query: one that the packet cache in the kernel may answer, and the key under which it looks the answer up. The conditions are
+//! those of `read_question` in `bpf/answer.h`, and so are key and hash.
+
+/// Octets of the longest name, with the root: `LONGEST_NAME` of `bpf/answer.h`.
+pub(super) const LONGEST_NAME: usize = 64;
+/// Words of a key: the name in lower case, filled up with zeros; type and flags; zero.
+pub(super) const KEY_WORDS: usize = LONGEST_NAME / 8 + 1;
+
+/// Octets of a DNS header.
+const HEADER: usize = 12;
+/// Octets of an OPT record without options.
+pub(crate) const OPT: usize = 11;
+/// Octets of the option with an extended error (RFC 8914).
+pub(crate) const EDE: usize = 6;
+/// Octets of the longest plain query without OPT record.
+const LONGEST_QUERY: usize = HEADER + LONGEST_NAME + 4;
+/// The flags RD and AD in the third and fourth octet of a header.
+const RD: u8 = 0x01;
+const AD: u8 = 0x20;
+
+/// The key of an answer.
+pub(super) type Key = [u64; KEY_WORDS];
+
+/// A plain query, without its ID, letter case and OPT record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PlainQuery {
+    message: [u8; LONGEST_QUERY],
+    length: usize,
+}
+
+impl PlainQuery {
+    /// Reads a client's message. None: it is not plain.
+    pub(crate) fn of(message: &[u8]) -> Option<PlainQuery> {
+        let (header, rest) = message.split_at_checked(HEADER)?;
+        let &[_, _, high, low, 0, 1, 0, 0, 0, 0, 0, additional @ (0 | 1)] = header else { return None };
+        let length = name_length(rest)?;
+        let (question, opt) = rest.split_at_checked(length + 4)?;
+        let fits = match additional {
+            0 => opt.is_empty(),
+            _ => matches!(opt, [0, 0, 41, _, _, 0, 0, 0, 0, 0, 0]) && opt.len() == OPT,
+        };
+        if !fits || high != RD || low & !AD != 0 || question[length + 2..] != [0, 1] {
+            return None;
+        }
+        let mut plain = PlainQuery { message: [0; LONGEST_QUERY], length: HEADER + question.len() };
+        plain.message[2..HEADER].copy_from_slice(&[high, low, 0, 1, 0, 0, 0, 0, 0, 0]);
+        let copy = &mut plain.message[HEADER..plain.length];
+        copy.copy_from_slice(question);
+        copy[..length].make_ascii_lowercase();
+        Some(plain)
+    }
+
+    /// The query, with ID 0, its name in lower case, and without OPT record.
+    pub(crate) fn message(&self) -> &[u8] {
+        &self.message[..self.length]
+    }
+
+    /// Octets of the name.
+    fn name_length(&self) -> usize {
+        self.length - HEADER - 4
+    }
+
+    /// The key of its answer.
+    pub(super) fn key(&self) -> Key {
+        let mut octets = [0; 8 * KEY_WORDS];
+        let end = HEADER + self.name_length();
+        octets[..self.name_length()].copy_from_slice(&self.message[HEADER..end]);
+        octets[LONGEST_NAME..LONGEST_NAME + 2].copy_from_slice(&self.message[end..end + 2]);
+        octets[LONGEST_NAME + 2..LONGEST_NAME + 4].copy_from_slice(&self.message[2..4]);
+        let words = octets.as_chunks::<8>().0;
+        std::array::from_fn(|word| u64::from_ne_bytes(words[word]))
+    }
+}
+
+/// The hash of a key.
+pub(super) fn hash(seed: u64, key: &Key) -> u64 {
+    key.iter().fold(seed, |hash, word| {
+        let hash = (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        hash ^ hash >> 29
+    })
+}
+
+/// Octets of the name at the begin of a message part; none if it is compressed, cut or too long.
+fn name_length(octets: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        match octets.get(at)? {
+            0 => break,
+            label @ 1..=63 => at += 1 + usize::from(*label),
+            _ => return None,
+        }
+    }
+    (at < LONGEST_NAME).then_some(at + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn query(name: &[u8], flags: [u8; 2], opt: &[u8]) -> Vec<u8> {
+        let header = [7, 9, flags[0], flags[1], 0, 1, 0, 0, 0, 0, 0, u8::from(!opt.is_empty())];
+        [&header[..], name, &[0, 28, 0, 1], opt].concat()
+    }
+
+    const WWW: &[u8] = b"\x03wWw\x07eXample\x00";
+    const PLAIN_OPT: [u8; OPT] = [0, 0, 41, 4, 208, 0, 0, 0, 0, 0, 0];
+
+    #[test]
+    fn letter_case_id_and_opt_record_make_no_difference() {
+        let plain = PlainQuery::of(&query(WWW, [1, 0], &[])).unwrap();
+        assert_eq!(
+            plain.message(),
+            [&[0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0][..], b"\x03www\x07example\x00\0\x1c\0\x01"].concat()
+        );
+        assert_eq!(PlainQuery::of(&query(WWW, [1, 0], &PLAIN_OPT)).unwrap(), plain);
+        let with_ad = PlainQuery::of(&query(WWW, [1, AD], &[])).unwrap();
+        assert_ne!(with_ad.key(), plain.key());
+        assert_ne!(hash(1, &plain.key()), hash(2, &plain.key()));
+    }
+
+    #[test]
+    fn everything_else_is_not_plain() {
+        let odd = |at: usize, octet: u8, opt: &[u8]| {
+            let mut message = query(WWW, [1, 0], opt);
+            message[at] = octet;
+            PlainQuery::of(&message).is_none()
+        };
+        // RD clear, QR, opcode, CD, Z; numbers of records; class; a compressed name.
+        for (at, octet) in [
+            (2, 0),
+            (2, 0x81),
+            (2, 0x09),
+            (3, 0x10),
+            (3, 0x40),
+            (4, 1),
+            (5, 2),
+            (6, 1),
+            (7, 1),
+            (9, 1),
+            (10, 1),
+            (11, 1),
+        ] {
+            assert!(odd(at, octet, &[]), "{at}");
+        }
+        let whole = query(WWW, [1, 0], &[]);
+        assert!(odd(whole.len() - 1, 3, &[]) && odd(HEADER, 0xc0, &[]));
+        // DO, version 1, an extended RCODE, options, another type, an owner.
+        for (at, octet) in [(7, 0x80), (6, 1), (5, 1), (10, 4), (2, 42), (0, 1)] {
+            assert!(odd(whole.len() + at, octet, &PLAIN_OPT), "{at}");
+        }
+        for length in 0..whole.len() {
+            assert_eq!(PlainQuery::of(&whole[..length]), None);
+        }
+        assert_eq!(PlainQuery::of(&[&whole[..], &[0]].concat()), None, "trailing octets");
+    }
+
+    #[test]
+    fn a_name_may_have_64_octets() {
+        // A label of one octet, one of the rest, the root.
+        let of_length = |length: usize| {
+            let rest = length - 4;
+            let name = [&[1, b'a', rest as u8][..], &vec![b'b'; rest], &[0]].concat();
+            PlainQuery::of(&query(&name, [1, 0], &[])).is_some()
+        };
+        assert!(of_length(5) && of_length(39) && of_length(64) && !of_length(65));
+        assert!(PlainQuery::of(&query(&[0], [1, 0], &[])).is_some(), "the root");
+    }
+}

@@ -1,0 +1,89 @@
+//! Answer that all clients get for a question at present, for a packet cache in front of the engine.
+//!
+//! A packet cache knows questions and answers as octets, and neither rules nor clients. The engine gives it only answers that are
+//! the same for every client, and says how long: a prefetch, and everything that follows the end of a lifetime, stay with the
+//! engine ([`Machine::common_answer`](crate::interface::Machine::common_answer)).
+
+use crate::base::time::Instant;
+use crate::counters::Counter;
+use wire::{EdeCode, Rcode};
+
+/// Octets of the longest common answer, without its OPT record.
+pub const COMMON_ANSWER: usize = 512;
+/// Most records of a common answer.
+pub const COMMON_RECORDS: usize = 12;
+
+/// A copy of a cached answer, with the facts that a packet cache needs.
+#[derive(Clone, Debug)]
+pub struct CommonAnswer {
+    pub(crate) message: [u8; COMMON_ANSWER],
+    pub(crate) length: usize,
+    pub(crate) ttls: [u16; COMMON_RECORDS],
+    pub(crate) records: usize,
+    /// Time from which the TTLs in the message count down.
+    pub stored: Instant,
+    /// End of the answer.
+    pub until: Instant,
+    /// UDP payload size that the OPT record of an answer tells, if the query has one. The record has no options but an extended error.
+    pub udp_size: u16,
+    /// Counters of the answer.
+    pub kind: CommonAnswerKind,
+}
+
+/// RCODE of an answer, its extended error, and the counter that says why it has synthesized addresses or none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CommonAnswerKind {
+    pub(crate) rcode: Rcode,
+    pub(crate) reason: Option<Counter>,
+    pub(crate) ede: Option<EdeCode>,
+}
+
+impl CommonAnswerKind {
+    /// The extended error that the OPT record of an answer has (RFC 8914), if there is one.
+    pub fn extended_error(self) -> Option<EdeCode> {
+        self.ede
+    }
+}
+
+/// Numbers of answers that a packet cache has given, by the family of the client's address.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PacketCacheHits {
+    /// To IPv4 clients.
+    pub ipv4: u64,
+    /// To IPv6 clients.
+    pub ipv6: u64,
+    /// Those of both that had an OPT record.
+    pub with_opt: u64,
+}
+
+impl CommonAnswer {
+    /// An answer of no octets, as a place for [`Machine::common_answer`](crate::interface::Machine::common_answer).
+    pub fn empty() -> CommonAnswer {
+        CommonAnswer {
+            message: [0; COMMON_ANSWER],
+            length: 0,
+            ttls: [0; COMMON_RECORDS],
+            records: 0,
+            stored: Instant(0),
+            until: Instant(0),
+            udp_size: 0,
+            kind: CommonAnswerKind { rcode: Rcode::NOERROR, reason: None, ede: None },
+        }
+    }
+
+    /// Header, question and records, without an OPT record. The ID is 0; the TTLs are those at `stored`.
+    pub fn message(&self) -> &[u8] {
+        &self.message[..self.length]
+    }
+
+    /// Offsets of the TTLs in the message.
+    pub fn ttls(&self) -> impl Iterator<Item = usize> + '_ {
+        self.ttls[..self.records].iter().map(|&at| usize::from(at))
+    }
+}
+
+impl Default for CommonAnswer {
+    fn default() -> CommonAnswer {
+        CommonAnswer::empty()
+    }
+}

@@ -1,0 +1,140 @@
+//! Answers for a packet cache (`common_answer.rs`): those of the cache that no setting makes depend on the client.
+
+use crate::answer::requestor::{Requestor, unlimited_requestor};
+use crate::base::time::{Instant, Span};
+use crate::cache::entry::{self, Entry, EntryKind, FAILURE, NEGATIVE, REFRESHED};
+use crate::cache::index::Place;
+use crate::cache::ttl::due_at;
+use crate::client::respond::response_counter;
+use crate::common_answer::{COMMON_ANSWER, CommonAnswer, CommonAnswerKind, PacketCacheHits};
+use crate::counters::Counter;
+use crate::dns64::config::Dnssec;
+use crate::dns64::decision::{Stage, first_stage};
+use crate::engine::Engine;
+use crate::local::special_use::{self, SpecialUse};
+use crate::message::question::{QueryFlags, Question};
+use core::net::Ipv6Addr;
+use wire::header::{self, Flags};
+use wire::{Class, Message, Type};
+
+impl Engine {
+    /// Copies the cached answer to a query, as [`Machine::common_answer`](crate::interface::Machine::common_answer) says.
+    #[cold]
+    pub(crate) fn write_common_answer(&self, now: Instant, query: &[u8], answer: &mut CommonAnswer) -> bool {
+        let Ok(message) = Message::parse(query) else { return false };
+        let Some((place, dns64)) = self.find_common_entry(&message, now) else { return false };
+        let entry = self.cache.entries.entry(place);
+        // An entry that is being refreshed will be another one soon.
+        if entry.is(FAILURE) || entry.is(REFRESHED) {
+            return false;
+        }
+        let due = if self.settings.cache.prefetch { due_at(&entry) } else { None };
+        let until = due.unwrap_or(entry.expires()).min(entry.expires());
+        if until <= now || !copy(&entry, &message, self.settings.dns64.dnssec == Dnssec::Trust, answer) {
+            return false;
+        }
+        answer.stored = entry.stored();
+        answer.until = until;
+        answer.udp_size = self.settings.udp_size;
+        let reason = if dns64 { Counter::ALL.get(usize::from(entry.reason())).copied() } else { None };
+        answer.kind =
+            CommonAnswerKind { rcode: header::flags(entry.message()).rcode(), reason, ede: entry.ede() };
+        true
+    }
+
+    /// Counts answers of a packet cache, and the use of the cached entry.
+    #[cold]
+    pub(crate) fn count_packet_cache_hits(
+        &mut self,
+        now: Instant,
+        query: &[u8],
+        kind: CommonAnswerKind,
+        hits: PacketCacheHits,
+    ) {
+        let all = hits.ipv4 + hits.ipv6;
+        self.counters.add(Counter::QueriesUdp4, hits.ipv4);
+        self.counters.add(Counter::QueriesUdp6, hits.ipv6);
+        self.counters.add(response_counter(kind.rcode), all);
+        self.counters.add(Counter::CacheHitsKernel, all);
+        if let Some(reason) = kind.reason {
+            self.counters.add(reason, all);
+        }
+        if let Some(code) = kind.ede {
+            self.counters.add(Counter::of_extended_error(code), hits.with_opt);
+        }
+        self.counters.durations(Span::ZERO, all);
+        if let Ok(message) = Message::parse(query)
+            && let Some((place, _)) = self.find_common_entry(&message, now)
+        {
+            // A use in each interval of counting keeps an entry, as it keeps one that the engine itself answers from.
+            entry::visit(self.cache.entries.entry_mut(place));
+        }
+    }
+
+    /// The valid entry that is the complete answer to a query of any client; true if it is that of a client with DNS64.
+    fn find_common_entry(&self, message: &Message<'_>, now: Instant) -> Option<(Place, bool)> {
+        let settings = &self.settings;
+        let (name, qtype, class) = (message.qname(), message.qtype(), message.qclass());
+        let flags = message.flags();
+        let has_odd_flags = flags.0 & !(Flags::RD.0 | Flags::AD.0) != 0;
+        if !self.answers_are_common || has_odd_flags || message.opt().is_some() || qtype == Type::ANY {
+            return None;
+        }
+        // Every client would do: the settings make no difference between them.
+        let client = Ipv6Addr::UNSPECIFIED;
+        let special = special_use::classify(settings.special_use(), client, name, qtype, class);
+        let is_ordinary = matches!(special, SpecialUse::Ordinary);
+        let rules = &settings.dns64.rules;
+        if !is_ordinary || settings.local_data.has_name(name) || !rules.of(client, name).is_empty() {
+            return None;
+        }
+        let query_flags = QueryFlags::of_query(flags, false);
+        let (stage, _) = first_stage(&settings.dns64, client, message, query_flags);
+        let question = Question { name, hash: self.key.hash(name), qtype, class, query_flags, subnet: None };
+        if class != Class::IN || !self.cache.is_cacheable(&question) {
+            return None;
+        }
+        let (kinds, dns64) = match stage {
+            Stage::Direct => (&[EntryKind::Reply][..], false),
+            _ => (&[EntryKind::Synthesis, EntryKind::Reply][..], true),
+        };
+        let group = self.upstream.servers.group_number(name);
+        let find = |&kind| self.cache.entries.find(&self.cache.key(&question, qtype, kind, group));
+        let is_valid = |&place: &Place| self.cache.is_valid(&self.cache.entries.entry(place), dns64, now);
+        kinds.iter().filter_map(find).find(is_valid).map(|place| (place, dns64))
+    }
+}
+
+/// Copies an entry with the header of an answer. Returns false if it is too long or has too many records.
+fn copy(entry: &Entry<'_>, query: &Message<'_>, trusted: bool, answer: &mut CommonAnswer) -> bool {
+    let message = entry.message();
+    if message.len() > COMMON_ANSWER {
+        return false;
+    }
+    answer.length = message.len();
+    let frame = &mut answer.message[..message.len()];
+    frame.copy_from_slice(message);
+    let kept = header::flags(message);
+    let requestor = Requestor { flags: query.flags(), ..unlimited_requestor(QueryFlags::default(), &[]) };
+    let secure = trusted && kept.contains(Flags::AD) && requestor.wants_ad();
+    header::set_id(frame, 0);
+    header::set_flags(frame, requestor.flags(kept.rcode(), secure));
+    answer.records = 0;
+    let lifetime = ((entry.expires() - entry.stored()).0 / 1_000_000_000).min(u64::from(u32::MAX)) as u32;
+    for at in entry.ttls() {
+        let (Some(place), Some(record)) = (answer.ttls.get_mut(answer.records), frame.get_mut(at - 4..))
+        else {
+            return false;
+        };
+        *place = at as u16;
+        answer.records += 1;
+        // The SOA record of a negative answer ends with the answer (RFC 2308 section 5), see `cache/ttl.rs`.
+        if let Some([high, low, _, _, ttl @ ..]) = record.first_chunk_mut::<8>()
+            && entry.is(NEGATIVE)
+            && Type(u16::from_be_bytes([*high, *low])) == Type::SOA
+        {
+            *ttl = u32::from_be_bytes(*ttl).min(lifetime).to_be_bytes();
+        }
+    }
+    true
+}

@@ -1,0 +1,234 @@
+//! Answers for a packet cache in front of the engine: the same as the engine's own, only where no client gets another one, and only as
+//! long as the engine has nothing to do with the next query.
+
+use crate::world::{
+    ClientQuery, Delivery, Reply, SentQuery, World, clients, deliver, name, networks, query, settings,
+};
+use engine::dns64::rules::{Rule, Rules};
+use engine::settings::Networks;
+use engine::{CommonAnswer, Counter, Instant, Machine, PacketCacheHits, Settings, Span};
+use wire::header::Flags;
+use wire::{Rcode, Type};
+
+fn upstream(asked: &SentQuery) -> Vec<Delivery> {
+    let reply = match (asked.name().as_str(), asked.qtype()) {
+        ("real.example.", Type::AAAA) => Reply::answer(&["real.example. 300 IN AAAA 2001:db8::1"]),
+        ("gone.example.", _) => Reply { rcode: Rcode::NXDOMAIN, ..Reply::empty("example.", 300, 60) },
+        ("broken.example.", _) => Reply::rcode(Rcode::SERVFAIL),
+        (name, Type::A) => Reply::answer(&[&format!("{name} 300 IN A 198.51.100.7")]),
+        _ => Reply::empty("example.", 300, 60),
+    };
+    vec![deliver(asked, Span::ZERO, &reply)]
+}
+
+fn world(settings: Settings) -> World {
+    let mut world = World::with_cache(settings, 1 << 20);
+    world.set_upstreams(|asked, _| upstream(asked));
+    world
+}
+
+/// Asks a question twice, so that its answer is cached and valid.
+fn warm(world: &mut World, query: &ClientQuery) {
+    for id in 1..=2 {
+        world.ask(&query.clone().id(id));
+        world.run(Span::from_millis(10));
+    }
+}
+
+fn common(world: &World, query: &ClientQuery) -> Option<CommonAnswer> {
+    let mut answer = CommonAnswer::empty();
+    let is_common = world.engine.common_answer(world.now, &query.bytes(), &mut answer);
+    is_common.then_some(answer)
+}
+
+/// The message as a packet cache gives it: with an ID, and TTLs lowered by the seconds since it was stored.
+fn given(answer: &CommonAnswer, id: u16, now: Instant) -> Vec<u8> {
+    let mut message = answer.message().to_vec();
+    message[..2].copy_from_slice(&id.to_be_bytes());
+    let elapsed = ((now - answer.stored).0 / 1_000_000_000) as u32;
+    for at in answer.ttls() {
+        let ttl = u32::from_be_bytes(message[at..at + 4].try_into().unwrap());
+        message[at..at + 4].copy_from_slice(&ttl.saturating_sub(elapsed).to_be_bytes());
+    }
+    message
+}
+
+#[test]
+fn a_packet_cache_gives_the_answer_of_the_engine() {
+    let names = ["v4only.example.", "real.example.", "gone.example."];
+    for (name, qtype) in
+        names.into_iter().flat_map(|name| [Type::AAAA, Type::A, Type::TXT].map(|qtype| (name, qtype)))
+    {
+        for flags in [Flags::RD, Flags(Flags::RD.0 | Flags::AD.0)] {
+            let mut world = world(settings());
+            let query = query(name, qtype).flags(flags);
+            warm(&mut world, &query);
+            for seconds in [0, 1, 17] {
+                world.run(Span::from_secs(seconds));
+                let answer = common(&world, &query).unwrap_or_else(|| panic!("{name} {qtype:?}"));
+                let token = world.ask(&query.clone().id(777));
+                assert_eq!(
+                    given(&answer, 777, world.now),
+                    world.answer_to(token).message().bytes(),
+                    "{name} {qtype:?}"
+                );
+                assert!(answer.until > world.now);
+            }
+        }
+    }
+}
+
+#[test]
+fn an_answer_ends_when_the_engine_has_something_to_do() {
+    let query = query("v4only.example.", Type::A);
+    let mut world = world(settings());
+    assert!(common(&world, &query).is_none(), "nothing is cached");
+    world.ask(&query);
+    world.run(Span::from_millis(1));
+    warm(&mut world, &query);
+    let answer = common(&world, &query).unwrap();
+    // A tenth of 300 s before its end it is due for prefetch.
+    assert_eq!((answer.until - answer.stored).0, Span::from_secs(270).0);
+    world.run_until(Instant(answer.until.0 - 1));
+    assert!(common(&world, &query).is_some());
+    world.run_until(answer.until);
+    assert!(common(&world, &query).is_none(), "the next query causes a prefetch");
+    world.set_upstreams(|_, _| vec![]);
+    world.ask(&query);
+    assert_eq!(world.count(Counter::Refreshed), 1);
+    assert!(common(&world, &query).is_none(), "another answer comes soon");
+
+    let mut without = settings();
+    without.cache.prefetch = false;
+    let mut world = self::world(without);
+    warm(&mut world, &query);
+    let answer = common(&world, &query).unwrap();
+    assert_eq!((answer.until - answer.stored).0, Span::from_secs(300).0);
+}
+
+#[test]
+fn settings_flushes_and_observers_end_all_answers() {
+    let query = query("v4only.example.", Type::AAAA);
+    let changes: [fn(&mut World); 6] = [
+        |world| drop(world.engine.configure(settings())),
+        |world| world.engine.set_allow(Networks(networks("2001:db8::/32"))),
+        |world| {
+            world.engine.flush(&name("other.example."));
+        },
+        |world| {
+            world.engine.flush_all(0);
+        },
+        |world| {
+            world.engine.flush_below(&name("example."), 0);
+        },
+        |world| world.engine.observe(None),
+    ];
+    for (number, change) in changes.into_iter().enumerate() {
+        let mut world = world(settings());
+        warm(&mut world, &query);
+        let before = world.engine.common_version();
+        change(&mut world);
+        assert_ne!(world.engine.common_version(), before, "{number}");
+    }
+    let mut world = world(settings());
+    warm(&mut world, &query);
+    assert!(common(&world, &query).is_some());
+    world.engine.observe(Some(Default::default()));
+    assert!(common(&world, &query).is_none(), "an observer hears of each query");
+    world.engine.observe(None);
+    world.engine.configure(settings());
+    assert!(common(&world, &query).is_none(), "the answer is checked under the new settings first");
+}
+
+#[test]
+fn answers_that_depend_on_the_client_are_not_common() {
+    let changes: [fn(&mut Settings); 6] = [
+        |settings| settings.queries_per_client = 100,
+        |settings| settings.responses_per_client = 100,
+        |settings| settings.dns64.clients = clients("2001:db8::/32"),
+        |settings| settings.dns64.clients = clients("::/0"),
+        |settings| settings.dns64.clients = clients("::/0 0.0.0.0/0 !2001:db8::/32"),
+        |settings| settings.cache.max_ttl_secs = 0,
+    ];
+    for (number, change) in changes.into_iter().enumerate() {
+        let mut other = settings();
+        change(&mut other);
+        let mut world = world(other);
+        let query = query("v4only.example.", Type::AAAA);
+        warm(&mut world, &query);
+        assert!(common(&world, &query).is_none(), "{number}");
+    }
+}
+
+#[test]
+fn rules_and_local_data_keep_their_names_out() {
+    let rule = |clients: &str| Rule {
+        clients: networks(clients),
+        names: vec![name("v4only.example.").into()],
+        ipv4: vec![],
+        prefixes: vec!["2001:db8:1::/96".parse().unwrap()],
+        ignores_real: false,
+    };
+    for (rule, expected) in [(rule(""), [false, true]), (rule("2001:db8::/32"), [false, false])] {
+        let mut other = settings();
+        other.dns64.rules = Rules::build(vec![rule]).unwrap().into();
+        let mut world = world(other);
+        for (name, is_common) in ["v4only.example.", "other.example."].into_iter().zip(expected) {
+            let query = query(name, Type::AAAA);
+            warm(&mut world, &query);
+            assert_eq!(common(&world, &query).is_some(), is_common, "{name}");
+        }
+    }
+    let mut world = world(settings());
+    for odd in ["ipv4only.arpa.", "localhost.", "broken.example."] {
+        let query = query(odd, Type::AAAA);
+        warm(&mut world, &query);
+        assert!(common(&world, &query).is_none(), "{odd}");
+    }
+}
+
+#[test]
+fn only_plain_queries_have_common_answers() {
+    let mut world = world(settings());
+    let plain = query("v4only.example.", Type::AAAA);
+    let odd = [
+        plain.clone().edns(1232, false),
+        plain.clone().edns(1232, true),
+        plain.clone().flags(Flags(0)),
+        plain.clone().flags(Flags(Flags::RD.0 | Flags::CD.0)),
+        query("v4only.example.", Type::ANY),
+    ];
+    for query in odd {
+        warm(&mut world, &query);
+        assert!(common(&world, &query).is_none());
+    }
+    assert!(!world.engine.common_answer(world.now, &[0; 12], &mut CommonAnswer::empty()));
+}
+
+#[test]
+fn hits_are_counted_as_if_the_engine_had_answered() {
+    let mut world = world(settings());
+    let query = query("v4only.example.", Type::AAAA);
+    warm(&mut world, &query);
+    let answer = common(&world, &query).unwrap();
+    let count = |world: &World| {
+        [
+            Counter::QueriesUdp4,
+            Counter::QueriesUdp6,
+            Counter::ResponsesNoError,
+            Counter::CacheHitsKernel,
+            Counter::SynthesizedNoData,
+        ]
+        .map(|counter| world.count(counter))
+    };
+    let before = count(&world);
+    let hits = PacketCacheHits { ipv4: 3, ipv6: 4, with_opt: 2 };
+    let (now, kind) = (world.now, answer.kind);
+    world.engine.count_packet_cache_hits(now, &query.bytes(), kind, hits);
+    let after = count(&world);
+    let new: Vec<u64> = after.iter().zip(before).map(|(after, before)| after - before).collect();
+    assert_eq!(new, [3, 4, 7, 7, 7]);
+    // RFC 8914: "Synthesized", in the OPT records.
+    let extended = Counter::of_extended_error(kind.extended_error().expect("the answer is synthesized"));
+    assert_eq!(world.count(extended), 2);
+}
