@@ -226,7 +226,8 @@ fn rules(prefix: Pref64) -> Rules {
     Rules::build(list.chain([last]).collect()).expect("these rules do not lie in one another")
 }
 
-fn settings(workload: Workload) -> Settings {
+/// Settings of the engine for a workload.
+pub fn settings(workload: Workload) -> Settings {
     let prefix = Pref64::new(names::PREFIX, 96).expect("the prefix is a constant of 96 bits");
     Settings {
         allow: Networks(vec![Network::new(Ipv6Addr::LOCALHOST, 128)]),

@@ -123,6 +123,12 @@ pub(crate) const SHEDDING_INTERVAL: Span = Span::from_millis(10);
 /// Longest time between two updates while networks are shed and datagrams come.
 pub(crate) const SHEDDING_LONGEST_INTERVAL: Span = Span::from_millis(50);
 
+/// Time over which the rate at which a worker reads is averaged while networks are shed: some pauses of a worker that shares its core.
+pub(crate) const READ_RATE_TIME: Span = Span::from_millis(200);
+
+/// Filters that are remembered: 8 updates of [`SHEDDING_INTERVAL`] take longer than a full queue lasts while networks are shed.
+pub(crate) const FILTER_HISTORY: usize = 8;
+
 /// Time for which the queue of a network that is alone must be longer than [`QUEUE_TARGET`] before it is shortened: the
 /// interval of RFC 8289 section 4.4. The backlog of a worker that was held up for some hundredths of a second is gone before.
 pub(crate) const STANDING_QUEUE_TIME: Span = Span::from_millis(100);
@@ -131,7 +137,15 @@ pub(crate) const STANDING_QUEUE_TIME: Span = Span::from_millis(100);
 /// waits for 5 s, the default of resolv.conf.
 pub(crate) const OTHERS_MEMORY: Span = Span::from_secs(10);
 
-/// Time between two looks for other networks while some are known. Well below [`OTHERS_MEMORY`].
+/// The part of all datagrams (one in so many) that must come from other networks before they count as many: at 100,000 a second
+/// 400 clients that ask once a second.
+pub(crate) const OTHERS_PART: u64 = 256;
+
+/// Datagrams of other networks before which they are never many: a handful says nothing about their part.
+pub(crate) const OTHERS_LEAST: u64 = 16;
+
+/// Time between two looks for other networks while many are known, and in which the earlier datagrams lose half of their weight.
+/// Well below [`OTHERS_MEMORY`].
 pub(crate) const OTHERS_RECHECK: Span = Span::from_secs(1);
 
 /// Networks whose latest datagram is remembered: 256 of 48 octets, 12 KiB per listening socket.

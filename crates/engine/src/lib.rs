@@ -26,7 +26,7 @@
 //! Read `machine.rs` first, then `query.rs` for a query and `resolve/completion.rs` for a reply.
 #![forbid(unsafe_code)]
 
-mod answer;
+pub mod answer;
 pub mod base;
 pub mod cache;
 pub mod cache_control;

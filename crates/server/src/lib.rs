@@ -6,6 +6,7 @@
 
 mod bind;
 mod cache_commands;
+mod certificate_files;
 pub mod check;
 pub mod cli;
 pub mod completions;

@@ -21,7 +21,7 @@ use crate::traffic::{self, Traffic};
 use crate::upgrade::attempt;
 use crate::upgrade::state::{Refusal, Upgrade};
 use crate::upgrade::successor::Predecessor;
-use crate::{control, event_log, http, local_networks, sandbox, service_manager};
+use crate::{certificate_files, control, event_log, http, local_networks, sandbox, service_manager};
 use datapath::{Shared, Worker, privileges};
 use engine::message::cookie::Secret;
 use engine::{Client, Engine};
@@ -344,8 +344,8 @@ fn cannot_wait(error: &std::io::Error) -> String {
     format!("cannot wait for signals: {error}")
 }
 
-/// Starts the tasks that serve metrics and the control socket, that write the log, that follow the addresses of this machine, and
-/// that answer the watchdog of the service manager. The result has those that accept connections.
+/// Starts the tasks that serve metrics and the control socket, that write the log, that follow the addresses of this machine and
+/// the files of the certificate, and that answer the watchdog of the service manager. The result has those that accept connections.
 fn serve_operators(
     server: &Arc<ServerHandle>,
     metrics: Option<std::net::TcpListener>,
@@ -362,6 +362,7 @@ fn serve_operators(
     }
     tokio::task::spawn_local(event_log::run(Arc::clone(server)));
     tokio::task::spawn_local(local_networks::follow(Arc::clone(server)));
+    tokio::task::spawn_local(certificate_files::follow(Arc::clone(server)));
     tokio::task::spawn_local(service_manager::watchdog(Arc::clone(server)));
     tokio::task::spawn_local(sample_traffic(Arc::clone(server)));
     Ok(accepting)

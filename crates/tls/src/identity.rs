@@ -8,7 +8,7 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
-use rustls::{CertificateError, DigitallySignedStruct, Error, SignatureScheme};
+use rustls::{CertificateError, DigitallySignedStruct, Error, OtherError, SignatureScheme};
 use std::fmt;
 use std::sync::Arc;
 
@@ -90,6 +90,34 @@ impl fmt::Display for Identity {
     }
 }
 
+/// The error of an upstream whose key has none of the pins. Its source is the error that rustls has for the case, by which a program
+/// without this type knows it; the text is for the operator, who compares the pin with the configured ones.
+#[derive(Debug)]
+struct NoPinFits {
+    /// The pin of the key that the upstream has shown.
+    shown: Pin,
+    source: Error,
+}
+
+impl NoPinFits {
+    fn of(shown: Pin) -> Error {
+        let source = CertificateError::ApplicationVerificationFailure.into();
+        CertificateError::Other(OtherError(Arc::new(NoPinFits { shown, source }))).into()
+    }
+}
+
+impl fmt::Display for NoPinFits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no pin fits: its key has the pin {}", self.shown)
+    }
+}
+
+impl std::error::Error for NoPinFits {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.source)
+    }
+}
+
 /// The verifier of an upstream with pins. rustls verifies in the handshake that the upstream has the private key.
 #[derive(Debug)]
 pub(crate) struct PinVerifier {
@@ -110,7 +138,7 @@ impl ServerCertVerifier for PinVerifier {
     ) -> Result<ServerCertVerified, Error> {
         let pin = Pin::of(certificate).ok_or(CertificateError::BadEncoding)?;
         if !self.pins.contains(&pin) {
-            return Err(CertificateError::ApplicationVerificationFailure.into());
+            return Err(NoPinFits::of(pin));
         }
         match &self.by_name {
             Some(verifier) => verifier.verify_server_cert(certificate, chain, name, ocsp_response, now),

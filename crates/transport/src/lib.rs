@@ -30,7 +30,7 @@ mod idle_order;
 pub mod inbound;
 pub mod limits;
 mod listen;
-mod outbound;
+pub mod outbound;
 pub mod proxy_header;
 pub mod quic;
 mod requests;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 /// The writing side of a connection.
 #[derive(Default)]
-pub(crate) struct Outbound(Option<Box<Queue>>);
+pub struct Outbound(Option<Box<Queue>>);
 
 struct Queue {
     encoder: Encoder,
@@ -20,7 +20,7 @@ struct Queue {
 impl Outbound {
     /// Adds an answer. Returns false if too many octets wait already.
     //= RFC 7858 section 3.3: requirement 74
-    pub(crate) fn push(&mut self, message: &[u8]) -> bool {
+    pub fn push(&mut self, message: &[u8]) -> bool {
         let new = || Box::new(Queue { encoder: Encoder::new(WRITE_QUEUE_OCTETS), passed: 0, blocked: None });
         let queue = self.0.get_or_insert_with(new);
         queue.passed += 2 + message.len();
@@ -31,17 +31,17 @@ impl Outbound {
     }
 
     /// The octets that wait to be written.
-    pub(crate) fn pending(&self) -> &[u8] {
+    pub fn pending(&self) -> &[u8] {
         self.0.as_ref().map_or(&[], |queue| queue.encoder.pending())
     }
 
     /// True if no octets wait to be written.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.pending().is_empty()
     }
 
     /// Removes the first `octets` waiting octets: they were written.
-    pub(crate) fn advance(&mut self, octets: usize) {
+    pub fn advance(&mut self, octets: usize) {
         if let Some(queue) = &mut self.0 {
             queue.encoder.advance(octets);
             queue.blocked =
@@ -54,20 +54,20 @@ impl Outbound {
 
     /// Starts the timer, because the kernel takes no more octets. It runs for all octets that wait now, so a client that reads
     /// an octet now and then does not stop it.
-    pub(crate) fn block(&mut self, now: Instant) {
+    pub fn block(&mut self, now: Instant) {
         if let Some(queue) = &mut self.0 {
             queue.blocked.get_or_insert((now, queue.encoder.pending().len()));
         }
     }
 
     /// True if the octets that waited when the timer started were not written within `limit`.
-    pub(crate) fn is_overdue(&self, now: Instant, limit: Duration) -> bool {
+    pub fn is_overdue(&self, now: Instant, limit: Duration) -> bool {
         let blocked = self.0.as_ref().and_then(|queue| queue.blocked);
         blocked.is_some_and(|(since, _)| now.saturating_duration_since(since) >= limit)
     }
 
     /// Upper bound for the octets of the buffers: the encoder's buffer grows in powers of two.
-    pub(crate) fn octets(&self) -> usize {
+    pub fn octets(&self) -> usize {
         self.0.as_ref().map_or(0, |queue| queue.passed.next_power_of_two().min(WRITE_QUEUE_OCTETS))
     }
 }

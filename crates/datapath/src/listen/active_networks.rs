@@ -1,11 +1,15 @@
 //! The networks that a listening socket hears, as far as fair shedding must know them: is the network that sends most alone, or
-//! are there others that need protection?
+//! are there others that need protection, and how many of the datagrams are theirs?
 //!
 //! Another network is active if two of its datagrams were read within [`OTHERS_MEMORY`]. One datagram is not enough, because
-//! anyone can send one in the name of any network. The state is updated while the worker is busy, from the ring of
-//! the latest senders, so a worker that keeps up pays nothing for it. This file has no socket and no clock.
+//! anyone can send one in the name of any network. Two are easily forged as well. So others count as many only when a
+//! part of all datagrams is theirs ([`OTHERS_PART`]): who forges that has to send as much as clients that are worth protecting.
+//! Few others are protected too, but nobody is shed for them before they would lose something.
+//!
+//! The state is updated while the worker is busy, from the ring of the latest senders, so a worker that keeps up pays nothing for it.
+//! This file has no socket and no clock.
 
-use crate::limits::{OTHERS_MEMORY, OTHERS_RECHECK, SIGHTINGS};
+use crate::limits::{OTHERS_LEAST, OTHERS_MEMORY, OTHERS_PART, OTHERS_RECHECK, SIGHTINGS};
 use engine::{ClientNetwork, Instant};
 
 /// The latest sighting of a network.
@@ -13,6 +17,17 @@ use engine::{ClientNetwork, Instant};
 struct Sighting {
     network: ClientNetwork,
     at: Instant,
+}
+
+/// The networks beside the one that sends most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Others {
+    /// No network was active.
+    None,
+    /// At least one network was active.
+    Few,
+    /// A part of the datagrams came from active networks.
+    Many,
 }
 
 /// The networks that one listening socket hears.
@@ -23,39 +38,72 @@ pub(crate) struct ActiveNetworks {
     sightings: Box<[Option<Sighting>]>,
     /// The time at which a network other than `main` was last found active.
     active_at: Option<Instant>,
+    /// The time at which the others were last found to be many.
+    many_at: Option<Instant>,
+    /// Datagrams observed, and those of active networks, both halved every [`OTHERS_RECHECK`].
+    observed: u64,
+    of_active: u64,
+    halved_at: Instant,
 }
 
 impl ActiveNetworks {
     pub(crate) fn new() -> ActiveNetworks {
-        ActiveNetworks { main: None, sightings: vec![None; SIGHTINGS].into_boxed_slice(), active_at: None }
+        ActiveNetworks {
+            main: None,
+            sightings: vec![None; SIGHTINGS].into_boxed_slice(),
+            active_at: None,
+            many_at: None,
+            observed: 0,
+            of_active: 0,
+            halved_at: Instant(0),
+        }
     }
 
     /// Takes the networks of the datagrams that were read since the last call.
     pub(crate) fn observe(&mut self, now: Instant, networks: impl Iterator<Item = ClientNetwork> + Clone) {
-        if self.active_at.is_some_and(|at| now - at < OTHERS_RECHECK) {
+        if self.many_at.is_some_and(|at| now - at < OTHERS_RECHECK) {
             return;
         }
         let Some(main) = majority_candidate(networks.clone()) else { return };
+        self.halve(now);
         if let Some(old) = self.main.replace(main)
             && old != main
         {
             self.sight(now, old);
         }
         for network in networks {
+            self.observed += 1;
             if network != main {
                 self.sight(now, network);
             }
+        }
+        if self.of_active >= OTHERS_LEAST && self.of_active * OTHERS_PART >= self.observed {
+            self.many_at = Some(now);
         }
     }
 
     /// Takes note that others are active, whose networks are not known.
     pub(crate) fn mark_others_active(&mut self, now: Instant) {
-        self.active_at = Some(now);
+        (self.active_at, self.many_at) = (Some(now), Some(now));
     }
 
-    /// True if no network but the one that sends most was active in the time before `now`.
-    pub(crate) fn is_alone(&self, now: Instant) -> bool {
-        self.active_at.is_none_or(|at| now - at >= OTHERS_MEMORY)
+    /// The networks that were active in the time before `now`, without the one that sends most.
+    pub(crate) fn others(&self, now: Instant) -> Others {
+        let is_recent = |at: Option<Instant>| at.is_some_and(|at| now - at < OTHERS_MEMORY);
+        match (is_recent(self.many_at), is_recent(self.active_at)) {
+            (true, _) => Others::Many,
+            (false, true) => Others::Few,
+            (false, false) => Others::None,
+        }
+    }
+
+    /// Lets older datagrams count less than new ones.
+    fn halve(&mut self, now: Instant) {
+        let halvings = ((now - self.halved_at).0 / OTHERS_RECHECK.0).min(63);
+        if halvings > 0 {
+            (self.observed, self.of_active) = (self.observed >> halvings, self.of_active >> halvings);
+            self.halved_at = now;
+        }
     }
 
     fn sight(&mut self, now: Instant, network: ClientNetwork) {
@@ -63,6 +111,7 @@ impl ActiveNetworks {
         let earlier = self.sightings[place].replace(Sighting { network, at: now });
         if earlier.is_some_and(|earlier| earlier.network == network && now - earlier.at < OTHERS_MEMORY) {
             self.active_at = Some(now);
+            self.of_active += 1;
         }
     }
 }
@@ -100,18 +149,18 @@ mod tests {
         ClientNetwork::of((0x2001_0db8 << 96 | number << 64).into(), 0)
     }
 
-    fn is_alone_after(networks: &[u128]) -> bool {
+    fn others_after(networks: &[u128]) -> Others {
         let mut active = ActiveNetworks::new();
         active.observe(Instant(1), networks.iter().map(|&number| network(number)));
-        active.is_alone(Instant(1))
+        active.others(Instant(1))
     }
 
     #[test]
     fn a_network_is_active_from_its_second_datagram_on() {
         for networks in [&[][..], &[1; 9], &[1, 1, 2, 1, 1], &[1, 2, 1, 1, 3, 1, 1, 1]] {
-            assert!(is_alone_after(networks), "{networks:?}");
+            assert_eq!(others_after(networks), Others::None, "{networks:?}");
         }
-        assert!(!is_alone_after(&[1, 2, 1, 1, 2, 1]));
+        assert_eq!(others_after(&[1, 2, 1, 1, 2, 1]), Others::Few);
     }
 
     #[test]
@@ -119,13 +168,13 @@ mod tests {
         let mut active = ActiveNetworks::new();
         active.observe(Instant(0), [1, 1, 1, 2, 2].map(network).into_iter());
         let end = Instant(0) + OTHERS_MEMORY;
-        assert!(!active.is_alone(Instant(end.0 - 1)));
-        assert!(active.is_alone(end));
+        assert_eq!(active.others(Instant(end.0 - 1)), Others::Few);
+        assert_eq!(active.others(end), Others::None);
         // An old sighting does not make a new one the second.
         active.observe(end + Span(1), [1, 1, 2].map(network).into_iter());
-        assert!(active.is_alone(end + Span(1)));
+        assert_eq!(active.others(end + Span(1)), Others::None);
         active.observe(end + Span(2), [1, 1, 2].map(network).into_iter());
-        assert!(!active.is_alone(end + Span(2)));
+        assert_eq!(active.others(end + Span(2)), Others::Few);
     }
 
     #[test]
@@ -134,6 +183,30 @@ mod tests {
         for (turn, number) in [1, 2, 1, 2].into_iter().enumerate() {
             active.observe(Instant(turn as u64), [number; 100].map(network).into_iter());
         }
-        assert!(!active.is_alone(Instant(4)));
+        assert_eq!(active.others(Instant(4)), Others::Few);
+    }
+
+    #[test]
+    fn the_others_are_many_when_a_part_of_the_datagrams_is_theirs() {
+        let datagrams = |others: usize| {
+            let main = std::iter::repeat_n(1, 4_000 - others);
+            let others = (0..others).map(|number| 2 + number as u128 % 5);
+            main.chain(others).collect::<Vec<_>>()
+        };
+        // One in 256 of 4,000, and the first one of each of the five does not count.
+        assert_eq!(others_after(&datagrams(20)), Others::Few);
+        assert_eq!(others_after(&datagrams(21)), Others::Many);
+        // A handful is not many, though it be a part of few.
+        assert_eq!(others_after(&[1, 1, 1, 2, 2, 2, 3, 3]), Others::Few);
+    }
+
+    #[test]
+    fn a_few_datagrams_over_a_long_time_do_not_add_up() {
+        let mut active = ActiveNetworks::new();
+        for second in 1..=60 {
+            let networks = std::iter::repeat_n(1, 998).chain([2, 2]).map(network);
+            active.observe(Instant(0) + Span(second * OTHERS_RECHECK.0), networks);
+            assert_eq!(active.others(Instant(0) + Span(second * OTHERS_RECHECK.0)), Others::Few);
+        }
     }
 }

@@ -13,7 +13,8 @@
 //! lose nothing. If those that send little are too many together, an equal share of each passes: the same part is lost as in a full
 //! queue, but the others' answers are not late.
 //!
-//! A network that is alone ([`active_networks`](crate::listen::active_networks)) takes nothing from anybody. Its datagrams may
+//! Where the others send hardly anything ([`active_networks`](crate::listen::active_networks)), nobody is shed for them before the queue
+//! would overflow soon, because a few datagrams in the name of others are easily forged. A network that is alone takes nothing from anybody. Its datagrams may
 //! fill the queue, and none is shed while the queue can hold what a pause of the worker left. They are shed only when
 //! the queue has overflowed, or *stands*: when it was longer than its target for [`STANDING_QUEUE_TIME`] without a break (the
 //! reasoning of RFC 8289 section 3.1). Such a queue makes every answer late and saves none, and a newcomer would lose. The networks
@@ -24,11 +25,12 @@
 
 use crate::counters::Counter;
 use crate::limits::{
-    DATAGRAM_QUEUE_OCTETS, LATE_QUEUE, QUEUE_DRAIN_TIME, QUEUE_TARGET, SAMPLE_PARTS, SHED_NETWORKS,
+    LATE_QUEUE, QUEUE_DRAIN_TIME, QUEUE_TARGET, READ_RATE_TIME, SAMPLE_PARTS, SHED_NETWORKS,
     SHEDDING_DATAGRAMS, SHEDDING_IDLE_INTERVAL, SHEDDING_INTERVAL, SHEDDING_LONGEST_INTERVAL,
     SHEDDING_SAMPLE, STALE_COST, STANDING_QUEUE_TIME,
 };
-use crate::listen::active_networks::ActiveNetworks;
+use crate::listen::active_networks::{ActiveNetworks, Others};
+use crate::listen::filter_history::FilterHistory;
 use crate::listen::heavy_networks::{HeavyNetworks, Sampled, ShedNetwork};
 use crate::socket::syscalls::ReceiveQueue;
 use engine::{ClientNetwork, Instant, Span};
@@ -74,13 +76,13 @@ pub(crate) struct FairShedding {
     has_proxied: bool,
     /// True if the worker has emptied the queue since the latest update.
     has_emptied: bool,
-    /// True if one network was alone at the latest update.
-    is_alone: bool,
+    /// The networks beside the one that sent most, at the latest update.
+    others: Others,
     /// Datagrams per second that the worker reads, and that clients send. Smoothed while networks are shed.
     read_rate: f64,
     offered_rate: f64,
-    /// Updates since the shedding started, up to 8: the read rate is smoothed over so many.
-    updates: u32,
+    /// Time over which the read rate is a mean, at most [`READ_RATE_TIME`].
+    measured: Span,
     /// Updates in a row that found an overload.
     overloads: u32,
     /// True if the queue has overflowed or stands, so that networks may be shed that harm nobody in particular.
@@ -91,8 +93,7 @@ pub(crate) struct FairShedding {
     stale_read: u64,
     /// The networks that are shed now, as in the kernel's filter.
     shed: Vec<ShedNetwork>,
-    /// Count of datagrams read from which on they came through this filter. Those before say nothing about its shares.
-    filtered_from: u64,
+    filters: FilterHistory,
     /// Working memory of an update.
     next_shed: Vec<ShedNetwork>,
     sample: Vec<Sampled>,
@@ -111,16 +112,16 @@ impl FairShedding {
             known_datagrams: 0,
             has_proxied: false,
             has_emptied: false,
-            is_alone: true,
+            others: Others::None,
             read_rate: 0.0,
             offered_rate: 0.0,
-            updates: 0,
+            measured: Span(0),
             overloads: 0,
             may_shed_all: false,
             stale: 0,
             stale_read: 0,
             shed: Vec::with_capacity(SHED_NETWORKS + 1),
-            filtered_from: 0,
+            filters: FilterHistory::new(),
             next_shed: Vec::with_capacity(SHED_NETWORKS + 1),
             sample: Vec::with_capacity(SHEDDING_SAMPLE),
             heavy: HeavyNetworks::new(),
@@ -158,7 +159,7 @@ impl FairShedding {
     /// The reason of drops by the filter, and of stale datagrams. Only networks that are shed for the sake of others flood.
     pub(crate) fn reason_of_drops(&self) -> Counter {
         let spares_others = self.shed.iter().all(|shed| shed.length > 0);
-        match self.is_active() && !self.is_alone && spares_others {
+        match self.is_active() && self.others != Others::None && spares_others {
             true => Counter::FloodingNetwork,
             false => Counter::ReceiveQueueOverflow,
         }
@@ -168,9 +169,9 @@ impl FairShedding {
     #[inline]
     pub(crate) fn on_queue_emptied(&mut self) {
         (self.stale, self.has_emptied) = (0, true);
-        self.filtered_from = self.filtered_from.min(self.datagrams);
-        if !self.is_active() {
-            self.previous = None;
+        match self.is_active() {
+            true => self.filters.on_queue_emptied(self.datagrams),
+            false => self.previous = None,
         }
     }
 
@@ -181,16 +182,22 @@ impl FairShedding {
         let (waited, read) = (now - previous.at, self.datagrams - previous.datagrams);
         match self.is_active() {
             true => {
-                waited >= SHEDDING_INTERVAL && read.min(self.filtered()) >= SHEDDING_DATAGRAMS
+                waited >= SHEDDING_INTERVAL && read >= SHEDDING_DATAGRAMS
                     || waited >= SHEDDING_LONGEST_INTERVAL
             }
             false => waited >= SHEDDING_IDLE_INTERVAL && read >= SHEDDING_DATAGRAMS,
         }
     }
 
-    /// Datagrams read that came through the filter as it is.
-    fn filtered(&self) -> u64 {
-        self.datagrams.saturating_sub(self.filtered_from)
+    /// True while hardly a datagram of those that came through the latest filter was read, so its effect is not known yet. A queue
+    /// that may overflow does not wait: the share was wrong.
+    fn waits_for_filter(&self, now: Instant, queue: ReceiveQueue) -> bool {
+        let is_new = self.filters.passed_latest(self.datagrams) < SHEDDING_DATAGRAMS;
+        let waited = |previous: &Observation| now - previous.at < SHEDDING_LONGEST_INTERVAL;
+        self.is_active()
+            && is_new
+            && self.previous.as_ref().is_some_and(waited)
+            && queue.used <= queue.size / 2
     }
 
     /// Observes the queue. Returns the networks to shed if they have changed: none when the shedding ends. `client_prefix`: the
@@ -201,6 +208,9 @@ impl FairShedding {
         queue: ReceiveQueue,
         client_prefix: u8,
     ) -> Option<&[ShedNetwork]> {
+        if self.waits_for_filter(now, queue) {
+            return None;
+        }
         let current = Observation { at: now, queue, datagrams: self.datagrams, stale: self.stale_read };
         self.observe_networks(now);
         let has_emptied = std::mem::take(&mut self.has_emptied);
@@ -213,26 +223,10 @@ impl FairShedding {
         if now == previous.at {
             return None;
         }
-        let (read_rate, offered_rate) = current.rates_since(&previous);
-        if self.is_active() {
-            // Smoothed, because the rate of a worker that is held up and then catches up is the mean of both.
-            // A worker that emptied the queue could have read more.
-            if !has_emptied || read_rate > self.read_rate {
-                self.updates = (self.updates + 1).min(8);
-                self.read_rate += (read_rate - self.read_rate) / f64::from(self.updates);
-            }
-            self.offered_rate += (offered_rate - self.offered_rate) / 2.0;
-            // The drops are those of the filter.
-            self.may_shed_all |= self.stands(&current, self.read_rate) || queue.used > queue.size / 2;
-        } else {
-            (self.read_rate, self.offered_rate) = self.find_overload(&previous, &current)?;
-            // After a moment only they say little, and the first update replaces the read rate.
-            self.updates = if self.may_shed_all { 3 } else { 0 };
-        }
-        let (read, filtered) = (self.datagrams - previous.datagrams, self.filtered());
-        let is_sample = filtered >= SHEDDING_DATAGRAMS / 4;
-        self.take_sample(if is_sample { read.min(filtered) } else { read });
-        self.heavy.find(&mut self.sample, &self.shed, client_prefix);
+        self.measure(&previous, &current, has_emptied)?;
+        self.take_sample(self.datagrams - previous.datagrams);
+        let (shed, _) = self.filters.of_latest(self.datagrams);
+        self.heavy.find(&mut self.sample, shed, client_prefix);
         // The rate at which the queue reaches its target within QUEUE_DRAIN_TIME: never empty, and with room for bursts.
         let rate = self.read_rate.max(1.0);
         let (waiting, wanted) = (queue.waiting(), wanted_length(rate, queue));
@@ -241,7 +235,7 @@ impl FairShedding {
         let off = (wanted - (waiting - self.stale as f64)) / (rate * seconds_of(QUEUE_DRAIN_TIME));
         let changed = self.compute_shares(rate * (1.0 + off).max(0.25));
         if changed {
-            self.filtered_from = self.datagrams + waiting as u64;
+            self.filters.push(self.datagrams + waiting as u64, &self.shed);
         }
         if !self.is_active() {
             self.stale = 0;
@@ -251,6 +245,31 @@ impl FairShedding {
             }
         }
         changed.then_some(&self.shed[..])
+    }
+
+    /// Measures the rates at which datagrams are read and offered. None if all networks pass and may go on to do so. `has_emptied`: true if the
+    /// worker has emptied the queue since the observation before.
+    fn measure(&mut self, previous: &Observation, current: &Observation, has_emptied: bool) -> Option<()> {
+        if !self.is_active() {
+            let since;
+            (since, (self.read_rate, self.offered_rate)) = self.find_overload(previous, current)?;
+            self.measured = (current.at - since).min(READ_RATE_TIME);
+            return Some(());
+        }
+        let (read_rate, offered_rate) = current.rates_since(previous);
+        // A mean over time, because a worker that shares its core reads nothing for a while and then much.
+        // A worker that emptied the queue could have read more.
+        if !has_emptied || read_rate > self.read_rate {
+            let time = current.at - previous.at;
+            self.measured = Span(self.measured.0 + time.0).min(READ_RATE_TIME);
+            let weight = (seconds_of(time) / seconds_of(self.measured)).min(1.0);
+            self.read_rate += (read_rate - self.read_rate) * weight;
+        }
+        self.offered_rate += (offered_rate - self.offered_rate) / 2.0;
+        // The drops are those of the filter.
+        let queue = current.queue;
+        self.may_shed_all |= self.stands(current, self.read_rate) || queue.used > queue.size / 2;
+        Some(())
     }
 
     /// True if the queue was longer than its target for [`STANDING_QUEUE_TIME`]. `read_rate`: datagrams per second.
@@ -271,11 +290,15 @@ impl FairShedding {
             self.active_networks.mark_others_active(now);
         }
         self.known_datagrams = self.datagrams;
-        self.is_alone = self.active_networks.is_alone(now);
+        self.others = self.active_networks.others(now);
     }
 
-    /// The rates at which datagrams are read and offered, if networks must be shed now.
-    fn find_overload(&mut self, previous: &Observation, current: &Observation) -> Option<(f64, f64)> {
+    /// The rates at which datagrams are read and offered, and the time since which, if networks must be shed now.
+    fn find_overload(
+        &mut self,
+        previous: &Observation,
+        current: &Observation,
+    ) -> Option<(Instant, (f64, f64))> {
         let queue = current.queue;
         let (read_rate, offered_rate) = current.rates_since(previous);
         let is_long =
@@ -286,22 +309,32 @@ impl FairShedding {
         if queue.drops != previous.queue.drops {
             // Datagrams were lost: use the rates since the worker last emptied the queue.
             self.may_shed_all = true;
-            return Some(since_busy);
+            return Some((self.busy_since.at, since_busy));
         }
         if stands {
             self.may_shed_all = true;
-            return Some(current.rates_since(&self.standing_since));
+            return Some((self.standing_since.at, current.rates_since(&self.standing_since)));
         }
-        // One overload may mean that the worker was held up for a moment: it catches up.
-        (self.overloads >= 2 && !self.is_alone).then_some((read_rate, offered_rate))
+        // One overload may mean that the worker was held up for a moment: it catches up. Two may not come, because a worker that reads
+        // several batches before it looks at replies is faster than any flood for a moment: so the time since it was last idle counts too.
+        let grows = since_busy.1 - since_busy.0;
+        let overflows = queue.waiting() + grows * 2.0 * seconds_of(QUEUE_TARGET) > queue.capacity();
+        let is_half_full = grows > 0.0 && queue.used > queue.size / 2;
+        match self.others {
+            Others::Many if self.overloads >= 2 => Some((previous.at, (read_rate, offered_rate))),
+            Others::Many if overflows || is_half_full => Some((self.busy_since.at, since_busy)),
+            Others::Few if overflows => Some((self.busy_since.at, since_busy)),
+            _ => None,
+        }
     }
 
-    /// Copies the networks of the latest `read` datagrams, as far as the ring has them.
+    /// Copies the networks of the latest `read` datagrams, as far as the ring has them and they came through one filter.
     fn take_sample(&mut self, read: u64) {
         let FairShedding { recent, datagrams, sample, .. } = self;
         let number = *datagrams as usize;
         sample.clear();
-        let sampled = (read as usize).min(SHEDDING_SAMPLE);
+        let (_, filtered) = self.filters.of_latest(*datagrams);
+        let sampled = (read.min(filtered) as usize).min(SHEDDING_SAMPLE);
         sample.extend((0..sampled).map(|back| Sampled {
             network: recent[(number - 1 - back) % SHEDDING_SAMPLE],
             part: (back * SAMPLE_PARTS / sampled) as u8,
@@ -333,7 +366,7 @@ impl FairShedding {
 
 /// Datagrams that should wait at most when so many are read per second: those of [`QUEUE_TARGET`], or a third of the queue.
 fn wanted_length(read_rate: f64, queue: ReceiveQueue) -> f64 {
-    (read_rate * seconds_of(QUEUE_TARGET)).min(f64::from(queue.size) / DATAGRAM_QUEUE_OCTETS / 3.0)
+    (read_rate * seconds_of(QUEUE_TARGET)).min(queue.capacity() / 3.0)
 }
 
 fn seconds_of(span: Span) -> f64 {

@@ -116,6 +116,11 @@ impl ReceiveQueue {
     pub(crate) fn waiting(&self) -> f64 {
         f64::from(self.used) / DATAGRAM_QUEUE_OCTETS
     }
+
+    /// Estimated number of datagrams that can wait, if all are small.
+    pub(crate) fn capacity(&self) -> f64 {
+        f64::from(self.size) / DATAGRAM_QUEUE_OCTETS
+    }
 }
 
 /// Asks the kernel for the state of a socket's receive queue.

@@ -89,7 +89,7 @@ impl TlsLink {
                 return TlsRead::Failed(self.failure(TlsFault::Protocol, error.to_string()));
             }
             if let Err(error) = self.session.process_new_packets() {
-                let failure = self.failure(TlsFault::of(&error), error.to_string());
+                let failure = self.failure(TlsFault::of(&error), TlsFault::describe(&error));
                 // The alert tells the upstream's operator of the reason.
                 let _ = self.session.write_tls(&mut Socket(&self.tcp));
                 return TlsRead::Failed(failure);

@@ -56,10 +56,27 @@ impl TlsFault {
                 | CertificateError::NotValidYetContext { .. } => TlsFault::Expired,
                 CertificateError::UnknownIssuer | CertificateError::BadSignature => TlsFault::Issuer,
                 CertificateError::ApplicationVerificationFailure => TlsFault::Pin,
+                // A verifier of the caller's may put its own words to an error of rustls.
+                CertificateError::Other(other) => other
+                    .0
+                    .source()
+                    .and_then(|source| source.downcast_ref::<Error>())
+                    .map_or(TlsFault::Certificate, TlsFault::of),
                 _ => TlsFault::Certificate,
             },
             Error::NoCertificatesPresented => TlsFault::Certificate,
             _ => TlsFault::Protocol,
+        }
+    }
+
+    /// Description of an error of the handshake for an operator.
+    pub(crate) fn describe(error: &Error) -> String {
+        match error {
+            // rustls shows such an error as the structure that it is.
+            Error::InvalidCertificate(CertificateError::Other(other)) => {
+                format!("invalid peer certificate: {other}")
+            }
+            error => error.to_string(),
         }
     }
 
@@ -221,6 +238,38 @@ mod tests {
             upstreams.replace(table(changed));
             assert!(Arc::ptr_eq(&before[0], &config(1)) && !Arc::ptr_eq(&before[1], &config(2)));
         }
+    }
+
+    /// An error in the words of a verifier.
+    #[derive(Debug)]
+    struct InOtherWords(Error);
+
+    impl std::fmt::Display for InOtherWords {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("the words")
+        }
+    }
+
+    impl std::error::Error for InOtherWords {
+        fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+            Some(&self.0)
+        }
+    }
+
+    #[test]
+    fn an_error_in_the_words_of_a_verifier_is_the_fault_behind_it() {
+        for (source, fault) in [
+            (CertificateError::ApplicationVerificationFailure.into(), TlsFault::Pin),
+            (CertificateError::Expired.into(), TlsFault::Expired),
+            (Error::DecryptError, TlsFault::Protocol),
+        ] {
+            let other = rustls::OtherError(Arc::new(InOtherWords(source)));
+            let error = Error::InvalidCertificate(CertificateError::Other(other));
+            assert_eq!(TlsFault::of(&error), fault);
+            assert_eq!(TlsFault::describe(&error), "invalid peer certificate: the words");
+        }
+        let other = rustls::OtherError(Arc::new(std::fmt::Error));
+        assert_eq!(TlsFault::of(&CertificateError::Other(other).into()), TlsFault::Certificate);
     }
 
     #[test]

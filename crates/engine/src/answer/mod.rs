@@ -4,10 +4,10 @@
 //!
 //! Read `requestor.rs` first (the query's properties that shape the response), then `builder.rs`.
 
-pub(crate) mod builder;
+pub mod builder;
 pub(crate) mod forward;
 pub(crate) mod last_answers;
 pub(crate) mod padding;
-pub(crate) mod requestor;
+pub mod requestor;
 pub(crate) mod stream_options;
-pub(crate) mod synthesis;
+pub mod synthesis;

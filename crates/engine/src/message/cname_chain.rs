@@ -83,7 +83,7 @@ impl<'a> Chain<'a> {
 
     /// Number of names, that of the question included.
     #[inline]
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.len
     }
 

@@ -6,7 +6,7 @@
 //! Read `cname_chain.rs` first: it defines which records of a reply belong to the answer.
 
 pub(crate) mod client_subnet;
-pub(crate) mod cname_chain;
+pub mod cname_chain;
 pub mod cookie;
 pub(crate) mod lame;
 pub mod question;

@@ -146,6 +146,14 @@ fn an_upstream_with_pins_is_asked_only_if_its_key_has_one() {
     }
     let explained = String::from_utf8(server.ctl(&["explain", "www.wrong"]).stdout).unwrap();
     assert!(explained.contains("the key of an upstream has another pin"), "{explained}");
+    // The operator can compare the pin that was shown with the configured one.
+    let shown = format!("no pin fits: its key has the pin {issued_pin}");
+    let of_wrong = format!("upstream {}: no TLS connection", upstreams[3].address);
+    wait_until("the pin in the log", || {
+        server.process.log().lines().any(|line| line.contains(&of_wrong) && line.contains(&shown))
+    });
+    let listed = String::from_utf8(server.ctl(&["upstreams"]).stdout).unwrap();
+    assert!(listed.contains(&shown), "{listed}");
     // The session and the connection of another pin do not count after a reload.
     let forwarder = format!("{}#{issued_pin}", upstreams[0].address);
     server.rewrite(&[&format!("upstream.zone = [{{ zone = \"own\", forwarders = [\"{forwarder}\"] }}]")]);

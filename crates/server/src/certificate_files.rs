@@ -1,0 +1,198 @@
+//! The files of the server's certificate, followed while the server runs. A program that renews certificates (certbot, cert-manager with
+//! the secrets of Kubernetes) replaces the files and need not tell the server.
+//!
+//! Only certificate, key and ticket secret are read again, not the configuration: somebody may be editing that.
+
+use crate::config::Tls;
+use crate::handle::ServerHandle;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tls::ServerTls;
+
+/// Time between two looks at the files. Kubernetes itself takes a minute to bring a changed secret to a pod.
+const PERIOD: Duration = Duration::from_secs(60);
+
+/// Properties by which a replaced or rewritten file is known: device, inode, time of the last change (seconds, nanoseconds), octets. Symbolic
+/// links are followed. None: there is no such file.
+type Stamp = Option<(u64, u64, i64, i64, u64)>;
+
+/// Result of a look at the files.
+#[derive(Debug, PartialEq, Eq)]
+enum Look {
+    /// Nothing to say: no file has changed, or they have the certificate that is in use.
+    Same,
+    /// New handshakes use another certificate.
+    Replaced,
+    /// The files have changed, and cannot be used. The old certificate stays in use.
+    Unusable(String),
+}
+
+/// The files as they were at the last look.
+#[derive(Default)]
+struct CertificateFiles {
+    stamps: Option<Vec<Stamp>>,
+}
+
+/// Follows the files until the server stops.
+pub async fn follow(server: Arc<ServerHandle>) {
+    let mut files = CertificateFiles::default();
+    let mut ticks = tokio::time::interval(PERIOD);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        if server.draining.load(Ordering::Relaxed) {
+            return;
+        }
+        // A reload reads the same files.
+        let _one_at_a_time = server.reloads.turn.lock().await;
+        let (config, is_first) = (server.config(), files.stamps.is_none());
+        // Reading may take long on a file system of the network.
+        let looked = tokio::task::spawn_blocking(move || (files.look(&config.tls), files)).await;
+        let look;
+        (look, files) = looked.unwrap_or_else(|_| (Look::Same, CertificateFiles::default()));
+        let config = server.config();
+        let path = config.tls.certificate.as_deref().unwrap_or(Path::new("")).display();
+        match look {
+            Look::Same => {}
+            Look::Replaced => {
+                tracing::info!("the certificate in {path} has changed: new connections over TLS get it");
+                if let Some(warning) = config.tls.server.as_ref().and_then(ServerTls::warning) {
+                    tracing::warn!("the certificate in {path} {warning}");
+                }
+            }
+            // The start may have read files as root that the server itself cannot read.
+            Look::Unusable(why) if is_first => tracing::debug!("cannot follow the certificate: {why}"),
+            Look::Unusable(why) => tracing::warn!(
+                "the certificate in {path} or its key has changed and cannot be used: {why}; the old one stays in use"
+            ),
+        }
+    }
+}
+
+impl CertificateFiles {
+    /// Gives the running listeners the certificate, the key and the ticket secret of the files if these have changed. The first look
+    /// compares the certificate itself with the one in use.
+    fn look(&mut self, tls: &Tls) -> Look {
+        let (Some(running), Some(certificate), Some(key)) = (&tls.server, &tls.certificate, &tls.key) else {
+            return Look::Same;
+        };
+        let stamps: Vec<Stamp> = tls.files().map(|file| stamp(file)).collect();
+        let before = self.stamps.replace(stamps);
+        if before == self.stamps {
+            return Look::Same;
+        }
+        match ServerTls::read(certificate, key, tls.ticket_secret_file.as_deref()) {
+            // The time of a file may change without its contents.
+            Ok(read) if before.is_none() && read == *running => Look::Same,
+            Ok(read) => {
+                let is_same = read == *running;
+                running.replace(&read);
+                if is_same { Look::Same } else { Look::Replaced }
+            }
+            Err(error) => Look::Unusable(format!("{error}; {}", error.remedy())),
+        }
+    }
+}
+
+fn stamp(file: &Path) -> Stamp {
+    let found = std::fs::metadata(file).ok()?;
+    Some((found.dev(), found.ino(), found.mtime(), found.mtime_nsec(), found.size()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Config, Overrides, parse};
+    use std::os::unix::fs::symlink;
+    use std::path::PathBuf;
+
+    /// A secret in a folder, as Kubernetes mounts it: files that are links into a folder that is itself a link.
+    struct Secret(PathBuf);
+
+    impl Secret {
+        fn new(name: &str) -> Secret {
+            let folder = std::env::temp_dir().join(format!("sixfold-{name}-{}", std::process::id()));
+            let _ = std::fs::remove_dir_all(&folder);
+            std::fs::create_dir(&folder).unwrap();
+            for file in ["tls.crt", "tls.key"] {
+                symlink(Path::new("..data").join(file), folder.join(file)).unwrap();
+            }
+            Secret(folder)
+        }
+
+        /// Replaces the contents at once.
+        fn put(&self, version: &str, certificate: &str, key: &str) {
+            let folder = self.0.join(version);
+            std::fs::create_dir(&folder).unwrap();
+            std::fs::write(folder.join("tls.crt"), certificate).unwrap();
+            std::fs::write(folder.join("tls.key"), key).unwrap();
+            let link = self.0.join("..data_tmp");
+            symlink(version, &link).unwrap();
+            std::fs::rename(link, self.0.join("..data")).unwrap();
+        }
+
+        fn config(&self) -> Config {
+            let file = |name: &str| self.0.join(name).display().to_string();
+            let text = format!(
+                "[upstream]\nforwarders = [\"192.0.2.53\"]\n[tls]\nlisten-dot = [\"[::1]:853\"]\ncertificate = \"{}\"\nkey = \"{}\"",
+                file("tls.crt"),
+                file("tls.key")
+            );
+            match parse("x.toml", &text, &Overrides::default(), "/etc/resolv.conf".as_ref()) {
+                Ok((config, _)) => config,
+                Err(_) => panic!("a configuration without faults"),
+            }
+        }
+    }
+
+    impl Drop for Secret {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn pair() -> (String, String) {
+        let made = rcgen::generate_simple_self_signed(["dns.example".to_owned()]).unwrap();
+        (made.cert.pem(), made.signing_key.serialize_pem())
+    }
+
+    #[test]
+    fn a_replaced_secret_is_used_without_a_reload() {
+        let (secret, first, second) = (Secret::new("replaced"), pair(), pair());
+        secret.put("1", &first.0, &first.1);
+        let (config, mut files) = (secret.config(), CertificateFiles::default());
+        assert_eq!([files.look(&config.tls), files.look(&config.tls)], [Look::Same, Look::Same]);
+        secret.put("2", &second.0, &second.1);
+        assert_eq!([files.look(&config.tls), files.look(&config.tls)], [Look::Replaced, Look::Same]);
+        assert_eq!(config.tls.server, secret.config().tls.server);
+    }
+
+    #[test]
+    fn a_certificate_that_was_replaced_before_the_first_look_is_used() {
+        let (secret, first, second) = (Secret::new("before"), pair(), pair());
+        secret.put("1", &first.0, &first.1);
+        let config = secret.config();
+        secret.put("2", &second.0, &second.1);
+        assert_eq!(CertificateFiles::default().look(&config.tls), Look::Replaced);
+    }
+
+    #[test]
+    fn files_that_do_not_fit_leave_the_old_certificate_in_use_until_they_do() {
+        let (secret, first, second) = (Secret::new("unfit"), pair(), pair());
+        secret.put("1", &first.0, &first.1);
+        let (config, mut files) = (secret.config(), CertificateFiles::default());
+        let old = secret.config().tls.server;
+        files.look(&config.tls);
+        // A program writes the certificate first, and its key a moment later.
+        secret.put("2", &second.0, &first.1);
+        let look = files.look(&config.tls);
+        assert!(matches!(&look, Look::Unusable(why) if why.contains("does not go with")), "{look:?}");
+        assert_eq!(config.tls.server, old);
+        assert_eq!(files.look(&config.tls), Look::Same, "one warning is enough");
+        secret.put("3", &second.0, &second.1);
+        assert_eq!(files.look(&config.tls), Look::Replaced);
+    }
+}
