@@ -71,6 +71,14 @@ impl CommonAnswer {
         }
     }
 
+    /// The answer with this message, without records, for tests of packet caches.
+    pub fn of_message(message: &[u8]) -> CommonAnswer {
+        let mut answer = CommonAnswer::empty();
+        answer.length = message.len().min(COMMON_ANSWER);
+        answer.message[..answer.length].copy_from_slice(&message[..answer.length]);
+        answer
+    }
+
     /// Header, question and records, without an OPT record. The ID is 0; the TTLs are those at `stored`.
     pub fn message(&self) -> &[u8] {
         &self.message[..self.length]

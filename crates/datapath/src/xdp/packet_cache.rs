@@ -115,12 +115,24 @@ impl PacketCache {
 
     /// Maps the arrays. No answer can be published before [`PacketCache::resume`].
     pub(super) fn new(arrays: &SharedArrays, seed: u64) -> io::Result<PacketCache> {
+        let SharedArrays { control, index, answers, hits } = arrays;
+        let words = [
+            Words::of(control, CONTROL_WORDS)?,
+            Words::of(index, WAYS)?,
+            Words::of(answers, ANSWER_WORDS)?,
+            Words::of(hits, HIT_WORDS)?,
+        ];
+        Ok(PacketCache::of_words(words, hits.entries as usize / XDP_ANSWERS, seed))
+    }
+
+    /// The cache in this memory: control record, index, answers, hits.
+    fn of_words([control, index, answers, hits]: [Words; 4], processors: usize, seed: u64) -> PacketCache {
         let cache = PacketCache {
-            control: Words::of(&arrays.control, CONTROL_WORDS)?,
-            index: Words::of(&arrays.index, WAYS)?,
-            answers: Words::of(&arrays.answers, ANSWER_WORDS)?,
-            hits: Words::of(&arrays.hits, HIT_WORDS)?,
-            processors: arrays.hits.entries as usize / XDP_ANSWERS,
+            control,
+            index,
+            answers,
+            hits,
+            processors,
             seed,
             epoch: AtomicU64::new(0),
             state: Mutex::new(State {
@@ -131,7 +143,7 @@ impl PacketCache {
             }),
         };
         cache.control.at(1).store(seed, Ordering::Relaxed);
-        Ok(cache)
+        cache
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
