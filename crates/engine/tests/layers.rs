@@ -13,7 +13,7 @@ const FLOORS: &[&[&str]] = &[
     &["limits", "counters"],
     &["message"],
     &["dns64"],
-    &["trace"],
+    &["trace", "common_answer"],
     &["interface"],
     &["answer", "upstream"],
     &["cache", "local"],
