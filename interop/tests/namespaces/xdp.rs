@@ -2,6 +2,11 @@
 //! kernel, and the end of the program in the kernel with the server, even if that is killed. Copies without help of a network card
 //! (zero copy) cannot be tested here.
 
+mod compare;
+mod differential;
+mod pipeline;
+mod questions;
+
 use sixfold_interop::{
     Authority, CommandOutput, Configuration, Lab, Namespace, Program, Sixfold, address, program, wait_until,
     zones,
