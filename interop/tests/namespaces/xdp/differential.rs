@@ -13,7 +13,7 @@
 //!     SIXFOLD_XDP_QUESTIONS=10000000 cargo test --release -p sixfold-interop --test namespaces xdp::differential -- --nocapture
 //! ```
 
-use super::{CLIENT, GATEWAY, XDP, datagrams_of_sockets, inside, lab};
+use super::{CLIENT, GATEWAY, XDP, alone, datagrams_of_sockets, inside, lab, number_from};
 use crate::xdp::pipeline::{Pipeline, Report};
 use crate::xdp::questions::{self, PORTS, Questions};
 use sixfold_interop::{Authority, Configuration, Lab, Program, Sixfold, address, zones::Zone};
@@ -53,11 +53,6 @@ fn sockets(lab: &Lab) -> Vec<UdpSocket> {
     inside(&lab.client, || (0..PORTS).map(bind).collect())
 }
 
-fn number(variable: &str, default: u64) -> u64 {
-    let value = std::env::var(variable).ok();
-    value.map_or(default, |value| value.parse().unwrap_or_else(|_| panic!("{variable} is a number")))
-}
-
 /// Asks each question about the set once, so that both caches hold the answers.
 fn fill(pipeline: &mut Pipeline) -> Report {
     let (mut report, mut round) = (Report::default(), questions::round().zip((0..PORTS).cycle()));
@@ -68,6 +63,7 @@ fn fill(pipeline: &mut Pipeline) -> Report {
 #[test]
 fn generated_questions_get_the_same_answers_as_frames_and_through_sockets() {
     let (Some(frames), Some(others)) = (lab(), lab()) else { return };
+    let _alone = alone();
     let _authorities = [&frames, &others].map(authority);
     let configuration = |lines| Configuration::forwarding_to(&[address::FIRST]).server(lines).dns64(LINES);
     let with_frames = Sixfold::start(&frames, &configuration(XDP));
@@ -81,7 +77,8 @@ fn generated_questions_get_the_same_answers_as_frames_and_through_sockets() {
     println!("first round: {filled}");
     assert_eq!(filled.differences, 0, "{filled}");
 
-    let (wanted, seed) = (number("SIXFOLD_XDP_QUESTIONS", QUESTIONS), number("SIXFOLD_XDP_SEED", 1));
+    let (wanted, seed) =
+        (number_from("SIXFOLD_XDP_QUESTIONS", QUESTIONS), number_from("SIXFOLD_XDP_SEED", 1));
     let (mut report, mut questions) = (Report::default(), Questions::new(seed));
     let (_, before) = datagrams_of_sockets(&frames);
     let (mut asked, start) = (0, Instant::now());
