@@ -2,7 +2,13 @@
 //! kernel, and the end of the program in the kernel with the server, even if that is killed. Copies without help of a network card
 //! (zero copy) cannot be tested here.
 
+mod compare;
+mod differential;
+mod disturbance;
+mod load;
 mod packet_cache;
+mod pipeline;
+mod questions;
 
 use sixfold_interop::{
     Authority, CommandOutput, Configuration, Lab, Namespace, Program, Sixfold, address, program, wait_until,
@@ -13,6 +19,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Addresses of gateway and client, IPv4.
@@ -36,6 +43,19 @@ fn lab() -> Option<Lab> {
     lab.gateway.configure(&format!("addr add {GATEWAY}/24 dev lan"));
     lab.client.configure(&format!("addr add {CLIENT}/24 dev lan"));
     Some(lab)
+}
+
+/// Waits until no other test loads the machine: queries may be lost where the processor is needed elsewhere.
+fn alone() -> MutexGuard<'static, ()> {
+    static LOADED: Mutex<()> = Mutex::new(());
+    // A test that has failed leaves nothing behind the lock.
+    LOADED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The number in an environment variable.
+fn number_from(variable: &str, default: u64) -> u64 {
+    let value = std::env::var(variable).ok();
+    value.map_or(default, |value| value.parse().unwrap_or_else(|_| panic!("{variable} is a number")))
 }
 
 fn authority(lab: &Lab) -> Authority<'_> {

@@ -124,7 +124,7 @@ fn letter_case_and_id_are_the_client_s() {
 }
 
 /// Changes a part of the configuration, and reloads it.
-fn edit(lab: &Lab, sixfold: &Sixfold<'_>, from: &str, to: &str) {
+pub fn edit(lab: &Lab, sixfold: &Sixfold<'_>, from: &str, to: &str) {
     let file = lab.scratch.path().join("sixfold.toml");
     let text = std::fs::read_to_string(&file).expect("the configuration is there");
     assert!(text.contains(from), "{from}: {text}");
@@ -135,7 +135,8 @@ fn edit(lab: &Lab, sixfold: &Sixfold<'_>, from: &str, to: &str) {
     assert!(wait_until(|| reloads() > before), "{}", sixfold.log());
 }
 
-fn flush(lab: &Lab, name: &str) {
+/// Removes a name from the cache.
+pub fn flush(lab: &Lab, name: &str) {
     let socket = lab.scratch.path().join("control.sock");
     lab.gateway.run_checked(&[
         &program("sixfold"),
