@@ -16,6 +16,8 @@
 
 enum {
 	NO_ANSWER = -1,
+	/* The query is not plain, or not looked at. */
+	NOT_PLAIN = -2,
 	/* Octets of the longest name, with the root. */
 	LONGEST_NAME = 64,
 	/* Octets of all records of an answer: the whole message has at most 505. */
@@ -217,8 +219,15 @@ static INLINE int is_plain_opt(const u8 *opt)
 	return (opt[0] | word(opt + 5) | word(opt + 7) | word(opt + 9)) == 0 && word(opt + 1) == __builtin_bswap16(41);
 }
 
-/* Reads the question of a plain query, and verifies the checksums. Returns 0 for all other queries. */
-static INLINE int read_question(const struct context *context, u32 headers, struct scratch *scratch)
+enum form {
+	OTHER,
+	PLAIN,
+	/* The worker counts and drops it. */
+	DAMAGED,
+};
+
+/* Reads the question of a plain query, and verifies the checksums. */
+static INLINE enum form read_question(const struct context *context, u32 headers, struct scratch *scratch)
 {
 	const u8 *start = (const u8 *)(u64)context->data, *end = (const u8 *)(u64)context->data_end;
 	const struct udp *udp = (const void *)(start + headers);
@@ -226,19 +235,19 @@ static INLINE int read_question(const struct context *context, u32 headers, stru
 	const u8 *name = (const void *)(dns + 1);
 
 	if (name > end)
-		return 0;
+		return OTHER;
 	if ((dns->flags & ~AD) != RD || dns->questions != __builtin_bswap16(1) || (dns->answers | dns->authorities) != 0 ||
 	    (dns->additional & ~__builtin_bswap16(1)) != 0)
-		return 0;
+		return OTHER;
 	u32 opt = dns->additional ? OPT : 0;
 	u64 sum = sum_of_addresses(start, headers) + udp->source + udp->destination + dns->id + dns->questions;
 	sum += read_name(name, end, scratch);
 	u32 length = ONCE(scratch->length);
 	if (length - 1 >= LONGEST_NAME || __builtin_bswap16(udp->length) != sizeof(*udp) + sizeof(*dns) + length + 4 + opt)
-		return 0;
+		return OTHER;
 	const u8 *type = name + length;
 	if (type + 4 > end || word(type + 2) != IN)
-		return 0;
+		return OTHER;
 	scratch->question.type = word(type);
 	scratch->question.flags = dns->flags;
 	sum += sum_at(length, word(type) + word(type + 2));
@@ -248,16 +257,18 @@ static INLINE int read_question(const struct context *context, u32 headers, stru
 		const u8 *record = type + 4;
 
 		if (record + OPT > end || !is_plain_opt(record))
-			return 0;
+			return OTHER;
 		rest += sum_at(length, octet_at(0, record[0]) + octet_at(1, record[1]) + octet_at(2, record[2]) +
 					       octet_at(3, record[3]) + octet_at(4, record[4]));
 	}
 	if (headers == IPV4_HEADERS && sum_of_ipv4_header(start) != 0xffff)
-		return 0;
+		return DAMAGED;
 	/* Without checksum (IPv4 only), or left to a network card by a sender on this machine, as in src/xdp/frame.rs. */
 	if (udp->checksum == 0)
-		return headers == IPV4_HEADERS;
-	return fold(sum + rest) == 0xffff || fold(sum_of_addresses(start, headers) + udp->length) == udp->checksum;
+		return headers == IPV4_HEADERS ? PLAIN : DAMAGED;
+	if (fold(sum + rest) == 0xffff || fold(sum_of_addresses(start, headers) + udp->length) == udp->checksum)
+		return PLAIN;
+	return DAMAGED;
 }
 
 /* The number of the slot of a question, plus 1; 0 if there is none. */
@@ -464,17 +475,23 @@ static INLINE void count_hit(u32 slot, u32 which)
 		hits->number[which & 3]++;
 }
 
-/* Answers the query of the frame, whose headers were checked. Returns NO_ANSWER if the frame is as it was. */
-static INLINE int answer(struct context *context, u32 headers)
+/* Answers the query of the frame, whose headers were checked. Returns NO_ANSWER or NOT_PLAIN if the frame is as it was. With
+ * `must_tell`, queries are looked at in any case. */
+static INLINE int answer(struct context *context, u32 headers, u32 must_tell)
 {
 	const u32 zero = 0;
 	struct scratch *scratch = map_lookup(SCRATCH, &zero);
 	const struct control *control = map_lookup(CONTROL, &zero);
 
 	if (!scratch || !control)
-		return NO_ANSWER;
+		return NOT_PLAIN;
 	u32 generation = ONCE(control->generation);
-	if (generation == 0 || !read_question(context, headers, scratch))
+	if (generation == 0 && !must_tell)
+		return NOT_PLAIN;
+	enum form form = read_question(context, headers, scratch);
+	if (form == OTHER)
+		return NOT_PLAIN;
+	if (form == DAMAGED || generation == 0)
 		return NO_ANSWER;
 	u32 slot = find(scratch, control->seed) - 1;
 	const struct answer *answer = map_lookup(ANSWERS, &slot);

@@ -26,6 +26,12 @@ struct place {
 enum {
 	/* Longer frames might not fit into the buffers of the AF_XDP sockets: 2,048 octets, of which the kernel takes 256. */
 	LONGEST_FRAME = 1536,
+	/*
+	 * The value of a place of a program in generic mode: a frame may be several datagrams there, which a sender on this machine has
+	 * left to a network card to take apart (UDP_SEGMENT). Their message would have more octets than a query. So only plain queries
+	 * go to the AF_XDP socket, whose end is known. The kernel takes the others apart.
+	 */
+	ONLY_PLAIN = 2,
 };
 
 /* The stand-ins of the maps; `program.rs` knows them. */
@@ -38,11 +44,16 @@ char _license[] __attribute__((section("license"), used)) = "Dual MIT/GPL";
 
 static INLINE int serve(struct context *context, const struct place *place, u32 headers)
 {
-	if (!map_lookup(PLACES, place))
+	const u32 *kind = map_lookup(PLACES, place);
+
+	if (!kind)
 		return XDP_PASS;
-	int verdict = answer(context, headers);
-	if (verdict != NO_ANSWER)
+	u32 only_plain = *kind == ONLY_PLAIN;
+	int verdict = answer(context, headers, only_plain);
+	if (verdict >= 0)
 		return verdict;
+	if (verdict == NOT_PLAIN && only_plain)
+		return XDP_PASS;
 	return redirect_map(SOCKETS, context->rx_queue_index, XDP_PASS);
 }
 

@@ -87,7 +87,13 @@ pub(super) struct Refusal {
 pub(super) struct Program {
     program: OwnedFd,
     sockets: OwnedFd,
+    listed: OwnedFd,
+    places: Vec<Place>,
 }
+
+/// Values of the map of places: all queries go to the AF_XDP sockets, or only plain ones (`ONLY_PLAIN` in the program's source).
+const ALL_QUERIES: u32 = 1;
+const ONLY_PLAIN: u32 = 2;
 
 impl Program {
     /// Makes the maps and loads the program. `queues`: receive queues of the interface. `places`: at most [`XDP_PLACES`].
@@ -100,8 +106,9 @@ impl Program {
         let sockets = create_map(BPF_MAP_TYPE_XSKMAP, [4, 4, queues], 0).map_err(plain)?;
         let listed = create_map(BPF_MAP_TYPE_HASH, [PLACE as u32, 4, XDP_PLACES as u32], 0).map_err(plain)?;
         let scratch = create_map(BPF_MAP_TYPE_PERCPU_ARRAY, [4, SCRATCH_OCTETS, 1], 0).map_err(plain)?;
-        for place in places.iter().take(XDP_PLACES) {
-            update(&listed, &key(place), 1).map_err(plain)?;
+        let places: Vec<Place> = places.iter().take(XDP_PLACES).copied().collect();
+        for place in &places {
+            update(&listed, &key(place), ALL_QUERIES).map_err(plain)?;
         }
         let maps = [(SOCKETS, &sockets), (PLACES, &listed), (SCRATCH, &scratch)];
         let maps = maps.map(|(stand_in, map)| (stand_in, map.as_raw_fd()));
@@ -114,7 +121,7 @@ impl Program {
             let mut log = vec![0; XDP_VERIFIER_LOG];
             load(&instructions, &mut log).map_err(|error| Refusal { error, log: last_lines(&log) })
         })?;
-        Ok(Program { program, sockets })
+        Ok(Program { program, sockets, listed, places })
     }
 
     /// Attaches the program to an interface: in the driver if `in_driver` and if it can, else in generic mode. The program stays until the link is
@@ -126,7 +133,12 @@ impl Program {
     pub(super) fn attach(&self, interface: u32, in_driver: bool) -> io::Result<(OwnedFd, Mode)> {
         match in_driver.then(|| self.link(interface, XDP_FLAGS_DRV_MODE)) {
             Some(Ok(link)) => Ok((link, Mode::Driver)),
-            _ => self.link(interface, XDP_FLAGS_SKB_MODE).map(|link| (link, Mode::Generic)),
+            _ => {
+                for place in &self.places {
+                    update(&self.listed, &key(place), ONLY_PLAIN)?;
+                }
+                self.link(interface, XDP_FLAGS_SKB_MODE).map(|link| (link, Mode::Generic))
+            }
         }
     }
 

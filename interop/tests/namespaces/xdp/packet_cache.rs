@@ -193,3 +193,18 @@ fn with_a_rate_limit_the_server_sees_each_query() {
     assert!(!becomes_hot(&sixfold, &socket, &plain, Duration::from_secs(3)));
     assert!(sixfold.stop().success());
 }
+
+#[test]
+fn datagrams_that_a_sender_leaves_to_its_card_to_take_apart_are_told_apart() {
+    let Some(lab) = lab() else { return };
+    let _authority = authority(&lab);
+    let sixfold = Sixfold::start(&lab, &configuration(XDP));
+    let names = lab.scratch.write("names.txt", "v4only.lab.test AAAA\ndual.lab.test A\nh7.lab.test AAAA\n");
+    // Queries that are due together leave with one system call (UDP_SEGMENT), and cross a virtual pair in one piece.
+    let server = format!("{GATEWAY}:53");
+    let names = names.to_string_lossy();
+    let load = [&program("sixfold-bench"), "load", "--server", &server, "--queries", &names];
+    let rate = ["--rate", "2000", "--burst", "16", "--duration", "2s", "--timeout", "5s", "--quiet"];
+    lab.client.run_checked(&[&load[..], &rate].concat());
+    assert!(sixfold.stop().success());
+}
