@@ -14,6 +14,7 @@
 //! ```
 
 use super::{CLIENT, GATEWAY, XDP, alone, datagrams_of_sockets, inside, lab, number_from};
+use crate::xdp::names;
 use crate::xdp::pipeline::{Pipeline, Report};
 use crate::xdp::questions::{self, PORTS, Questions};
 use sixfold_interop::{Authority, Configuration, Lab, Program, Sixfold, address, zones::Zone};
@@ -38,7 +39,7 @@ const LINES: &str =
 fn authority(lab: &Lab) -> Authority<'_> {
     let place = lab.scratch.directory("nsd");
     let file = place.join("root.zone");
-    std::fs::write(&file, questions::zone()).expect("the scratch directory can be written to");
+    std::fs::write(&file, names::zone()).expect("the scratch directory can be written to");
     let zone = Zone { name: ".", file, anchor: None };
     Authority::start(Program::Nsd, &lab.world, &place, address::FIRST, &[zone])
 }

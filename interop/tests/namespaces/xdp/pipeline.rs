@@ -238,7 +238,6 @@ impl Pipeline {
             return;
         };
         *report.rcodes.entry(answer.get(3).map_or(0, |octet| octet & 15)).or_default() += 1;
-        if answer.get(3).is_some_and(|o| o & 15 == 2) {}
         if let Some(cookie) = server_cookie(answer, &LEARNERS[number % 2]) {
             self.cookies[number % 2] = Some(cookie);
         }
@@ -267,13 +266,12 @@ impl Pipeline {
             }
         }
         while let Some((_, key)) = self.sent.pop_front_if(|(sent, _)| now - *sent > PATIENCE) {
-            if !self.open.get(&key).is_some_and(|open| !open.is_young) {
+            if self.open.get(&key).is_none_or(|open| open.is_young) {
                 continue;
             }
             let open = self.close(key, State::GivenUp);
             let silent = [0, 1].map(|side| open.answers[side].is_none());
             let is_one_sided = silent[0] != silent[1];
-            if silent[0] || silent[1] {}
             if is_one_sided && open.attempt == 1 {
                 report.lost[usize::from(silent[1])] += 1;
             }
