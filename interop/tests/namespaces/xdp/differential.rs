@@ -31,6 +31,10 @@ const FIRST_PORT: u16 = 40_001;
 /// neighbour solicitation.
 const BY_SOCKETS: f64 = 0.02;
 
+/// Cache of both servers, with room for all names of a long run: the time at which an entry makes room for another depends on the secret
+/// key of the cache, and then the answers have other TTLs.
+const CACHE: &str = "size = \"512MiB\"\n";
+
 /// Lines of both servers: one cookie secret, and no limit for the only client. The limits are off by default, but that of pending
 /// queries.
 const LINES: &str =
@@ -66,7 +70,10 @@ fn generated_questions_get_the_same_answers_as_frames_and_through_sockets() {
     let (Some(frames), Some(others)) = (lab(), lab()) else { return };
     let _alone = alone();
     let _authorities = [&frames, &others].map(authority);
-    let configuration = |lines| Configuration::forwarding_to(&[address::FIRST]).server(lines).dns64(LINES);
+    let configuration = |lines| {
+        let plain = Configuration::forwarding_to(&[address::FIRST]).server(lines).dns64(LINES);
+        Configuration { cache: CACHE, ..plain }
+    };
     let with_frames = Sixfold::start(&frames, &configuration(XDP));
     let with_sockets = Sixfold::start(&others, &configuration(""));
     let servers: [IpAddr; 2] = [GATEWAY.into(), address::GATEWAY.parse().expect("an address")];
