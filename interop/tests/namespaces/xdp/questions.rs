@@ -313,7 +313,13 @@ impl Questions {
     /// A question with up to three octets changed.
     fn damaged(&mut self, family: usize, cookies: &[Option<[u8; 16]>; 2]) -> Vec<u8> {
         let mut message = self.plain(family, cookies);
-        let class = 12 + presentation(&message[12..]).len() + 3;
+        let mut name = presentation(&message[12..]);
+        // No aliases: see `odd_question`.
+        while name.to_ascii_lowercase().ends_with("arpa.") {
+            message = self.plain(family, cookies);
+            name = presentation(&message[12..]);
+        }
+        let class = 12 + name.len() + 3;
         for _ in 0..1 + self.random.below(3) {
             let place = self.random.below(message.len() as u64) as usize;
             // Most messages stay in class IN, for the same reason.
