@@ -2,9 +2,9 @@
 //! there. Many questions are on their way at a time; answers are matched by port and ID.
 //!
 //! A question without an answer is asked again with another ID, because datagrams may be lost: once if both servers are silent, and
-//! more often if one is.
+//! more often if one is. So is one with TTLs that differ by two seconds, because each server reads its clock twice.
 
-use crate::xdp::compare::{compare, server_cookie};
+use crate::xdp::compare::{Difference, compare, server_cookie};
 use crate::xdp::questions::{LEARNERS, PORTS};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt;
@@ -50,6 +50,8 @@ pub struct Report {
     pub differences: u64,
     /// Questions that only the other server answered at first, of each server.
     pub lost: [u64; 2],
+    /// Pairs whose TTLs differed by two seconds, so that the question was asked again.
+    pub turns: u64,
     /// Answers that came too late.
     pub late: u64,
     /// Answers by the lower four bits of the RCODE.
@@ -76,11 +78,11 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Report { questions, answered, silent, differences, lost, late, rcodes, shown } = self;
+        let Report { questions, answered, silent, differences, lost, turns, late, rcodes, shown } = self;
         write!(
             f,
             "{questions} questions, {answered} answered by both, {silent} by neither, {differences} differences; \
-             lost at first: {} by frames, {} by sockets; {late} late answers; answers by RCODE: {rcodes:?}\n{shown}",
+             lost at first: {} by frames, {} by sockets; {late} late answers; {turns} times TTLs apart by 2 s at first; answers by RCODE: {rcodes:?}\n{shown}",
             lost[0], lost[1]
         )
     }
@@ -243,9 +245,14 @@ impl Pipeline {
         }
         open.answers[side] = Some(answer.to_vec());
         if open.answers.iter().all(Option::is_some) {
-            report.answered += 1;
             let open = self.close((number, id), State::Answered);
-            judge(&open, report);
+            if is_at_a_turn(&open) {
+                report.turns += 1;
+                self.again.push_back((number, open.message, open.attempt + 1));
+            } else {
+                report.answered += 1;
+                judge(&open, report);
+            }
         }
     }
 
@@ -283,6 +290,16 @@ impl Pipeline {
             }
         }
     }
+}
+
+/// True if the TTLs differ by two seconds, and the question may be asked again. One second comes from the moment at which an entry was made,
+/// and one from the moment at which it was read: the two servers can stand on either side of a turn of the clock both times. A later
+/// answer tells the age of the entries.
+fn is_at_a_turn(open: &Open) -> bool {
+    let answers = [0, 1].map(|side| open.answers[side].as_deref());
+    let is_by_two =
+        matches!(compare(answers), Some(Difference::Ttl(_, one, other)) if one.abs_diff(other) == 2);
+    is_by_two && open.attempt < ATTEMPTS[1]
 }
 
 fn judge(open: &Open, report: &mut Report) {
