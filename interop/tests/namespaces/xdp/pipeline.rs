@@ -308,3 +308,61 @@ fn judge(open: &Open, report: &mut Report) {
         report.differ(&difference, &open.message, answers);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    /// Runs forty questions past a server that answers each with an A record, and to the second client what `alter` makes of that.
+    fn report(alter: impl Fn(&mut Vec<u8>) + Sync) -> Report {
+        let bind = || UdpSocket::bind("127.0.0.1:0").expect("loopback is there");
+        let (server, is_over) = (bind(), AtomicBool::new(false));
+        server.set_read_timeout(Some(Duration::from_millis(20))).expect("a time limit");
+        let address = server.local_addr().expect("a bound socket");
+        let sockets = [0, 1].map(|_| (0..PORTS).map(|_| bind()).collect::<Vec<_>>());
+        let second: Vec<_> = sockets[1].iter().map(|socket| socket.local_addr().expect("bound")).collect();
+        let serve = || {
+            let mut buffer = [0; 64];
+            while !is_over.load(Ordering::Relaxed) {
+                let Ok((length, client)) = server.recv_from(&mut buffer) else { continue };
+                let record = b"\xc0\x0c\0\x01\0\x01\0\0\0\x3c\0\x04\xc6\x33\x64\x50";
+                let mut answer = [&buffer[..length], record].concat();
+                if second.contains(&client) {
+                    alter(&mut answer);
+                }
+                if !answer.is_empty() {
+                    server.send_to(&answer, client).expect("loopback is there");
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(serve);
+            let mut report = Report::default();
+            let question = b"\0\0\x81\x80\0\x01\0\x01\0\0\0\0\x01a\x04test\0\0\x01\0\x01".to_vec();
+            let mut questions = (0..PORTS).cycle().take(40).map(|port| (port, question.clone()));
+            Pipeline::new(sockets, [address; 2]).run(|_| questions.next(), &mut report);
+            is_over.store(true, Ordering::Relaxed);
+            report
+        })
+    }
+
+    #[test]
+    fn equal_answers_and_ttls_a_second_apart_are_no_differences() {
+        let report = report(|answer| answer[33] += 1);
+        assert_eq!((report.questions, report.answered, report.differences), (40, 40, 0), "{report}");
+    }
+
+    #[test]
+    fn a_changed_octet_a_ttl_and_a_missing_answer_are_counted_and_shown() {
+        let alterations: [fn(&mut Vec<u8>); 4] =
+            [|answer| answer[39] ^= 1, |answer| answer[33] += 2, |answer| answer[33] += 3, Vec::clear];
+        for (alter, words) in
+            alterations.into_iter().zip(["octet 39", "TTLs 60 and 62", "TTLs 60 and 63", "no answer"])
+        {
+            let report = report(alter);
+            assert_eq!((report.questions, report.differences), (40, 40), "{report}");
+            assert!(report.to_string().contains(words), "{words}: {report}");
+        }
+    }
+}
