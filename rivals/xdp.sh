@@ -29,10 +29,10 @@ join() { # device, namespace and address of the one end, of the other end
 }
 join lan $tester 2001:2:0:1::1 $device 2001:2:0:1::53
 join wan $authority 2001:2:0:2::54 $device 2001:2:0:2::53
-# The self-test asks the authority without the server.
-ip netns exec $device sh -c 'echo 1 >/proc/sys/net/ipv6/conf/all/forwarding'
-ip -n $tester route add default via 2001:2:0:1::53
-ip -n $authority route add default via 2001:2:0:2::53
+# The self-test asks the authority without the server, so not through the interface with the program.
+join self $tester 2001:2:0:3::1 $authority 2001:2:0:3::54
+ip -n $tester route add 2001:2:0:2::/64 via 2001:2:0:3::54
+ip -n $authority route add 2001:2:0:1::/64 via 2001:2:0:3::1
 
 cat >"$folder/plan.toml" <<END
 profile = "quick"

@@ -6,6 +6,7 @@ mod compare;
 mod differential;
 mod disturbance;
 mod load;
+mod names;
 mod packet_cache;
 mod pipeline;
 mod questions;

@@ -14,6 +14,7 @@
 //! ```
 
 use super::{CLIENT, GATEWAY, XDP, alone, datagrams_of_sockets, inside, lab, number_from};
+use crate::xdp::names;
 use crate::xdp::pipeline::{Pipeline, Report};
 use crate::xdp::questions::{self, PORTS, Questions};
 use sixfold_interop::{Authority, Configuration, Lab, Program, Sixfold, address, zones::Zone};
@@ -29,6 +30,10 @@ const FIRST_PORT: u16 = 40_001;
 /// Share of the queries over IPv6 that may reach the sockets of the server with frames. In generic mode these are all but the plain ones.
 const BY_SOCKETS: f64 = 0.3;
 
+/// Cache of both servers, with room for all names of a long run: the time at which an entry makes room for another depends on the secret
+/// key of the cache, and then the answers have other TTLs.
+const CACHE: &str = "size = \"512MiB\"\n";
+
 /// Lines of both servers: one cookie secret, and no limit for the only client. The limits are off by default, but that of pending
 /// queries.
 const LINES: &str =
@@ -37,7 +42,7 @@ const LINES: &str =
 fn authority(lab: &Lab) -> Authority<'_> {
     let place = lab.scratch.directory("nsd");
     let file = place.join("root.zone");
-    std::fs::write(&file, questions::zone()).expect("the scratch directory can be written to");
+    std::fs::write(&file, names::zone()).expect("the scratch directory can be written to");
     let zone = Zone { name: ".", file, anchor: None };
     Authority::start(Program::Nsd, &lab.world, &place, address::FIRST, &[zone])
 }
@@ -64,7 +69,10 @@ fn generated_questions_get_the_same_answers_as_frames_and_through_sockets() {
     let (Some(frames), Some(others)) = (lab(), lab()) else { return };
     let _alone = alone();
     let _authorities = [&frames, &others].map(authority);
-    let configuration = |lines| Configuration::forwarding_to(&[address::FIRST]).server(lines).dns64(LINES);
+    let configuration = |lines| {
+        let plain = Configuration::forwarding_to(&[address::FIRST]).server(lines).dns64(LINES);
+        Configuration { cache: CACHE, ..plain }
+    };
     let with_frames = Sixfold::start(&frames, &configuration(XDP));
     let with_sockets = Sixfold::start(&others, &configuration(""));
     let servers: [IpAddr; 2] = [GATEWAY.into(), address::GATEWAY.parse().expect("an address")];

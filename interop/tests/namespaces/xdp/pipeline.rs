@@ -2,9 +2,9 @@
 //! there. Many questions are on their way at a time; answers are matched by port and ID.
 //!
 //! A question without an answer is asked again with another ID, because datagrams may be lost: once if both servers are silent, and
-//! more often if one is.
+//! more often if one is. So is one with TTLs that differ by two seconds, because each server reads its clock twice.
 
-use crate::xdp::compare::{compare, server_cookie};
+use crate::xdp::compare::{Difference, compare, server_cookie};
 use crate::xdp::questions::{LEARNERS, PORTS};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt;
@@ -50,6 +50,8 @@ pub struct Report {
     pub differences: u64,
     /// Questions that only the other server answered at first, of each server.
     pub lost: [u64; 2],
+    /// Pairs whose TTLs differed by two seconds, so that the question was asked again.
+    pub turns: u64,
     /// Answers that came too late.
     pub late: u64,
     /// Answers by the lower four bits of the RCODE.
@@ -76,11 +78,11 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Report { questions, answered, silent, differences, lost, late, rcodes, shown } = self;
+        let Report { questions, answered, silent, differences, lost, turns, late, rcodes, shown } = self;
         write!(
             f,
             "{questions} questions, {answered} answered by both, {silent} by neither, {differences} differences; \
-             lost at first: {} by frames, {} by sockets; {late} late answers; answers by RCODE: {rcodes:?}\n{shown}",
+             lost at first: {} by frames, {} by sockets; {late} late answers; {turns} times TTLs apart by 2 s at first; answers by RCODE: {rcodes:?}\n{shown}",
             lost[0], lost[1]
         )
     }
@@ -238,15 +240,19 @@ impl Pipeline {
             return;
         };
         *report.rcodes.entry(answer.get(3).map_or(0, |octet| octet & 15)).or_default() += 1;
-        if answer.get(3).is_some_and(|o| o & 15 == 2) {}
         if let Some(cookie) = server_cookie(answer, &LEARNERS[number % 2]) {
             self.cookies[number % 2] = Some(cookie);
         }
         open.answers[side] = Some(answer.to_vec());
         if open.answers.iter().all(Option::is_some) {
-            report.answered += 1;
             let open = self.close((number, id), State::Answered);
-            judge(&open, report);
+            if is_at_a_turn(&open) {
+                report.turns += 1;
+                self.again.push_back((number, open.message, open.attempt + 1));
+            } else {
+                report.answered += 1;
+                judge(&open, report);
+            }
         }
     }
 
@@ -267,13 +273,12 @@ impl Pipeline {
             }
         }
         while let Some((_, key)) = self.sent.pop_front_if(|(sent, _)| now - *sent > PATIENCE) {
-            if !self.open.get(&key).is_some_and(|open| !open.is_young) {
+            if self.open.get(&key).is_none_or(|open| open.is_young) {
                 continue;
             }
             let open = self.close(key, State::GivenUp);
             let silent = [0, 1].map(|side| open.answers[side].is_none());
             let is_one_sided = silent[0] != silent[1];
-            if silent[0] || silent[1] {}
             if is_one_sided && open.attempt == 1 {
                 report.lost[usize::from(silent[1])] += 1;
             }
@@ -287,9 +292,77 @@ impl Pipeline {
     }
 }
 
+/// True if the TTLs differ by two seconds, and the question may be asked again. One second comes from the moment at which an entry was made,
+/// and one from the moment at which it was read: the two servers can stand on either side of a turn of the clock both times. A later
+/// answer tells the age of the entries.
+fn is_at_a_turn(open: &Open) -> bool {
+    let answers = [0, 1].map(|side| open.answers[side].as_deref());
+    let is_by_two =
+        matches!(compare(answers), Some(Difference::Ttl(_, one, other)) if one.abs_diff(other) == 2);
+    is_by_two && open.attempt < ATTEMPTS[1]
+}
+
 fn judge(open: &Open, report: &mut Report) {
     let answers = [0, 1].map(|side| open.answers[side].as_deref());
     if let Some(difference) = compare(answers) {
         report.differ(&difference, &open.message, answers);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    /// Runs forty questions past a server that answers each with an A record, and to the second client what `alter` makes of that.
+    fn report(alter: impl Fn(&mut Vec<u8>) + Sync) -> Report {
+        let bind = || UdpSocket::bind("127.0.0.1:0").expect("loopback is there");
+        let (server, is_over) = (bind(), AtomicBool::new(false));
+        server.set_read_timeout(Some(Duration::from_millis(20))).expect("a time limit");
+        let address = server.local_addr().expect("a bound socket");
+        let sockets = [0, 1].map(|_| (0..PORTS).map(|_| bind()).collect::<Vec<_>>());
+        let second: Vec<_> = sockets[1].iter().map(|socket| socket.local_addr().expect("bound")).collect();
+        let serve = || {
+            let mut buffer = [0; 64];
+            while !is_over.load(Ordering::Relaxed) {
+                let Ok((length, client)) = server.recv_from(&mut buffer) else { continue };
+                let record = b"\xc0\x0c\0\x01\0\x01\0\0\0\x3c\0\x04\xc6\x33\x64\x50";
+                let mut answer = [&buffer[..length], record].concat();
+                if second.contains(&client) {
+                    alter(&mut answer);
+                }
+                if !answer.is_empty() {
+                    server.send_to(&answer, client).expect("loopback is there");
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(serve);
+            let mut report = Report::default();
+            let question = b"\0\0\x81\x80\0\x01\0\x01\0\0\0\0\x01a\x04test\0\0\x01\0\x01".to_vec();
+            let mut questions = (0..PORTS).cycle().take(40).map(|port| (port, question.clone()));
+            Pipeline::new(sockets, [address; 2]).run(|_| questions.next(), &mut report);
+            is_over.store(true, Ordering::Relaxed);
+            report
+        })
+    }
+
+    #[test]
+    fn equal_answers_and_ttls_a_second_apart_are_no_differences() {
+        let report = report(|answer| answer[33] += 1);
+        assert_eq!((report.questions, report.answered, report.differences), (40, 40, 0), "{report}");
+    }
+
+    #[test]
+    fn a_changed_octet_a_ttl_and_a_missing_answer_are_counted_and_shown() {
+        let alterations: [fn(&mut Vec<u8>); 4] =
+            [|answer| answer[39] ^= 1, |answer| answer[33] += 2, |answer| answer[33] += 3, Vec::clear];
+        for (alter, words) in
+            alterations.into_iter().zip(["octet 39", "TTLs 60 and 62", "TTLs 60 and 63", "no answer"])
+        {
+            let report = report(alter);
+            assert_eq!((report.questions, report.differences), (40, 40), "{report}");
+            assert!(report.to_string().contains(words), "{words}: {report}");
+        }
     }
 }

@@ -1,10 +1,7 @@
 //! Generated questions for a differential run: a bounded set of names, in all forms that a client may send, and some that it should not.
 //! The same seed makes the same questions, but for IDs and the server cookies that clients send back.
 
-use std::fmt::Write;
-
-/// Names of the set. A round of them is asked before the run, so that the caches hold them.
-pub const NAMES: u32 = 2000;
+use crate::xdp::names::{A, AAAA, NAMES, TXT, name, presentation, third, wire_name};
 
 /// Names that many questions are about.
 const HOT_NAMES: u32 = 40;
@@ -14,17 +11,6 @@ pub const PORTS: usize = 16;
 
 /// Client cookies of questions that learn a server cookie, for IPv4 and for IPv6.
 pub const LEARNERS: [[u8; 8]; 2] = [*b"learner4", *b"learner6"];
-
-const A: u16 = 1;
-const PTR: u16 = 12;
-const MX: u16 = 15;
-const TXT: u16 = 16;
-const AAAA: u16 = 28;
-const HTTPS: u16 = 65;
-const ANY: u16 = 255;
-
-/// Types that names are asked for beside AAAA and A, each name for one of them.
-const THIRD: [u16; 5] = [PTR, TXT, HTTPS, MX, ANY];
 
 /// Longest message that is sent in one piece over IPv6: the MTU less the headers.
 const WHOLE: usize = 1500 - 48;
@@ -37,96 +23,6 @@ const CD: u16 = 0x0010;
 
 /// The DO bit in the TTL field of an OPT record.
 const DO: u32 = 0x8000;
-
-/// The root zone of the upstream, with all names of the set that exist. TTLs outlast every run, and none is beyond a limit of the cache: the
-/// first answer to a question may have a TTL that later ones do not have.
-pub fn zone() -> String {
-    let mut text = "$ORIGIN .\n$TTL 86400\n@ 3600 SOA ns.test. hostmaster.test. 1 3600 600 604800 3600\n@ NS ns.test.\n\
-                    ns.test. A 198.51.100.53\n*.wild.test. A 198.51.100.99\nold.test. DNAME new.test.\n\
-                    host.new.test. A 198.51.100.83\nmapped.test. AAAA ::ffff:198.51.100.82\nmapped.test. A 198.51.100.82\n"
-        .to_owned();
-    // Writing to a string does not fail.
-    for number in 0..NAMES {
-        let name = presentation(&name(number));
-        let address = format!("198.18.{}.{}", number / 250, number % 250 + 1);
-        let _ = match number % 10 {
-            5 => writeln!(text, "{name} A {address}\n{name} AAAA 2001:db8:f::{number:x}"),
-            6 => writeln!(
-                text,
-                "{name} A {address}\n{name} TXT \"text of\" \"{number}\"\n{name} MX 10 h0.test.\n\
-                 {name} HTTPS 1 . alpn=h2 ipv4hint={address}"
-            ),
-            7 => Ok(()),
-            8 => writeln!(text, "{name} CNAME h{}.test.", number / 10 * 10),
-            9 if number % 20 == 9 => writeln!(text, "{name} PTR h0.test."),
-            9 => Ok(()),
-            _ => writeln!(text, "{name} A {address}"),
-        };
-    }
-    for address in 1..=60 {
-        let _ = writeln!(text, "many.test. A 198.51.100.{address}");
-    }
-    for number in 0..15 {
-        let _ = writeln!(text, "large.test. TXT \"{number:0200}\"");
-    }
-    text
-}
-
-/// A name of the set, as labels with their lengths. Its last digit tells which records it has; the first names are the odd ones.
-fn name(number: u32) -> Vec<u8> {
-    let hex = |octet: u32| format!("{:x}.{:x}", octet % 16, octet / 16);
-    let text = match number {
-        1 => String::new(),
-        2 => "ipv4only.arpa".into(),
-        3 => "localhost".into(),
-        4 => "many.test".into(),
-        7 => "large.test".into(),
-        11 => format!("{}.test", "l".repeat(63)),
-        12 => "mapped.test".into(),
-        27 => "x.old.test".into(),
-        17 => "host.old.test".into(),
-        // 255 octets: three labels of 63 octets, one of 56, test and the root.
-        14 => format!("{0}.{0}.{0}.{1}.test", "n".repeat(63), "m".repeat(56)),
-        _ => match number % 10 {
-            7 => format!("none{number}.test"),
-            8 => format!("alias{number}.test"),
-            9 if number % 20 == 9 => format!("{}.{}.18.198.in-addr.arpa", number % 250 + 1, number / 250),
-            // Under the prefix, so an alias of a name of the line before.
-            9 => {
-                let [low, high] = [(number - 10) % 250 + 1, (number - 10) / 250].map(hex);
-                format!("{low}.{high}.2.1.6.c.{}4.6.0.0.8.b.d.0.1.0.0.2.ip6.arpa", "0.".repeat(12))
-            }
-            _ => format!("h{number}.test"),
-        },
-    };
-    wire_name(&text)
-}
-
-fn wire_name(text: &str) -> Vec<u8> {
-    let mut wire = Vec::new();
-    for label in text.split('.').filter(|label| !label.is_empty()) {
-        wire.push(label.len() as u8);
-        wire.extend(label.as_bytes());
-    }
-    wire.push(0);
-    wire
-}
-
-fn presentation(wire: &[u8]) -> String {
-    let (mut text, mut at) = (String::new(), 0);
-    while wire[at] != 0 {
-        let end = at + 1 + usize::from(wire[at]);
-        text.push_str(&String::from_utf8_lossy(&wire[at + 1..end]));
-        text.push('.');
-        at = end;
-    }
-    if text.is_empty() { ".".into() } else { text }
-}
-
-/// The type that a name of the set is asked for beside AAAA and A: reverse names for PTR.
-fn third(number: u32) -> u16 {
-    if number % 10 == 9 { PTR } else { THIRD[(number / 10 % 5) as usize] }
-}
 
 /// Every question about the set that the caches tell apart: each name with its types, with AD, CD and DO or without.
 pub fn round() -> impl Iterator<Item = Vec<u8>> {
@@ -310,7 +206,8 @@ impl Questions {
         let prefix = self.random.below(most + 1);
         let scope = if self.random.one_in(8) { 24 } else { 0 };
         let mut octets = self.random.octets(prefix.div_ceil(8));
-        if let Some(last) = octets.last_mut().filter(|_| prefix % 8 > 0 && !self.random.one_in(8)) {
+        if let Some(last) = octets.last_mut().filter(|_| !prefix.is_multiple_of(8) && !self.random.one_in(8))
+        {
             *last &= 0xff << (8 - prefix % 8);
         }
         [&[0, family, prefix as u8, scope][..], &octets].concat()
@@ -370,7 +267,10 @@ impl Questions {
 
     /// Other classes and types, and several questions.
     fn odd_question(&mut self) -> Vec<u8> {
-        let (any, name) = (self.random.next() as u16, self.random.below(NAMES.into()));
+        // No aliases: each worker has its own cache, and a random seed of the process decides if the worker of an alias is also that of
+        // its target. So the age of an answer that nobody has asked for in the first round would differ.
+        let name = self.random.below(u64::from(NAMES) / 10) * 10 + self.random.below(8);
+        let any = self.random.next() as u16;
         let (kind, class) = match self.random.below(3) {
             // The upstream refuses other classes than IN. Too many failures would look like the end of that server.
             0 if self.random.one_in(40) => (AAAA, self.random.pick(&[0, 4, 254, 255, any])),
@@ -434,7 +334,13 @@ impl Questions {
     /// A question with up to three octets changed.
     fn damaged(&mut self, family: usize, cookies: &[Option<[u8; 16]>; 2]) -> Vec<u8> {
         let mut message = self.plain(family, cookies);
-        let class = 12 + presentation(&message[12..]).len() + 3;
+        let mut name = presentation(&message[12..]);
+        // No aliases: see `odd_question`.
+        while name.to_ascii_lowercase().ends_with("arpa.") {
+            message = self.plain(family, cookies);
+            name = presentation(&message[12..]);
+        }
+        let class = 12 + name.len() + 3;
         for _ in 0..1 + self.random.below(3) {
             let place = self.random.below(message.len() as u64) as usize;
             // Most messages stay in class IN, for the same reason.
@@ -474,14 +380,6 @@ fn put_option(options: &mut Vec<u8>, code: u16, data: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_of_the_set_differ_and_have_at_most_255_octets() {
-        let names: std::collections::BTreeSet<_> = (0..NAMES).map(name).collect();
-        assert_eq!(names.len(), NAMES as usize);
-        assert_eq!(names.iter().map(Vec::len).max(), Some(255));
-        assert!(names.contains(&vec![0]), "the root");
-    }
 
     #[test]
     fn a_seed_makes_the_same_questions_again() {
