@@ -6,9 +6,10 @@
 //!
 //! | file | contents |
 //! | --- | --- |
-//! | `bpf/steer.c` | the program: which frames are ours |
+//! | `bpf/steer.c`, `bpf/answer.h` | the program: which frames are ours, and hot answers |
 //! | `frame` | frames as octets: parser, writer, checksums |
 //! | `ring`, `socket` | rings and frames that are shared with the kernel |
+//! | `packet_cache`, `plain_query` | hot answers that the program gives itself, and the queries for them |
 //! | `interface`, `program` | facts about an interface; the program in the kernel, and its link |
 //! | [`open`] | all of them for the interfaces of the configuration |
 //! | `reply` | the way of an answer |
