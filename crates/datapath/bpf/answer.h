@@ -10,16 +10,16 @@
  *
  * An extended error of the answer, for example that addresses are synthesized, goes into the OPT record, as always.
  *
- * All maps but one are arrays that the workers have mapped, so that no system call is needed while the server runs. A slot that
+ * The workers have mapped the arrays of control record, index, answers and hits, so that no system call is needed while the server runs. A slot that
  * was withdrawn is not written again for a second, in which no run of this program can still read it.
  */
+
+#include "plain_query.h"
 
 enum {
 	NO_ANSWER = -1,
 	/* The query is not plain, or not looked at. */
 	NOT_PLAIN = -2,
-	/* Octets of the longest name, with the root. */
-	LONGEST_NAME = 64,
 	/* Octets of all records of an answer: the whole message has at most 505. */
 	LONGEST_RECORDS = 408,
 	MOST_TTLS = 12,
@@ -27,24 +27,9 @@ enum {
 	SETS = 1024,
 	WAYS = 8,
 	NETWORKS = 256,
-	/* Octets of an OPT record without options, and of the option with an extended error. */
-	OPT = 11,
+	/* Octets of the option with an extended error. */
 	EDE = 6,
 };
-
-#define IN __builtin_bswap16(1)
-#define RD __builtin_bswap16(0x0100)
-#define AD __builtin_bswap16(0x0020)
-
-/* A question as the key of an answer: name in lower case, filled up with zeros; type and flags in network order. */
-struct question {
-	u8 name[LONGEST_NAME];
-	u16 type;
-	u16 flags;
-	u32 zero;
-};
-
-enum { QUESTION_WORDS = sizeof(struct question) / 8 };
 
 /* A published answer. `sum`, `flags`, `counts`, `udp_size` and `ede` are in network order. */
 struct answer {
@@ -99,177 +84,11 @@ struct hits {
 	u64 number[4];
 };
 
-/* What is known about the query at hand. It is no variable, so that the verifier does not follow each length of a name. */
-struct scratch {
-	struct question question;
-	/* Octets of the name. */
-	u32 length;
-	u32 zero;
-	/* Sum of all words of query and pseudo-header that are the same in the answer. */
-	u64 sum;
-};
-
 #define CONTROL ((void *)0x736978666374726cULL)
 #define INDEX ((void *)0x73697866696e6478ULL)
 #define ANSWERS ((void *)0x73697866616e7377ULL)
 #define HITS ((void *)0x7369786668697473ULL)
 #define SCRATCH ((void *)0x7369786673637261ULL)
-
-#define ONCE(value) (*(volatile __typeof__(value) *)&(value))
-
-/* Two octets at any address, in network order. */
-struct word {
-	u16 value;
-} __attribute__((packed));
-
-static INLINE u32 word(const u8 *at)
-{
-	return ((const struct word *)at)->value;
-}
-
-static INLINE void put(u8 *at, u16 value)
-{
-	((struct word *)at)->value = value;
-}
-
-/* The ones' complement sum of 16 bits (RFC 1071). It does not depend on the order of octets, so network order stays. */
-static INLINE u32 fold(u64 sum)
-{
-	sum = (sum & 0xffffffff) + (sum >> 32);
-	sum = (sum & 0xffff) + (sum >> 16);
-	sum = (sum & 0xffff) + (sum >> 16);
-	return (sum & 0xffff) + (sum >> 16);
-}
-
-/* The sum of octets that begin at an offset: the octets of a word change their places if it is odd. */
-static INLINE u32 sum_at(u32 offset, u64 sum)
-{
-	u16 folded = fold(sum);
-
-	return offset & 1 ? __builtin_bswap16(folded) : folded;
-}
-
-/* One octet at an even or odd offset as a part of a word in network order. */
-static INLINE u32 octet_at(u32 offset, u32 octet)
-{
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-	offset++;
-#endif
-	return offset & 1 ? octet << 8 : octet;
-}
-
-/* Sum of the pseudo-header without the length of the datagram. */
-static INLINE u64 sum_of_addresses(const u8 *start, u32 headers)
-{
-	const struct ipv4 *ipv4 = (const void *)(start + sizeof(struct ethernet));
-	const struct ipv6 *ipv6 = (const void *)ipv4;
-	const u16 *words = headers == IPV4_HEADERS ? (const u16 *)ipv4->source : (const u16 *)ipv6->source;
-	u32 count = headers == IPV4_HEADERS ? 4 : 16;
-	u64 sum = __builtin_bswap16(UDP);
-
-	for (u32 i = 0; i < count; i++)
-		sum += words[i];
-	return sum;
-}
-
-static INLINE u32 sum_of_ipv4_header(const u8 *start)
-{
-	const u16 *words = (const u16 *)(start + sizeof(struct ethernet));
-	u64 sum = 0;
-
-	for (u32 i = 0; i < sizeof(struct ipv4) / 2; i++)
-		sum += words[i];
-	return fold(sum);
-}
-
-/* Copies the name in lower case. Sets its length, 0 if it is too long or malformed, and returns the sum of its octets. */
-static INLINE u64 read_name(const u8 *name, const u8 *end, struct scratch *scratch)
-{
-	u64 *words = (u64 *)&scratch->question, sum = 0;
-	u32 left = 0;
-
-#pragma unroll
-	for (u32 i = 0; i < QUESTION_WORDS; i++)
-		words[i] = 0;
-	ONCE(scratch->length) = 0;
-	for (u32 i = 0; i < LONGEST_NAME; i++) {
-		if (name + i + 1 > end)
-			break;
-		u32 octet = name[i];
-		sum += octet_at(i, octet);
-		if (left == 0) {
-			if (octet == 0)
-				ONCE(scratch->length) = i + 1;
-			if (octet == 0 || octet > 63)
-				break;
-			left = octet;
-		} else {
-			left--;
-			if (octet - 'A' < 26)
-				octet |= 0x20;
-		}
-		scratch->question.name[i] = octet;
-	}
-	return sum;
-}
-
-/* True if an OPT record is that of RFC 6891 with version 0, no flags and no options. */
-static INLINE int is_plain_opt(const u8 *opt)
-{
-	return (opt[0] | word(opt + 5) | word(opt + 7) | word(opt + 9)) == 0 && word(opt + 1) == __builtin_bswap16(41);
-}
-
-enum form {
-	OTHER,
-	PLAIN,
-	/* The worker counts and drops it. */
-	DAMAGED,
-};
-
-/* Reads the question of a plain query, and verifies the checksums. */
-static INLINE enum form read_question(const struct context *context, u32 headers, struct scratch *scratch)
-{
-	const u8 *start = (const u8 *)(u64)context->data, *end = (const u8 *)(u64)context->data_end;
-	const struct udp *udp = (const void *)(start + headers);
-	const struct dns *dns = (const void *)(udp + 1);
-	const u8 *name = (const void *)(dns + 1);
-
-	if (name > end)
-		return OTHER;
-	if ((dns->flags & ~AD) != RD || dns->questions != __builtin_bswap16(1) || (dns->answers | dns->authorities) != 0 ||
-	    (dns->additional & ~__builtin_bswap16(1)) != 0)
-		return OTHER;
-	u32 opt = dns->additional ? OPT : 0;
-	u64 sum = sum_of_addresses(start, headers) + udp->source + udp->destination + dns->id + dns->questions;
-	sum += read_name(name, end, scratch);
-	u32 length = ONCE(scratch->length);
-	if (length - 1 >= LONGEST_NAME || __builtin_bswap16(udp->length) != sizeof(*udp) + sizeof(*dns) + length + 4 + opt)
-		return OTHER;
-	const u8 *type = name + length;
-	if (type + 4 > end || word(type + 2) != IN)
-		return OTHER;
-	scratch->question.type = word(type);
-	scratch->question.flags = dns->flags;
-	sum += sum_at(length, word(type) + word(type + 2));
-	scratch->sum = sum;
-	u64 rest = dns->flags + dns->additional + udp->length + udp->length + udp->checksum;
-	if (opt) {
-		const u8 *record = type + 4;
-
-		if (record + OPT > end || !is_plain_opt(record))
-			return OTHER;
-		rest += sum_at(length, octet_at(0, record[0]) + octet_at(1, record[1]) + octet_at(2, record[2]) +
-					       octet_at(3, record[3]) + octet_at(4, record[4]));
-	}
-	if (headers == IPV4_HEADERS && sum_of_ipv4_header(start) != 0xffff)
-		return DAMAGED;
-	/* Without checksum (IPv4 only), or left to a network card by a sender on this machine, as in src/xdp/frame.rs. */
-	if (udp->checksum == 0)
-		return headers == IPV4_HEADERS ? PLAIN : DAMAGED;
-	if (fold(sum + rest) == 0xffff || fold(sum_of_addresses(start, headers) + udp->length) == udp->checksum)
-		return PLAIN;
-	return DAMAGED;
-}
 
 /* The number of the slot of a question, plus 1; 0 if there is none. */
 static INLINE u32 find(const struct scratch *scratch, u64 hash)

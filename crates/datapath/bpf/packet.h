@@ -2,6 +2,7 @@
 /*
  * Packet formats, and the part of the kernel's interface that the XDP program uses, so that it needs no other header.
  */
+#pragma once
 
 typedef unsigned char u8;
 typedef unsigned short u16;

@@ -5,7 +5,9 @@
 //! ([`UdpListener::adopt`]). Such a group may have fewer sockets than there are workers, which then share them.
 
 use crate::limits::{RECEIVE_BUFFER, SEND_BUFFER};
-use crate::socket::syscalls::{ignore_path_mtu, receive_queue, set_option, set_receive_buffer};
+use crate::socket::syscalls::{
+    EpollRegistry, ignore_path_mtu, receive_queue, set_option, set_receive_buffer,
+};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::fmt;
 use std::io;
@@ -227,6 +229,24 @@ impl fmt::Display for BindError {
 }
 
 impl std::error::Error for BindError {}
+
+/// Begins to read listening sockets. Sockets that are read already stay so.
+pub(crate) fn start_reading(listeners: &[UdpListener], registry: &EpollRegistry) -> io::Result<()> {
+    for (number, listener) in listeners.iter().enumerate() {
+        // The other handles are read, and perhaps filtered, by workers before this one.
+        if !listener.is_duplicate() {
+            listener.detach_filter();
+        }
+        // Of the workers that share a socket and sleep, the kernel wakes one, not all.
+        let exclusive = if listener.is_shared() { libc::EPOLLEXCLUSIVE } else { 0 };
+        let socket = listener.socket().as_raw_fd();
+        match registry.add(socket, libc::EPOLLIN | exclusive, number as u64) {
+            Err(error) if error.raw_os_error() != Some(libc::EEXIST) => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
+}
 
 #[cfg(test)]
 mod tests {

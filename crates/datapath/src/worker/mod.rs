@@ -1,5 +1,6 @@
-//! The workers: one thread each, which moves batches between sockets and a machine (`event_loop.rs`), its outbox, its
-//! mailbox, and the handle that other threads hold (`shared.rs`). With the feature `xdp` it also serves frames (`frames.rs`). `group.rs` builds all workers of a server.
+//! The workers: one thread each, which moves batches between sockets and a machine (`event_loop.rs`, with `listeners.rs` for the listening
+//! sockets), its outbox, its mailbox, and the handle that other threads hold (`shared.rs`). With the feature `xdp` it also serves frames
+//! (`frames.rs`) and keeps the packet cache in the kernel (`publisher.rs`). `group.rs` builds all workers of a server.
 //!
 //! Nothing here knows DNS: each decision about a message is the machine's. Read `event_loop.rs` first.
 
@@ -7,6 +8,7 @@ pub(crate) mod event_loop;
 #[cfg(feature = "xdp")]
 pub(crate) mod frames;
 pub(crate) mod group;
+mod listeners;
 pub(crate) mod mailbox;
 mod outbox;
 #[cfg(feature = "xdp")]

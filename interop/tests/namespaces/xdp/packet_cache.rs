@@ -2,7 +2,7 @@
 //! other settings, and while somebody traces.
 
 use super::{CLIENT, GATEWAY, XDP, authority, configuration, exchange, inside, lab, question, split_ttls};
-use sixfold_interop::{Lab, Sixfold, address, program, wait_until};
+use sixfold_interop::{Authority, Lab, Sixfold, address, program, wait_until};
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
@@ -12,6 +12,11 @@ const RELOADED: &str = "configuration reloaded";
 const AAAA: u16 = 28;
 /// The limit of a wait. The server pauses the packet cache for a second after each change.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A server with frames, and the authority behind it.
+fn start(lab: &Lab) -> (Authority<'_>, Sixfold<'_>) {
+    (authority(lab), Sixfold::start(lab, &configuration(XDP)))
+}
 
 fn kernel_hits(sixfold: &Sixfold<'_>) -> u64 {
     sixfold.labelled("sixfold_cache_hits_total")["kernel"]
@@ -52,8 +57,7 @@ fn ask_hot(sixfold: &Sixfold<'_>, socket: &UdpSocket, question: &[u8]) -> Vec<u8
 #[test]
 fn hot_answers_are_those_of_the_server_and_are_counted() {
     let Some(lab) = lab() else { return };
-    let _authority = authority(&lab);
-    let sixfold = Sixfold::start(&lab, &configuration(XDP));
+    let (_authority, sixfold) = start(&lab);
     let names = [
         "v4only.lab.test",
         "dual.lab.test",
@@ -109,8 +113,7 @@ fn hot_answers_are_those_of_the_server_and_are_counted() {
 #[test]
 fn letter_case_and_id_are_the_client_s() {
     let Some(lab) = lab() else { return };
-    let _authority = authority(&lab);
-    let sixfold = Sixfold::start(&lab, &configuration(XDP));
+    let (_authority, sixfold) = start(&lab);
     let socket = connect(&lab, false);
     ask_hot(&sixfold, &socket, &question(1, "v4only.lab.test", AAAA, None, 0));
     for (id, name) in [(0xabcd, "V4ONLY.lab.TEST"), (0xffff, "v4OnLy.LaB.tEsT")] {
@@ -151,8 +154,7 @@ pub fn flush(lab: &Lab, name: &str) {
 #[test]
 fn a_flush_and_other_settings_end_hot_answers_at_once() {
     let Some(lab) = lab() else { return };
-    let _authority = authority(&lab);
-    let sixfold = Sixfold::start(&lab, &configuration(XDP));
+    let (_authority, sixfold) = start(&lab);
     let socket = connect(&lab, true);
     let plain = question(1, "v4only.lab.test", AAAA, None, 0);
     ask_hot(&sixfold, &socket, &plain);
@@ -182,8 +184,7 @@ fn a_flush_and_other_settings_end_hot_answers_at_once() {
 #[test]
 fn with_a_rate_limit_the_server_sees_each_query() {
     let Some(lab) = lab() else { return };
-    let _authority = authority(&lab);
-    let sixfold = Sixfold::start(&lab, &configuration(XDP));
+    let (_authority, sixfold) = start(&lab);
     let socket = connect(&lab, true);
     let plain = question(1, "v4only.lab.test", AAAA, None, 0);
     ask_hot(&sixfold, &socket, &plain);
@@ -197,8 +198,7 @@ fn with_a_rate_limit_the_server_sees_each_query() {
 #[test]
 fn datagrams_that_a_sender_leaves_to_its_card_to_take_apart_are_told_apart() {
     let Some(lab) = lab() else { return };
-    let _authority = authority(&lab);
-    let sixfold = Sixfold::start(&lab, &configuration(XDP));
+    let (_authority, sixfold) = start(&lab);
     let names = lab.scratch.write("names.txt", "v4only.lab.test AAAA\ndual.lab.test A\nh7.lab.test AAAA\n");
     // Queries that are due together leave with one system call (UDP_SEGMENT), and cross a virtual pair in one piece.
     let server = format!("{GATEWAY}:53");

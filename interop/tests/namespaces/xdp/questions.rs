@@ -1,5 +1,5 @@
 //! Generated questions for a differential run: a bounded set of names, in all forms that a client may send, and some that it should not.
-//! The same seed makes the same questions, but for IDs and the server cookies that clients send back.
+//! A seed always makes the same questions, but for IDs and the server cookies that clients send back.
 
 use crate::xdp::names::{A, AAAA, NAMES, TXT, name, presentation, third, wire_name};
 
