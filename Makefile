@@ -10,8 +10,8 @@ test:
 deb:
 	packaging/build-deb $(DEB)
 
-# Benchmark of Sixfold beside a bare reflector, Unbound, BIND and PowerDNS, and of the laboratory's parts beside similar programs.
-# Pass options in BENCH: make bench BENCH='--quick'
+# Benchmark of Sixfold beside a bare reflector, Unbound, BIND, PowerDNS and Knot Resolver, and of the laboratory's parts beside similar
+# programs. Pass options in BENCH: make bench BENCH='--quick', make bench BENCH='--rivals DIR --page FILE'
 bench:
 	cargo build --release -p sixfold -p sixfold-bench -p sixfold-rivals
 	cargo run --release -q -p sixfold-rivals -- $(BENCH)

@@ -141,6 +141,7 @@ pub fn measure(sixfold: Option<&Path>, timing: Timing) -> io::Result<Section> {
     Ok(Section {
         key: "authority",
         title: "CPU time per answer of an authoritative server",
+        charts: Vec::new(),
         notes,
         tables: (0..LOADS.len()).map(|load| table(load, &servers)).collect(),
         goals: goals(&servers),

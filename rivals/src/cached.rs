@@ -3,7 +3,8 @@
 //! `legs` shows that there were no upstream queries in the windows, and a goal checks it. A bare echo ([`crate::echo`])
 //! runs beside the devices: no server that receives and sends one datagram per query can cost less.
 
-use crate::device::{Device, Kind, Setup};
+use crate::device::{Device, of_kind};
+use crate::kind::{Kind, Setup};
 use crate::limits;
 use crate::popularity::Popularity;
 use crate::report::{Bound, Goal, Section, Table};
@@ -15,9 +16,6 @@ use std::io;
 
 /// Highest cost of Sixfold, as a share of another device's.
 const GOAL: f64 = 0.5;
-
-/// The devices that it is compared with: those that have a cache.
-const RIVALS: [Kind; 3] = [Kind::Unbound, Kind::Bind, Kind::Powerdns];
 
 /// Names of the loads, in the order in which a device gets them. The second load resembles queries that each come from
 /// a host of their own: the device receives no merged datagrams, and can send merged answers only if a batch has
@@ -32,27 +30,26 @@ pub fn measure(tester: &mut Tester, devices: &[Device], timing: Timing) -> io::R
     let mut all: Vec<Series> = devices.iter().map(|_| Series::default()).collect();
     for round in 1..=timing.rounds {
         for (device, series) in devices.iter().zip(&mut all) {
-            eprintln!("cached: round {round} of {}, {}", timing.rounds, device.kind.name());
+            eprintln!("cached: round {round} of {}, {}", timing.rounds, device.name());
             measure_device(tester, device, timing, &popularity, series)?;
         }
     }
+    let ratio = |one: usize, other: usize, load: usize| {
+        Summary::of_ratios(&all[one].costs(load), &all[other].costs(load))
+    };
+    let own = of_kind(&devices, Kind::Sixfold)[0].1;
     let mut goals = Vec::new();
-    let costs = |kind: Kind, load: usize| {
-        let at = devices.iter().position(|device| device.kind == kind)?;
-        Some(all[at].costs(load))
-    };
-    let ratio = |one: Kind, other: Kind, load: usize| {
-        costs(one, load).zip(costs(other, load)).and_then(|(own, other)| Summary::of_ratios(&own, &other))
-    };
     for (load, name) in LOADS.iter().enumerate() {
-        for rival in RIVALS {
-            let measured = ratio(Kind::Sixfold, rival, load);
-            let ratio = format!("sixfold / {}, {name}", rival.name());
-            goals.push(Goal { ratio, bound: Bound::AtMost(GOAL), measured });
+        for (rival, place) in Kind::RIVALS.iter().flat_map(|kind| of_kind(&devices, *kind)) {
+            let measured = own.zip(place).and_then(|(own, place)| ratio(own, place, load));
+            goals.push(Goal {
+                ratio: format!("sixfold / {rival}, {name}"),
+                bound: Bound::AtMost(GOAL),
+                measured,
+            });
         }
     }
-    let named: Vec<(String, &Series)> =
-        devices.iter().map(|device| device.kind.name().to_owned()).zip(&all).collect();
+    let named: Vec<(String, &Series)> = devices.iter().map(|device| device.name()).zip(&all).collect();
     let legs = all.iter().flat_map(|series| (0..LOADS.len()).flat_map(|load| series.upstream(load)));
     goals.push(Goal {
         ratio: "questions to the upstream per answer, of any device in any window".to_owned(),
@@ -61,12 +58,15 @@ pub fn measure(tester: &mut Tester, devices: &[Device], timing: Timing) -> io::R
     });
     let mut tables: Vec<Table> =
         LOADS.iter().enumerate().map(|(load, title)| series::table(load, title, &named)).collect();
-    tables.push(echo_share_table(&ratio));
+    if let Some(echo) = of_kind(&devices, Kind::Echo)[0].1 {
+        tables.push(echo_share_table(&named, |device, load| ratio(echo, device, load)));
+    }
     Ok(Section {
         key: "cached",
         title: "CPU time per answer out of the cache",
         notes: notes(timing, &popularity),
         tables,
+        charts: LOADS.iter().enumerate().map(|(load, title)| series::chart(load, title, &named)).collect(),
         goals,
         data: named.iter().map(|(name, series)| (name.clone(), series.json(&LOADS))).collect::<Value>(),
     })
@@ -133,15 +133,15 @@ fn notes(timing: Timing, popularity: &Popularity) -> Vec<String> {
 }
 
 /// Cost of the echo as a share of the devices' costs, load by load.
-fn echo_share_table(ratio: &impl Fn(Kind, Kind, usize) -> Option<Summary>) -> Table {
-    let row = |(load, name): (usize, &&str)| {
-        let cells = [RIVALS[0], RIVALS[1], RIVALS[2], Kind::Sixfold]
-            .map(|other| ratio(Kind::Echo, other, load).map_or("-".to_owned(), |part| format!("{part:.2}")));
-        [(*name).to_owned()].into_iter().chain(cells).collect()
+fn echo_share_table(devices: &[(String, &Series)], ratio: impl Fn(usize, usize) -> Option<Summary>) -> Table {
+    let row = |(device, (name, _)): (usize, &(String, &Series))| {
+        let cells = (0..LOADS.len())
+            .map(|load| ratio(device, load).map_or("-".to_owned(), |part| format!("{part:.2}")));
+        [name.clone()].into_iter().chain(cells).collect()
     };
     Table {
         title: "The echo's cost, divided by".to_owned(),
-        columns: vec!["load", "unbound", "bind", "powerdns", "sixfold"],
-        rows: LOADS.iter().enumerate().map(row).collect(),
+        columns: ["device"].into_iter().chain(LOADS).collect(),
+        rows: devices.iter().enumerate().map(row).collect(),
     }
 }

@@ -5,7 +5,8 @@
 //! peak; a share of that peak; and a low rate that every device can handle, at which each packet arrives alone and
 //! waking up costs more than the work.
 
-use crate::device::{Device, Kind, Setup};
+use crate::device::{Device, of_kind};
+use crate::kind::{Kind, Setup};
 use crate::limits;
 use crate::report::{Bound, Goal, Section};
 use crate::series::{self, Series, Timing};
@@ -27,7 +28,7 @@ pub fn measure(tester: &mut Tester, devices: &[Device], timing: Timing) -> io::R
     let mut all: Vec<Series> = devices.iter().map(|_| Series::default()).collect();
     for round in 1..=timing.rounds {
         for (device, series) in devices.iter().zip(&mut all) {
-            eprintln!("cost: round {round} of {}, {}", timing.rounds, device.kind.name());
+            eprintln!("cost: round {round} of {}, {}", timing.rounds, device.name());
             let running = series::start(tester, device, Setup::default())?;
             for load in 0..LOADS.len() {
                 let pace = match load {
@@ -40,20 +41,18 @@ pub fn measure(tester: &mut Tester, devices: &[Device], timing: Timing) -> io::R
             }
         }
     }
-    let named: Vec<(String, &Series)> =
-        devices.iter().map(|device| device.kind.name().to_owned()).zip(&all).collect();
-    let costs = |kind: Kind, load: usize| {
-        let at = devices.iter().position(|device| device.kind == kind)?;
-        Some(all[at].costs(load))
-    };
+    let named: Vec<(String, &Series)> = devices.iter().map(|device| device.name()).zip(&all).collect();
+    let own = of_kind(&devices, Kind::Sixfold)[0].1;
     let mut goals = Vec::new();
     for (load, name) in LOADS.iter().enumerate() {
-        for (rival, limit) in GOALS {
-            let measured = costs(Kind::Sixfold, load)
-                .zip(costs(rival, load))
-                .and_then(|(own, other)| Summary::of_ratios(&own, &other));
-            let ratio = format!("sixfold / {}, {name}", rival.name());
-            goals.push(Goal { ratio, bound: Bound::AtMost(limit), measured });
+        for (kind, limit) in GOALS {
+            for (rival, place) in of_kind(&devices, kind) {
+                let measured = own.zip(place).and_then(|(own, place)| {
+                    Summary::of_ratios(&all[own].costs(load), &all[place].costs(load))
+                });
+                let ratio = format!("sixfold / {rival}, {name}");
+                goals.push(Goal { ratio, bound: Bound::AtMost(limit), measured });
+            }
         }
     }
     Ok(Section {
@@ -61,6 +60,7 @@ pub fn measure(tester: &mut Tester, devices: &[Device], timing: Timing) -> io::R
         title: "CPU time per worst-case resolution",
         notes: notes(timing),
         tables: LOADS.iter().enumerate().map(|(load, title)| series::table(load, title, &named)).collect(),
+        charts: LOADS.iter().enumerate().map(|(load, title)| series::chart(load, title, &named)).collect(),
         goals,
         data: named.iter().map(|(name, series)| (name.clone(), series.json(&LOADS))).collect::<Value>(),
     })

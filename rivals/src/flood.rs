@@ -2,7 +2,8 @@
 //! alone, and a thousand networks that send equally much. The experiment shows how much is answered during the flood, how late, the
 //! effect on other clients, and the time to recover.
 
-use crate::device::{Device, Running, Setup};
+use crate::device::{Device, Running};
+use crate::kind::Setup;
 use crate::limits;
 use crate::mixed_load::{MixedTester, Pace, Phase, QueryKind, Report};
 use crate::namespace;

@@ -9,6 +9,7 @@
 //! Pacing is measured against our own authority, which is not the limit at this rate.
 
 use crate::device::{self, Device};
+use crate::kind;
 use crate::names;
 use crate::process::{Folder, Process};
 use crate::report::{Bound, Goal, Section, Table, cell};
@@ -45,7 +46,7 @@ impl Programs {
             device::in_path(program).ok_or(format!("{program} is not installed: apt-get install {package}"))
         };
         let (dnsperf, knot) = (package("dnsperf", "dnsperf")?, package("knotd", "knot")?);
-        Ok(Programs { load, dnsperf, knot, unbound: Device::find(device::Kind::Unbound, None)? })
+        Ok(Programs { load, dnsperf, knot, unbound: Device::find(kind::Kind::Unbound, None)? })
     }
 }
 
@@ -112,7 +113,7 @@ pub fn measure(programs: &Programs, timing: Timing) -> io::Result<Section> {
     })?;
     drop(knot);
     let (authority, upstream) = start_authority(programs, "1", "0")?;
-    let unbound = programs.unbound.start(upstream, device::Setup::default())?;
+    let unbound = programs.unbound.start(upstream, kind::Setup::default())?;
     if !answers(unbound.address)? {
         return Err(io::Error::other("Unbound gives no answer"));
     }
@@ -226,6 +227,7 @@ fn section(timing: Timing, pairs: &[Pair; 2], paces: &[Vec<Pace>; 2]) -> Section
     Section {
         key: "generators",
         title: "Load generator beside dnsperf",
+        charts: Vec::new(),
         notes: notes(timing),
         tables,
         goals: vec![

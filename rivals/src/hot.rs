@@ -5,7 +5,8 @@
 //! The tester needs a core, and there may be only two, so both workers share core 0. Their CPU times give the number of
 //! answers with a core for each worker, under the condition that the worker with more load is busy all the time.
 
-use crate::device::{Device, Setup};
+use crate::device::Device;
+use crate::kind::Setup;
 use crate::limits;
 use crate::popularity::Popularity;
 use crate::process;
@@ -61,6 +62,7 @@ pub fn measure(tester: &mut Tester, device: &Device, timing: Timing) -> io::Resu
     Ok(Section {
         key: "hot",
         title: "Popular names",
+        charts: Vec::new(),
         notes: notes(),
         tables: vec![Table {
             title: "closed loop".to_owned(),

@@ -1,4 +1,4 @@
-//! The benchmark behind `make bench`: Sixfold beside a bare reflector, Unbound, BIND and PowerDNS, on one machine, in
+//! The benchmark behind `make bench`: Sixfold beside a bare reflector, Unbound, BIND, PowerDNS and Knot Resolver, on one machine, in
 //! one run, in turns. It prints medians, ranges and ratios, with the project's goals. It has no part in the laboratory
 //! (`sixfold-bench`), whose parts it compares with other programs.
 //!
@@ -9,13 +9,16 @@ mod authorities;
 mod budget;
 mod cached;
 mod callgrind;
+mod chart;
 mod client;
+mod configuration;
 mod cost;
 mod device;
 mod echo;
 mod flood;
 mod generators;
 mod hot;
+mod kind;
 mod limits;
 mod memory;
 mod messages;
@@ -23,6 +26,7 @@ mod mixed_load;
 mod names;
 mod namespace;
 mod overload;
+mod page;
 mod popularity;
 mod process;
 mod quota;
@@ -36,7 +40,8 @@ mod upstream;
 mod workers;
 
 use clap::{Parser, Subcommand, ValueEnum};
-use device::{Device, Kind};
+use device::Device;
+use kind::Kind;
 use messages::Step;
 use report::Section;
 use resolve::Workload;
@@ -48,7 +53,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use tester::Tester;
 
-/// Measures Sixfold beside a bare reflector, Unbound, BIND and PowerDNS.
+/// Measures Sixfold beside a bare reflector, Unbound, BIND, PowerDNS and Knot Resolver.
 ///
 /// Example: sixfold-rivals --rounds 3 --only cost,sixfold,unbound --json result.json
 #[derive(Parser)]
@@ -72,6 +77,12 @@ struct Arguments {
     /// Path of the sixfold binary (default: beside this program)
     #[arg(long, value_name = "FILE")]
     sixfold: Option<PathBuf>,
+    /// Also measure the rivals in the root of another system, a folder as mmdebstrap makes it (needs root, for chroot)
+    #[arg(long, value_name = "DIR")]
+    rivals: Option<PathBuf>,
+    /// Also write a page with charts: Markdown to this file, SVG files beside it
+    #[arg(long, value_name = "FILE")]
+    page: Option<PathBuf>,
     #[command(subcommand)]
     subprocess: Option<Subprocess>,
 }
@@ -113,6 +124,7 @@ enum Selection {
     Unbound,
     Bind,
     Powerdns,
+    KnotResolver,
 }
 
 fn main() -> ExitCode {
@@ -149,11 +161,9 @@ fn main() -> ExitCode {
 /// Returns true if a selected experiment needs addresses of many networks.
 fn wants_networks(arguments: &Arguments) -> bool {
     let named = |part| arguments.only.contains(&part);
-    let devices =
-        [Selection::Sixfold, Selection::Reflector, Selection::Unbound, Selection::Bind, Selection::Powerdns];
     named(Selection::Overload)
         || named(Selection::Memory)
-        || arguments.only.iter().all(|part| devices.contains(part))
+        || arguments.only.iter().all(|part| DEVICES.contains(part))
 }
 
 const EXPERIMENTS: [Selection; 9] = [
@@ -169,13 +179,14 @@ const EXPERIMENTS: [Selection; 9] = [
 ];
 
 /// The devices, in the order of [`Kind::ALL`].
-const DEVICES: [Selection; 6] = [
+const DEVICES: [Selection; 7] = [
     Selection::Sixfold,
     Selection::Reflector,
     Selection::Echo,
     Selection::Unbound,
     Selection::Bind,
     Selection::Powerdns,
+    Selection::KnotResolver,
 ];
 
 /// Returns true if a part was selected, or no part of its group was.
@@ -191,6 +202,11 @@ fn find_devices(arguments: &Arguments, left_out: &mut Vec<String>) -> Vec<Device
             match Device::find(kind, arguments.sixfold.as_deref()) {
                 Ok(device) => devices.push(device),
                 Err(reason) => left_out.push(reason),
+            }
+            match arguments.rivals.as_deref().and_then(|root| Device::find_in(kind, root)) {
+                Some(Ok(device)) => devices.push(device),
+                Some(Err(reason)) => left_out.push(reason),
+                None => {}
             }
         }
     }
@@ -222,10 +238,10 @@ fn benchmark(arguments: &Arguments) -> Result<(), String> {
     for reason in &left_out {
         println!("Left out: {reason}\n");
     }
-    let mut sections = serde_json::Map::new();
+    let mut sections = Vec::new();
     let mut print = |section: Section| {
         println!("{section}");
-        sections.insert(section.key.to_owned(), section.json());
+        sections.push(section);
     };
     process::pin_self("1").map_err(|error| format!("pinning to core 1 (two cores are needed): {error}"))?;
     measure_devices(arguments, &devices, timing, &mut print)?;
@@ -239,9 +255,29 @@ fn benchmark(arguments: &Arguments) -> Result<(), String> {
     if let Some(programs) = &programs {
         print(generators::measure(programs, timing).map_err(|error| format!("generators: {error}"))?);
     }
+    let versions = devices.iter().filter_map(Device::with_version).collect();
+    write_files(arguments, &machine, versions, &left_out, &sections)
+}
+
+/// Writes the files that were asked for.
+fn write_files(
+    arguments: &Arguments,
+    machine: &str,
+    versions: Vec<String>,
+    left_out: &[String],
+    sections: &[Section],
+) -> Result<(), String> {
     if let Some(path) = &arguments.json {
-        let all = json!({"machine": machine, "left_out": left_out, "sections": Value::Object(sections)});
+        let sections: Value =
+            sections.iter().map(|section| (section.key.to_owned(), section.json())).collect();
+        let all = json!({"machine": machine, "left_out": left_out, "sections": sections});
         std::fs::write(path, format!("{all:#}\n")).map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    if let Some(path) = &arguments.page {
+        let words: Vec<String> = std::env::args().skip(1).collect();
+        let command = format!("sixfold-rivals {}", words.join(" "));
+        let frame = page::Frame { command: &command, machine, versions: &versions, left_out };
+        page::write(path, &frame, sections)?;
     }
     Ok(())
 }

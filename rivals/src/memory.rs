@@ -2,7 +2,8 @@
 //! and idle, then a flood fills the table of pending queries. At each stage the memory of the process must stay within
 //! its configuration plus a margin for everything else.
 
-use crate::device::{Device, Setup};
+use crate::device::Device;
+use crate::kind::Setup;
 use crate::limits;
 use crate::mixed_load::{MixedTester, Pace, Phase, QueryKind};
 use crate::namespace;
@@ -114,6 +115,7 @@ fn section(stages: &[Stage], (valid, failed, seconds): (u64, u64, f64)) -> Secti
     Section {
         key: "memory",
         title: "Memory",
+        charts: Vec::new(),
         notes: vec![
             format!(
                 "`sixfold serve` with one worker, `cache.size = {}MiB` and `tcp-idle = 1h`, otherwise default settings; \

@@ -1,8 +1,10 @@
 //! Experiment 3: goodput when five times the peak is offered. A server that works on queries whose clients have given
 //! up, or drops the oldest queries for the newest ones, answers no client in time.
 
-use crate::device::{Device, Kind, Setup};
+use crate::chart::Chart;
+use crate::device::Device;
 use crate::flood;
+use crate::kind::{Kind, Setup};
 use crate::limits;
 use crate::namespace;
 use crate::quota::Quota;
@@ -36,7 +38,7 @@ pub fn measure(tester: &mut Tester, devices: &[Device], timing: Timing) -> io::R
     let mut all: Vec<Series> = devices.iter().map(|_| Series::default()).collect();
     for round in 1..=timing.rounds {
         for (device, series) in devices.iter().zip(&mut all) {
-            eprintln!("overload: round {round} of {}, {}", timing.rounds, device.kind.name());
+            eprintln!("overload: round {round} of {}, {}", timing.rounds, device.name());
             measure_device(tester, device, timing, series)?;
         }
     }
@@ -60,6 +62,7 @@ pub fn measure(tester: &mut Tester, devices: &[Device], timing: Timing) -> io::R
     Ok(Section {
         key: "overload",
         title: "Goodput under overload",
+        charts: vec![chart(&devices, &all)],
         notes: own_notes().into_iter().chain(notes).collect(),
         tables: [vec![table(&devices, &all)], tables].concat(),
         goals: [
@@ -76,7 +79,7 @@ pub fn measure(tester: &mut Tester, devices: &[Device], timing: Timing) -> io::R
         data: json!({"floods": details, "five times": devices
             .iter()
             .zip(&all)
-            .map(|(device, series)| (device.kind.name(), series.json()))
+            .map(|(device, series)| (device.name(), series.json()))
             .collect::<Value>()}),
     })
 }
@@ -144,10 +147,19 @@ impl Series {
     }
 }
 
+/// The chart of the shares that the devices keep.
+fn chart(devices: &[&Device], all: &[Series]) -> Chart {
+    let bar = |(device, series): (&&Device, &Series)| Some((device.name(), series.kept()?.median * 100.0));
+    Chart {
+        title: "Answers when five times the peak is offered, % of the own peak".to_owned(),
+        bars: devices.iter().zip(all).filter_map(bar).collect(),
+    }
+}
+
 fn table(devices: &[&Device], all: &[Series]) -> Table {
     let row = |(device, series): (&&Device, &Series)| {
         vec![
-            device.kind.name().to_owned(),
+            device.name(),
             cell(&series.peaks, 0),
             cell(&series.of_peak(Tally::offered), 2),
             cell(&series.overloads.iter().map(Tally::goodput).collect::<Vec<_>>(), 0),

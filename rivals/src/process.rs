@@ -15,7 +15,12 @@ pub struct Folder(PathBuf);
 impl Folder {
     /// Creates a new, empty directory.
     pub fn new(name: &str) -> io::Result<Folder> {
-        let path = std::env::temp_dir().join(format!("sixfold-rivals-{}-{name}", std::process::id()));
+        Folder::new_in(&std::env::temp_dir(), name)
+    }
+
+    /// Creates a new, empty directory in another one.
+    pub fn new_in(parent: &Path, name: &str) -> io::Result<Folder> {
+        let path = parent.join(format!("sixfold-rivals-{}-{name}", std::process::id()));
         fs::create_dir(&path)?;
         Ok(Folder(path))
     }

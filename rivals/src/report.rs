@@ -1,5 +1,6 @@
 //! Report: Markdown for people, and JSON with every single measurement for programs.
 
+use crate::chart::Chart;
 use crate::statistics::Summary;
 use serde_json::{Value, json};
 use std::fmt;
@@ -36,7 +37,8 @@ pub struct Goal {
 }
 
 impl Goal {
-    fn met(&self) -> Option<bool> {
+    /// Returns true if the goal was reached; `None` if it was not measured.
+    pub fn met(&self) -> Option<bool> {
         self.measured.map(|summary| match self.bound {
             Bound::AtMost(limit) => summary.median <= limit,
             Bound::AtLeast(limit) => summary.median >= limit,
@@ -71,6 +73,8 @@ pub struct Section {
     pub notes: Vec<String>,
     /// Its tables.
     pub tables: Vec<Table>,
+    /// Its charts.
+    pub charts: Vec<Chart>,
     /// Its goals.
     pub goals: Vec<Goal>,
     /// Every measurement.

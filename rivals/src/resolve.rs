@@ -296,6 +296,7 @@ pub fn measure(rounds: usize) -> Result<Section, String> {
     Ok(Section {
         key: "engine",
         title: "The engine without I/O",
+        charts: Vec::new(),
         notes,
         tables: vec![Table {
             title: "one resolution".to_owned(),

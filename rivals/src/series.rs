@@ -1,10 +1,14 @@
 //! Series of measurements, for the experiments with CPU time: starting a device, running a load, collecting and showing
 //! its cost.
 
-use crate::device::{Device, Running, Setup};
+use crate::chart::Chart;
+use crate::device::{Device, Running};
+use crate::kind::Setup;
 use crate::limits;
 use crate::names::Fault;
+use crate::process::peak_resident_kib;
 use crate::report::{Table, cell};
+use crate::statistics::Summary;
 use crate::tester::{Load, Names, Pace, Tally, Tester};
 use serde_json::{Value, json};
 use std::io;
@@ -29,29 +33,34 @@ impl Timing {
     }
 }
 
-/// One device's measurements: per load, one per round.
+/// One device's measurements.
 #[derive(Clone, Debug, Default)]
-pub struct Series(Vec<Vec<Tally>>);
+pub struct Series {
+    /// Per load, one tally per round.
+    tallies: Vec<Vec<Tally>>,
+    /// Per load, the peak of its memory after each run, in MiB.
+    memory: Vec<Vec<f64>>,
+}
 
 impl Series {
     /// CPU time per resolution in microseconds, round by round.
     pub fn costs(&self, load: usize) -> Vec<f64> {
-        self.0[load].iter().map(Tally::cost_us).collect()
+        self.tallies[load].iter().map(Tally::cost_us).collect()
     }
 
     /// Upstream queries per right answer, round by round.
     pub fn upstream(&self, load: usize) -> Vec<f64> {
-        self.0[load].iter().map(Tally::legs).collect()
+        self.tallies[load].iter().map(Tally::legs).collect()
     }
 
     /// Rate of right answers in the latest run of a load.
     pub fn latest_rate(&self, load: usize) -> f64 {
-        self.0.get(load).and_then(|tallies| tallies.last()).map_or(0.0, Tally::goodput)
+        self.tallies.get(load).and_then(|tallies| tallies.last()).map_or(0.0, Tally::goodput)
     }
 
     /// All measurements, by the names of the loads.
     pub fn json(&self, loads: &[&str]) -> Value {
-        let named = loads.iter().zip(&self.0);
+        let named = loads.iter().zip(&self.tallies);
         named.map(|(load, tallies)| (*load, tallies.iter().map(tally_json).collect::<Value>())).collect()
     }
 }
@@ -63,7 +72,7 @@ pub fn start(tester: &mut Tester, device: &Device, setup: Setup) -> io::Result<R
         return Ok(running);
     }
     let output = running.process.output();
-    Err(io::Error::other(format!("{} gives no right answer: {output}", device.kind.name())))
+    Err(io::Error::other(format!("{} gives no right answer: {output}", device.name())))
 }
 
 /// Runs one load on a running device and adds what it measured to the series.
@@ -74,15 +83,18 @@ pub fn run(
     series: &mut Series,
 ) -> io::Result<()> {
     let tally = tester.run(running.address, load, || running.process.usage())?;
-    series.0.resize_with(series.0.len().max(number + 1), Vec::new);
-    series.0[number].push(tally);
+    let loads = series.tallies.len().max(number + 1);
+    series.tallies.resize_with(loads, Vec::new);
+    series.tallies[number].push(tally);
+    series.memory.resize_with(loads, Vec::new);
+    series.memory[number].push(peak_resident_kib(running.process.id()) / 1024.0);
     Ok(())
 }
 
 /// The table of one load.
 pub fn table(load: usize, title: &str, devices: &[(String, &Series)]) -> Table {
     let row = |(name, series): &(String, &Series)| {
-        let tallies = &series.0[load];
+        let tallies = &series.tallies[load];
         let of = |figure: fn(&Tally) -> f64, decimals| {
             cell(&tallies.iter().map(figure).collect::<Vec<_>>(), decimals)
         };
@@ -96,6 +108,7 @@ pub fn table(load: usize, title: &str, devices: &[(String, &Series)]) -> Table {
             of(|tally| tally.delay * 1e3, 2),
             of(|tally| tally.lost as f64 * 100.0 / tally.sent as f64, 2),
             tallies.iter().flat_map(|tally| tally.invalid).sum::<u64>().to_string(),
+            cell(&series.memory[load], 0),
         ]
     };
     Table {
@@ -110,8 +123,20 @@ pub fn table(load: usize, title: &str, devices: &[(String, &Series)]) -> Table {
             "mean ms",
             "lost %",
             "wrong",
+            "peak MiB",
         ],
         rows: devices.iter().map(row).collect(),
+    }
+}
+
+/// The chart of one load: the median cost of each device.
+pub fn chart(load: usize, title: &str, devices: &[(String, &Series)]) -> Chart {
+    let bar = |(name, series): &(String, &Series)| {
+        Summary::of(&series.costs(load)).map(|summary| (name.clone(), summary.median))
+    };
+    Chart {
+        title: format!("{title}: CPU time per answer, microseconds"),
+        bars: devices.iter().filter_map(bar).collect(),
     }
 }
 

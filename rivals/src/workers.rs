@@ -1,7 +1,8 @@
 //! Experiment 2: cost of a second worker. Workers share nothing, so a resolution should cost the same with two of them,
 //! even if all queries come from one source port, which plain SO_REUSEPORT would assign to one worker.
 
-use crate::device::{Device, Setup};
+use crate::device::Device;
+use crate::kind::Setup;
 use crate::limits;
 use crate::report::{Bound, Goal, Section};
 use crate::series::{self, Series, Timing};
@@ -64,6 +65,7 @@ pub fn measure(tester: &mut Tester, device: &Device, timing: Timing) -> io::Resu
     Ok(Section {
         key: "workers",
         title: "Two workers against one",
+        charts: Vec::new(),
         notes: vec![
             "One worker has core 0 alone; two have both cores and share core 1 with the tester, so compare CPU time \
              per resolution, not answers/s. The peak is that of one worker with many source ports."
