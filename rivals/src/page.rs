@@ -37,7 +37,8 @@ fn chart_name(stem: &str, section: &Section, number: usize) -> String {
 
 fn text(stem: &str, frame: &Frame<'_>, sections: &[Section]) -> String {
     let mut page = format!(
-        "# Performance\n\nThis page was written by one run of\n\n    {}\n\nMachine: {}\n\nDevices: {}.\n",
+        "# Performance\n\nThis page was written by one run of\n\n    {}\n\nMachine: {}\n\nDevices: {}.\n\n\
+         Ratios of CPU time below 1 are to Sixfold's advantage. [Benchmarks](benchmarks.md) has the other experiments, with what was tried.\n",
         frame.command,
         frame.machine,
         frame.versions.join(", ")

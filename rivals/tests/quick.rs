@@ -19,7 +19,7 @@ fn a_quick_run_measures_the_reflector() {
     let text = String::from_utf8_lossy(&run.stdout).into_owned();
     assert!(run.status.success(), "{text}{}", String::from_utf8_lossy(&run.stderr));
     assert!(text.contains("| reflector |"), "{text}");
-    assert!(text.contains("sixfold / reflector, closed loop: -, goal at most 1.300: not measured"), "{text}");
+    assert!(text.contains("sixfold / reflector, closed loop: -, goal at most 1.100: not measured"), "{text}");
 
     let all: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
     std::fs::remove_file(&file).unwrap();
