@@ -50,6 +50,7 @@ impl Pin {
     pub fn of(certificate: &CertificateDer<'_>) -> Option<Pin> {
         // The library that verifies the signature of the handshake reads the key, so that no certificate can show each a key of its own.
         let parsed = ParsedCertificate::try_from(certificate).ok()?;
+        //= RFC 7858 section 4.2: requirement 101
         let key = digest::digest(&digest::SHA256, parsed.subject_public_key_info().as_ref());
         key.as_ref().try_into().ok().map(Pin)
     }
@@ -137,6 +138,7 @@ impl ServerCertVerifier for PinVerifier {
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
         let pin = Pin::of(certificate).ok_or(CertificateError::BadEncoding)?;
+        //= RFC 7858 section 4.2: requirement 102
         if !self.pins.contains(&pin) {
             return Err(NoPinFits::of(pin));
         }

@@ -103,6 +103,7 @@ fn an_upstream_is_asked_only_if_its_certificate_fits() {
 
 /// An upstream with a pin is asked only if its key has it. With a name too, the certificate must have the name and be issued by a trust
 /// anchor. openssl computes the pins.
+//= RFC 7858 section 4.2: requirements 101, 102
 #[test]
 fn an_upstream_with_pins_is_asked_only_if_its_key_has_one() {
     if !is_there("openssl", "openssl") {
