@@ -54,7 +54,7 @@ pub fn measure(tester: &mut Tester, devices: &[Device], timing: Timing) -> io::R
             (tables, goals, details) = (flooded.tables, flooded.goals, flooded.data);
         }
         None => notes.push(
-            "Left out: floods of one network beside others, which need root, for a network namespace."
+            "Left out: floods of one network beside others, which need CAP_SYS_ADMIN, for a network namespace."
                 .to_owned(),
         ),
     }

@@ -47,13 +47,19 @@ fn text(stem: &str, frame: &Frame<'_>, sections: &[Section]) -> String {
         let _ = write!(page, "\nLeft out: {reason}\n");
     }
     page.push_str("\n## Missed goals\n\n");
-    let all: Vec<&Goal> = sections.iter().flat_map(|section| &section.goals).collect();
-    let missed: Vec<String> =
-        all.iter().filter(|goal| goal.met() == Some(false)).map(|goal| goal.to_string()).collect();
-    let measured = all.iter().filter(|goal| goal.met().is_some()).count();
-    let _ = writeln!(page, "{} of the {measured} goals that were measured were missed.\n", missed.len());
-    for goal in missed {
-        let _ = writeln!(page, "{goal}");
+    let count = |met| {
+        sections.iter().flat_map(|section| &section.goals).filter(|goal| goal.met() == Some(met)).count()
+    };
+    let (met, missed) = (count(true), count(false));
+    let _ = writeln!(page, "{missed} of the {} goals that were measured were missed.", met + missed);
+    for section in sections {
+        let missed: Vec<&Goal> = section.goals.iter().filter(|goal| goal.met() == Some(false)).collect();
+        if !missed.is_empty() {
+            let _ = write!(page, "\n{}:\n\n", section.title);
+        }
+        for goal in missed {
+            let _ = writeln!(page, "{goal}");
+        }
     }
     for section in sections {
         let _ = write!(page, "\n{section}");
@@ -96,6 +102,7 @@ mod tests {
         let svg = fs::read_to_string(folder.join("p-cost-1.svg")).unwrap();
         fs::remove_dir_all(&folder).unwrap();
         let (head, rest) = page.split_once("## Cost").unwrap();
+        assert!(head.contains("\nCost:\n\n- bad: "), "{page}");
         assert!(
             head.contains("1 of the 2 goals") && head.contains("- bad: ") && !head.contains("- good: "),
             "{page}"
