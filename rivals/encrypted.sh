@@ -12,7 +12,8 @@
 # pipelined   CPU time of the server per answered question, cached, over 100 kept connections with ten outstanding queries each. The tester is
 #             that of Sixfold, because dnsperf loses responses that share a TLS record.
 # handshakes  CPU time of the server per TLS connection with one cached query, full and resumed, and handshakes per second of CPU time.
-# memory      Growth of resident memory by 10,000 idle connections over TLS, and the 99th percentile of the delay over UDP meanwhile.
+# memory      Growth of resident memory by 10,000 idle connections over TLS, and the 99th percentile of the delay over UDP before and
+#             meanwhile, each the median of ROUNDS loads of 5 s.
 # attacks     Queries over UDP and new clients over TLS while an attacker is busy (encrypted-attacks.sh, attack-tls.py, probe-tls.py).
 # swaps       Queries without an answer at 2,000/s over four kept TLS connections, while the certificate is exchanged 20 times.
 set -u
@@ -200,7 +201,12 @@ measure_handshakes() {
   report handshakes full resumed
 }
 
-udp_p99_ms() {
+udp_p99_ms() { # median of all rounds
+  local round
+  for round in $(seq "$rounds"); do one_udp_p99_ms; done | sort -n | awk '{ all[NR] = $1 } END { printf "%.3f [%.3f-%.3f]", all[int((NR + 1) / 2)], all[1], all[NR] }'
+}
+
+one_udp_p99_ms() {
   "$bench" load --server "127.0.0.1:$udp_port" --rate $rate --queries "$folder/cached" --duration 5s --warm-up 1s --quiet \
     --json "$folder/load.json" >/dev/null 2>&1
   python3 -c "

@@ -1,15 +1,16 @@
 #!/bin/bash
-# CPU time per cached answer over virtual Ethernet, by turns: the XDP program's own answers, Sixfold through sockets, Unbound, and a program
+# CPU time per cached answer, and latency, over virtual Ethernet, by turns: the XDP program's own answers, Sixfold through sockets, Unbound, and a program
 # that only turns the frame round (XDP_TX), which shows what sender and virtual pair cost.
 #
-#   cargo build --release -p sixfold --features xdp
-#   rivals/xdp-hot.sh target/release/sixfold [ROUNDS [SECONDS]]
+#   cargo build --release -p sixfold -p sixfold-bench --features sixfold/xdp
+#   rivals/xdp-hot.sh target/release/sixfold target/release/sixfold-bench [ROUNDS [SECONDS]]
 #
 # Needs root, clang and dnsperf. UNBOUND_ROOT names a folder with another release's Unbound, as mmdebstrap makes it. The time is that of the
 # processes, dnsperf and server together: on one virtual pair, what the kernel does for a frame runs within them (a kernel without
-# CONFIG_IRQ_TIME_ACCOUNTING). The server has core 0 and dnsperf core 1. 1,000 names; 16 and 400 queries are outstanding.
+# CONFIG_IRQ_TIME_ACCOUNTING). The server has core 0 and dnsperf core 1. 1,000 names; 16 and 400 queries are outstanding. The latency is that of
+# sixfold-bench, each query sent alone: with 16 outstanding, and at 20,000 queries/s.
 set -eu
-sixfold=$(realpath "$1") rounds=${2:-5} seconds=${3:-3}
+sixfold=$(realpath "$1") bench=$(realpath "$2") rounds=${3:-5} seconds=${4:-3}
 . "$(dirname "$(realpath "$0")")/upstream-setup.sh"
 tester=sixfold-hot-t$$ device=sixfold-hot-d$$
 finish() { stop_all; for name in $tester $device; do ip netns del $name 2>/dev/null || true; done; }
@@ -89,6 +90,16 @@ ask() { # outstanding, times through all names or seconds
   ip netns exec $tester bash -c "TIMEFORMAT='cpu %U %S'; time taskset -c 1 dnsperf -s 192.0.2.1 -d names -c 16 -q $1 $2" >dnsperf.log 2>&1
 }
 
+latency() { # option of the load: appends p50, p99 in us and the losses
+  ip netns exec $tester "$bench" load --server 192.0.2.1:53 "$1" --group 1 --spin --pin 1 --duration "${seconds}s" --queries names \
+    --quiet --json load.json >load.log 2>&1 || true
+  python3 -c "
+import json
+load = json.load(open('load.json'))
+times = load['latency_us']['actual']
+print('$device_name', '$1'.removeprefix('--'), times['p50'], times['p99'])" >>delays
+}
+
 for round in $(seq "$rounds"); do
   for device_name in turn hot sockets unbound; do
     serve $device_name
@@ -100,6 +111,8 @@ for round in $(seq "$rounds"); do
         /Queries completed/ { answers = $3 } /Queries lost/ { lost = $3 } /^cpu/ { tester = ($2 + $3) * 1e6 }
         END { printf "%s %d %.2f %.2f %d\n", name, outstanding, (server + tester) / answers, server / answers, lost }' dnsperf.log >>all
     done
+    # The turned frame is no answer that the tester accepts.
+    [ $device_name = turn ] || { latency --outstanding=16; latency --rate=20000; }
     kill $server; wait $server 2>/dev/null || true
     ip -n $device link set lan xdpgeneric off 2>/dev/null || true
   done
@@ -110,3 +123,13 @@ sort -k1,1 -k2,2n -k3,3n all | awk -v rounds="$rounds" '
   { key = $1 ", " $2; if (!(key in count)) keys[++number] = key; sum[key, ++count[key]] = $3; own[key] += $4; lost[key] += $5 }
   END { for (i = 1; i <= number; i++) { key = keys[i]; m = int((count[key] + 1) / 2)
     printf "%s: %.2f [%.2f-%.2f], %.2f; %d\n", key, sum[key, m], sum[key, 1], sum[key, count[key]], own[key] / count[key], lost[key] } }'
+echo "device, load: us of latency, p50 and p99 (medians of $rounds rounds [range])"
+for load in outstanding=16 rate=20000; do
+  for device_name in hot sockets unbound; do
+    for column in 3 4; do
+      awk -v name=$device_name -v load=$load -v column=$column '$1 == name && $2 == load { print $column }' delays | sort -n |
+        awk '{ all[NR] = $1 } END { printf "%.0f [%.0f-%.0f] ", all[int((NR + 1) / 2)], all[1], all[NR] }'
+    done | sed "s/^/$device_name, $load: /"
+    echo
+  done
+done

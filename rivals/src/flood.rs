@@ -82,7 +82,7 @@ struct Round {
     floods: Vec<(Report, Report)>,
     /// A flood of names for which the upstream sends no reply, at the highest rate. Only beside others.
     silent: Option<Report>,
-    /// Answers that the tester's sockets dropped in all phases: above 0 the tester was the limit.
+    /// Messages that the tester's sockets dropped in all phases: above 0 the tester was the limit.
     dropped: u64,
 }
 
@@ -107,7 +107,8 @@ pub fn note() -> String {
          of a closed loop of {} and of open loops at {STEPS:?} of its rate. Latency before and after is measured at \
          {} of the peak, after from {} s after the end of the flood. `kept`: the share of the others' queries that \
          got a right answer in time. `silent`: all names of the flood are new and the upstream sends no reply for \
-         them; the flood's answers are refusals and failures.",
+         them; the flood's answers are refusals and failures. The tester, which is the authoritative server too, is behind in turns of its \
+         loop beyond {} ms.",
         limits::PORTS,
         limits::OTHERS,
         limits::OTHERS_PART,
@@ -116,6 +117,7 @@ pub fn note() -> String {
         limits::WINDOW,
         limits::NORMAL_LOAD_PART,
         limits::RECOVERY.as_secs(),
+        limits::LATE_TURN.as_millis(),
     )
 }
 
@@ -230,6 +232,7 @@ fn table(name: &str, rounds: &[Round]) -> Table {
                 .map(|round| report(round).crowd.late + report(round).others.late)
                 .sum::<u64>()
                 .to_string(),
+            cell(&each(rounds, |round| report(round).behind() * 100.0), 2),
         ]
     };
     let mut rows = vec![row("before".to_owned(), &|round| &round.before, None)];
@@ -242,7 +245,7 @@ fn table(name: &str, rounds: &[Round]) -> Table {
     let dropped: u64 = rounds.iter().map(|round| round.dropped).sum();
     let peak = cell(&each(rounds, |round| round.peak), 0);
     Table {
-        title: format!("{name}: peak {peak} answers/s, the tester dropped {dropped} answers"),
+        title: format!("{name}: peak {peak} answers/s, the tester dropped {dropped} messages"),
         columns: vec![
             "flood",
             "offered/peak",
@@ -253,6 +256,7 @@ fn table(name: &str, rounds: &[Round]) -> Table {
             "p99 after/before",
             "CPU us/answer",
             "late",
+            "tester behind %",
         ],
         rows,
     }
@@ -303,7 +307,7 @@ fn goals(name: &str, rounds: &[Round], are_alike: bool) -> Vec<Goal> {
 
 fn json(round: &Round) -> Value {
     let side = |tally: &crate::mixed_load::Tally| json!({"sent": tally.sent, "useful": tally.useful, "came": tally.came, "late": tally.late, "wrong": tally.wrong, "p99_ms": tally.p99_ms()});
-    let report = |report: &Report| json!({"seconds": report.seconds, "cpu_seconds": report.cpu, "crowd": side(&report.crowd), "others": side(&report.others)});
+    let report = |report: &Report| json!({"seconds": report.seconds, "cpu_seconds": report.cpu, "tester_behind_seconds": report.behind, "crowd": side(&report.crowd), "others": side(&report.others)});
     let floods: Value = limits::FLOODS
         .iter()
         .zip(&round.floods)

@@ -21,6 +21,9 @@ pub const BURST: u64 = 64;
 /// Datagrams read from one socket in one turn.
 pub const DRAIN: usize = 256;
 
+/// Longest turn of the loop in time. The tester is the authoritative server too, so queries wait for as long as a turn takes.
+pub const LATE_TURN: Duration = Duration::from_millis(1);
+
 /// Sleep of the loop when nothing is due and nothing has arrived.
 pub const IDLE_SLEEP: Duration = Duration::from_micros(20);
 

@@ -39,6 +39,7 @@ mod tester;
 mod upstream;
 mod workers;
 
+use clap::builder::PossibleValue;
 use clap::{Parser, Subcommand, ValueEnum};
 use device::Device;
 use kind::Kind;
@@ -50,6 +51,7 @@ use series::Timing;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::LazyLock;
 use std::time::Duration;
 use tester::Tester;
 
@@ -107,8 +109,9 @@ enum Subprocess {
     Reflect { listen: SocketAddr, upstream: SocketAddr },
 }
 
+/// An experiment of the benchmark.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Selection {
+enum Experiment {
     Cost,
     Cached,
     Hot,
@@ -118,13 +121,49 @@ enum Selection {
     Engine,
     Authority,
     Generator,
-    Sixfold,
-    Reflector,
-    Echo,
-    Unbound,
-    Bind,
-    Powerdns,
-    KnotResolver,
+}
+
+/// A part of the benchmark that can be selected.
+#[derive(Clone, Copy)]
+enum Selection {
+    Experiment(Experiment),
+    Device(Kind),
+}
+
+static SELECTIONS: LazyLock<Vec<Selection>> = LazyLock::new(|| {
+    let experiments = Experiment::value_variants().iter().copied().map(Selection::Experiment);
+    experiments.chain(Kind::ALL.map(Selection::Device)).collect()
+});
+
+impl ValueEnum for Selection {
+    fn value_variants<'a>() -> &'a [Selection] {
+        &SELECTIONS
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        match self {
+            Selection::Experiment(experiment) => experiment.to_possible_value(),
+            Selection::Device(kind) => Some(PossibleValue::new(kind.name())),
+        }
+    }
+}
+
+impl Arguments {
+    /// Returns true if the experiment was named, or none was.
+    fn runs(&self, experiment: Experiment) -> bool {
+        self.names_experiment(experiment) || self.only.iter().all(|one| matches!(one, Selection::Device(_)))
+    }
+
+    /// Returns true if the experiment was named.
+    fn names_experiment(&self, experiment: Experiment) -> bool {
+        self.only.iter().any(|one| matches!(one, Selection::Experiment(named) if *named == experiment))
+    }
+
+    /// Returns true if devices of this kind were named, or none were.
+    fn measures(&self, kind: Kind) -> bool {
+        let named = |one: &Selection| matches!(one, Selection::Device(named) if *named == kind);
+        self.only.iter().any(named) || self.only.iter().all(|one| matches!(one, Selection::Experiment(_)))
+    }
 }
 
 fn main() -> ExitCode {
@@ -160,45 +199,14 @@ fn main() -> ExitCode {
 
 /// Returns true if a selected experiment needs addresses of many networks.
 fn wants_networks(arguments: &Arguments) -> bool {
-    let named = |part| arguments.only.contains(&part);
-    named(Selection::Overload)
-        || named(Selection::Memory)
-        || arguments.only.iter().all(|part| DEVICES.contains(part))
-}
-
-const EXPERIMENTS: [Selection; 9] = [
-    Selection::Cost,
-    Selection::Cached,
-    Selection::Hot,
-    Selection::Memory,
-    Selection::Workers,
-    Selection::Overload,
-    Selection::Engine,
-    Selection::Authority,
-    Selection::Generator,
-];
-
-/// The devices, in the order of [`Kind::ALL`].
-const DEVICES: [Selection; 7] = [
-    Selection::Sixfold,
-    Selection::Reflector,
-    Selection::Echo,
-    Selection::Unbound,
-    Selection::Bind,
-    Selection::Powerdns,
-    Selection::KnotResolver,
-];
-
-/// Returns true if a part was selected, or no part of its group was.
-fn is_selected(arguments: &Arguments, part: Selection, group: &[Selection]) -> bool {
-    arguments.only.contains(&part) || !arguments.only.iter().any(|other| group.contains(other))
+    arguments.runs(Experiment::Overload) || arguments.names_experiment(Experiment::Memory)
 }
 
 /// Finds the selected devices. Adds the reasons why others are missing to `left_out`.
 fn find_devices(arguments: &Arguments, left_out: &mut Vec<String>) -> Vec<Device> {
     let mut devices = Vec::new();
-    for (kind, part) in Kind::ALL.into_iter().zip(DEVICES) {
-        if is_selected(arguments, part, &DEVICES) {
+    for kind in Kind::ALL {
+        if arguments.measures(kind) {
             match Device::find(kind, arguments.sixfold.as_deref()) {
                 Ok(device) => devices.push(device),
                 Err(reason) => left_out.push(reason),
@@ -225,7 +233,7 @@ fn benchmark(arguments: &Arguments) -> Result<(), String> {
     }
 
     let mut programs = None;
-    if is_selected(arguments, Selection::Generator, &EXPERIMENTS) {
+    if arguments.runs(Experiment::Generator) {
         match generators::Programs::find() {
             Ok(found) => programs = Some(found),
             Err(reason) => left_out.push(reason),
@@ -245,10 +253,10 @@ fn benchmark(arguments: &Arguments) -> Result<(), String> {
     };
     process::pin_self("1").map_err(|error| format!("pinning to core 1 (two cores are needed): {error}"))?;
     measure_devices(arguments, &devices, timing, &mut print)?;
-    if is_selected(arguments, Selection::Engine, &EXPERIMENTS) {
+    if arguments.runs(Experiment::Engine) {
         print(resolve::measure(timing.rounds).map_err(|error| format!("engine: {error}"))?);
     }
-    if is_selected(arguments, Selection::Authority, &EXPERIMENTS) {
+    if arguments.runs(Experiment::Authority) {
         let section = authorities::measure(arguments.sixfold.as_deref(), timing);
         print(section.map_err(|error| format!("authority: {error}"))?);
     }
@@ -289,29 +297,29 @@ fn measure_devices(
     timing: Timing,
     print: &mut impl FnMut(Section),
 ) -> Result<(), String> {
-    let experiment = |part| is_selected(arguments, part, &EXPERIMENTS);
+    let runs = |experiment| arguments.runs(experiment);
     let mut tester = Tester::new().map_err(|error| format!("sockets of the tester: {error}"))?;
-    if experiment(Selection::Cost) {
+    if runs(Experiment::Cost) {
         print(cost::measure(&mut tester, devices, timing).map_err(|error| format!("cost: {error}"))?);
     }
-    if experiment(Selection::Cached) {
+    if runs(Experiment::Cached) {
         print(cached::measure(&mut tester, devices, timing).map_err(|error| format!("cached: {error}"))?);
     }
     if let Some(device) = devices.iter().find(|device| device.kind == Kind::Sixfold) {
-        if experiment(Selection::Hot) {
+        if runs(Experiment::Hot) {
             print(hot::measure(&mut tester, device, timing).map_err(|error| format!("hot: {error}"))?);
         }
-        if experiment(Selection::Memory) {
+        if runs(Experiment::Memory) {
             let names = limits::MEMORY_NAMES / if arguments.quick { 100 } else { 1 };
             print(memory::measure(device, names).map_err(|error| format!("memory: {error}"))?);
         }
-        if experiment(Selection::Workers) {
+        if runs(Experiment::Workers) {
             print(
                 workers::measure(&mut tester, device, timing).map_err(|error| format!("workers: {error}"))?,
             );
         }
     }
-    if experiment(Selection::Overload) {
+    if runs(Experiment::Overload) {
         print(overload::measure(&mut tester, devices, timing).map_err(|error| format!("overload: {error}"))?);
     }
     Ok(())

@@ -118,6 +118,8 @@ pub struct Report {
     pub seconds: f64,
     /// CPU time of the device, in seconds.
     pub cpu: f64,
+    /// Time in turns of the tester's loop beyond [`limits::LATE_TURN`], in seconds. Queries to the authoritative server wait then.
+    pub behind: f64,
     /// The one network.
     pub crowd: Tally,
     /// All other clients.
@@ -125,6 +127,11 @@ pub struct Report {
 }
 
 impl Report {
+    /// Share of the time in which the tester was behind.
+    pub fn behind(&self) -> f64 {
+        self.behind / self.seconds
+    }
+
     /// Right answers in time per second.
     pub fn goodput(&self) -> f64 {
         (self.crowd.came + self.others.came) as f64 / self.seconds
@@ -280,7 +287,8 @@ impl MixedTester {
         self.upstream.address()
     }
 
-    /// Answers that the kernel has dropped at the clients' sockets so far, because they were full.
+    /// Messages that the kernel has dropped so far because a socket was full: answers at the clients' sockets, and queries at that of the
+    /// authoritative server.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
@@ -297,6 +305,8 @@ impl MixedTester {
         let server = running.address;
         let mut crowd = ClientGroup::new(server, crowd, (FRESH, self.asked.0), Report::crowd)?;
         let mut others = ClientGroup::new(server, others, (FRESH_OTHERS, self.asked.1), Report::others)?;
+        let upstream_port = self.upstream.address().port();
+        let dropped_before = namespace::drops_at(upstream_port)?;
         let mut reports = vec![Report::default(); phases.len()];
         for (number, phase) in phases.iter().enumerate() {
             let before = running.process.usage().cpu;
@@ -312,6 +322,7 @@ impl MixedTester {
         (reports[last].crowd.came, reports[last].others.came) = goodput;
         self.asked = (crowd.issued, others.issued);
         self.dropped += namespace::drops_towards(server.port())?;
+        self.dropped += namespace::drops_at(upstream_port)? - dropped_before;
         Ok(reports)
     }
 
@@ -328,8 +339,11 @@ impl MixedTester {
         // For a closed loop: the answers so far with their time, and the queries that are given up.
         let (mut latest, mut progress, mut given_up) =
             (crowd.received, start, crowd.issued - crowd.received.min(crowd.issued));
+        let mut turn_began = Duration::ZERO;
         loop {
             let elapsed = start.elapsed();
+            let turn = elapsed - std::mem::replace(&mut turn_began, elapsed);
+            reports[number].behind += turn.saturating_sub(limits::LATE_TURN).as_secs_f64();
             if elapsed >= phase.length {
                 reports[number].seconds = elapsed.as_secs_f64();
                 return;

@@ -65,14 +65,23 @@ pub fn others(networks: u16) -> Vec<IpAddr> {
 
 /// Datagrams that the kernel has dropped at the UDP sockets that are connected to a port, over IPv6.
 pub fn drops_towards(port: u16) -> io::Result<u64> {
-    std::fs::read_to_string("/proc/net/udp6").map(|table| sum_drops(&table, port))
+    std::fs::read_to_string("/proc/net/udp6").map(|table| sum_drops(&table, REMOTE, port))
 }
 
-/// The sum of the last column of `/proc/net/udp6`, of the sockets whose remote address has this port.
-fn sum_drops(table: &str, port: u16) -> u64 {
-    let remote = format!(":{port:04X}");
+/// Datagrams that the kernel has dropped at the UDP sockets that are bound to a port, over IPv6.
+pub fn drops_at(port: u16) -> io::Result<u64> {
+    std::fs::read_to_string("/proc/net/udp6").map(|table| sum_drops(&table, LOCAL, port))
+}
+
+/// Columns of `/proc/net/udp6`.
+const LOCAL: usize = 1;
+const REMOTE: usize = 2;
+
+/// The sum of the last column of `/proc/net/udp6`, of the sockets whose address in a column has this port.
+fn sum_drops(table: &str, column: usize, port: u16) -> u64 {
+    let end = format!(":{port:04X}");
     let rows = table.lines().skip(1).map(|row| row.split_whitespace().collect::<Vec<_>>());
-    let of_port = rows.filter(|row| row.get(2).is_some_and(|address| address.ends_with(&remote)));
+    let of_port = rows.filter(|row| row.get(column).is_some_and(|address| address.ends_with(&end)));
     of_port.filter_map(|row| row.last()?.parse::<u64>().ok()).sum()
 }
 
@@ -85,14 +94,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_drops_of_sockets_connected_to_a_port_are_added() {
+    fn the_drops_of_sockets_of_a_port_are_added() {
         let row = |remote: &str, drops: u64| {
             format!(
                 "  7: 0000:D431 0000:{remote} 01 00000000:00000000 00:00000000 00000000 0 0 9 2 0 {drops}\n"
             )
         };
         let table = ["sl local remote\n".to_owned(), row("0035", 3), row("1035", 5), row("0035", 4)].concat();
-        assert_eq!(sum_drops(&table, 0x35), 7);
-        assert_eq!(sum_drops(&table, 53 << 8), 0);
+        assert_eq!(sum_drops(&table, REMOTE, 0x35), 7);
+        assert_eq!(sum_drops(&table, REMOTE, 53 << 8), 0);
+        assert_eq!(sum_drops(&table, LOCAL, 0xd431), 12);
+        assert_eq!(sum_drops(&table, LOCAL, 0x35), 0);
     }
 }
