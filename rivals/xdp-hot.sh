@@ -1,6 +1,6 @@
 #!/bin/bash
-# CPU time per cached answer, and latency, over virtual Ethernet, by turns: the XDP program's own answers, Sixfold through sockets, Unbound, and a program
-# that only turns the frame round (XDP_TX), which shows what sender and virtual pair cost.
+# CPU time per cached answer, and latency, over virtual Ethernet, by turns: the XDP program's own answers, Sixfold through sockets, Unbound,
+# and a program that only turns the frame round (XDP_TX), which shows what sender and virtual pair cost.
 #
 #   cargo build --release -p sixfold -p sixfold-bench --features sixfold/xdp
 #   rivals/xdp-hot.sh target/release/sixfold target/release/sixfold-bench [ROUNDS [SECONDS]]
@@ -90,14 +90,16 @@ ask() { # outstanding, times through all names or seconds
   ip netns exec $tester bash -c "TIMEFORMAT='cpu %U %S'; time taskset -c 1 dnsperf -s 192.0.2.1 -d names -c 16 -q $1 $2" >dnsperf.log 2>&1
 }
 
-latency() { # option of the load: appends p50, p99 in us and the losses
+latency() { # option of the load: appends p50 and p99 in us, and the queries without a right answer
+  rm -f load.json
+  # It fails if a query has no right answer, but writes its figures.
   ip netns exec $tester "$bench" load --server 192.0.2.1:53 "$1" --group 1 --spin --pin 1 --duration "${seconds}s" --queries names \
     --quiet --json load.json >load.log 2>&1 || true
   python3 -c "
 import json
 load = json.load(open('load.json'))
 times = load['latency_us']['actual']
-print('$device_name', '$1'.removeprefix('--'), times['p50'], times['p99'])" >>delays
+print('$device_name', '$1'.removeprefix('--'), times['p50'], times['p99'], load['sent'] - load['valid'])" >>delays
 }
 
 for round in $(seq "$rounds"); do
@@ -123,13 +125,13 @@ sort -k1,1 -k2,2n -k3,3n all | awk -v rounds="$rounds" '
   { key = $1 ", " $2; if (!(key in count)) keys[++number] = key; sum[key, ++count[key]] = $3; own[key] += $4; lost[key] += $5 }
   END { for (i = 1; i <= number; i++) { key = keys[i]; m = int((count[key] + 1) / 2)
     printf "%s: %.2f [%.2f-%.2f], %.2f; %d\n", key, sum[key, m], sum[key, 1], sum[key, count[key]], own[key] / count[key], lost[key] } }'
-echo "device, load: us of latency, p50 and p99 (medians of $rounds rounds [range])"
+echo "device, load: us of latency, p50 and p99 (medians of $rounds rounds [range]); queries without a right answer"
 for load in outstanding=16 rate=20000; do
   for device_name in hot sockets unbound; do
     for column in 3 4; do
       awk -v name=$device_name -v load=$load -v column=$column '$1 == name && $2 == load { print $column }' delays | sort -n |
         awk '{ all[NR] = $1 } END { printf "%.0f [%.0f-%.0f] ", all[int((NR + 1) / 2)], all[1], all[NR] }'
     done | sed "s/^/$device_name, $load: /"
-    echo
+    awk -v name=$device_name -v load=$load '$1 == name && $2 == load { failed += $5 } END { print "; " failed + 0 }' delays
   done
 done
