@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Plain queries: those that the packet cache may answer (answer.h). src/xdp/plain_query.rs has the same conditions.
+ * Plain queries: those that the packet cache may answer (answer.h). message/plain_query.rs of the engine has the same conditions.
  */
 
 #include "checksum.h"

@@ -49,5 +49,9 @@ pub use worker::event_loop::{Hook, Worker};
 #[cfg(feature = "xdp")]
 pub use worker::frames::attach;
 pub use worker::group::{BuildError, Built, Given, Options, build, build_with};
+pub use worker::hot_questions::HotQuestions;
 pub use worker::mailbox::{Mailbox, MailboxFull, NoStreams, QueuedMessage, StreamSink, Task};
+pub use worker::packet_cache_task::{
+    CountedHits, NO_COMMON_ANSWERS, PacketCacheReplies, PacketCacheReply, PacketCacheTask,
+};
 pub use worker::shared::Shared;

@@ -202,6 +202,20 @@ pub(crate) const GSO_OCTETS: usize = 65_000;
 /// cut up a message that needs fragments. 1,280 - 40 - 8 = 1,232 fits wherever IPv6 does (RFC 9715).
 pub(crate) const GSO_MESSAGE_OCTETS: usize = 1232;
 
+// Packet caches, in the kernel and in stream threads.
+
+/// Queries for the same answer in a second that make it worth a place in a packet cache. To put it there costs as much as three queries.
+pub(crate) const PACKET_CACHE_HOT: u8 = 4;
+
+/// Counters for the search of these answers: twice as many as answers, 8 octets each, 64 KiB.
+pub(crate) const PACKET_CACHE_CANDIDATES: usize = 8192;
+
+/// Seconds without a hit after which an answer leaves a packet cache.
+pub const PACKET_CACHE_IDLE_SECS: u8 = 10;
+
+/// Answers that a stream thread may ask a worker for in one task, each of which takes some microseconds of the worker's turn.
+pub const PACKET_CACHE_WANTED: usize = 32;
+
 // Frames (AF_XDP). A queue has 2,048 frames for queries and 1,024 for answers, of 2 KiB each: 6 MiB, which the kernel pins. The 64 queues of
 // a large card have 384 MiB; cards of common servers have as many queues as there are cores.
 
@@ -257,18 +271,6 @@ pub(crate) const XDP_ALLOWED: usize = 256;
 /// microsecond.
 #[cfg(feature = "xdp")]
 pub(crate) const XDP_GRACE: Span = Span::from_secs(1);
-
-/// Queries for the same answer in a second that make it worth publishing. To publish costs as much as three queries.
-#[cfg(feature = "xdp")]
-pub(crate) const XDP_HOT: u8 = 4;
-
-/// Counters for the search of these answers in each worker: twice as many as answers, 8 octets each, 64 KiB.
-#[cfg(feature = "xdp")]
-pub(crate) const XDP_CANDIDATES: usize = 8192;
-
-/// Seconds without a hit after which an answer leaves the packet cache.
-#[cfg(feature = "xdp")]
-pub(crate) const XDP_IDLE_SECS: u8 = 10;
 
 /// Octets of the verifier's log, of which the end is shown.
 #[cfg(feature = "xdp")]

@@ -45,7 +45,7 @@ impl CommonAnswerKind {
     }
 }
 
-/// Numbers of answers that a packet cache has given, by the family of the client's address.
+/// Numbers of answers that a packet cache has given over one transport, by the family of the client's address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PacketCacheHits {
     /// To IPv4 clients.

@@ -205,6 +205,8 @@ counters! {
     CacheHitsStale = "cache_hits_total" {"kind": "stale"};
     /// Queries answered by the packet cache in the kernel (XDP).
     CacheHitsKernel = "cache_hits_total" {"kind": "kernel"};
+    /// Queries answered by the packet cache of a stream thread.
+    CacheHitsStreams = "cache_hits_total" {"kind": "streams"};
     /// Queries for which an upstream had to be asked.
     CacheMisses = "cache_misses_total" {};
     /// Questions asked upstream because their cached data would soon expire (prefetch).

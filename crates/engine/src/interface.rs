@@ -283,10 +283,11 @@ pub trait Machine {
         &[]
     }
 
-    /// Counts the answers to a query that a packet cache has given.
+    /// Counts the answers to a query that a packet cache has given over a transport.
     fn count_packet_cache_hits(
         &mut self,
         _now: Instant,
+        _transport: ClientTransport,
         _query: &[u8],
         _kind: CommonAnswerKind,
         _hits: PacketCacheHits,

@@ -7,7 +7,7 @@ use crate::base::slab::Index;
 use crate::base::time::Instant;
 use crate::common_answer::{CommonAnswer, CommonAnswerKind, PacketCacheHits};
 use crate::engine::Engine;
-use crate::interface::{Client, Link, Machine, Outbox};
+use crate::interface::{Client, ClientTransport, Link, Machine, Outbox};
 use crate::trace::{Subject, TraceEvent, Untrusted};
 use crate::upstream::receive::Received;
 use crate::upstream::reconnect::Reconnect;
@@ -102,11 +102,12 @@ impl Machine for Engine {
     fn count_packet_cache_hits(
         &mut self,
         now: Instant,
+        transport: ClientTransport,
         query: &[u8],
         kind: CommonAnswerKind,
         hits: PacketCacheHits,
     ) {
-        Engine::count_packet_cache_hits(self, now, query, kind, hits);
+        Engine::count_packet_cache_hits(self, now, transport, query, kind, hits);
     }
 
     fn expire(&mut self, now: Instant, out: &mut impl Outbox) -> Option<Instant> {

@@ -13,7 +13,7 @@ use crate::base::time::{Instant, Span};
 use crate::common_answer::{CommonAnswer, CommonAnswerKind, PacketCacheHits};
 use crate::engine::Engine;
 use crate::explain::Policy;
-use crate::interface::{Client, Link, Machine, Outbox, Transport};
+use crate::interface::{Client, ClientTransport, Link, Machine, Outbox, Transport};
 use crate::trace::{Subject, TraceEvent, Untrusted};
 use core::net::SocketAddr;
 use core::ops::{Deref, DerefMut};
@@ -262,11 +262,12 @@ impl<O: Observer> Machine for ObservedEngine<O> {
     fn count_packet_cache_hits(
         &mut self,
         now: Instant,
+        transport: ClientTransport,
         query: &[u8],
         kind: CommonAnswerKind,
         hits: PacketCacheHits,
     ) {
-        self.engine.count_packet_cache_hits(now, query, kind, hits);
+        self.engine.count_packet_cache_hits(now, transport, query, kind, hits);
     }
 
     #[inline(always)]

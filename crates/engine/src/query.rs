@@ -10,12 +10,12 @@ use crate::base::slab::{Index, NONE};
 use crate::base::time::Instant;
 use crate::client::Rejection;
 use crate::client::rate_limit::RateDecision;
-use crate::client::respond::{ResponseSink, send};
+use crate::client::respond::{ResponseSink, query_counter, send};
 use crate::counters::Counter;
 use crate::dns64::config::Lookup;
 use crate::dns64::decision::{Stage, first_stage};
 use crate::engine::Engine;
-use crate::interface::{Client, ClientTransport, Outbox};
+use crate::interface::{Client, Outbox};
 use crate::local::special_use::{self, Alias, InAddr, SpecialUse};
 use crate::message::client_subnet::{MalformedSubnet, Subnet};
 use crate::message::cookie::{Cookie, MalformedCookie};
@@ -42,14 +42,7 @@ impl Engine {
     /// cookie (it may lift the rate limit, so it comes before the drop), reject, classify. `begin` looks into the cache before it
     /// admits a query: a cache hit takes no waiter.
     pub(crate) fn on_query(&mut self, now: Instant, from: &Client, message: &[u8], out: &mut impl Outbox) {
-        let (ipv4, ipv6) = match from.transport {
-            ClientTransport::Udp => (Counter::QueriesUdp4, Counter::QueriesUdp6),
-            ClientTransport::Tcp => (Counter::QueriesTcp4, Counter::QueriesTcp6),
-            ClientTransport::Tls => (Counter::QueriesTls4, Counter::QueriesTls6),
-            ClientTransport::Https => (Counter::QueriesHttps4, Counter::QueriesHttps6),
-            ClientTransport::Quic => (Counter::QueriesQuic4, Counter::QueriesQuic6),
-        };
-        self.counters.count(if from.is_ipv4() { ipv4 } else { ipv6 });
+        self.counters.count(query_counter(from.transport, from.is_ipv4()));
         if message.len() < wire::HEADER {
             out.trace(Subject::Query, || TraceEvent::Limited(Counter::DroppedRunt));
             return self.counters.count(Counter::DroppedRunt);

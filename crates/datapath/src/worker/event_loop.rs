@@ -24,6 +24,7 @@ use crate::socket::syscalls::{Epoll, now, receive_drops};
 use crate::upstream::links::{LINK_TOKEN, Links, ReadMode, from_token};
 use crate::worker::mailbox::{LISTEN, Mailbox, RELEASE, StreamSink};
 use crate::worker::outbox::SocketOutbox;
+use crate::worker::packet_cache_task::NO_COMMON_ANSWERS;
 #[cfg(feature = "xdp")]
 use crate::worker::publisher::Publisher;
 use crate::worker::shared::Shared;
@@ -220,6 +221,7 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
         let mut deadline = Some(self.now);
         let mut drain_deadline = None;
         let mut turn = 0usize;
+        self.tell_common_version();
         loop {
             self.wait(deadline.map_or(tick, |deadline| deadline.min(tick)), drain_deadline.is_some());
             self.now = now();
@@ -258,6 +260,7 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
                 #[cfg(feature = "xdp")]
                 self.maintain_packet_cache();
                 hook(&mut self.machine, self.now);
+                self.tell_common_version();
             }
             if drain_deadline.is_some_and(|end| self.now >= end || self.is_done()) {
                 break;
@@ -265,6 +268,7 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
             turn = turn.wrapping_add(1);
         }
         self.worker.mailbox.end();
+        self.worker.shared.set_common_version(self.worker.index, NO_COMMON_ANSWERS);
         self.count_drops();
         hook(&mut self.machine, self.now);
         self.machine
@@ -393,7 +397,10 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
         let mailbox = &self.worker.mailbox;
         for _ in 0..QUEUED_TASKS {
             let Some(task) = mailbox.take_task() else { break };
+            // Nobody gives an answer by the old settings once the task has said that there are new ones.
+            self.worker.shared.set_common_version(self.worker.index, NO_COMMON_ANSWERS);
             task(&mut self.machine, self.now);
+            self.tell_common_version();
             #[cfg(feature = "xdp")]
             if let Some(publisher) = &mut self.worker.publisher {
                 publisher.check_version(self.now, &mut self.machine, &self.worker.counters);
@@ -413,6 +420,11 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
             }
         }
         self.worker.counters.add(Counter::QueuedMessagesIn, messages as u64);
+    }
+
+    /// Tells other threads the version for which common answers hold.
+    fn tell_common_version(&self) {
+        self.worker.shared.set_common_version(self.worker.index, self.machine.common_version());
     }
 
     /// Reports the links that failed during this turn to the machine, and sends its reaction.

@@ -8,13 +8,14 @@ use crate::listen::proxy_protocol::TrustedProxies;
 use crate::listen::steering::{Seed, Steer, SteeringChange};
 use crate::worker::event_loop::{Listening, Worker};
 use crate::worker::mailbox::Mailbox;
+use crate::worker::packet_cache_task::NO_COMMON_ANSWERS;
 use crate::worker::shared::Shared;
 use engine::Machine;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicU8, AtomicUsize};
+use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex};
 
 /// The options of the datapath.
@@ -111,6 +112,7 @@ pub fn build_with<M: Machine + Send + 'static>(
         steering_changes: Mutex::new(changes),
         tls_upstreams: Arc::default(),
         hot_names: HotNames::default(),
+        common_versions: (0..workers).map(|_| AtomicU64::new(NO_COMMON_ANSWERS)).collect(),
     });
     let udp_size = options.udp_size.max(SMALLEST_BUFFER);
     let workers: io::Result<Vec<_>> = listeners

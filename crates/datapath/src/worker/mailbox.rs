@@ -105,6 +105,12 @@ impl QueuedMessage {
     }
 }
 
+impl AsRef<[u8]> for QueuedMessage {
+    fn as_ref(&self) -> &[u8] {
+        self.message()
+    }
+}
+
 /// No request about the listening sockets.
 pub(crate) const NONE: u8 = 0;
 /// The request to read the listening sockets.

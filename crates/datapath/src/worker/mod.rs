@@ -8,9 +8,11 @@ pub(crate) mod event_loop;
 #[cfg(feature = "xdp")]
 pub(crate) mod frames;
 pub(crate) mod group;
+pub(crate) mod hot_questions;
 mod listeners;
 pub(crate) mod mailbox;
 mod outbox;
+pub(crate) mod packet_cache_task;
 #[cfg(feature = "xdp")]
 mod publisher;
 pub(crate) mod shared;

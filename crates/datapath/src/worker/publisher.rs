@@ -6,10 +6,11 @@
 //! cache is flushed, all answers end at once ([`PacketCache::end_all`]).
 
 use crate::counters::{Counter, Counters};
-use crate::limits::{XDP_CANDIDATES, XDP_HOT, XDP_IDLE_SECS};
+use crate::limits::PACKET_CACHE_IDLE_SECS;
+use crate::worker::hot_questions::HotQuestions;
 use crate::xdp::packet_cache::{Hits, PacketCache, Published};
-use crate::xdp::plain_query::{EDE, OPT, PlainQuery};
-use engine::{CommonAnswer, CommonAnswerKind, Instant, Machine, PacketCacheHits, Span};
+use engine::message::plain_query::{EDE, OPT, PlainQuery};
+use engine::{ClientTransport, CommonAnswer, CommonAnswerKind, Instant, Machine, PacketCacheHits, Span};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -66,7 +67,7 @@ impl Publisher {
         machine: &mut impl Machine,
         counters: &Counters,
     ) {
-        let Some(query) = PlainQuery::of(message) else { return };
+        let Some(query) = PlainQuery::of(message).filter(PlainQuery::has_no_options) else { return };
         let hash = self.cache.hash(&query);
         if self.hot.count(hash) {
             self.publish(now, hash, query, machine, counters);
@@ -153,7 +154,7 @@ impl Publisher {
         for (&hash, answer) in &mut self.answers {
             let is_hit = answer.count(&self.cache, now, machine, counters);
             answer.idle = if is_hit { 0 } else { answer.idle + 1 };
-            if answer.published.has_ended(now) || answer.idle >= XDP_IDLE_SECS {
+            if answer.published.has_ended(now) || answer.idle >= PACKET_CACHE_IDLE_SECS {
                 ended.push(hash);
             }
         }
@@ -185,77 +186,7 @@ impl Answer {
         counters.add(Counter::ClientOctetsIn, all * query + of_opt);
         counters.add(Counter::ClientPacketsOut, all);
         counters.add(Counter::ClientOctetsOut, all * answer + of_opt + of_ede);
-        machine.count_packet_cache_hits(now, self.query.message(), self.kind, hits);
+        machine.count_packet_cache_hits(now, ClientTransport::Udp, self.query.message(), self.kind, hits);
         true
-    }
-}
-
-/// The search for questions that are asked often: sets of counters, of which some bits of the hash choose one. A question without a
-/// counter lowers the lowest one of its set, and takes it at zero.
-struct HotQuestions {
-    counters: Box<[(u32, u8)]>,
-}
-
-/// Counters of a set.
-const WAYS: usize = 4;
-
-impl HotQuestions {
-    fn new() -> HotQuestions {
-        HotQuestions { counters: vec![(0, 0); XDP_CANDIDATES].into_boxed_slice() }
-    }
-
-    /// Counts a question. Returns true when it becomes hot, and from time to time while it is.
-    #[inline]
-    fn count(&mut self, hash: u64) -> bool {
-        let start = hash as usize % (XDP_CANDIDATES / WAYS) * WAYS;
-        let question = (hash >> 32) as u32;
-        let set = &mut self.counters[start..start + WAYS];
-        if let Some((_, count)) = set.iter_mut().find(|(other, count)| *other == question && *count > 0) {
-            *count = if *count == u8::MAX { 64 } else { *count + 1 };
-            return *count % 64 == XDP_HOT;
-        }
-        if let Some(lowest) = set.iter_mut().min_by_key(|(_, count)| *count) {
-            match lowest.1 {
-                0 => *lowest = (question, 1),
-                count => lowest.1 = count - 1,
-            }
-        }
-        false
-    }
-
-    fn clear(&mut self) {
-        self.counters.fill((0, 0));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_question_is_hot_when_it_comes_often() {
-        let mut hot = HotQuestions::new();
-        let calls: Vec<bool> = (0..200).map(|_| hot.count(7 << 32)).collect();
-        assert_eq!(calls.iter().position(|&is_hot| is_hot), Some(usize::from(XDP_HOT) - 1));
-        assert_eq!(calls.iter().filter(|&&is_hot| is_hot).count(), 4, "again after each 64 queries");
-        hot.clear();
-        assert!(!hot.count(7 << 32));
-    }
-
-    #[test]
-    fn questions_that_come_once_do_not_hide_those_that_come_often() {
-        let mut hot = HotQuestions::new();
-        // All have the same set. Three questions come again and again, and others once between them.
-        let often = [1u64 << 62, 1 << 61, 1 << 60];
-        let mut found = [false; 3];
-        for other in 1..200u64 {
-            hot.count(other << 32 | 5);
-            for (place, question) in often.into_iter().enumerate() {
-                found[place] |= hot.count(question | 5);
-            }
-        }
-        assert_eq!(found, [true; 3]);
-        let mut hot = HotQuestions::new();
-        assert!((1..5000u64).all(|other| !hot.count(other << 32 | 5)));
     }
 }

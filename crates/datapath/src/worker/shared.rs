@@ -9,7 +9,7 @@ use crate::worker::mailbox::{Mailbox, MailboxFull};
 use engine::Client;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -32,6 +32,8 @@ pub struct Shared<M> {
     pub(super) steering_changes: Mutex<Vec<SteeringChange>>,
     pub(super) tls_upstreams: Arc<TlsUpstreams>,
     pub(super) hot_names: HotNames,
+    /// For each worker the version of its machine for which common answers hold.
+    pub(super) common_versions: Vec<AtomicU64>,
 }
 
 impl<M> Shared<M> {
@@ -72,6 +74,17 @@ impl<M> Shared<M> {
     pub(crate) fn find_owner(&self, message: &[u8]) -> Option<usize> {
         let hash = steering::name_hash(message, self.seed)?;
         (!self.hot_names.contains(hash)).then(|| steering::owner_of(hash, self.workers()))
+    }
+
+    /// The version for which the common answers of a worker hold ([`Machine::common_version`](engine::Machine::common_version)). While the
+    /// worker is at a task, which may change its settings, this is [`NO_COMMON_ANSWERS`](crate::NO_COMMON_ANSWERS).
+    #[inline]
+    pub fn common_version(&self, worker: usize) -> u64 {
+        self.common_versions[worker].load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_common_version(&self, worker: usize, version: u64) {
+        self.common_versions[worker].store(version, Ordering::Release);
     }
 
     /// The names that all workers answer.

@@ -9,7 +9,7 @@
 //! | `bpf/steer.c`, `bpf/answer.h` | the program: which frames are ours, and hot answers |
 //! | `frame` | frames as octets: parser, writer, checksums |
 //! | `ring`, `socket` | rings and frames that are shared with the kernel |
-//! | `packet_cache`, `plain_query` | hot answers that the program gives itself, and the queries for them |
+//! | `packet_cache` | hot answers that the program gives itself |
 //! | `interface`, `program` | facts about an interface; the program in the kernel, and its link |
 //! | [`open`] | all of them for the interfaces of the configuration |
 //! | `reply` | the way of an answer |
@@ -18,7 +18,6 @@ mod frame;
 mod interface;
 pub(crate) mod open;
 pub(crate) mod packet_cache;
-pub(crate) mod plain_query;
 mod program;
 pub(crate) mod reply;
 mod ring;

@@ -7,9 +7,9 @@
 //! which the program compares at its end: a virtual processor may be stopped for longer.
 
 use crate::limits::{XDP_ALLOWED, XDP_ANSWERS, XDP_GRACE};
-use crate::xdp::plain_query::{KEY_WORDS, Key, PlainQuery, hash};
 use crate::xdp::program::{Array, SharedArrays};
 use crate::xdp::ring::Mapping;
+use engine::message::plain_query::{KEY_WORDS, Key, PlainQuery, hash};
 use engine::settings::Network;
 use engine::{CommonAnswer, Instant};
 use std::collections::VecDeque;

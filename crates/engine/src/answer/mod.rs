@@ -5,9 +5,12 @@
 //! Read `requestor.rs` first (the query's properties that shape the response), then `builder.rs`.
 
 pub mod builder;
+mod common;
 pub(crate) mod forward;
 pub(crate) mod last_answers;
 pub(crate) mod padding;
 pub mod requestor;
 pub(crate) mod stream_options;
 pub mod synthesis;
+
+pub use common::COMMON_RESPONSE;

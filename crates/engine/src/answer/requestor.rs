@@ -29,6 +29,11 @@ impl RequestorEdns {
             if transport.is_datagram() { StreamOptions::NONE } else { stream_options(opt, transport) };
         RequestorEdns { size: opt.udp_size(), dnssec_ok: opt.dnssec_ok(), stream_options }
     }
+
+    /// Content of the OPT record of a plain query with these options, but for its size.
+    pub(crate) fn of_plain_query(asked: StreamOptions, transport: ClientTransport) -> RequestorEdns {
+        RequestorEdns { size: 0, dnssec_ok: false, stream_options: of_transport(asked, transport) }
+    }
 }
 
 /// The stream options that a query asked for, of those that its transport has. The idle timeout is that of a connection of DNS: HTTPS
@@ -40,7 +45,11 @@ impl RequestorEdns {
 //= RFC 9250 section 5.5.2: requirement 95
 #[cold]
 fn stream_options(opt: &Opt<'_>, transport: ClientTransport) -> StreamOptions {
-    let asked = StreamOptions::of_query(opt);
+    of_transport(StreamOptions::of_query(opt), transport)
+}
+
+/// Those of the options that a query asked for that its transport has.
+fn of_transport(asked: StreamOptions, transport: ClientTransport) -> StreamOptions {
     match transport {
         ClientTransport::Udp => StreamOptions::NONE,
         ClientTransport::Tcp => asked.and(StreamOptions::KEEPALIVE),

@@ -8,7 +8,7 @@ use crate::base::time::Instant;
 use crate::client::rate_limit::{RateDecision, RateLimiter};
 use crate::client::waiter::Waiter;
 use crate::counters::{Counter, Counters};
-use crate::interface::{Client, Outbox};
+use crate::interface::{Client, ClientTransport, Outbox};
 use crate::message::stream_options::StreamOptions;
 use crate::trace::{Subject, TraceEvent};
 use wire::Rcode;
@@ -21,6 +21,19 @@ pub(crate) struct ResponseSink<'e> {
     pub(crate) rate_limiter: Option<&'e mut RateLimiter>,
     /// Time of sending.
     pub(crate) now: Instant,
+}
+
+/// The counter of the queries over a transport, from clients of a family.
+#[inline]
+pub(crate) fn query_counter(transport: ClientTransport, is_ipv4: bool) -> Counter {
+    let (ipv4, ipv6) = match transport {
+        ClientTransport::Udp => (Counter::QueriesUdp4, Counter::QueriesUdp6),
+        ClientTransport::Tcp => (Counter::QueriesTcp4, Counter::QueriesTcp6),
+        ClientTransport::Tls => (Counter::QueriesTls4, Counter::QueriesTls6),
+        ClientTransport::Https => (Counter::QueriesHttps4, Counter::QueriesHttps6),
+        ClientTransport::Quic => (Counter::QueriesQuic4, Counter::QueriesQuic6),
+    };
+    if is_ipv4 { ipv4 } else { ipv6 }
 }
 
 /// The counter of the responses with an RCODE.

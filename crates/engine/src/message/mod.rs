@@ -9,6 +9,7 @@ pub(crate) mod client_subnet;
 pub mod cname_chain;
 pub mod cookie;
 pub(crate) mod lame;
+pub mod plain_query;
 pub mod question;
 pub(crate) mod reply;
-pub(crate) mod stream_options;
+pub mod stream_options;

@@ -30,6 +30,22 @@ impl StreamOptions {
         asked
     }
 
+    /// The options in the data of an OPT record; none if it has others, malformed ones, or a keepalive option that queries must not have.
+    pub(crate) fn alone(mut data: &[u8]) -> Option<StreamOptions> {
+        let mut asked = StreamOptions::NONE;
+        while let [a, b, c, d, rest @ ..] = data {
+            let rest = rest.split_at_checked(usize::from(u16::from_be_bytes([*c, *d])));
+            let (value, rest) = rest?;
+            match u16::from_be_bytes([*a, *b]) {
+                TCP_KEEPALIVE if value.is_empty() => asked.0 |= StreamOptions::KEEPALIVE.0,
+                PADDING => asked.0 |= StreamOptions::PADDING.0,
+                _ => return None,
+            }
+            data = rest;
+        }
+        data.is_empty().then_some(asked)
+    }
+
     /// The options that are in both sets.
     pub(crate) fn and(self, other: StreamOptions) -> StreamOptions {
         StreamOptions(self.0 & other.0)

@@ -5,12 +5,13 @@ use crate::base::time::{Instant, Span};
 use crate::cache::entry::{self, Entry, EntryKind, FAILURE, NEGATIVE, REFRESHED};
 use crate::cache::index::Place;
 use crate::cache::ttl::due_at;
-use crate::client::respond::response_counter;
+use crate::client::respond::{query_counter, response_counter};
 use crate::common_answer::{COMMON_ANSWER, CommonAnswer, CommonAnswerKind, PacketCacheHits};
 use crate::counters::Counter;
 use crate::dns64::config::Dnssec;
 use crate::dns64::decision::{Stage, first_stage};
 use crate::engine::Engine;
+use crate::interface::ClientTransport;
 use crate::local::special_use::{self, SpecialUse};
 use crate::message::question::{QueryFlags, Question};
 use core::net::Ipv6Addr;
@@ -47,15 +48,17 @@ impl Engine {
     pub(crate) fn count_packet_cache_hits(
         &mut self,
         now: Instant,
+        transport: ClientTransport,
         query: &[u8],
         kind: CommonAnswerKind,
         hits: PacketCacheHits,
     ) {
         let all = hits.ipv4 + hits.ipv6;
-        self.counters.add(Counter::QueriesUdp4, hits.ipv4);
-        self.counters.add(Counter::QueriesUdp6, hits.ipv6);
+        self.counters.add(query_counter(transport, true), hits.ipv4);
+        self.counters.add(query_counter(transport, false), hits.ipv6);
         self.counters.add(response_counter(kind.rcode), all);
-        self.counters.add(Counter::CacheHitsKernel, all);
+        let is_stream = !transport.is_datagram();
+        self.counters.add(if is_stream { Counter::CacheHitsStreams } else { Counter::CacheHitsKernel }, all);
         if let Some(reason) = kind.reason {
             self.counters.add(reason, all);
         }

@@ -4,9 +4,13 @@
 use crate::world::{
     ClientQuery, Delivery, Reply, SentQuery, World, clients, deliver, name, networks, query, settings,
 };
+use engine::answer::COMMON_RESPONSE;
 use engine::dns64::rules::{Rule, Rules};
+use engine::message::plain_query::PlainQuery;
 use engine::settings::Networks;
-use engine::{CommonAnswer, Counter, Instant, Machine, PacketCacheHits, Settings, Span};
+use engine::{
+    ClientTransport, CommonAnswer, Counter, IdleTimeout, Instant, Machine, PacketCacheHits, Settings, Span,
+};
 use wire::header::Flags;
 use wire::{Rcode, Type};
 
@@ -76,6 +80,46 @@ fn a_packet_cache_gives_the_answer_of_the_engine() {
             }
         }
     }
+}
+
+//= RFC 8467 section 3: requirement 69
+//= RFC 7828 section 3.3.2: requirement 66
+#[test]
+fn the_client_of_a_stream_gets_the_response_of_the_engine() {
+    let transports =
+        [ClientTransport::Tcp, ClientTransport::Tls, ClientTransport::Https, ClientTransport::Quic];
+    let options = [vec![], vec![(12, vec![0; 20])], vec![(11, vec![])], vec![(11, vec![]), (12, vec![])]];
+    let mut compared = 0;
+    for name in ["v4only.example.", "real.example.", "gone.example."] {
+        let plain = query(name, Type::AAAA);
+        let mut world = world(settings());
+        warm(&mut world, &plain);
+        world.run(Span::from_secs(3));
+        let answer = common(&world, &plain).unwrap_or_else(|| panic!("{name}"));
+        for transport in transports {
+            let mut queries = vec![plain.clone()];
+            queries.extend(options.iter().map(|options| {
+                let with_opt = plain.clone().edns(1232, false);
+                options.iter().fold(with_opt, |query, option| query.option(option.clone()))
+            }));
+            for query in queries {
+                let mut query = query.id(4711).tcp(compared);
+                query.client.transport = transport;
+                query.client.idle_timeout = IdleTimeout(77);
+                // The letter case is the client's.
+                query.name[1..4].make_ascii_uppercase();
+                let message = query.bytes();
+                let plain = PlainQuery::of(&message).expect("the query is plain");
+                let mut frame = [0xff; COMMON_RESPONSE];
+                let length = answer.write_response(world.now, &query.client, &message, &plain, &mut frame);
+                let token = world.ask(&query);
+                let expected = &world.answer_to(token).bytes;
+                assert_eq!(&frame[..length], expected, "{name} {transport:?} {:?}", plain.options());
+                compared += 1;
+            }
+        }
+    }
+    assert_eq!(compared, 3 * 4 * 5);
 }
 
 #[test]
@@ -224,11 +268,18 @@ fn hits_are_counted_as_if_the_engine_had_answered() {
     let before = count(&world);
     let hits = PacketCacheHits { ipv4: 3, ipv6: 4, with_opt: 2 };
     let (now, kind) = (world.now, answer.kind);
-    world.engine.count_packet_cache_hits(now, &query.bytes(), kind, hits);
+    world.engine.count_packet_cache_hits(now, ClientTransport::Udp, &query.bytes(), kind, hits);
     let after = count(&world);
     let new: Vec<u64> = after.iter().zip(before).map(|(after, before)| after - before).collect();
     assert_eq!(new, [3, 4, 7, 7, 7]);
     // RFC 8914: "Synthesized", in the OPT records.
     let extended = Counter::of_extended_error(kind.extended_error().expect("the answer is synthesized"));
     assert_eq!(world.count(extended), 2);
+    // A stream thread tells over which transport.
+    let of_streams = |world: &World| {
+        [Counter::QueriesTls4, Counter::QueriesTls6, Counter::CacheHitsStreams, Counter::CacheHitsKernel]
+            .map(|counter| world.count(counter))
+    };
+    world.engine.count_packet_cache_hits(now, ClientTransport::Tls, &query.bytes(), kind, hits);
+    assert_eq!(of_streams(&world), [3, 4, 7, 7]);
 }

@@ -208,10 +208,18 @@ fn label_values_are_from_closed_sets() {
                     ["ipv4only", "reverse", "localhost", "invalid", "onion", "resolver", "empty", "records"]
                         .contains(&value.as_str())
                 }
-                "kind" => {
-                    ["positive", "negative", "synthesized", "failure", "stale", "kernel", "full", "resumed"]
-                        .contains(&value.as_str())
-                }
+                "kind" => [
+                    "positive",
+                    "negative",
+                    "synthesized",
+                    "failure",
+                    "stale",
+                    "kernel",
+                    "streams",
+                    "full",
+                    "resumed",
+                ]
+                .contains(&value.as_str()),
                 "limit" => ["questions", "idle", "one_at_a_time"].contains(&value.as_str()),
                 "to" => ["tcp", "udp"].contains(&value.as_str()),
                 "status" => ["2xx", "4xx", "5xx"].contains(&value.as_str()),

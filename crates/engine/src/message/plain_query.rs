@@ -1,17 +1,23 @@
-//! A plain query: one that the packet cache in the kernel may answer, and the key under which it looks the answer up. The conditions are
-//! those of `read_question` in `bpf/answer.h`, and so are key and hash.
+//! Plain query: one that a packet cache in front of the engine may answer, and the key under which the cache looks the answer up.
+//!
+//! A plain query asks one question of class IN with RD, perhaps with AD, for a name of up to [`LONGEST_NAME`] octets. It has no OPT record,
+//! or one without DO whose options belong to streams (keepalive, padding). The program in the kernel (`bpf/answer.h` of the datapath) has
+//! the same conditions, but takes no options, and the same key and hash.
+
+use crate::message::stream_options::StreamOptions;
 
 /// Octets of the longest name, with the root: `LONGEST_NAME` of `bpf/answer.h`.
-pub(super) const LONGEST_NAME: usize = 64;
+pub const LONGEST_NAME: usize = 64;
 /// Words of a key: the name in lower case, filled up with zeros; type and flags; zero.
-pub(super) const KEY_WORDS: usize = LONGEST_NAME / 8 + 1;
+pub const KEY_WORDS: usize = LONGEST_NAME / 8 + 1;
+
+/// Octets of an OPT record without options.
+pub const OPT: usize = 11;
+/// Octets of the option with an extended error (RFC 8914).
+pub const EDE: usize = 6;
 
 /// Octets of a DNS header.
 const HEADER: usize = 12;
-/// Octets of an OPT record without options.
-pub(crate) const OPT: usize = 11;
-/// Octets of the option with an extended error (RFC 8914).
-pub(crate) const EDE: usize = 6;
 /// Octets of the longest plain query without OPT record.
 const LONGEST_QUERY: usize = HEADER + LONGEST_NAME + 4;
 /// The flags RD and AD in the third and fourth octet of a header.
@@ -19,30 +25,33 @@ const RD: u8 = 0x01;
 const AD: u8 = 0x20;
 
 /// The key of an answer.
-pub(super) type Key = [u64; KEY_WORDS];
+pub type Key = [u64; KEY_WORDS];
 
-/// A plain query, without its ID, letter case and OPT record.
+/// A plain query, without its ID and letter case.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct PlainQuery {
+pub struct PlainQuery {
     message: [u8; LONGEST_QUERY],
     length: usize,
+    /// Options of the OPT record; none without one.
+    options: Option<StreamOptions>,
 }
 
 impl PlainQuery {
     /// Reads a client's message. None: it is not plain.
-    pub(crate) fn of(message: &[u8]) -> Option<PlainQuery> {
+    pub fn of(message: &[u8]) -> Option<PlainQuery> {
         let (header, rest) = message.split_at_checked(HEADER)?;
         let &[_, _, high, low, 0, 1, 0, 0, 0, 0, 0, additional @ (0 | 1)] = header else { return None };
         let length = name_length(rest)?;
         let (question, opt) = rest.split_at_checked(length + 4)?;
-        let fits = match additional {
-            0 => opt.is_empty(),
-            _ => matches!(opt, [0, 0, 41, _, _, 0, 0, 0, 0, 0, 0]) && opt.len() == OPT,
-        };
-        if !fits || high != RD || low & !AD != 0 || question[length + 2..] != [0, 1] {
+        if high != RD || low & !AD != 0 || question[length + 2..] != [0, 1] {
             return None;
         }
-        let mut plain = PlainQuery { message: [0; LONGEST_QUERY], length: HEADER + question.len() };
+        let options = match additional {
+            0 if opt.is_empty() => None,
+            0 => return None,
+            _ => Some(options_of(opt)?),
+        };
+        let mut plain = PlainQuery { message: [0; LONGEST_QUERY], length: HEADER + question.len(), options };
         plain.message[2..HEADER].copy_from_slice(&[high, low, 0, 1, 0, 0, 0, 0, 0, 0]);
         let copy = &mut plain.message[HEADER..plain.length];
         copy.copy_from_slice(question);
@@ -51,7 +60,7 @@ impl PlainQuery {
     }
 
     /// The query, with ID 0, its name in lower case, and without OPT record.
-    pub(crate) fn message(&self) -> &[u8] {
+    pub fn message(&self) -> &[u8] {
         &self.message[..self.length]
     }
 
@@ -60,8 +69,18 @@ impl PlainQuery {
         self.length - HEADER - 4
     }
 
+    /// Options of the OPT record; none without one.
+    pub fn options(&self) -> Option<StreamOptions> {
+        self.options
+    }
+
+    /// True if there is no OPT record with options.
+    pub fn has_no_options(&self) -> bool {
+        self.options.is_none_or(|options| options == StreamOptions::NONE)
+    }
+
     /// The key of its answer.
-    pub(super) fn key(&self) -> Key {
+    pub fn key(&self) -> Key {
         let mut octets = [0; 8 * KEY_WORDS];
         let end = HEADER + self.name_length();
         octets[..self.name_length()].copy_from_slice(&self.message[HEADER..end]);
@@ -73,11 +92,20 @@ impl PlainQuery {
 }
 
 /// The hash of a key.
-pub(super) fn hash(seed: u64, key: &Key) -> u64 {
+pub fn hash(seed: u64, key: &Key) -> u64 {
     key.iter().fold(seed, |hash, word| {
         let hash = (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         hash ^ hash >> 29
     })
+}
+
+/// The options of an OPT record that is the rest of a message. None: it is no such record, or not plain.
+fn options_of(record: &[u8]) -> Option<StreamOptions> {
+    let &[0, 0, 41, _, _, 0, 0, 0, 0, high, low, ref data @ ..] = record else { return None };
+    if data.len() != usize::from(u16::from_be_bytes([high, low])) {
+        return None;
+    }
+    StreamOptions::alone(data)
 }
 
 /// Octets of the name at the begin of a message part; none if it is compressed, cut or too long.
@@ -112,7 +140,9 @@ mod tests {
             plain.message(),
             [&[0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0][..], b"\x03www\x07example\x00\0\x1c\0\x01"].concat()
         );
-        assert_eq!(PlainQuery::of(&query(WWW, [1, 0], &PLAIN_OPT)).unwrap(), plain);
+        let with_opt = PlainQuery::of(&query(WWW, [1, 0], &PLAIN_OPT)).unwrap();
+        assert_eq!((with_opt.message(), with_opt.key()), (plain.message(), plain.key()));
+        assert_eq!((plain.options(), with_opt.options()), (None, Some(StreamOptions::NONE)));
         let with_ad = PlainQuery::of(&query(WWW, [1, AD], &[])).unwrap();
         assert_ne!(with_ad.key(), plain.key());
         assert_ne!(hash(1, &plain.key()), hash(2, &plain.key()));
@@ -144,7 +174,7 @@ mod tests {
         }
         let whole = query(WWW, [1, 0], &[]);
         assert!(odd(whole.len() - 1, 3, &[]) && odd(HEADER, 0xc0, &[]));
-        // DO, version 1, an extended RCODE, options, another type, an owner.
+        // DO, version 1, an extended RCODE, more octets than there are, another type, an owner.
         for (at, octet) in [(7, 0x80), (6, 1), (5, 1), (10, 4), (2, 42), (0, 1)] {
             assert!(odd(whole.len() + at, octet, &PLAIN_OPT), "{at}");
         }
@@ -152,6 +182,26 @@ mod tests {
             assert_eq!(PlainQuery::of(&whole[..length]), None);
         }
         assert_eq!(PlainQuery::of(&[&whole[..], &[0]].concat()), None, "trailing octets");
+    }
+
+    #[test]
+    fn the_options_of_streams_are_plain_and_others_are_not() {
+        let options = |options: &[u8]| {
+            let mut opt = PLAIN_OPT.to_vec();
+            opt[10] = options.len() as u8;
+            opt.extend(options);
+            PlainQuery::of(&query(WWW, [1, 0], &opt)).map(|plain| plain.options().unwrap())
+        };
+        assert_eq!(options(&[0, 12, 0, 2, 0, 0]), Some(StreamOptions::PADDING));
+        assert_eq!(options(&[0, 11, 0, 0]), Some(StreamOptions::KEEPALIVE));
+        let both = options(&[0, 11, 0, 0, 0, 12, 0, 0]).unwrap();
+        assert!(both.contains(StreamOptions::PADDING) && both.contains(StreamOptions::KEEPALIVE));
+        // A cookie, a client subnet, a keepalive option with a timeout, options that are cut.
+        for odd in
+            [&[0, 10, 0, 0][..], &[0, 8, 0, 0], &[0, 11, 0, 2, 0, 9], &[0, 12, 0], &[0, 12, 0, 1], &[0, 12]]
+        {
+            assert_eq!(options(odd), None, "{odd:?}");
+        }
     }
 
     #[test]
