@@ -22,7 +22,7 @@ use crate::upgrade::attempt;
 use crate::upgrade::state::{Refusal, Upgrade};
 use crate::upgrade::successor::Predecessor;
 use crate::{certificate_files, control, event_log, http, local_networks, sandbox, service_manager};
-use datapath::{Shared, Worker, privileges};
+use datapath::{PacketCacheTask, Shared, Worker, privileges};
 use engine::message::cookie::Secret;
 use engine::{Client, Engine};
 use std::io::Write;
@@ -206,6 +206,19 @@ impl QuerySink for QueryPoster {
 
     fn wake(&self) {
         self.0.wake_workers();
+    }
+
+    fn owner(&self, message: &[u8]) -> usize {
+        self.0.owner(message)
+    }
+
+    fn common_version(&self, worker: usize) -> u64 {
+        self.0.common_version(worker)
+    }
+
+    fn submit(&self, task: PacketCacheTask) -> bool {
+        let mailbox = self.0.mailbox(task.worker);
+        mailbox.submit(move |machine, now| task.run(machine, now)).is_ok()
     }
 }
 

@@ -35,6 +35,8 @@ pub(crate) struct Connection {
     outstanding: u32,
     /// The client has shut down its side. It still gets its answers.
     client_finished: bool,
+    /// The thread itself has answered queries since the last write.
+    has_answered: bool,
     /// The last turn of reading ended before the octets that have arrived.
     has_more_input: bool,
     /// Another process accepts the new connections: this one may be idle for a short time only.
@@ -70,6 +72,7 @@ impl Connection {
             outbound: Outbound::default(),
             outstanding: 0,
             client_finished: false,
+            has_answered: false,
             has_more_input: false,
             retiring: false,
             finishing: false,
@@ -98,7 +101,9 @@ impl Connection {
             self.waker = Some(context.waker().clone());
         }
         let now = Instant::now();
-        let went = self.write(context, now).and_then(|()| self.read(context, thread, now));
+        let went = self.write(context, now);
+        let went = went.and_then(|()| self.read(context, thread, now));
+        let went = went.and_then(|()| self.write_answered(context, now));
         self.inbound.update_timer(now, self.may_read());
         match went.and_then(|()| self.update_account(thread)) {
             Err(close) => self.end(context, close),
@@ -213,6 +218,19 @@ impl Connection {
         self.flush(context)
     }
 
+    /// Writes the answers that the thread itself gave to what was read.
+    fn write_answered(&mut self, context: &mut Context<'_>, now: Instant) -> Result<(), CloseReason> {
+        if !std::mem::take(&mut self.has_answered) {
+            return Ok(());
+        }
+        self.write(context, now)?;
+        // Reading may have paused for these answers.
+        if self.may_ask() && self.inbound.has_backlog() {
+            context.waker().wake_by_ref();
+        }
+        Ok(())
+    }
+
     /// Lets octets leave that TLS has encrypted: the last answers, or replies of its own to what was read.
     fn flush(&mut self, context: &mut Context<'_>) -> Result<(), CloseReason> {
         match self.stream.poll_flush(context) {
@@ -280,7 +298,7 @@ impl Connection {
         }
     }
 
-    /// Hands over the queries in `input`, or those that were kept.
+    /// Answers the queries in `input`, or those that were kept, or hands them over.
     fn ask<Q: QuerySink>(
         &mut self,
         thread: &ThreadContext<Q>,
@@ -288,8 +306,17 @@ impl Connection {
         input: Option<&[u8]>,
     ) -> Result<(), CloseReason> {
         self.client.idle_timeout = self.told_idle_timeout(thread);
-        let Connection { client, outstanding, refusals, paused, wants_retry, active, .. } = self;
+        let Connection { client, outbound, outstanding, refusals, paused, wants_retry, active, .. } = self;
+        let (mut has_answered, mut has_room) = (false, true);
         let on_read = |message: &[u8]| {
+            if let Some(taken) = thread.answer(client, message, |response| outbound.push(response)) {
+                *refusals = 0;
+                *active = now;
+                has_answered = true;
+                has_room &= taken;
+                let is_read = outbound.pending().len() < limits::UNREAD_OCTETS;
+                return if is_read { Delivery::Continue } else { Delivery::Pause };
+            }
             if thread.post(client, message) {
                 *refusals = 0;
                 *active = now;
@@ -305,11 +332,13 @@ impl Connection {
             }
             if *outstanding < limits::OUTSTANDING { Delivery::Continue } else { Delivery::Pause }
         };
-        match input {
+        let fed = match input {
             Some(input) => self.inbound.feed(input, on_read),
             None => self.inbound.resume(on_read),
-        }
-        .map_err(|_| CloseReason::MalformedLength)
+        };
+        self.has_answered |= has_answered;
+        fed.map_err(|_| CloseReason::MalformedLength)?;
+        if has_room { Ok(()) } else { Err(CloseReason::SlowReader) }
     }
 
     /// The idle timeout that the client is told. A connection that closes soon, as another process accepts the new ones, asks the client to

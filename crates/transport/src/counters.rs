@@ -90,6 +90,8 @@ counters! {
     HandshakeOther = "tls_handshake_failures_total" "reason": "other";
     /// Queries handed over to the server.
     QuestionsPosted = "stream_questions_total" "result": "posted";
+    /// Queries answered out of the packet cache of the thread.
+    QuestionsAnswered = "stream_questions_total" "result": "answered";
     /// Queries dropped: the server had no room for them for too long.
     QuestionsRefused = "stream_questions_total" "result": "refused";
     /// HTTPS requests that got an answer.

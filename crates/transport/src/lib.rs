@@ -31,6 +31,7 @@ pub mod inbound;
 pub mod limits;
 mod listen;
 pub mod outbound;
+mod packet_cache;
 pub mod proxy_header;
 pub mod quic;
 mod requests;
@@ -44,6 +45,7 @@ pub use limits::Limits;
 pub use listen::{BoundStreams, Error, Options};
 pub use streams::Streams;
 
+use datapath::{NO_COMMON_ANSWERS, PacketCacheTask};
 use engine::Client;
 
 /// A sink for the queries of streams: the way to the worker that owns the name. The stream threads call it, so it must not
@@ -58,4 +60,19 @@ pub trait QuerySink: Send + Sync + 'static {
     /// Wakes the workers that have messages. The stream threads call it after all connections that were ready have posted their
     /// queries, or after [`limits::QUERIES_PER_WAKE`] queries: a wake-up costs more than a query.
     fn wake(&self) {}
+
+    /// The worker that owns the query name of a message.
+    fn owner(&self, _message: &[u8]) -> usize {
+        0
+    }
+
+    /// The version for which the common answers of a worker hold, see [`datapath::Shared::common_version`].
+    fn common_version(&self, _worker: usize) -> u64 {
+        NO_COMMON_ANSWERS
+    }
+
+    /// Gives a worker a task for the packet cache of a stream thread. Returns false if there is no room for it.
+    fn submit(&self, _task: PacketCacheTask) -> bool {
+        false
+    }
 }

@@ -4,6 +4,7 @@
 //! kernel. It holds no buffer unless a message is partly read or octets wait to be written. The command that prints the
 //! figure: `cargo test -p sixfold-transport -- --ignored --nocapture idle_connection_memory`.
 
+pub use datapath::limits::{PACKET_CACHE_IDLE_SECS, PACKET_CACHE_WANTED};
 use engine::IdleTimeout;
 use std::time::Duration;
 
@@ -47,6 +48,13 @@ pub const LONGEST_CHECK: Duration = Duration::from_secs(2);
 /// Queries that a stream thread posts before it wakes the workers within a turn, and answers that the workers queue for it before they
 /// wake it within a turn. Usually a turn has fewer, and one wake-up at its end serves them all.
 pub const QUERIES_PER_WAKE: usize = 128;
+
+/// Answers in the packet cache of a stream thread. Each takes about 1 KiB, so 4 MiB; one that nobody asks for leaves after
+/// [`PACKET_CACHE_IDLE_SECS`] seconds.
+pub const PACKET_CACHE_ANSWERS: usize = 4096;
+
+/// Time between two counts of the answers that the packet cache has given.
+pub const PACKET_CACHE_COUNT: Duration = Duration::from_secs(1);
 
 /// Answers that wait for one stream thread: 4,096 queued messages of about 600 octets, 2.4 MiB.
 pub const QUEUED_ANSWERS: usize = 4096;

@@ -39,13 +39,16 @@ pub(crate) enum NoAnswer {
     Late,
 }
 
-/// Hands a query to the server and waits for its answer. `client.stream` is the token of the request. Dropping the future frees the slot.
+/// Answers a query out of the packet cache, or hands it to the server and waits for its answer. `client.stream` is the token of the request. Dropping the future frees the slot.
 pub(crate) async fn ask<Q: QuerySink, A: From<ToTask>>(
     thread: &ThreadContext<Q>,
     requests: &Requests<A>,
     client: &Client,
     message: &[u8],
 ) -> Result<QueuedMessage, NoAnswer> {
+    if let Some(answer) = thread.answer(client, message, |response| QueuedMessage::new(client, response)) {
+        return Ok(answer);
+    }
     let (sender, answer) = oneshot::channel();
     if requests.enter(client.stream, sender.into()).is_err() {
         thread.count(Counter::QuestionsRefused);

@@ -30,7 +30,7 @@ use tokio::task::{spawn_local, yield_now};
 type Connections = HashMap<u64, Rc<RefCell<Connection>>>;
 
 /// The state that the tasks of one stream thread share.
-pub(crate) struct StreamThread<Q> {
+pub(crate) struct StreamThread<Q: QuerySink> {
     context: Rc<ThreadContext<Q>>,
     connections: RefCell<Connections>,
     /// The open connections of both kinds by the time at which they were last active.
@@ -57,6 +57,7 @@ impl<Q: QuerySink> StreamThread<Q> {
     /// Runs the stream thread until it has been drained. Must run within a `LocalSet`.
     pub(crate) async fn serve(self: Rc<StreamThread<Q>>, listeners: Vec<Listener>) -> std::io::Result<()> {
         spawn_local(self.context.clone().announce_queries());
+        spawn_local(self.context.clone().keep_packet_cache());
         let mut tasks = vec![spawn_local(sweep(self.clone()))];
         for (index, listener) in listeners.into_iter().enumerate() {
             let socket = tokio::net::TcpListener::from_std(listener.socket)?;

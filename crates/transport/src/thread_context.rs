@@ -4,6 +4,7 @@
 use crate::QuerySink;
 use crate::counters::Counter;
 use crate::limits;
+use crate::packet_cache::PacketCache;
 use crate::shared::{AnswerQueue, Shared};
 use engine::{Client, IdleTimeout};
 use std::cell::{Cell, RefCell};
@@ -13,7 +14,7 @@ use std::sync::atomic::Ordering;
 use tokio::sync::Notify;
 
 /// The context of all connections of one stream thread.
-pub(crate) struct ThreadContext<Q> {
+pub(crate) struct ThreadContext<Q: QuerySink> {
     /// The thread's number: the top octet of its tokens.
     index: usize,
     /// Number of connections and requests so far: the rest of the token. 56 bits last two thousand years at a million per second.
@@ -26,6 +27,8 @@ pub(crate) struct ThreadContext<Q> {
     unannounced: Cell<usize>,
     /// Wakes the task that wakes the workers.
     posted: Notify,
+    /// The answers that the thread gives itself.
+    packet_cache: RefCell<PacketCache>,
     /// The buffer that all connections read into. Borrowed only within [`Connection::poll`](crate::connection::Connection::poll).
     pub(crate) scratch: RefCell<Box<[u8]>>,
 }
@@ -40,6 +43,7 @@ impl<Q: QuerySink> ThreadContext<Q> {
             queries,
             unannounced: Cell::new(0),
             posted: Notify::new(),
+            packet_cache: RefCell::new(PacketCache::new()),
             scratch: RefCell::new(vec![0; limits::READ_OCTETS].into()),
         }
     }
@@ -64,6 +68,28 @@ impl<Q: QuerySink> ThreadContext<Q> {
     pub(crate) fn wake_end(&self) {
         if self.shared.is_ending() {
             self.answer_queue().wakeup.notify_one();
+        }
+    }
+
+    /// Answers a query out of the packet cache: calls `take` with the response, and returns what it returned. None: the query is one for
+    /// the server.
+    pub(crate) fn answer<T>(
+        &self,
+        client: &Client,
+        message: &[u8],
+        take: impl FnOnce(&[u8]) -> T,
+    ) -> Option<T> {
+        let mut packet_cache = self.packet_cache.borrow_mut();
+        let response = packet_cache.answer(&*self.queries, client, message)?;
+        self.count(Counter::QuestionsAnswered);
+        Some(take(response))
+    }
+
+    /// Does the regular work of the packet cache.
+    pub(crate) async fn keep_packet_cache(self: Rc<Self>) {
+        loop {
+            tokio::time::sleep(limits::PACKET_CACHE_COUNT).await;
+            self.packet_cache.borrow_mut().maintain(&*self.queries);
         }
     }
 
@@ -115,5 +141,12 @@ impl<Q: QuerySink> ThreadContext<Q> {
                 true
             }
         }
+    }
+}
+
+impl<Q: QuerySink> Drop for ThreadContext<Q> {
+    /// Has the workers count the last answers out of the packet cache. They run for longer than the thread.
+    fn drop(&mut self) {
+        self.packet_cache.get_mut().report(&*self.queries);
     }
 }

@@ -35,6 +35,7 @@ mod memory;
 mod metrics;
 mod monitoring;
 mod overload;
+mod packet_cache;
 mod proxy;
 mod reload;
 mod sandbox;

@@ -2,6 +2,7 @@
 
 use crate::client::{Tcp, Udp, embedded, name_of, query};
 use crate::daemon::{Daemon, PREFIX, Setup, TIMEOUT, ctl, wait_until};
+use crate::packet_cache::warm;
 use crate::upstream::{Behavior, Upstream};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -237,5 +238,18 @@ fn malformed_requests_are_refused() {
     wait_until("no trace is left", || {
         String::from_utf8_lossy(&server.ctl(&["trace", "off"]).stdout) == "no trace was running\n"
     });
+    server.process.stop();
+}
+
+#[test]
+fn a_trace_hears_of_queries_that_the_stream_thread_answered_before() {
+    let (_upstream, server) = start();
+    let mut client = Tcp::to(server.v4());
+    warm(&server, || client.ask(&name_of(7), Type::AAAA));
+    let follower = Follower::start(&server, 1, &["on"]);
+    for _ in 0..100 {
+        client.ask(&name_of(7), Type::AAAA);
+        assert_eq!(steps(&follower.next()).1, Some("NOERROR"));
+    }
     server.process.stop();
 }

@@ -9,7 +9,7 @@ use crate::account::Account;
 use crate::https::Service;
 use crate::https::connection::{HttpsConnection, UnderWay};
 use crate::https::records::ResponseRecords;
-use crate::https::reply::{Answers, Reply};
+use crate::https::reply::{AnsweredReply, Answers, Reply};
 use crate::https::request::{self, Query};
 use crate::limits;
 use h2::RecvStream;
@@ -28,6 +28,9 @@ pub(crate) struct Http2<Q: QuerySink> {
     service: Rc<Service>,
     connection: Rc<HttpsConnection>,
     state: State,
+    /// Requests that the packet cache has answered. The responses are handed to HTTP/2 together, after all requests that have arrived, so
+    /// that they leave in one write.
+    answered: Vec<AnsweredReply>,
 }
 
 enum State {
@@ -44,7 +47,7 @@ impl<Q: QuerySink> Http2<Q> {
         records: ResponseRecords,
     ) -> Http2<Q> {
         let state = State::Preface(builder().handshake(records), false);
-        Http2 { answers, service, connection, state }
+        Http2 { answers, service, connection, state, answered: Vec::new() }
     }
 
     /// Tells the client up to which stream it is served (GOAWAY). The connection ends after these.
@@ -56,7 +59,7 @@ impl<Q: QuerySink> Http2<Q> {
     }
 
     /// Takes a request.
-    fn take(&self, context: &mut Context<'_>, request: Request<RecvStream>, stream: SendResponse<Bytes>) {
+    fn take(&mut self, context: &mut Context<'_>, request: Request<RecvStream>, stream: SendResponse<Bytes>) {
         let is_busy = self.connection.requests() >= limits::OUTSTANDING;
         let (parts, body) = request.into_parts();
         let under_way = UnderWay::begin(&self.connection);
@@ -66,18 +69,18 @@ impl<Q: QuerySink> Http2<Q> {
             return reply.fail(&self.answers, StatusCode::SERVICE_UNAVAILABLE);
         }
         match request::query(&parts, &self.service) {
-            Ok(Query::InTarget(message)) => reply.ask(&self.answers, message),
+            Ok(Query::InTarget(message)) => self.answered.extend(reply.ask(&self.answers, message)),
             Ok(Query::InBody) => self.read(context, body, reply),
             Err(status) => reply.fail(&self.answers, status),
         }
     }
 
     /// Reads a body, most often at once.
-    fn read(&self, context: &mut Context<'_>, body: RecvStream, reply: Reply) {
+    fn read(&mut self, context: &mut Context<'_>, body: RecvStream, reply: Reply) {
         let account = self.answers.account(&self.connection);
         let mut body = PartialBody { body, message: Vec::new(), account };
         match body.poll(context) {
-            Poll::Ready(Ok(message)) => reply.ask(&self.answers, message),
+            Poll::Ready(Ok(message)) => self.answered.extend(reply.ask(&self.answers, message)),
             Poll::Ready(Err(status)) => reply.fail(&self.answers, status),
             Poll::Pending => {
                 spawn_local(read_late(self.answers.clone(), body, reply));
@@ -99,10 +102,17 @@ impl<Q: QuerySink> Future for Http2<Q> {
                     }
                     self.state = State::Open(http);
                 }
-                State::Open(http) => match ready!(http.poll_accept(context)) {
-                    Some(Ok((request, stream))) => self.take(context, request, stream),
-                    Some(Err(error)) => return Poll::Ready(Err(error)),
-                    None => return Poll::Ready(Ok(())),
+                State::Open(http) => match http.poll_accept(context) {
+                    Poll::Ready(Some(Ok((request, stream)))) => self.take(context, request, stream),
+                    Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(error)),
+                    Poll::Ready(None) => return Poll::Ready(Ok(())),
+                    Poll::Pending if self.answered.is_empty() => return Poll::Pending,
+                    // The next poll writes them.
+                    Poll::Pending => {
+                        for answered in std::mem::take(&mut self.answered) {
+                            answered.send(&self.answers);
+                        }
+                    }
                 },
             }
         }
@@ -138,7 +148,11 @@ async fn read_late<Q: QuerySink>(answers: Rc<Answers<Q>>, mut body: PartialBody,
     let patience = answers.context.shared.admission.timeouts().idle;
     let read = tokio::time::timeout(patience, poll_fn(|context| body.poll(context))).await;
     match read.unwrap_or(Err(StatusCode::REQUEST_TIMEOUT)) {
-        Ok(message) => reply.ask(&answers, message),
+        Ok(message) => {
+            if let Some(answered) = reply.ask(&answers, message) {
+                answered.send(&answers);
+            }
+        }
         Err(status) => reply.fail(&answers, status),
     }
 }

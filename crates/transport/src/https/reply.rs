@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use tokio::task::spawn_local;
 
 /// The requests of one stream thread that wait for answers.
-pub(crate) struct Answers<Q> {
+pub(crate) struct Answers<Q: QuerySink> {
     pub(crate) context: Rc<ThreadContext<Q>>,
     pub(crate) requests: Requests<Way>,
 }
@@ -44,6 +44,19 @@ pub(crate) struct Reply {
     pub(crate) under_way: UnderWay,
     /// False for HEAD.
     pub(crate) with_body: bool,
+}
+
+/// A request over HTTP/2 with its answer out of the packet cache.
+pub(crate) struct AnsweredReply {
+    reply: Reply,
+    answer: Vec<u8>,
+}
+
+impl AnsweredReply {
+    /// Responds with the answer.
+    pub(crate) fn send<Q: QuerySink>(self, answers: &Answers<Q>) {
+        self.reply.answer(answers, self.answer);
+    }
 }
 
 impl<Q: QuerySink> Answers<Q> {
@@ -89,13 +102,26 @@ impl Reply {
         Rc::ptr_eq(self.under_way.connection(), connection)
     }
 
-    /// Hands the query over. The reply waits for the answer among the requests of the thread.
-    pub(crate) fn ask<Q: QuerySink>(self, answers: &Rc<Answers<Q>>, message: Vec<u8>) {
+    /// Hands the query over, and the reply then waits for the answer among the requests of the thread. If the packet cache has the answer,
+    /// it is returned.
+    #[must_use]
+    pub(crate) fn ask<Q: QuerySink>(
+        self,
+        answers: &Rc<Answers<Q>>,
+        message: Vec<u8>,
+    ) -> Option<AnsweredReply> {
         let message = match request::checked(message) {
             Ok(message) => message,
-            Err(status) => return self.fail(answers, status),
+            Err(status) => {
+                self.fail(answers, status);
+                return None;
+            }
         };
-        let client = Client { stream: answers.context.next_token(), ..self.under_way.connection().client };
+        let client = &self.under_way.connection().client;
+        if let Some(answer) = answers.context.answer(client, &message, <[u8]>::to_vec) {
+            return Some(AnsweredReply { reply: self, answer });
+        }
+        let client = Client { stream: answers.context.next_token(), ..*client };
         if let Err(way) = answers.requests.enter(client.stream, Way::Stream(self)) {
             answers.context.count(Counter::QuestionsRefused);
             if let Way::Stream(reply) = way {
@@ -104,10 +130,11 @@ impl Reply {
         } else if !answers.context.post(&client, &message) {
             spawn_local(ask_again(answers.clone(), client, message));
         }
+        None
     }
 
     /// Responds with an answer. Returns false if the client has reset the stream.
-    fn answer<Q: QuerySink>(self, answers: &Answers<Q>, answer: QueuedMessage) -> bool {
+    fn answer<Q: QuerySink>(self, answers: &Answers<Q>, answer: impl AsRef<[u8]> + Send + 'static) -> bool {
         let account = answers.account(self.under_way.connection());
         let response = response::success(answer, account, self.with_body);
         self.send(answers, response.unwrap_or_else(response::failure))

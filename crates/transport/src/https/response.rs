@@ -2,7 +2,6 @@
 
 use crate::account::Account;
 use crate::counters::Counter;
-use datapath::QueuedMessage;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use http::{Response, StatusCode};
 use hyper::body::Bytes;
@@ -30,15 +29,15 @@ pub(crate) fn failure(status: StatusCode) -> Response<Bytes> {
 /// The response with an answer. `with_body` is false for HEAD, whose header fields are those of GET (RFC 9110 section 9.3.2). Fails if the
 /// memory for answers is used up.
 pub(crate) fn success(
-    answer: QueuedMessage,
+    answer: impl AsRef<[u8]> + Send + 'static,
     mut account: Account,
     with_body: bool,
 ) -> Result<Response<Bytes>, StatusCode> {
-    let length = answer.message().len();
+    let length = answer.as_ref().len();
     if !account.add(length) {
         return Err(StatusCode::SERVICE_UNAVAILABLE);
     }
-    let lifetime_s = freshness_lifetime(answer.message());
+    let lifetime_s = freshness_lifetime(answer.as_ref());
     let body =
         if with_body { Bytes::from_owner(Payload { answer, _account: account }) } else { Bytes::new() };
     let mut response = Response::new(body);
@@ -98,14 +97,14 @@ fn freshness_lifetime(answer: &[u8]) -> u32 {
 }
 
 /// The octets of an answer on its way through HTTP, which are counted until HTTP has written them.
-struct Payload {
-    answer: QueuedMessage,
+struct Payload<A> {
+    answer: A,
     _account: Account,
 }
 
-impl AsRef<[u8]> for Payload {
+impl<A: AsRef<[u8]>> AsRef<[u8]> for Payload<A> {
     fn as_ref(&self) -> &[u8] {
-        self.answer.message()
+        self.answer.as_ref()
     }
 }
 

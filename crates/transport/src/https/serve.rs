@@ -21,7 +21,7 @@ use std::rc::Rc;
 use std::time::Instant;
 
 /// The HTTPS connections of one stream thread, by token, and their requests.
-pub(crate) struct HttpsThread<Q> {
+pub(crate) struct HttpsThread<Q: QuerySink> {
     context: Rc<ThreadContext<Q>>,
     connections: RefCell<HashMap<u64, Rc<HttpsConnection>>>,
     answers: Rc<Answers<Q>>,

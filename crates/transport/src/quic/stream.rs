@@ -15,7 +15,7 @@ use quinn::{RecvStream, SendStream, StoppedError, VarInt};
 use std::pin::pin;
 
 /// The parts of the thread that a stream needs.
-pub(crate) struct StreamContext<'t, Q> {
+pub(crate) struct StreamContext<'t, Q: QuerySink> {
     pub(crate) thread: &'t ThreadContext<Q>,
     pub(crate) requests: &'t Requests<ToTask>,
 }

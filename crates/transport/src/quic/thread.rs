@@ -35,7 +35,7 @@ pub(crate) struct Sockets {
 }
 
 /// The state that the tasks of the thread share.
-pub(crate) struct QuicThread<Q> {
+pub(crate) struct QuicThread<Q: QuerySink> {
     pub(crate) context: Rc<ThreadContext<Q>>,
     pub(crate) settings: Settings,
     pub(crate) handshakes: Rc<Handshakes>,
@@ -74,6 +74,7 @@ impl<Q: QuerySink> QuicThread<Q> {
             endpoints.push((endpoint, socket));
         }
         spawn_local(self.context.clone().announce_queries());
+        spawn_local(self.context.clone().keep_packet_cache());
         spawn_local(sweep(self.clone()));
         let wakeup = &self.context.answer_queue().wakeup;
         loop {
