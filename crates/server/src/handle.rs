@@ -97,6 +97,7 @@ impl ServerHandle {
 
     /// Asks every worker for its status. None for a worker that does not respond in time.
     pub async fn worker_statuses(&self) -> Vec<Option<Arc<WorkerStatus>>> {
+        self.streams.report_answers().await;
         let last_statuses = Arc::clone(&self.last_statuses);
         self.ask_each(move |worker, engine, _| {
             let status = Arc::new(WorkerStatus {

@@ -56,6 +56,9 @@ pub const PACKET_CACHE_ANSWERS: usize = 4096;
 /// Time between two counts of the answers that the packet cache has given.
 pub const PACKET_CACHE_COUNT: Duration = Duration::from_secs(1);
 
+/// Time that a reader of counters gives the stream threads for their reports. A turn of a thread takes less than some milliseconds.
+pub const REPORT_TIME: Duration = Duration::from_millis(50);
+
 /// Answers that wait for one stream thread: 4,096 queued messages of about 600 octets, 2.4 MiB.
 pub const QUEUED_ANSWERS: usize = 4096;
 

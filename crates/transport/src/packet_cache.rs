@@ -52,7 +52,7 @@ struct Answer {
     version: u64,
     answer: Box<CommonAnswer>,
     hits: [PacketCacheHits; TRANSPORTS.len()],
-    /// Counts in a row that found no hits.
+    /// Seconds without hits.
     idle: u8,
 }
 
@@ -153,6 +153,7 @@ impl PacketCache {
     pub(crate) fn maintain(&mut self, queries: &impl QuerySink) {
         self.hot.clear();
         self.take_replies(queries);
+        self.answers.values_mut().for_each(|answer| answer.idle = answer.idle.saturating_add(1));
         self.report(queries);
         let now = datapath::now();
         self.answers.retain(|_, answer| {
@@ -162,7 +163,7 @@ impl PacketCache {
         });
     }
 
-    /// Has the workers count the answers that were given. What a worker without room does not take is counted the next time.
+    /// Has the workers count the answers that were given since the last report. What a worker without room does not take is counted the next time.
     pub(crate) fn report(&mut self, queries: &impl QuerySink) {
         for (number, worker) in self.workers.iter().enumerate() {
             let mut hits = Vec::new();
@@ -177,8 +178,9 @@ impl PacketCache {
                 hits,
             };
             let is_told = task.hits.is_empty() || queries.submit(task);
-            for answer in self.answers.values_mut().filter(|answer| is_told && answer.worker == number) {
-                answer.idle = if answer.has_hits() { 0 } else { answer.idle.saturating_add(1) };
+            let is_reported = |answer: &&mut Answer| is_told && answer.worker == number && answer.has_hits();
+            for answer in self.answers.values_mut().filter(is_reported) {
+                answer.idle = 0;
                 answer.hits = Default::default();
             }
         }

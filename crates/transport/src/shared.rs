@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, oneshot, watch};
 
 /// The state that stream threads, workers and the server share.
 pub(crate) struct Shared {
@@ -100,7 +100,8 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.shared.answer_queues[self.index].closed.store(true, Ordering::Relaxed);
+        self.shared.answer_queues[self.index].closed.store(true, Ordering::Release);
+        self.shared.answer_queues[self.index].end_report();
         *self.shared.running.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
         self.shared.ended.notify_all();
     }
@@ -116,6 +117,10 @@ pub(crate) struct AnswerQueue {
     pub(crate) wakeup: Notify,
     /// True once the thread has ended.
     pub(crate) closed: AtomicBool,
+    /// Wakes the task of the thread's packet cache, for `waiting`.
+    pub(crate) report: Notify,
+    /// Those who wait until the workers have been told of the answers out of the packet cache.
+    waiting: Mutex<Vec<oneshot::Sender<()>>>,
 }
 
 impl AnswerQueue {
@@ -126,6 +131,27 @@ impl AnswerQueue {
             unannounced: AtomicUsize::new(0),
             wakeup: Notify::new(),
             closed: AtomicBool::new(false),
+            report: Notify::new(),
+            waiting: Mutex::default(),
+        }
+    }
+
+    /// Has the thread tell the workers of the answers out of its packet cache. The receiver learns when it has, or has ended.
+    pub(crate) fn ask_for_report(&self) -> oneshot::Receiver<()> {
+        let (sender, receiver) = oneshot::channel();
+        if !self.closed.load(Ordering::Acquire) {
+            self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push(sender);
+            self.report.notify_one();
+        }
+        receiver
+    }
+
+    /// Tells those who wait that the workers have been told.
+    pub(crate) fn end_report(&self) {
+        let waiting = std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
+        for sender in waiting {
+            // The reader may have given up.
+            let _ = sender.send(());
         }
     }
 

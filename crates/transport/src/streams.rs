@@ -130,6 +130,19 @@ impl Streams {
         self.shared.buffered.load(Ordering::Relaxed)
     }
 
+    /// Has the threads tell the workers of the answers that they have given themselves, so that the counters of the workers have them.
+    /// Waits for at most [`limits::REPORT_TIME`].
+    pub async fn report_answers(&self) {
+        let reports: Vec<_> = self.shared.answer_queues.iter().map(AnswerQueue::ask_for_report).collect();
+        let all = async {
+            for report in reports {
+                // An error means that the thread has ended, and has reported before.
+                let _ = report.await;
+            }
+        };
+        let _ = tokio::time::timeout(limits::REPORT_TIME, all).await;
+    }
+
     /// The value of a counter.
     pub fn counter(&self, counter: Counter) -> u64 {
         self.shared.counters.get(counter)

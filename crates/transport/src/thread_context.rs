@@ -85,11 +85,17 @@ impl<Q: QuerySink> ThreadContext<Q> {
         Some(take(response))
     }
 
-    /// Does the regular work of the packet cache.
+    /// Does the regular work of the packet cache, and reports its answers when somebody reads the counters.
     pub(crate) async fn keep_packet_cache(self: Rc<Self>) {
+        let mut ticks = tokio::time::interval(limits::PACKET_CACHE_COUNT);
         loop {
-            tokio::time::sleep(limits::PACKET_CACHE_COUNT).await;
-            self.packet_cache.borrow_mut().maintain(&*self.queries);
+            tokio::select! {
+                _ = ticks.tick() => self.packet_cache.borrow_mut().maintain(&*self.queries),
+                () = self.answer_queue().report.notified() => {
+                    self.packet_cache.borrow_mut().report(&*self.queries);
+                    self.answer_queue().end_report();
+                }
+            }
         }
     }
 
