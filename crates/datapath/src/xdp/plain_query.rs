@@ -1,10 +1,10 @@
 //! A plain query: one that the packet cache in the kernel may answer, and the key under which it looks the answer up. The conditions are
-//! those of `read_question` in `bpf/answer.h`, and so are key and hash.
+//! those of `read_question` in `bpf/plain_query.h`, and so are key and hash.
 
-/// Octets of the longest name, with the root: `LONGEST_NAME` of `bpf/answer.h`.
+/// Octets of the longest name, with the root: `LONGEST_NAME` of `bpf/plain_query.h`.
 pub(super) const LONGEST_NAME: usize = 64;
-/// Words of a key: the name in lower case, filled up with zeros; type and flags; zero.
-pub(super) const KEY_WORDS: usize = LONGEST_NAME / 8 + 1;
+/// Words of a key, `struct question` of that file: type and flags; the name in lower case, filled up with zeros.
+pub(super) const KEY_WORDS: usize = 1 + LONGEST_NAME / 8;
 
 /// Octets of a DNS header.
 const HEADER: usize = 12;
@@ -64,20 +64,22 @@ impl PlainQuery {
     pub(super) fn key(&self) -> Key {
         let mut octets = [0; 8 * KEY_WORDS];
         let end = HEADER + self.name_length();
-        octets[..self.name_length()].copy_from_slice(&self.message[HEADER..end]);
-        octets[LONGEST_NAME..LONGEST_NAME + 2].copy_from_slice(&self.message[end..end + 2]);
-        octets[LONGEST_NAME + 2..LONGEST_NAME + 4].copy_from_slice(&self.message[2..4]);
+        octets[..2].copy_from_slice(&self.message[end..end + 2]);
+        octets[2..4].copy_from_slice(&self.message[2..4]);
+        octets[8..8 + self.name_length()].copy_from_slice(&self.message[HEADER..end]);
         let words = octets.as_chunks::<8>().0;
         std::array::from_fn(|word| u64::from_ne_bytes(words[word]))
     }
-}
 
-/// The hash of a key.
-pub(super) fn hash(seed: u64, key: &Key) -> u64 {
-    key.iter().fold(seed, |hash, word| {
-        let hash = (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        hash ^ hash >> 29
-    })
+    /// The hash of its key. Of the name only the words up to the root count, as in the program, which knows no others.
+    pub(super) fn hash(&self, seed: u64) -> u64 {
+        let hashed = |hash: u64, word: &u64| {
+            let hash = (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            hash ^ hash >> 29
+        };
+        let [kind, name @ ..] = self.key();
+        hashed(name[..self.name_length().div_ceil(8)].iter().fold(seed, hashed), &kind)
+    }
 }
 
 /// Octets of the name at the begin of a message part; none if it is compressed, cut or too long.
@@ -115,7 +117,7 @@ mod tests {
         assert_eq!(PlainQuery::of(&query(WWW, [1, 0], &PLAIN_OPT)).unwrap(), plain);
         let with_ad = PlainQuery::of(&query(WWW, [1, AD], &[])).unwrap();
         assert_ne!(with_ad.key(), plain.key());
-        assert_ne!(hash(1, &plain.key()), hash(2, &plain.key()));
+        assert_ne!(plain.hash(1), plain.hash(2));
     }
 
     #[test]
