@@ -5,6 +5,9 @@
 #   cargo build --release -p sixfold -p sixfold-bench --features sixfold/xdp
 #   rivals/xdp.sh target/release/sixfold target/release/sixfold-bench [ROUNDS [FOLDER]]
 #
+# A round takes 5 minutes. CACHED and DATAPATHS make it shorter: the shares of cached names (default: 0.0, 1.0), and sockets, xdp or both.
+# GROUP is the number of queries that leave from one port at a time (default: 8). Such a group crosses the pair in one piece, which the
+# program leaves to the sockets in generic mode; with GROUP=1 each query is a frame.
 # Needs root. Tester, server and authority are in network namespaces of their own; the server has core 0, the others share core 1. The
 # bundles of all runs go to FOLDER (default: a temporary one, which is removed), as ROUND-DATAPATH.
 set -eu
@@ -37,13 +40,14 @@ ip -n $authority route add 2001:2:0:1::/64 via 2001:2:0:3::1
 cat >"$folder/plan.toml" <<END
 profile = "quick"
 [grid]
-cached = [0.0, 1.0]
+cached = [${CACHED:-0.0, 1.0}]
 [search]
 curve = []
 [tester]
 host = ["ip", "netns", "exec", "$tester", "$bench"]
 sources = ["2001:2:0:1::1"]
 cores = [1]
+group = ${GROUP:-8}
 [device]
 template = "sixfold"
 program = "$sixfold"
@@ -64,6 +68,10 @@ one() { # round, datapath, options of the server
 }
 
 for round in $(seq "$rounds"); do
-  one "$round" sockets
-  one "$round" xdp 'server.datapath = "xdp"' 'server.interfaces = ["lan"]'
+  for datapath in ${DATAPATHS:-sockets xdp}; do
+    case $datapath in
+      sockets) one "$round" sockets ;;
+      xdp) one "$round" xdp 'server.datapath = "xdp"' 'server.interfaces = ["lan"]' ;;
+    esac
+  done
 done

@@ -43,7 +43,7 @@ struct answer {
 	u16 flags;
 	u16 counts[3];
 	u16 udp_size;
-	/* Octets of the records, the number of their TTLs, and the sum of the octets without the TTLs. */
+	/* Octets of the records, the number of their TTLs, and the sum of the other octets. */
 	u16 length;
 	u16 ttls;
 	u16 sum;
@@ -51,13 +51,14 @@ struct answer {
 	u16 ede;
 	u16 has_ede;
 	u32 zero;
+	/* Places of the TTLs, from the begin of the records. */
+	u16 ttl[MOST_TTLS];
+	/* Here and before, all that is read of an answer but its records: they lie in as few cache lines as possible. */
 	struct question question;
-	struct {
-		u32 seconds;
-		/* From the begin of the records. */
-		u32 offset;
-	} ttl[MOST_TTLS];
+	/* With the TTLs as they were stored. */
 	u8 records[LONGEST_RECORDS];
+	/* An answer begins with a cache line. */
+	u8 filling[24];
 };
 
 /* Places of answers: the upper 48 bits of the hash of the question, and the number of the slot plus 1. */
@@ -91,17 +92,12 @@ struct hits {
 #define SCRATCH ((void *)0x7369786673637261ULL)
 
 /* The number of the slot of a question, plus 1; 0 if there is none. */
-static INLINE u32 find(const struct scratch *scratch, u64 hash)
+static INLINE u32 find(const struct scratch *scratch)
 {
-	const u64 *words = (const u64 *)&scratch->question;
-
-#pragma unroll
-	for (u32 i = 0; i < QUESTION_WORDS; i++) {
-		hash = (hash ^ words[i]) * 0x9e3779b97f4a7c15ULL;
-		hash ^= hash >> 29;
-	}
+	u64 hash = hashed(scratch->hash, scratch->question.kind);
 	u32 number = hash & (SETS - 1);
 	const struct set *set = map_lookup(INDEX, &number);
+
 	if (!set)
 		return 0;
 	for (u32 i = 0; i < WAYS; i++) {
@@ -113,14 +109,17 @@ static INLINE u32 find(const struct scratch *scratch, u64 hash)
 	return 0;
 }
 
+/* True if the answer is that to the question. Names whose words are alike up to a root are the same. */
 static INLINE int is_question(const struct answer *answer, const struct scratch *scratch)
 {
-	const u64 *one = (const u64 *)&answer->question, *other = (const u64 *)&scratch->question;
-	u64 difference = 0;
+	u64 difference = answer->question.kind ^ scratch->question.kind;
+	u32 length = ONCE(scratch->length);
 
-#pragma unroll
-	for (u32 i = 0; i < QUESTION_WORDS; i++)
-		difference |= one[i] ^ other[i];
+	for (u32 i = 0; i < NAME_WORDS; i++) {
+		if (8 * i >= length)
+			break;
+		difference |= answer->question.name[i] ^ scratch->question.name[i];
+	}
 	return difference == 0;
 }
 
@@ -142,13 +141,10 @@ static INLINE int is_allowed(const struct context *context, u32 headers, const s
 	if (start + headers > end || count > NETWORKS)
 		return 0;
 	if (headers == IPV4_HEADERS) {
-		for (u32 i = 0; i < 4; i++)
-			address[1] = address[1] << 8 | ipv4->source[i];
+		address[1] = address[1] << 32 | __builtin_bswap32(word32(ipv4->source));
 	} else {
-		for (u32 i = 0; i < 8; i++) {
-			address[0] = address[0] << 8 | ipv6->source[i];
-			address[1] = address[1] << 8 | ipv6->source[i + 8];
-		}
+		address[0] = __builtin_bswap64(word64(ipv6->source));
+		address[1] = __builtin_bswap64(word64(ipv6->source + 8));
 	}
 	for (u32 step = NETWORKS / 2; step > 0; step >>= 1) {
 		u32 next = (below + step) & (2 * NETWORKS - 1);
@@ -169,22 +165,22 @@ static INLINE u64 write_records(u8 *records, const u8 *end, const struct answer 
 	for (u32 i = 0; i < LONGEST_RECORDS / 8; i++) {
 		if (8 * i + 8 > length || records + 8 * i + 8 > end)
 			break;
-		__builtin_memcpy(records + 8 * i, answer->records + 8 * i, 8);
+		put64(records + 8 * i, word64(answer->records + 8 * i));
 	}
 	/* The last octets, some of which stand there already. */
 	u32 last = length - 8;
 	if (last > LONGEST_RECORDS - 8 || records + last + 8 > end)
 		return sum;
-	__builtin_memcpy(records + last, answer->records + last, 8);
+	put64(records + last, word64(answer->records + last));
 	for (u32 i = 0; i < MOST_TTLS; i++) {
-		u32 offset = answer->ttl[i].offset, ttl = answer->ttl[i].seconds;
+		u32 offset = answer->ttl[i];
 
 		if (i >= answer->ttls || offset > LONGEST_RECORDS - 4 || records + offset + 4 > end)
 			break;
+		u32 ttl = __builtin_bswap32(word32(answer->records + offset));
 		ttl = __builtin_bswap32(ttl > elapsed ? ttl - elapsed : 0);
-		put(records + offset, ttl & 0xffff);
-		put(records + offset + 2, ttl >> 16);
-		sum += sum_at(offset, (u64)(ttl & 0xffff) + (ttl >> 16));
+		put32(records + offset, ttl);
+		sum += sum_at(offset, ttl);
 	}
 	return sum;
 }
@@ -192,25 +188,22 @@ static INLINE u64 write_records(u8 *records, const u8 *end, const struct answer 
 /* Writes the OPT record (RFC 6891 section 6.1.2), and adds it to the sum. Returns its octets, 0 if there is no room. */
 static INLINE u32 write_opt(u8 *opt, const u8 *end, const struct answer *answer, u32 offset, u64 *sum)
 {
-	u64 words = (u64)__builtin_bswap16(41) + answer->udp_size;
+	const u64 type = __builtin_bswap16(41);
+	u64 ede = (u64)answer->ede << 48 | (u64)__builtin_bswap16(2) << 32 | (u64)__builtin_bswap16(15) << 16 | __builtin_bswap16(EDE);
 
 	if (opt + OPT > end)
 		return 0;
-	__builtin_memset(opt, 0, OPT);
-	put(opt + 1, __builtin_bswap16(41));
-	put(opt + 3, answer->udp_size);
-	if (!answer->has_ede) {
-		*sum += sum_at(offset + 1, words);
+	/* Root, type, size, extended RCODE and flags; and the length of the options. */
+	put64(opt, (u64)answer->udp_size << 24 | type << 8);
+	opt[8] = 0;
+	put(opt + 9, 0);
+	*sum += sum_at(offset + 1, type + answer->udp_size);
+	if (!answer->has_ede)
 		return OPT;
-	}
 	if (opt + OPT + EDE > end)
 		return 0;
-	put(opt + 9, __builtin_bswap16(EDE));
-	put(opt + 11, __builtin_bswap16(15));
-	put(opt + 13, __builtin_bswap16(2));
-	put(opt + 15, answer->ede);
-	words += (u64)__builtin_bswap16(EDE) + __builtin_bswap16(15) + __builtin_bswap16(2) + answer->ede;
-	*sum += sum_at(offset + 1, words);
+	put64(opt + 9, ede);
+	*sum += sum_at(offset + 1, sum_of_eight(ede));
 	return OPT + EDE;
 }
 
@@ -220,28 +213,32 @@ static INLINE void write_headers(u8 *start, u32 headers, u32 length)
 	struct ethernet *ethernet = (void *)start;
 	struct ipv4 *ipv4 = (void *)(ethernet + 1);
 	struct ipv6 *ipv6 = (void *)(ethernet + 1);
-	u8 address[16];
+	u32 destination = word32(ethernet->destination), last = word(ethernet->destination + 4);
 
-	__builtin_memcpy(address, ethernet->destination, 6);
-	__builtin_memcpy(ethernet->destination, ethernet->source, 6);
-	__builtin_memcpy(ethernet->source, address, 6);
+	put32(ethernet->destination, word32(ethernet->source));
+	put(ethernet->destination + 4, word(ethernet->source + 4));
+	put32(ethernet->source, destination);
+	put(ethernet->source + 4, last);
 	if (headers == IPV4_HEADERS) {
-		__builtin_memcpy(address, ipv4->source, 4);
-		__builtin_memcpy(ipv4->source, ipv4->destination, 4);
-		__builtin_memcpy(ipv4->destination, address, 4);
-		ipv4->service = 0;
-		ipv4->total_length = __builtin_bswap16(sizeof(*ipv4) + length);
-		ipv4->identification = random_u32();
-		ipv4->fragment = 0;
-		ipv4->hops = 64;
-		ipv4->checksum = 0;
-		ipv4->checksum = ~sum_of_ipv4_header(start);
+		u32 source = word32(ipv4->source), identification = random_u32() & 0xffff;
+
+		destination = word32(ipv4->destination);
+		/* Version, length of the header, type of service, length; identification, no fragment; 64 hops, UDP. */
+		u32 first = 0x45 | (u32)__builtin_bswap16(sizeof(*ipv4) + length) << 16, third = 64 | UDP << 8;
+		u32 checksum = ~fold((u64)first + identification + third + source + destination) & 0xffff;
+		put32(&ipv4->version_and_length, first);
+		put32(&ipv4->identification, identification);
+		put32(&ipv4->hops, third | checksum << 16);
+		put32(ipv4->source, destination);
+		put32(ipv4->destination, source);
 	} else {
-		__builtin_memcpy(address, ipv6->source, 16);
-		__builtin_memcpy(ipv6->source, ipv6->destination, 16);
-		__builtin_memcpy(ipv6->destination, address, 16);
-		ipv6->version_and_class = 0x60;
-		__builtin_memset(ipv6->class_and_flow, 0, 3);
+		u64 source[2] = { word64(ipv6->source), word64(ipv6->source + 8) };
+
+		put64(ipv6->source, word64(ipv6->destination));
+		put64(ipv6->source + 8, word64(ipv6->destination + 8));
+		put64(ipv6->destination, source[0]);
+		put64(ipv6->destination + 8, source[1]);
+		put32(&ipv6->version_and_class, 0x60);
 		ipv6->payload_length = __builtin_bswap16(length);
 		ipv6->hops = 64;
 	}
@@ -275,9 +272,8 @@ static INLINE int write_answer(const struct context *context, u32 headers, const
 	dns->authorities = answer->counts[1];
 	dns->additional = __builtin_bswap16(__builtin_bswap16(answer->counts[2]) + has_opt);
 	sum += (u64)dns->flags + dns->answers + dns->authorities + dns->additional;
-	u16 port = udp->source;
-	udp->source = udp->destination;
-	udp->destination = port;
+	u32 ports = word32(&udp->source);
+	put32(&udp->source, ports << 16 | ports >> 16);
 	udp->length = __builtin_bswap16(length);
 	u16 checksum = ~fold(sum + udp->length + udp->length);
 	udp->checksum = checksum ? checksum : 0xffff;
@@ -294,29 +290,40 @@ static INLINE void count_hit(u32 slot, u32 which)
 		hits->number[which & 3]++;
 }
 
+/* The time of the tick: a reading of the clock costs a fifth of an answer, and an answer may end, and its TTLs fall, 10 ms late. */
+static INLINE u64 time_of_tick(struct scratch *scratch)
+{
+	u64 tick = ticks();
+
+	if (scratch->tick != tick || scratch->now == 0) {
+		scratch->now = boot_time();
+		scratch->tick = tick;
+	}
+	return scratch->now;
+}
+
 /* Answers the query of the frame, whose headers were checked. Returns NO_ANSWER or NOT_PLAIN if the frame is as it was. With
  * `must_tell`, queries are looked at in any case. */
-static INLINE int answer(struct context *context, u32 headers, u32 must_tell)
+static INLINE int answer(struct context *context, u32 headers, u32 must_tell, struct scratch *scratch)
 {
 	const u32 zero = 0;
-	struct scratch *scratch = map_lookup(SCRATCH, &zero);
 	const struct control *control = map_lookup(CONTROL, &zero);
 
-	if (!scratch || !control)
+	if (!control)
 		return NOT_PLAIN;
 	u32 generation = ONCE(control->generation);
 	if (generation == 0 && !must_tell)
 		return NOT_PLAIN;
-	enum form form = read_question(context, headers, scratch);
+	enum form form = read_question(context, headers, control->seed, scratch);
 	if (form == OTHER)
 		return NOT_PLAIN;
 	if (form == DAMAGED || generation == 0)
 		return NO_ANSWER;
-	u32 slot = find(scratch, control->seed) - 1;
+	u32 slot = find(scratch) - 1;
 	const struct answer *answer = map_lookup(ANSWERS, &slot);
 	if (!answer || !is_question(answer, scratch) || answer->generation != generation)
 		return NO_ANSWER;
-	u64 now = boot_time(), stored = ONCE(answer->stored);
+	u64 now = time_of_tick(scratch), stored = ONCE(answer->stored);
 	if (now >= answer->until || now < stored || !is_allowed(context, headers, control, ONCE(scratch->zero)))
 		return NO_ANSWER;
 	u32 sequence = ONCE(answer->sequence), length = ONCE(answer->length);

@@ -5,19 +5,39 @@
 
 #include "packet.h"
 
-/* Two octets at any address, in network order. */
-struct word {
-	u16 value;
-} __attribute__((packed));
+/* Words at any address, in network order. program.rs asks for BPF_F_ANY_ALIGNMENT; a packed structure would be read octet by octet. */
+typedef u16 __attribute__((may_alias)) any16;
+typedef u32 __attribute__((may_alias)) any32;
+typedef u64 __attribute__((may_alias)) any64;
 
-static INLINE u32 word(const u8 *at)
+static INLINE u32 word(const void *at)
 {
-	return ((const struct word *)at)->value;
+	return *(const any16 *)at;
 }
 
-static INLINE void put(u8 *at, u16 value)
+static INLINE u32 word32(const void *at)
 {
-	((struct word *)at)->value = value;
+	return *(const any32 *)at;
+}
+
+static INLINE u64 word64(const void *at)
+{
+	return *(const any64 *)at;
+}
+
+static INLINE void put(void *at, u16 value)
+{
+	*(any16 *)at = value;
+}
+
+static INLINE void put32(void *at, u32 value)
+{
+	*(any32 *)at = value;
+}
+
+static INLINE void put64(void *at, u64 value)
+{
+	*(any64 *)at = value;
 }
 
 /* The ones' complement sum of 16 bits (RFC 1071). It does not depend on the order of octets, so network order stays. */
@@ -29,21 +49,19 @@ static INLINE u32 fold(u64 sum)
 	return (sum & 0xffff) + (sum >> 16);
 }
 
-/* The sum of octets that begin at an offset: the octets of a word change their places if it is odd. */
-static INLINE u32 sum_at(u32 offset, u64 sum)
+/*
+ * The sum of octets that begin at an offset, less than 2^56: the octets of a word change their places if the offset is odd. That is a
+ * multiplication by 256, because the sum counts modulo 65,535.
+ */
+static INLINE u64 sum_at(u32 offset, u64 sum)
 {
-	u16 folded = fold(sum);
-
-	return offset & 1 ? __builtin_bswap16(folded) : folded;
+	return offset & 1 ? sum << 8 : sum;
 }
 
-/* One octet at an even or odd offset as a part of a word in network order. */
-static INLINE u32 octet_at(u32 offset, u32 octet)
+/* Sum of eight octets. */
+static INLINE u64 sum_of_eight(u64 octets)
 {
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-	offset++;
-#endif
-	return offset & 1 ? octet << 8 : octet;
+	return (octets & 0xffffffff) + (octets >> 32);
 }
 
 /* Sum of the pseudo-header without the length of the datagram. */
@@ -51,21 +69,21 @@ static INLINE u64 sum_of_addresses(const u8 *start, u32 headers)
 {
 	const struct ipv4 *ipv4 = (const void *)(start + sizeof(struct ethernet));
 	const struct ipv6 *ipv6 = (const void *)ipv4;
-	const u16 *words = headers == IPV4_HEADERS ? (const u16 *)ipv4->source : (const u16 *)ipv6->source;
-	u32 count = headers == IPV4_HEADERS ? 4 : 16;
 	u64 sum = __builtin_bswap16(UDP);
 
-	for (u32 i = 0; i < count; i++)
-		sum += words[i];
-	return sum;
+	if (headers == IPV4_HEADERS)
+		return sum + word32(ipv4->source) + word32(ipv4->destination);
+	return sum + sum_of_eight(word64(ipv6->source)) + sum_of_eight(word64(ipv6->source + 8)) +
+	       sum_of_eight(word64(ipv6->destination)) + sum_of_eight(word64(ipv6->destination + 8));
 }
 
 static INLINE u32 sum_of_ipv4_header(const u8 *start)
 {
-	const u16 *words = (const u16 *)(start + sizeof(struct ethernet));
+	const u8 *header = start + sizeof(struct ethernet);
 	u64 sum = 0;
 
-	for (u32 i = 0; i < sizeof(struct ipv4) / 2; i++)
-		sum += words[i];
+#pragma unroll
+	for (u32 i = 0; i < sizeof(struct ipv4); i += 4)
+		sum += word32(header + i);
 	return fold(sum);
 }

@@ -91,3 +91,5 @@ static long (*const redirect_map)(void *map, u64 key, u64 otherwise) = (void *)5
 static long (*const adjust_tail)(struct context *context, int change) = (void *)65;
 /* Nanoseconds since the start of the machine, with the time for which it was suspended (CLOCK_BOOTTIME), as in the engine. */
 static u64 (*const boot_time)(void) = (void *)125;
+/* Ticks of the kernel's clock, 100 to 1,000 a second (Linux 5.6). The kernel puts a load in the place of the call. */
+static u64 (*const ticks)(void) = (void *)118;

@@ -15,14 +15,6 @@
 
 #include "packet.h"
 
-/* A place where the server answers: its address (IPv4 as IPv4-mapped), the Ethernet address of the interface, its port
- * in network order. */
-struct place {
-	u8 address[16];
-	u8 ethernet[6];
-	u16 port;
-};
-
 enum {
 	/* Longer frames might not fit into the buffers of the AF_XDP sockets: 2,048 octets, of which the kernel takes 256. */
 	LONGEST_FRAME = 1536,
@@ -42,14 +34,36 @@ char _license[] __attribute__((section("license"), used)) = "Dual MIT/GPL";
 
 #include "answer.h"
 
+/* The value of a place, 0 if the server does not answer there. Most frames are for the same place as those before. */
+static INLINE u32 kind_of(const struct place *place, u32 headers, struct scratch *scratch)
+{
+	u32 family = headers == IPV6_HEADERS;
+	const u64 *wanted = (const u64 *)place;
+	u64 *last = (u64 *)&scratch->found[family].place;
+
+	if (scratch->found[family].kind != 0 && last[0] == wanted[0] && last[1] == wanted[1] && last[2] == wanted[2])
+		return scratch->found[family].kind;
+	const u32 *kind = map_lookup(PLACES, place);
+	if (!kind)
+		return 0;
+	for (u32 i = 0; i < sizeof(*place) / 8; i++)
+		last[i] = wanted[i];
+	scratch->found[family].kind = *kind;
+	return *kind;
+}
+
 static INLINE int serve(struct context *context, const struct place *place, u32 headers)
 {
-	const u32 *kind = map_lookup(PLACES, place);
+	const u32 zero = 0;
+	struct scratch *scratch = map_lookup(SCRATCH, &zero);
 
-	if (!kind)
+	if (!scratch)
 		return XDP_PASS;
-	u32 only_plain = *kind == ONLY_PLAIN;
-	int verdict = answer(context, headers, only_plain);
+	u32 kind = kind_of(place, headers, scratch);
+	if (kind == 0)
+		return XDP_PASS;
+	u32 only_plain = kind == ONLY_PLAIN;
+	int verdict = answer(context, headers, only_plain, scratch);
 	if (verdict >= 0)
 		return verdict;
 	if (verdict == NOT_PLAIN && only_plain)
@@ -81,9 +95,7 @@ static INLINE int ipv4(struct context *context, const u8 *start, const u8 *end, 
 		return XDP_PASS;
 	if (!udp_fits(udp, length - sizeof(*ip)))
 		return XDP_PASS;
-	place->address[10] = 0xff;
-	place->address[11] = 0xff;
-	__builtin_memcpy(&place->address[12], ip->destination, 4);
+	place->address[1] = (u64)word32(ip->destination) << 32 | 0xffff0000;
 	place->port = udp->destination;
 	return serve(context, place, IPV4_HEADERS);
 }
@@ -92,8 +104,6 @@ static INLINE int ipv6(struct context *context, const u8 *start, const u8 *end, 
 {
 	const struct ipv6 *ip = (const void *)start;
 	const struct udp *udp = (const void *)(ip + 1);
-	u8 any = 0;
-
 	if ((const u8 *)(udp + 1) > end)
 		return XDP_PASS;
 	u32 length = __builtin_bswap16(ip->payload_length);
@@ -101,12 +111,10 @@ static INLINE int ipv6(struct context *context, const u8 *start, const u8 *end, 
 	    length > LONGEST_FRAME || (const u8 *)udp + length > end || !udp_fits(udp, length))
 		return XDP_PASS;
 	/* Groups, and ::/64 with the unspecified, loopback and IPv4-mapped addresses, send nothing. */
-#pragma unroll
-	for (int octet = 0; octet < 8; octet++)
-		any |= ip->source[octet];
-	if (ip->source[0] == 0xff || any == 0)
+	if (ip->source[0] == 0xff || word64(ip->source) == 0)
 		return XDP_PASS;
-	__builtin_memcpy(place->address, ip->destination, 16);
+	place->address[0] = word64(ip->destination);
+	place->address[1] = word64(ip->destination + 8);
 	place->port = udp->destination;
 	return serve(context, place, IPV6_HEADERS);
 }
@@ -124,7 +132,8 @@ __attribute__((section("xdp"), used)) int steer(struct context *context)
 	 * group either. */
 	if (ethernet->source[0] & 1)
 		return XDP_PASS;
-	__builtin_memcpy(place.ethernet, ethernet->destination, 6);
+	put32(place.ethernet, word32(ethernet->destination));
+	put(place.ethernet + 4, word(ethernet->destination + 4));
 	if (ethernet->type == ETHERTYPE_IPV4)
 		return ipv4(context, start + sizeof(*ethernet), end, &place);
 	if (ethernet->type == ETHERTYPE_IPV6)

@@ -254,8 +254,8 @@ pub(crate) const XDP_QUEUES: u32 = 64;
 #[cfg(feature = "xdp")]
 pub(crate) const XDP_PLACES: usize = 1024;
 
-/// Answers in the packet cache in the kernel. With 632 octets each, 64 KiB for the index, and 32 octets each for the hits of every
-/// processor: 2.7 MiB, and 128 KiB for each processor.
+/// Answers in the packet cache in the kernel. With 576 octets each, 64 KiB for the index, and 32 octets each for the hits of every
+/// processor: 2.3 MiB, and 128 KiB for each processor.
 #[cfg(feature = "xdp")]
 pub(crate) const XDP_ANSWERS: usize = 4096;
 

@@ -10,7 +10,7 @@ use crate::QuerySink;
 use crate::limits;
 use datapath::{CountedHits, HotQuestions, PacketCacheReplies, PacketCacheReply, PacketCacheTask};
 use engine::answer::COMMON_RESPONSE;
-use engine::message::plain_query::{PlainQuery, hash};
+use engine::message::plain_query::PlainQuery;
 use engine::settings::Networks;
 use engine::{Client, ClientTransport, CommonAnswer, Instant, PacketCacheHits};
 use std::collections::HashMap;
@@ -76,7 +76,7 @@ impl PacketCache {
         message: &[u8],
     ) -> Option<&[u8]> {
         let query = PlainQuery::of(message)?;
-        let hash = hash(self.seed, &query.key());
+        let hash = query.hash(self.seed);
         let now = datapath::now();
         if let Some(answer) = self.answers.get_mut(&hash).filter(|answer| answer.is_of(&query)) {
             let version = queries.common_version(answer.worker);
@@ -135,7 +135,7 @@ impl PacketCache {
                 worker.clients = clients;
             }
             for (query, answer) in answers {
-                let hash = hash(self.seed, &query.key());
+                let hash = query.hash(self.seed);
                 // The hits of an earlier answer must be counted first.
                 let has_room = self.answers.len() < limits::PACKET_CACHE_ANSWERS;
                 if has_room && !self.answers.get(&hash).is_some_and(Answer::has_hits) {

@@ -9,7 +9,7 @@
 use crate::limits::{XDP_ALLOWED, XDP_ANSWERS, XDP_GRACE};
 use crate::xdp::program::{Array, SharedArrays};
 use crate::xdp::ring::Mapping;
-use engine::message::plain_query::{KEY_WORDS, Key, PlainQuery, hash};
+use engine::message::plain_query::{KEY_WORDS, Key, PlainQuery};
 use engine::settings::Network;
 use engine::{CommonAnswer, Instant};
 use std::collections::VecDeque;
@@ -24,11 +24,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// Sets of the index, and places in each.
 const SETS: usize = 1024;
 const WAYS: usize = 8;
-/// Words of an answer: ten facts of 16 bits and four others, the question, the TTLs, the records.
+/// Words of an answer: ten facts of 16 bits and four others, the places of the TTLs, the question, the records. Each begins with a cache
+/// line of eight words.
 const FACTS: usize = 6;
 const MOST_TTLS: usize = 12;
+const TTL_WORDS: usize = MOST_TTLS / 4;
+const QUESTION: usize = FACTS + TTL_WORDS;
 const LONGEST_RECORDS: usize = 408;
-const ANSWER_WORDS: usize = FACTS + KEY_WORDS + MOST_TTLS + LONGEST_RECORDS / 8;
+const ANSWER_WORDS: usize = (QUESTION + KEY_WORDS + LONGEST_RECORDS / 8).next_multiple_of(8);
 /// Words of the control record: generation and number of networks, seed, networks.
 const CONTROL_WORDS: usize = 2 + 4 * XDP_ALLOWED;
 /// Words of the hits of an answer on one processor.
@@ -153,7 +156,7 @@ impl PacketCache {
 
     /// The hash under which a query is looked up.
     pub(crate) fn hash(&self, query: &PlainQuery) -> u64 {
-        hash(self.seed, &query.key())
+        query.hash(self.seed)
     }
 
     /// Number of times that all answers have ended.
@@ -171,7 +174,7 @@ impl PacketCache {
     ) -> Option<Published> {
         let key = query.key();
         let words = answer_words(query, &key, answer)?;
-        let hash = hash(self.seed, &key);
+        let hash = self.hash(query);
         let mut state = self.state();
         if state.resume.is_some() || self.epoch() != epoch {
             return None;
@@ -275,15 +278,11 @@ fn answer_words(query: &PlainQuery, key: &Key, answer: &CommonAnswer) -> Option<
     octets[32..34].copy_from_slice(&answer.udp_size.to_be_bytes());
     octets[34..36].copy_from_slice(&(records.len() as u16).to_ne_bytes());
     let (mut ttls, mut without_ttls) = (0, records.to_vec());
-    let place = 8 * (FACTS + KEY_WORDS);
+    let places = octets[8 * FACTS..8 * (FACTS + TTL_WORDS)].as_chunks_mut::<2>().0;
     for at in answer.ttls() {
         let at = at.checked_sub(start)?;
-        let ttl = without_ttls.get_mut(at..at + 4)?;
-        let seconds = u32::from_be_bytes([ttl[0], ttl[1], ttl[2], ttl[3]]);
-        ttl.fill(0);
-        let entry = octets[place..place + 8 * MOST_TTLS].as_chunks_mut::<8>().0.get_mut(ttls)?;
-        entry[..4].copy_from_slice(&seconds.to_ne_bytes());
-        entry[4..].copy_from_slice(&(at as u32).to_ne_bytes());
+        without_ttls.get_mut(at..at + 4)?.fill(0);
+        *places.get_mut(ttls)? = (at as u16).to_ne_bytes();
         ttls += 1;
     }
     octets[36..38].copy_from_slice(&(ttls as u16).to_ne_bytes());
@@ -292,10 +291,10 @@ fn answer_words(query: &PlainQuery, key: &Key, answer: &CommonAnswer) -> Option<
         octets[40..42].copy_from_slice(&code.to_be_bytes());
         octets[42..44].copy_from_slice(&1u16.to_ne_bytes());
     }
-    for (word, value) in octets[8 * FACTS..].as_chunks_mut::<8>().0.iter_mut().zip(key) {
+    for (word, value) in octets[8 * QUESTION..].as_chunks_mut::<8>().0.iter_mut().zip(key) {
         *word = value.to_ne_bytes();
     }
-    let place = place + 8 * MOST_TTLS;
+    let place = 8 * (QUESTION + KEY_WORDS);
     octets[place..place + records.len()].copy_from_slice(records);
     let words = octets.as_chunks::<8>().0;
     Some(std::array::from_fn(|word| u64::from_ne_bytes(words[word])))

@@ -53,7 +53,7 @@ fn an_answer_is_found_until_it_is_withdrawn_and_its_slot_rests() {
     assert_eq!(find(&cache, &query(8)), None);
     let word = |word| cache.answers.at(slot * ANSWER_WORDS + word).load(Ordering::Relaxed);
     assert_eq!(word(0), 100 * SECOND);
-    assert_eq!(word(FACTS), query(7).key()[0]);
+    assert_eq!(word(QUESTION), query(7).key()[0]);
     assert!(!published.has_ended(Instant(99 * SECOND)) && published.has_ended(Instant(100 * SECOND)));
     cache.withdraw(&published, cache.epoch(), Instant(5 * SECOND));
     assert_eq!(find(&cache, &query(7)), None);

@@ -1,15 +1,15 @@
 //! Plain query: one that a packet cache in front of the engine may answer, and the key under which the cache looks the answer up.
 //!
 //! A plain query asks one question of class IN with RD, perhaps with AD, for a name of up to [`LONGEST_NAME`] octets. It has no OPT record,
-//! or one without DO whose options belong to streams (keepalive, padding). The program in the kernel (`bpf/answer.h` of the datapath) has
-//! the same conditions, but takes no options, and the same key and hash.
+//! or one without DO whose options belong to streams (keepalive, padding). The program in the kernel has the
+//! same conditions, but takes no options, and the same key and hash (`read_question` in `bpf/plain_query.h` of the datapath).
 
 use crate::message::stream_options::StreamOptions;
 
-/// Octets of the longest name, with the root: `LONGEST_NAME` of `bpf/answer.h`.
+/// Octets of the longest name, with the root: `LONGEST_NAME` of `bpf/plain_query.h`.
 pub const LONGEST_NAME: usize = 64;
-/// Words of a key: the name in lower case, filled up with zeros; type and flags; zero.
-pub const KEY_WORDS: usize = LONGEST_NAME / 8 + 1;
+/// Words of a key, `struct question` of that file: type and flags; the name in lower case, filled up with zeros.
+pub const KEY_WORDS: usize = 1 + LONGEST_NAME / 8;
 
 /// Octets of an OPT record without options.
 pub const OPT: usize = 11;
@@ -83,20 +83,22 @@ impl PlainQuery {
     pub fn key(&self) -> Key {
         let mut octets = [0; 8 * KEY_WORDS];
         let end = HEADER + self.name_length();
-        octets[..self.name_length()].copy_from_slice(&self.message[HEADER..end]);
-        octets[LONGEST_NAME..LONGEST_NAME + 2].copy_from_slice(&self.message[end..end + 2]);
-        octets[LONGEST_NAME + 2..LONGEST_NAME + 4].copy_from_slice(&self.message[2..4]);
+        octets[..2].copy_from_slice(&self.message[end..end + 2]);
+        octets[2..4].copy_from_slice(&self.message[2..4]);
+        octets[8..8 + self.name_length()].copy_from_slice(&self.message[HEADER..end]);
         let words = octets.as_chunks::<8>().0;
         std::array::from_fn(|word| u64::from_ne_bytes(words[word]))
     }
-}
 
-/// The hash of a key.
-pub fn hash(seed: u64, key: &Key) -> u64 {
-    key.iter().fold(seed, |hash, word| {
-        let hash = (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        hash ^ hash >> 29
-    })
+    /// The hash of its key. Of the name only the words up to the root count, as in the program, which knows no others.
+    pub fn hash(&self, seed: u64) -> u64 {
+        let hashed = |hash: u64, word: &u64| {
+            let hash = (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            hash ^ hash >> 29
+        };
+        let [kind, name @ ..] = self.key();
+        hashed(name[..self.name_length().div_ceil(8)].iter().fold(seed, hashed), &kind)
+    }
 }
 
 /// The options of an OPT record that is the rest of a message. None: it is no such record, or not plain.
@@ -145,7 +147,7 @@ mod tests {
         assert_eq!((plain.options(), with_opt.options()), (None, Some(StreamOptions::NONE)));
         let with_ad = PlainQuery::of(&query(WWW, [1, AD], &[])).unwrap();
         assert_ne!(with_ad.key(), plain.key());
-        assert_ne!(hash(1, &plain.key()), hash(2, &plain.key()));
+        assert_ne!(plain.hash(1), plain.hash(2));
     }
 
     #[test]
