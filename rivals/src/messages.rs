@@ -84,7 +84,7 @@ fn synthesize_from(query: &[u8; QUERY], count: u64) -> u64 {
             message: black_box(&message),
             chain: &chain,
             dns64: &dns64,
-            rules: dns64.rules.of(Ipv6Addr::LOCALHOST, message.qname()),
+            rules: &dns64.rules.of(Ipv6Addr::LOCALHOST, message.qname()),
             negative_ttl: 3_600,
             secure: false,
             before: &[],

@@ -34,11 +34,11 @@ const GOAL_NS: f64 = 600.0;
 /// Number of rules of the engine with many rules, and the highest time that they may add to a resolution, in
 /// nanoseconds.
 const RULES: u32 = 10_000;
-const GOAL_RULES_NS: f64 = 100.0;
+const GOAL_RULES_NS: f64 = 50.0;
 
 /// Number of repeated names, and the highest time of the engine for one of them, in nanoseconds.
 const HOT: u64 = 1024;
-const GOAL_CACHED_NS: f64 = 150.0;
+const GOAL_CACHED_NS: f64 = 80.0;
 
 /// Octets of the cache.
 const CACHE_OCTETS: usize = 64 << 20;

@@ -6,13 +6,14 @@ use crate::base::network::Network;
 use crate::base::slab::Index;
 use crate::base::time::Instant;
 use crate::common_answer::{CommonAnswer, CommonAnswerKind, PacketCacheHits};
+use crate::counters::Counter;
 use crate::engine::Engine;
 use crate::interface::{Client, ClientTransport, Link, Machine, Outbox};
 use crate::trace::{Subject, TraceEvent, Untrusted};
 use crate::upstream::receive::Received;
 use crate::upstream::reconnect::Reconnect;
 use crate::upstream::retry::{NextTry, TryDeadline};
-use wire::{ede, lower_question};
+use wire::{Message, ede, lower_question};
 
 impl Machine for Engine {
     #[inline]
@@ -26,12 +27,18 @@ impl Machine for Engine {
         self.on_query(now, from, message, out);
     }
 
-    // The way of a reply: `read` (socket, QR, parse), `receive` (ID, question, letter case, cookie; then TCP, EDNS or another server
-    // if it is no answer), `complete_flight` (store it), `serve_waiters`, `proceed` (RPZ), and the step of the waiter's stage.
+    // The way of a reply: `may_be_reply` (socket, QR), the parse, `receive` (ID, question, letter case, cookie; then TCP, EDNS or
+    // another server if it is no answer), `complete_flight` (store it), `serve_waiters`, `proceed` (RPZ), and the step of the waiter's
+    // stage.
     fn reply(&mut self, now: Instant, via: Link, bytes: &mut [u8], out: &mut impl Outbox) {
         let Engine { upstream, counters, .. } = self;
-        let Some(message) = upstream.read(via, bytes, now, counters) else { return };
-        let received = upstream.receive(via, &message, now, counters, out);
+        if !upstream.may_be_reply(via, bytes, now, counters) {
+            return;
+        }
+        let parsed = Message::parse(bytes);
+        // A malformed reply is neither believed nor taken for a failure (TuDoor); the wait goes on.
+        let Ok(message) = &parsed else { return counters.count(Counter::DroppedMalformedReply) };
+        let received = upstream.receive(via, message, now, counters, out);
         if received == Received::Nothing {
             return;
         }

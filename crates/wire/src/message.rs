@@ -62,11 +62,29 @@ pub struct Places {
     pub(crate) opt: (u32, u32),
     /// Furthest end of a name that a pointer leads to; `u32::MAX` if unknown.
     pub(crate) furthest: u32,
+    /// Upper bits of the response code, from the OPT record.
+    pub(crate) extended_rcode: u8,
     /// True if a name after the question, other than the root, is written out without a pointer.
     pub(crate) has_whole_names: bool,
+    /// True if there is a CNAME record.
+    pub(crate) has_cname: bool,
 }
 
 impl Places {
+    /// The places of a message that ends with its question.
+    #[inline]
+    pub(crate) fn without_records(question_end: usize) -> Places {
+        Places {
+            starts: [question_end as u32; 3],
+            end: question_end as u32,
+            opt: (0, 0),
+            furthest: 0,
+            extended_rcode: 0,
+            has_whole_names: false,
+            has_cname: false,
+        }
+    }
+
     /// End of the question, which is the start of the records.
     #[inline]
     pub(crate) fn question_end(&self) -> usize {
@@ -135,8 +153,7 @@ impl<'a> Message<'a> {
     /// Response code, with the upper bits of the OPT record if there is one.
     #[inline]
     pub fn rcode(&self) -> Rcode {
-        let extended = self.opt().map_or(0, |opt| opt.extended_rcode());
-        Rcode(u16::from(extended) << 4 | self.flags().rcode().0)
+        Rcode(u16::from(self.places.extended_rcode) << 4 | self.flags().rcode().0)
     }
 
     /// True if the QR bit is set.
@@ -166,21 +183,33 @@ impl<'a> Message<'a> {
     /// Type in the question.
     #[inline]
     pub fn qtype(&self) -> Type {
-        let at = self.question_end() - 4;
-        Type(u16::from_be_bytes([self.bytes[at], self.bytes[at + 1]]))
+        let [high, low, _, _] = self.type_and_class();
+        Type(u16::from_be_bytes([high, low]))
     }
 
     /// Class in the question.
     #[inline]
     pub fn qclass(&self) -> Class {
-        let at = self.question_end() - 2;
-        Class(u16::from_be_bytes([self.bytes[at], self.bytes[at + 1]]))
+        let [_, _, high, low] = self.type_and_class();
+        Class(u16::from_be_bytes([high, low]))
+    }
+
+    /// Octets of the question after its name.
+    #[inline]
+    fn type_and_class(&self) -> [u8; 4] {
+        self.bytes.get(..self.question_end()).and_then(<[u8]>::last_chunk).copied().unwrap_or_default()
     }
 
     /// Octets of the question: name, type, class.
     #[inline]
     pub fn question(&self) -> &'a [u8] {
         &self.bytes[HEADER..self.question_end()]
+    }
+
+    /// True if one of the records is a CNAME record. Most answers have none, so that there is no alias to look for.
+    #[inline]
+    pub fn has_cname(&self) -> bool {
+        self.places.has_cname
     }
 
     /// Number of records in a section.

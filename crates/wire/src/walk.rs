@@ -9,7 +9,7 @@
 use crate::edns::Options;
 use crate::header::{self, HEADER};
 use crate::limits::{MAX_LABEL, MAX_NAME, MAX_POINTERS, MAX_POSITION, POINTER_REACH, STEP_BUDGET};
-use crate::message::{Malformed, Message, Places};
+use crate::message::{Malformed, Message, Places, Section};
 use crate::name::{self, POINTER};
 use crate::rdata::{After, RdataLayout, layout};
 use crate::record::FIXED;
@@ -32,53 +32,60 @@ impl Steps for u64 {
     }
 }
 
-/// Reason why the walk stopped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum WalkError {
-    Malformed(Malformed),
-    /// The budget is spent; the message may be well-formed or malformed.
-    BudgetSpent,
-}
-
-impl From<Malformed> for WalkError {
-    #[inline]
-    fn from(malformed: Malformed) -> WalkError {
-        WalkError::Malformed(malformed)
-    }
-}
-
 /// Walks a message.
+///
+/// The result is written where the caller keeps it, field by field. A copy of the whole would have to wait until these stores have left
+/// the processor's store buffer, which takes longer than the walk over a question.
 #[inline]
 pub(crate) fn parse<'a>(bytes: &'a [u8], steps: &mut impl Steps) -> Result<Message<'a>, Malformed> {
-    match (Walk {
-        bytes,
-        pointer_targets: StepBudget { left: STEP_BUDGET },
-        last: LastTarget::NONE,
-        furthest: 0,
-        has_whole_names: false,
-        steps: &mut *steps,
-    })
-    .message()
-    {
-        Ok(message) => Ok(message),
-        Err(WalkError::Malformed(malformed)) => Err(malformed),
-        Err(WalkError::BudgetSpent) => parse_with_table(bytes, steps),
+    if !(HEADER..=MAX_POSITION).contains(&bytes.len()) {
+        return Err(if bytes.len() < HEADER { Malformed::Short } else { Malformed::Record });
+    }
+    if header::qdcount(bytes) != 1 {
+        return Err(Malformed::QuestionCount);
+    }
+    let Some(qname) = name::name_len(&bytes[HEADER..]) else { return Err(Malformed::Name) };
+    steps.add(qname);
+    let question_end = HEADER + qname + 4;
+    if question_end > bytes.len() {
+        return Err(Malformed::Question);
+    }
+    let counts = [header::ancount(bytes), header::nscount(bytes), header::arcount(bytes)];
+    // Many queries have no records.
+    if counts == [0; 3] {
+        return Ok(Message { bytes, places: Places::without_records(question_end) });
+    }
+    parse_records(bytes, question_end, counts, steps)
+}
+
+#[inline(never)]
+fn parse_records<'a, S: Steps>(
+    bytes: &'a [u8],
+    question_end: usize,
+    counts: [u16; 3],
+    steps: &mut S,
+) -> Result<Message<'a>, Malformed> {
+    let mut walk = Walk::new(bytes, StepBudget { left: STEP_BUDGET, is_spent: false }, &mut *steps);
+    let mut places = Places::without_records(question_end);
+    match walk.sections(counts, &mut places) {
+        Ok(()) => Ok(Message { bytes, places }),
+        Err(_) if walk.pointer_targets.is_spent => parse_with_table(bytes, question_end, counts, steps),
+        Err(malformed) => Err(malformed),
     }
 }
 
 #[cold]
 #[inline(never)]
-fn parse_with_table<'a>(bytes: &'a [u8], steps: &mut impl Steps) -> Result<Message<'a>, Malformed> {
-    let pointer_targets = MemoTable { names: [KnownName::UNKNOWN; POINTER_REACH] };
-    (Walk { bytes, pointer_targets, last: LastTarget::NONE, furthest: 0, has_whole_names: false, steps })
-        .message()
-        .map_err(|stop| {
-            match stop {
-                WalkError::Malformed(malformed) => malformed,
-                // Without a budget nothing is spent.
-                WalkError::BudgetSpent => Malformed::Name,
-            }
-        })
+fn parse_with_table<'a, S: Steps>(
+    bytes: &'a [u8],
+    question_end: usize,
+    counts: [u16; 3],
+    steps: &mut S,
+) -> Result<Message<'a>, Malformed> {
+    let mut walk = Walk::new(bytes, MemoTable { names: [KnownName::UNKNOWN; POINTER_REACH] }, steps);
+    let mut places = Places::without_records(question_end);
+    walk.sections(counts, &mut places)?;
+    Ok(Message { bytes, places })
 }
 
 struct Walk<'a, 's, T, S> {
@@ -87,8 +94,12 @@ struct Walk<'a, 's, T, S> {
     last: LastTarget,
     /// Furthest end of a name that a pointer leads to.
     furthest: usize,
+    /// Upper bits of the response code.
+    extended_rcode: u8,
     /// A name other than the root was walked up to a root octet in place.
     has_whole_names: bool,
+    /// A CNAME record was walked.
+    has_cname: bool,
     steps: &'s mut S,
 }
 
@@ -100,73 +111,80 @@ struct LastTarget {
 }
 
 impl LastTarget {
-    /// No pointer leads to 0.
-    const NONE: LastTarget = LastTarget { target: 0, size: NameSize { length: 0, pointers: 0 } };
+    /// No pointer leads as far.
+    const NONE: LastTarget = LastTarget { target: usize::MAX, size: NameSize { length: 0, pointers: 0 } };
 }
 
-impl<'a, T: PointerTargets, S: Steps> Walk<'a, '_, T, S> {
+impl<'a, 's, T: PointerTargets, S: Steps> Walk<'a, 's, T, S> {
     #[inline]
-    fn message(&mut self) -> Result<Message<'a>, WalkError> {
-        let bytes = self.bytes;
-        if !(HEADER..=MAX_POSITION).contains(&bytes.len()) {
-            return Err(if bytes.len() < HEADER { Malformed::Short } else { Malformed::Record }.into());
+    fn new(bytes: &'a [u8], pointer_targets: T, steps: &'s mut S) -> Walk<'a, 's, T, S> {
+        Walk {
+            bytes,
+            pointer_targets,
+            last: LastTarget::NONE,
+            furthest: 0,
+            extended_rcode: 0,
+            has_whole_names: false,
+            has_cname: false,
+            steps,
         }
-        if header::qdcount(bytes) != 1 {
-            return Err(Malformed::QuestionCount.into());
+    }
+
+    /// Walks the sections after the question. `places` is written at the end, all at once.
+    #[inline(always)]
+    fn sections(&mut self, counts: [u16; 3], places: &mut Places) -> Result<(), Malformed> {
+        let mut at = places.question_end();
+        let (mut starts, mut opt) = ((0, 0, 0), (0, 0));
+        for (section, count) in counts.into_iter().enumerate() {
+            // Three variables and no array, so that the starts stay in registers.
+            starts = (starts.1, starts.2, at as u32);
+            for _ in 0..count {
+                let may_have_opt = section == Section::Additional as usize;
+                at = self.record(at, may_have_opt.then_some(&mut opt))?;
+            }
         }
-        let qname = name::name_len(&bytes[HEADER..]).ok_or(Malformed::Name)?;
-        self.steps.add(qname);
-        let mut at = HEADER + qname + 4;
-        if at > bytes.len() {
-            return Err(Malformed::Question.into());
-        }
-        let mut starts = [at as u32; 3];
-        let mut opt = (0, 0);
-        for _ in 0..header::ancount(bytes) {
-            at = self.record(at, None)?;
-        }
-        starts[1] = at as u32;
-        for _ in 0..header::nscount(bytes) {
-            at = self.record(at, None)?;
-        }
-        starts[2] = at as u32;
-        for _ in 0..header::arcount(bytes) {
-            at = self.record(at, Some(&mut opt))?;
-        }
-        let (furthest, has_whole_names) = (self.furthest as u32, self.has_whole_names);
-        let places = Places { starts, end: at as u32, opt, furthest, has_whole_names };
-        Ok(Message { bytes, places })
+        *places = Places {
+            starts: [starts.0, starts.1, starts.2],
+            end: at as u32,
+            opt,
+            furthest: self.furthest as u32,
+            extended_rcode: self.extended_rcode,
+            has_whole_names: self.has_whole_names,
+            has_cname: self.has_cname,
+        };
+        Ok(())
     }
 
     /// Walks one record and returns its end. `opt` receives the place of an OPT record, in the section that may have
     /// one.
-    #[inline]
-    fn record(&mut self, start: usize, opt: Option<&mut (u32, u32)>) -> Result<usize, WalkError> {
+    #[inline(always)]
+    fn record(&mut self, start: usize, opt: Option<&mut (u32, u32)>) -> Result<usize, Malformed> {
         self.steps.add(1);
         let at = self.name(start)?;
         let fixed: &[u8; FIXED] =
             self.bytes.get(at..).and_then(<[u8]>::first_chunk).ok_or(Malformed::Record)?;
-        let [t0, t1, c0, c1, _, _, _, _, l0, l1] = *fixed;
+        let [t0, t1, c0, c1, extended_rcode, _, _, _, l0, l1] = *fixed;
         let rdata_start = at + FIXED;
         let end = rdata_start + usize::from(u16::from_be_bytes([l0, l1]));
         let rdata = self.bytes.get(rdata_start..end).ok_or(Malformed::Record)?;
         let class = Class(u16::from_be_bytes([c0, c1]));
         match Type(u16::from_be_bytes([t0, t1])) {
             // The format of addresses belongs to class IN: in CH an A record is a name and a number.
-            Type::A if class == Class::IN && rdata.len() != 4 => Err(Malformed::Rdata.into()),
-            Type::AAAA if class == Class::IN && rdata.len() != 16 => Err(Malformed::Rdata.into()),
+            Type::A if class == Class::IN && rdata.len() != 4 => Err(Malformed::Rdata),
+            Type::AAAA if class == Class::IN && rdata.len() != 16 => Err(Malformed::Rdata),
             Type::A | Type::AAAA => Ok(end),
             Type::OPT => {
                 let root = at == start + 1;
                 match opt {
                     Some(place @ &mut (0, 0)) if root && self.options(rdata) => {
-                        *place = (start as u32, end as u32)
+                        *place = (start as u32, end as u32);
+                        self.extended_rcode = extended_rcode;
                     }
-                    _ => return Err(Malformed::Opt.into()),
+                    _ => return Err(Malformed::Opt),
                 }
                 Ok(end)
             }
-            rtype => match layout(rtype) {
+            rtype => match layout(rtype).inspect(|_| self.has_cname |= rtype == Type::CNAME) {
                 // Updates have records without RDATA in these classes (RFC 2136 sections 2.4 and 2.5).
                 Some(_) if rdata.is_empty() && (class == Class::ANY || class == Class::NONE) => Ok(end),
                 Some(layout) => self.names(layout, rdata_start, rdata, end),
@@ -176,13 +194,14 @@ impl<'a, T: PointerTargets, S: Steps> Walk<'a, '_, T, S> {
     }
 
     /// Walks RDATA that contains names.
+    #[inline]
     fn names(
         &mut self,
         layout: RdataLayout,
         start: usize,
         rdata: &[u8],
         end: usize,
-    ) -> Result<usize, WalkError> {
+    ) -> Result<usize, Malformed> {
         let mut at = start + layout.first_name(rdata).ok_or(Malformed::Rdata)?;
         for _ in 0..layout.names {
             at = self.name(at)?;
@@ -191,7 +210,7 @@ impl<'a, T: PointerTargets, S: Steps> Walk<'a, '_, T, S> {
             After::Octets(octets) => at + octets == end,
             After::Rest => at <= end,
         };
-        if fits { Ok(end) } else { Err(Malformed::Rdata.into()) }
+        if fits { Ok(end) } else { Err(Malformed::Rdata) }
     }
 
     fn options(&mut self, rdata: &[u8]) -> bool {
@@ -200,9 +219,26 @@ impl<'a, T: PointerTargets, S: Steps> Walk<'a, '_, T, S> {
         options.is_empty()
     }
 
-    /// Walks a name in place and returns its end there.
-    #[inline]
-    fn name(&mut self, start: usize) -> Result<usize, WalkError> {
+    /// Walks a name in place and returns its end there. Most names are a pointer to the question's name, which was checked first,
+    /// or to the target of the pointer before.
+    #[inline(always)]
+    fn name(&mut self, start: usize) -> Result<usize, Malformed> {
+        if let Some(&[high, low]) = self.bytes.get(start..).and_then(<[u8]>::first_chunk)
+            && high >= POINTER
+        {
+            let target = usize::from(high & !POINTER) << 8 | usize::from(low);
+            let last = self.last;
+            if target == HEADER || target == last.target && usize::from(last.size.pointers) < MAX_POINTERS {
+                self.steps.add(1);
+                return Ok(start + 2);
+            }
+        }
+        self.any_name(start)
+    }
+
+    /// Walks a name of any form.
+    #[inline(never)]
+    fn any_name(&mut self, start: usize) -> Result<usize, Malformed> {
         let mut at = start;
         let mut length = 0;
         loop {
@@ -226,18 +262,18 @@ impl<'a, T: PointerTargets, S: Steps> Walk<'a, '_, T, S> {
                     if length + usize::from(size.length) > MAX_NAME
                         || usize::from(size.pointers) >= MAX_POINTERS
                     {
-                        return Err(Malformed::Name.into());
+                        return Err(Malformed::Name);
                     }
                 }
                 return Ok(at + 2);
             }
             if octet > MAX_LABEL {
-                return Err(Malformed::Name.into());
+                return Err(Malformed::Name);
             }
             at += 1 + usize::from(octet);
             length += 1 + usize::from(octet);
             if length > MAX_NAME {
-                return Err(Malformed::Name.into());
+                return Err(Malformed::Name);
             }
             if octet == 0 {
                 self.has_whole_names |= length > 1;
@@ -267,22 +303,28 @@ struct NameSize {
 
 /// Method to measure the names at pointers' targets.
 trait PointerTargets {
-    fn size_at(&mut self, bytes: &[u8], at: usize, steps: &mut impl Steps) -> Result<NameSize, WalkError>;
+    fn size_at(&mut self, bytes: &[u8], at: usize, steps: &mut impl Steps) -> Result<NameSize, Malformed>;
 }
 
 /// Measures each name by walking it, as long as the budget lasts.
 struct StepBudget {
     left: u32,
+    /// The budget is spent: the message may be well-formed or malformed.
+    is_spent: bool,
 }
 
 impl PointerTargets for StepBudget {
     #[inline]
-    fn size_at(&mut self, bytes: &[u8], start: usize, steps: &mut impl Steps) -> Result<NameSize, WalkError> {
+    fn size_at(&mut self, bytes: &[u8], start: usize, steps: &mut impl Steps) -> Result<NameSize, Malformed> {
         let (mut part, mut at) = (start, start);
         let (mut length, mut pointers) = (0, 0);
         loop {
             steps.add(1);
-            self.left = self.left.checked_sub(1).ok_or(WalkError::BudgetSpent)?;
+            let Some(left) = self.left.checked_sub(1) else {
+                self.is_spent = true;
+                return Err(Malformed::Name);
+            };
+            self.left = left;
             let octet = *bytes.get(at).ok_or(Malformed::Name)?;
             if octet >= POINTER {
                 at = pointer(bytes, at, part)?;
@@ -293,7 +335,7 @@ impl PointerTargets for StepBudget {
             at += 1 + usize::from(octet);
             length += 1 + usize::from(octet);
             if octet > MAX_LABEL || length > MAX_NAME || pointers > MAX_POINTERS {
-                return Err(Malformed::Name.into());
+                return Err(Malformed::Name);
             }
             if octet == 0 {
                 return Ok(NameSize { length: length as u8, pointers: pointers as u8 });
@@ -322,7 +364,7 @@ struct MemoTable {
 }
 
 impl PointerTargets for MemoTable {
-    fn size_at(&mut self, bytes: &[u8], start: usize, steps: &mut impl Steps) -> Result<NameSize, WalkError> {
+    fn size_at(&mut self, bytes: &[u8], start: usize, steps: &mut impl Steps) -> Result<NameSize, Malformed> {
         let mut targets = [0; MAX_POINTERS + 1];
         let size = self.measure(bytes, start, &mut targets, steps)?;
         self.store(bytes, start, size, &targets, steps);
@@ -457,21 +499,14 @@ mod tests {
         let mut accepted = 0;
         for _ in 0..200_000 {
             let bytes = tangle(&mut next);
-            let endless = StepBudget { left: u32::MAX };
-            let plain = (Walk {
-                bytes: &bytes,
-                pointer_targets: endless,
-                last: LastTarget::NONE,
-                furthest: 0,
-                has_whole_names: false,
-                steps: &mut (),
-            })
-            .message();
-            let with_table = parse_with_table(&bytes, &mut ());
-            let plain = plain.map_err(|stop| match stop {
-                WalkError::Malformed(malformed) => malformed,
-                WalkError::BudgetSpent => panic!("a chain of backward pointers ended"),
-            });
+            let question_end = HEADER + name::name_len(&bytes[HEADER..]).unwrap() + 4;
+            let counts = [header::ancount(&bytes), header::nscount(&bytes), header::arcount(&bytes)];
+            let (mut steps, mut places) = (0u64, Places::without_records(question_end));
+            let mut plain_walk =
+                Walk::new(&bytes, StepBudget { left: u32::MAX, is_spent: false }, &mut steps);
+            let plain = plain_walk.sections(counts, &mut places);
+            assert!(!plain_walk.pointer_targets.is_spent, "a chain of backward pointers ended");
+            let with_table = parse_with_table(&bytes, question_end, counts, &mut ());
             assert_eq!(plain.err(), with_table.err(), "{bytes:02x?}");
             accepted += u32::from(with_table.is_ok());
         }

@@ -20,7 +20,7 @@ pub struct SynthesisInput<'m, 'a> {
     /// Configuration of DNS64.
     pub dns64: &'m Dns64,
     /// Prefix rules that apply to the question.
-    pub rules: Applicable<'m>,
+    pub rules: &'m Applicable<'m>,
     /// Upper bound of the TTL: the negative TTL of the AAAA leg (RFC 6147 section 5.1.7).
     pub negative_ttl: u32,
     /// True if both legs are secure.
@@ -32,7 +32,7 @@ pub struct SynthesisInput<'m, 'a> {
 impl SynthesisInput<'_, '_> {
     /// All that the answer depends on beside the reply; none if earlier replies come first.
     pub(crate) fn composition(&self) -> Option<Composition> {
-        let SynthesisInput { ref rules, negative_ttl, secure, before, .. } = *self;
+        let SynthesisInput { rules, negative_ttl, secure, before, .. } = *self;
         before.is_empty().then(|| Composition::Synthesis { negative_ttl, secure, rules: rules.set() })
     }
 }
@@ -64,7 +64,7 @@ pub fn synthesize(
         }
     }
     response.begin_rrset();
-    let counts = embed::decide_addresses(message, chain, input.dns64, &input.rules, |decision| {
+    let counts = embed::decide_addresses(message, chain, input.dns64, input.rules, |decision| {
         if let (Embedding::Embedded, Some(prefix)) = (decision.fate, decision.prefix) {
             //= RFC 6147 section 5.1.7: requirement 12
             response.aaaa(decision.owner, ttl, prefix.embed(decision.address));

@@ -40,7 +40,7 @@ impl HashKey {
 
 /// Multiplies to 128 bits and combines both halves by XOR.
 #[inline]
-fn fold_multiply(a: u64, b: u64) -> u64 {
+pub(crate) fn fold_multiply(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);
     product as u64 ^ (product >> 64) as u64
 }
@@ -59,7 +59,7 @@ pub(crate) fn letters(word: u64) -> u64 {
 
 /// Converts the ASCII letters among eight octets to lower case.
 #[inline]
-fn fold_case(word: u64) -> u64 {
+pub(crate) fn fold_case(word: u64) -> u64 {
     word | letters(word)
 }
 

@@ -40,23 +40,24 @@ pub const FAILURE: u8 = 8;
 /// Value for no extended DNS error.
 const NO_ERROR: u16 = u16::MAX;
 
-/// Key of an entry.
+/// Key of an entry. Type and class do not lie side by side, as in a [`Question`](crate::message::question::Question).
 #[derive(Clone, Copy)]
+#[repr(C)]
 pub struct CacheKey<'a> {
     /// Keyed hash: the upper half of all that follows, the lower half as `name_buckets.rs` says.
     pub hash: u64,
     /// Name in wire form, any letter case.
     pub name: &'a [u8],
+    /// Number of the group of upstreams that was asked.
+    pub group: u32,
     /// Type.
     pub qtype: Type,
-    /// Class.
-    pub class: Class,
     /// Query flags that change the answer: CD, AD, DO.
     pub query_flags: u8,
     /// Kind of the entry.
     pub kind: EntryKind,
-    /// Number of the group of upstreams that was asked.
-    pub group: u32,
+    /// Class.
+    pub class: Class,
 }
 
 /// Metadata of an entry beside its key and its message.

@@ -106,8 +106,9 @@ impl Index {
         tags[0] ^ places[0]
     }
 
-    /// Finds the first place under this hash for which `is_match` is true.
-    #[inline]
+    /// Finds the first place under this hash for which `is_match` is true. Where this is inlined, the bucket is read before the upper
+    /// half of the hash is known, because the lower half alone chooses it.
+    #[inline(always)]
     pub fn find(&self, hash: u64, is_match: impl Fn(Place) -> bool) -> Option<Place> {
         let (tags, places) = self.bucket(hash);
         let mut found = Index::matches(tags, hash);

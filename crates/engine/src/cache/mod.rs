@@ -102,7 +102,7 @@ impl Cache {
     }
 
     /// Finds an entry, which [`Cache::entry`] reads. The place is valid until the next call that changes the cache.
-    #[inline]
+    #[inline(always)]
     pub fn find(&self, key: &CacheKey<'_>) -> Option<Place> {
         self.index.find(key.hash, |place| self.entry(place).fits(key))
     }

@@ -158,6 +158,7 @@ impl Caching {
 }
 
 /// True if an entry is due for prefetch: in the last tenth of its lifetime, and not refreshed yet.
+#[inline]
 pub(crate) fn is_due(entry: &Entry<'_>, now: Instant) -> bool {
     let life = entry.expires() - entry.born();
     (entry.expires() - now).0.saturating_mul(REFRESH_SHARE) <= life.0

@@ -126,9 +126,22 @@ impl RateLimiter {
     }
 
     /// Counts a query. `proven`: its source address is not forged.
-    #[inline]
+    #[inline(always)]
     pub fn query(&mut self, now: Instant, client: &Client, proven: bool) -> RateDecision {
-        let Some(rates) = self.queries else { return RateDecision::Within };
+        match self.queries {
+            None => RateDecision::Within,
+            Some(rates) => self.limited_query(now, client, proven, rates),
+        }
+    }
+
+    #[inline(never)]
+    fn limited_query(
+        &mut self,
+        now: Instant,
+        client: &Client,
+        proven: bool,
+        rates: TokenRates,
+    ) -> RateDecision {
         self.take_both(now, client.network(), 0, 1 + u64::from(proven), rates)
     }
 
@@ -139,6 +152,18 @@ impl RateLimiter {
         let (Some(responses), Some(failures)) = (self.responses, self.failures) else {
             return RateDecision::Within;
         };
+        self.limited_response(now, client, question, rcode, (responses, failures))
+    }
+
+    #[inline(never)]
+    fn limited_response(
+        &mut self,
+        now: Instant,
+        client: &Client,
+        question: &[u8],
+        rcode: Rcode,
+        (responses, failures): (TokenRates, TokenRates),
+    ) -> RateDecision {
         match question.split_last_chunk::<4>() {
             Some((name, &[high, low, _, _])) if rcode == Rcode::NOERROR => {
                 let kind = 3 | u64::from(u16::from_be_bytes([high, low])) << 16;

@@ -263,19 +263,8 @@ impl Rules {
     /// Rules that may apply to a question of `client` for `name`, which is in wire form.
     #[inline]
     pub fn of(&self, client: Ipv6Addr, name: &[u8]) -> Applicable<'_> {
-        let mut found = Applicable {
-            rules: self,
-            leaves: [NO_MATCH; 2 * NESTED],
-            len: 0,
-            latest: Cell::new(([0; 4], NO_MATCH)),
-        };
-        if !self.is_empty() {
-            self.names.find(name, |number, _| {
-                let node = &self.nodes[number];
-                found.add(node.all_clients);
-                found.add(node.clients.find(u128::from(client)));
-            });
-        }
+        let mut found = Applicable::none(self);
+        found.find(client, name);
         found
     }
 
@@ -349,6 +338,31 @@ pub struct Applicable<'r> {
 pub struct RuleSet([u32; 2 * NESTED]);
 
 impl<'r> Applicable<'r> {
+    /// None of these rules.
+    #[inline]
+    pub(crate) fn none(rules: &Rules) -> Applicable<'_> {
+        Applicable { rules, leaves: [NO_MATCH; 2 * NESTED], len: 0, latest: Cell::new(([0; 4], NO_MATCH)) }
+    }
+
+    /// Adds the rules that may apply to a question of `client` for `name`. To find them in place costs less than to move them to their
+    /// place, as [`Rules::of`] does.
+    #[inline]
+    pub(crate) fn find(&mut self, client: Ipv6Addr, name: &[u8]) {
+        if !self.rules.is_empty() {
+            self.find_by_name(client, name);
+        }
+    }
+
+    #[inline(never)]
+    fn find_by_name(&mut self, client: Ipv6Addr, name: &[u8]) {
+        let rules = self.rules;
+        rules.names.find(name, |number, _| {
+            let node = &rules.nodes[number];
+            self.add(node.all_clients);
+            self.add(node.clients.find(u128::from(client)));
+        });
+    }
+
     /// Identity of these rules.
     pub fn set(&self) -> RuleSet {
         RuleSet(self.leaves)

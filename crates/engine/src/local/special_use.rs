@@ -16,6 +16,13 @@ pub use crate::local::reverse_alias::{Alias, InAddr, alias};
 /// End of the special-use names of DNS64 and of the reverse zones.
 const ARPA: &[u8] = b"\x04arpa\x00";
 
+/// Bits that make letters small. They change other octets as well, so equal octets are compared once more.
+const SMALL: u32 = 0x2020_2020;
+const END_OF_ARPA: u32 = u32::from_be_bytes(*b"arpa");
+const END_OF_LOCALHOST: u32 = u32::from_be_bytes(*b"host");
+const END_OF_INVALID: u32 = u32::from_be_bytes(*b"alid");
+const END_OF_ONION: u32 = u32::from_be_bytes(*b"nion");
+
 /// The settings that decide about special-use names.
 #[derive(Clone, Copy)]
 pub struct SpecialUseSettings<'s> {
@@ -37,13 +44,13 @@ pub fn classify<'s>(
     qtype: Type,
     class: Class,
 ) -> SpecialUse<'s> {
-    // The last octet before the root tells most names from special ones: one comparison is all they cost.
-    let last = name.len().checked_sub(2).map_or(0, |at| name[at].to_ascii_lowercase());
-    let top_level: &[u8] = match last {
-        b'a' => ARPA,
-        b't' => LOCALHOST,
-        b'd' => INVALID,
-        b'n' => ONION,
+    // The last four octets before the root tell nearly all names from special ones: one load and four comparisons are all they cost.
+    let Some(&[a, b, c, d, _]) = name.last_chunk() else { return SpecialUse::Ordinary };
+    let top_level: &[u8] = match u32::from_be_bytes([a, b, c, d]) | SMALL {
+        END_OF_ARPA => ARPA,
+        END_OF_LOCALHOST => LOCALHOST,
+        END_OF_INVALID => INVALID,
+        END_OF_ONION => ONION,
         _ => return SpecialUse::Ordinary,
     };
     // The octets may belong to a longer label, which is told later.

@@ -48,8 +48,17 @@ impl<'a> Chain<'a> {
             return chain;
         }
         chain.broken = chain.crowded;
-        while !chain.broken && chain.step() {}
+        // Most replies have no alias.
+        if message.has_cname() {
+            chain.follow_aliases();
+        }
         chain
+    }
+
+    /// Follows the CNAME records of an answer section that has some.
+    #[inline(never)]
+    fn follow_aliases(&mut self) {
+        while !self.broken && self.step() {}
     }
 
     /// Walks over the answer section once. Returns true if the chain has become longer.
@@ -117,6 +126,12 @@ impl<'a> Chain<'a> {
     #[inline]
     fn place_of(&self, owner: &Name<'_>) -> Option<usize> {
         let offset = owner.offset();
+        // The name of the question.
+        if offset == wire::HEADER { Some(0) } else { self.find_place_of(owner, offset) }
+    }
+
+    #[inline(never)]
+    fn find_place_of(&self, owner: &Name<'_>, offset: usize) -> Option<usize> {
         if let Some(place) = self.offsets[..self.len].iter().position(|&at| usize::from(at) == offset) {
             return Some(place);
         }

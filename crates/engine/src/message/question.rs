@@ -51,20 +51,24 @@ impl QueryFlags {
 }
 
 /// Question in flight, by all that two questions must have in common to share one flight.
+///
+/// Type and class do not lie side by side. A compiler reads two such fields with one load, and that would have to wait until the two
+/// stores that wrote them just before have left the processor's store buffer.
 #[derive(Clone, Copy)]
+#[repr(C)]
 pub struct Question<'a> {
     /// Name in wire form, in any letter case.
     pub name: &'a [u8],
     /// Keyed hash of the name.
     pub hash: u64,
-    /// Type.
-    pub qtype: Type,
-    /// Class.
-    pub class: Class,
-    /// Header and EDNS flags.
-    pub query_flags: QueryFlags,
     /// EDNS client subnet (RFC 7871).
     pub subnet: Option<&'a Subnet>,
+    /// Type.
+    pub qtype: Type,
+    /// Header and EDNS flags.
+    pub query_flags: QueryFlags,
+    /// Class.
+    pub class: Class,
 }
 
 /// Octets of the longest question section: name, type, class.

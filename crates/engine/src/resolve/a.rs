@@ -11,6 +11,7 @@ use crate::client::waiter::CacheHit;
 use crate::counters::Counter;
 use crate::dns64::decision::{Cause, Stage, TTL_WITHOUT_SOA, is_secure};
 use crate::dns64::embed::{self, EmbeddingCounts};
+use crate::dns64::rules::Applicable;
 use crate::engine::Engine;
 use crate::interface::Outbox;
 use crate::message::cname_chain::Chain;
@@ -105,7 +106,8 @@ impl Engine {
         };
         let dns64 = &self.settings.dns64;
         let state = &self.clients.waiters[waiter];
-        let rules = dns64.rules.of(state.client.address, state.name());
+        let mut rules = Applicable::none(&dns64.rules);
+        rules.find(state.client.address, state.name());
         let negative_ttl = state.negative_ttl;
         out.trace(Subject::Waiter(waiter), || TraceEvent::Addresses {
             reply: message,
@@ -127,7 +129,7 @@ impl Engine {
         let state = &waiters[waiter];
         let negative_ttl = state.negative_ttl.unwrap_or(TTL_WITHOUT_SOA);
         let before = replies(chases, state.chase);
-        let input = SynthesisInput { message, chain, dns64, rules, negative_ttl, secure, before };
+        let input = SynthesisInput { message, chain, dns64, rules: &rules, negative_ttl, secure, before };
         let written = stored.as_mut().and_then(|frame| synthesize_for_cache(frame, state, &input));
         let mut counts = EmbeddingCounts::default();
         let sink = ResponseSink { counters: &mut self.counters, rate_limiter: Some(rate_limiter), now };

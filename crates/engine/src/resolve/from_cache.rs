@@ -57,17 +57,23 @@ impl Engine {
         {
             return CacheLookup::Unfit;
         }
-        if stage == Stage::Direct {
-            return self.copy_from_cache(question, EntryKind::Reply, false, from, requestor, now, out);
-        }
+        let dns64 = stage != Stage::Direct;
         // A rule may depend on the client.
-        if !self.has_no_rule(from, question.name) {
+        if dns64 && !self.has_no_rule(from, question.name) {
             return CacheLookup::Unfit;
         }
-        match self.copy_from_cache(question, EntryKind::Synthesis, true, from, requestor, now, out) {
-            CacheLookup::Answered => CacheLookup::Answered,
-            _ => self.copy_from_cache(question, EntryKind::Reply, true, from, requestor, now, out),
+        let kinds: &[EntryKind] =
+            if dns64 { &[EntryKind::Synthesis, EntryKind::Reply] } else { &[EntryKind::Reply] };
+        let mut found = CacheLookup::Absent;
+        // A loop, so that the copy is inlined: a function of its own would read the question from memory, where it was written just
+        // before in other pieces, and would have to wait for that.
+        for &kind in kinds {
+            found = self.copy_from_cache(question, kind, dns64, from, requestor, now, out);
+            if found == CacheLookup::Answered {
+                break;
+            }
         }
+        found
     }
 
     /// True if no rule applies to a client and a name.
@@ -79,7 +85,7 @@ impl Engine {
 
     /// Copies the entry of a question to a client, if it is the complete answer and fits.
     #[expect(clippy::too_many_arguments, reason = "the question, the client, and how it is answered")]
-    #[inline]
+    #[inline(always)]
     fn copy_from_cache(
         &mut self,
         question: &Question<'_>,

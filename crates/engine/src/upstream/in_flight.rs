@@ -67,11 +67,30 @@ pub enum FlightState {
 }
 
 /// One question in flight.
+///
+/// The fields lie in the order in which they are written here, and a flight begins with a cache line: a question over UDP that the first
+/// server answers touches the two lines before `subnet`, the beginning of the name, and the first try. Type and class do not lie side by
+/// side, as in a [`Question`].
+#[repr(C, align(64))]
 pub struct Flight {
+    /// Hash of the name.
+    pub hash: u64,
+    /// Next flight in the same hash bucket.
+    next_in_bucket: Index,
+    /// QTYPE.
+    pub qtype: Type,
     /// State of the flight.
     pub state: FlightState,
+    /// Flags of the question.
+    pub query_flags: QueryFlags,
+    /// QCLASS.
+    pub class: Class,
+    /// Length of the name in octets.
+    pub name_len: u8,
     /// Queries go over TCP, or over TLS to servers with TLS.
     pub over_tcp: bool,
+    /// A stalled connection has cost half a try; the next one costs the other half.
+    pub half_try: bool,
     /// The query of the current try could not be sent.
     pub send_failed: bool,
     /// Queries go without the client subnet from now on, because an upstream refused it.
@@ -88,8 +107,6 @@ pub struct Flight {
     pub extended_wait: bool,
     /// The connection of the current try is lost, and the question waits until another one may be accepted.
     pub reconnects: bool,
-    /// A stalled connection has cost half a try; the next one costs the other half.
-    pub half_try: bool,
     /// The reply came to a query without EDNS, so it has no signatures: never cache it under a DO query.
     pub is_private: bool,
     /// A query with a renewed cookie was sent after BADCOOKIE.
@@ -100,32 +117,8 @@ pub struct Flight {
     pub tries: u8,
     /// Number of used places in `attempts`.
     pub attempts_len: u8,
-    /// Flags of the question.
-    pub query_flags: QueryFlags,
-    /// Client subnet of the question (RFC 7871).
-    pub subnet: Option<Subnet>,
     /// Scope of the last reply: the number of bits of the client subnet for which it is valid.
     pub scope: u8,
-    /// Length of the name in octets.
-    pub name_len: u8,
-    /// QTYPE.
-    pub qtype: Type,
-    /// QCLASS.
-    pub class: Class,
-    /// Hash of the name.
-    pub hash: u64,
-    /// Next flight in the same hash bucket.
-    next_in_bucket: Index,
-    /// Hook of the timer wheel.
-    pub hook: Hook,
-    /// Deadline of the current try.
-    pub deadline: Instant,
-    /// Time at which the A leg is asked as well (for an AAAA question with `lookup = "stagger"`, or whose first try failed).
-    pub stagger: Option<Instant>,
-    /// Time at which the question lost a connection for the first time.
-    pub lost_at: Option<Instant>,
-    /// Client response timer: the time at which clients get expired data if there is any (RFC 8767 section 5).
-    pub client_response_timer: Option<Instant>,
     /// First waiter: a client query that waits for the reply.
     pub waiters: Index,
     /// Number of client queries that wait for another flight and will read the outcome of this one.
@@ -137,10 +130,22 @@ pub struct Flight {
     /// Index of the parked reply. [`NONE`]: the question failed.
     /// [`NOT_PARKED`](crate::upstream::parked_replies::NOT_PARKED): there was no room for the reply.
     pub parked: Index,
-    /// The tries, `attempts_len` of them.
-    pub attempts: [Attempt; ATTEMPTS],
+    /// Deadline of the current try.
+    pub deadline: Instant,
+    /// Hook of the timer wheel.
+    pub hook: Hook,
+    /// Time at which the A leg is asked as well (for an AAAA question with `lookup = "stagger"`, or whose first try failed).
+    pub stagger: Option<Instant>,
+    /// Client response timer: the time at which clients get expired data if there is any (RFC 8767 section 5).
+    pub client_response_timer: Option<Instant>,
+    /// Time at which the question lost a connection for the first time.
+    pub lost_at: Option<Instant>,
+    /// Client subnet of the question (RFC 7871).
+    pub subnet: Option<Subnet>,
     /// The name in wire form, in the letter case of the queries (0x20).
     pub name: [u8; 256],
+    /// The tries, `attempts_len` of them.
+    pub attempts: [Attempt; ATTEMPTS],
 }
 
 impl Default for Flight {
@@ -241,7 +246,9 @@ impl Hooks for Slab<Flight> {
 impl Flights {
     /// Creates a table with room for `capacity` flights.
     pub fn new(capacity: usize) -> Flights {
-        let buckets = capacity.next_power_of_two().max(2);
+        // A power of two, and at most one bucket for each flight: every question reads and writes a bucket somewhere in this table,
+        // so a small table, which stays in the processor's cache, is worth more than short lists in a full one.
+        let buckets = 1usize << capacity.max(2).ilog2();
         Flights {
             slab: Slab::new(capacity),
             buckets: vec![NONE; buckets].into(),
@@ -389,6 +396,10 @@ impl Upstream {
         let index = flights.slab.take()?;
         let flush_epoch = flights.flush_epoch;
         let flight = &mut flights.slab[index];
+        // First of all: the query copies the name in larger pieces than it is written here, and has to wait until these stores have left
+        // the processor's store buffer.
+        mix_case(question.name, random.bits(), &mut flight.name);
+        flight.name_len = question.name.len() as u8;
         flight.state = FlightState::Asked;
         flight.send_failed = false;
         flight.over_tcp = parameters.transport == Transport::Tcp;
@@ -418,8 +429,6 @@ impl Upstream {
         flight.waiters = NONE;
         flight.references = 0;
         flight.parked = NONE;
-        flight.name_len = question.name.len() as u8;
-        mix_case(question.name, random.bits(), &mut flight.name);
         flights.insert(index);
         Some(index)
     }
@@ -428,8 +437,13 @@ impl Upstream {
     pub fn set_deadline(&mut self, index: Index, deadline: Instant) {
         let flight = &mut self.flights[index];
         flight.deadline = deadline;
-        let others = [flight.stagger, flight.client_response_timer].into_iter().flatten();
-        let due = others.fold(deadline, Instant::min);
+        let mut due = deadline;
+        if let Some(stagger) = flight.stagger {
+            due = due.min(stagger);
+        }
+        if let Some(timer) = flight.client_response_timer {
+            due = due.min(timer);
+        }
         self.wheel.set(&mut self.flights.slab, index, due);
     }
 

@@ -43,29 +43,19 @@ enum Match {
 }
 
 impl Upstream {
-    /// Reads a message that came over a link. None: it cannot be a reply to anything, and was counted.
-    pub fn read<'m>(
-        &mut self,
-        via: Link,
-        bytes: &'m [u8],
-        now: Instant,
-        counters: &mut Counters,
-    ) -> Option<Message<'m>> {
+    /// True if a message that came over a link may be a reply. A message that cannot be one is counted.
+    #[inline(always)]
+    pub fn may_be_reply(&mut self, via: Link, bytes: &[u8], now: Instant, counters: &mut Counters) -> bool {
         if !self.links.is_open(via) {
             counters.count(Counter::DroppedStaleLink);
-            return None;
+            return false;
         }
         self.links.note_activity(via, now);
         if bytes.len() >= wire::HEADER && !is_response(header::flags(bytes)) {
             counters.count(Counter::SuspectNotResponse);
-            return None;
+            return false;
         }
-        // A malformed reply is neither believed nor taken for a failure (TuDoor); the wait goes on.
-        let message = Message::parse(bytes).ok();
-        if message.is_none() {
-            counters.count(Counter::DroppedMalformedReply);
-        }
-        message
+        true
     }
 
     /// Matches a message to the queries in flight, and handles it if it fits.
