@@ -23,6 +23,23 @@ pub fn now() -> Instant {
     Instant(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
+/// Sleeps until a time of [`now`]. A signal ends the sleep early.
+pub(crate) fn sleep_until(end: Instant) {
+    let time = libc::timespec {
+        tv_sec: (end.0 / 1_000_000_000) as libc::time_t,
+        tv_nsec: (end.0 % 1_000_000_000) as _,
+    };
+    // SAFETY: `time` is a valid timespec that lives through the call, and no remaining time is asked for.
+    unsafe {
+        libc::clock_nanosleep(
+            libc::CLOCK_BOOTTIME,
+            libc::TIMER_ABSTIME,
+            &raw const time,
+            std::ptr::null_mut(),
+        )
+    };
+}
+
 /// Pins a running thread to one processor.
 pub fn pin<T>(thread: &JoinHandle<T>, processor: usize) -> io::Result<()> {
     if processor >= libc::CPU_SETSIZE as usize {

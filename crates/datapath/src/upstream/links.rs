@@ -2,7 +2,7 @@
 //! collected and leave at its end, with one send or write per link.
 
 use crate::counters::{Counter, Counters};
-use crate::limits::{BATCH, QUESTION_OCTETS, SPARE_ENCODERS, TLS_READ_OCTETS, WRITE_BUFFER};
+use crate::limits::{BATCH, LONG_PAUSE, QUESTION_OCTETS, SPARE_ENCODERS, TLS_READ_OCTETS, WRITE_BUFFER};
 use crate::socket::syscalls::EpollRegistry;
 use crate::upstream::framing::{Decoder, Encoder};
 use crate::upstream::tcp_link::{StreamAction, TcpLink};
@@ -30,6 +30,10 @@ pub(crate) struct Links {
     pausing: Vec<u16>,
     /// Time of the latest turn.
     now: Instant,
+    /// Time before which the connections that are busy are not written to again.
+    busy_until: Instant,
+    /// Queries over connections in this turn.
+    stream_queries: u64,
     /// Links whose failure was not yet reported to the machine.
     failed: Vec<Failure>,
     /// The upstreams that are asked over TLS.
@@ -89,6 +93,8 @@ impl Links {
             unsent: Vec::with_capacity(LINKS),
             pausing: Vec::with_capacity(LINKS),
             now: Instant(0),
+            busy_until: Instant(0),
+            stream_queries: 0,
             failed: Vec::with_capacity(BATCH),
             tls,
             tls_buffer: vec![0; TLS_READ_OCTETS].into_boxed_slice(),
@@ -218,11 +224,13 @@ impl Links {
                 if !queue(tcp, fill, counters) {
                     return false;
                 }
+                self.stream_queries += 1;
             }
             LinkSocket::Tls(tls) => {
                 if !queue(&mut tls.tcp, fill, counters) {
                     return false;
                 }
+                self.stream_queries += 1;
             }
         }
         if !entry.unsent {
@@ -271,6 +279,12 @@ impl Links {
         pausing.iter().filter_map(stream).min()
     }
 
+    /// Number of queries over connections in this turn, and the time before which the connections that are busy are not written to
+    /// again.
+    pub(crate) fn end_turn(&mut self) -> (u64, Instant) {
+        (std::mem::take(&mut self.stream_queries), self.busy_until)
+    }
+
     /// Writes to a TCP or TLS link. The poll reports when it is writable, as long as octets are left.
     pub(crate) fn write(&mut self, link: Link, counters: &Counters) {
         let now = self.now;
@@ -284,6 +298,8 @@ impl Links {
         let Some(tcp) = entry.socket.stream() else { return };
         tcp.note_write(now);
         let (descriptor, awaits_writable) = (tcp.descriptor(), tcp.awaits_writable);
+        // Several writes at once, of a full buffer for example, need no longer pause of the worker than one.
+        let busy_until = tcp.pause_end().min(now + LONG_PAUSE);
         let await_writable = match done {
             Ok(done) => !done,
             Err(error) => return self.fail_stream(link, &error, counters),
@@ -295,6 +311,7 @@ impl Links {
                 self.mark_failed(link, counters);
             }
         }
+        self.busy_until = self.busy_until.max(busy_until);
     }
 
     /// Records that a connection ended. In a handshake of TLS, that is a fault of its own.

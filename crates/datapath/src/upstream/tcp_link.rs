@@ -1,10 +1,10 @@
 //! A TCP link to an upstream. Queries are collected and leave with one write per turn, or after a pause under load, many in one
 //! segment. Replies are cut out of the stream as they come (pipelining, RFC 7766 section 6.2.1). Nothing here blocks.
 
-use crate::limits::{WRITE_AT_ONCE, WRITE_PAUSE, WRITES_IN_A_ROW};
+use crate::limits::{BUSY_QUERIES, LONG_PAUSE, MANY_QUERIES, WRITE_AT_ONCE, WRITE_PAUSE, WRITES_IN_A_ROW};
 use crate::socket::syscalls::{set_option, take_error};
 use crate::upstream::framing::{Decoder, Encoder};
-use engine::Instant;
+use engine::{Instant, Span};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
@@ -19,6 +19,8 @@ pub(crate) struct TcpLink {
     pub(crate) awaits_writable: bool,
     /// Queries without a reply.
     unanswered: u32,
+    /// Those of them that were not written yet.
+    unwritten: u32,
     /// Octets came, queries wait for replies, and nothing was written since. An upstream that does not set TCP_NODELAY keeps its
     /// next replies back until what it has sent is acknowledged (RFC 1122 section 4.2.3.4), and the kernel delays that by 40 ms.
     owes_acknowledgment: bool,
@@ -59,6 +61,7 @@ impl TcpLink {
                 encoder,
                 awaits_writable: true,
                 unanswered: 0,
+                unwritten: 0,
                 owes_acknowledgment: false,
                 writes_paid: Instant(0),
             }),
@@ -79,6 +82,7 @@ impl TcpLink {
     pub(crate) fn push(&mut self, size: usize, fill: impl FnOnce(&mut [u8]) -> usize) -> bool {
         let taken = self.encoder.push(size, fill);
         self.unanswered = self.unanswered.saturating_add(u32::from(taken));
+        self.unwritten = self.unwritten.saturating_add(u32::from(taken));
         taken
     }
 
@@ -92,7 +96,14 @@ impl TcpLink {
     /// Records a write, which acknowledges what came.
     pub(crate) fn note_write(&mut self, now: Instant) {
         self.owes_acknowledgment = false;
+        let queries = std::mem::take(&mut self.unwritten);
+        let was_busy = self.pause_end() + LONG_PAUSE > now;
         self.writes_paid = self.writes_paid.max(now) + WRITE_PAUSE;
+        if was_busy && queries >= BUSY_QUERIES {
+            // Where several queries leave together, the next ones are to do so, too.
+            let pause = if queries >= MANY_QUERIES { LONG_PAUSE } else { WRITE_PAUSE };
+            self.writes_paid = self.writes_paid.max(now + Span(WRITES_IN_A_ROW * WRITE_PAUSE.0 + pause.0));
+        }
     }
 
     /// Acknowledges what came.
@@ -194,7 +205,6 @@ fn is_transient(error: &io::Error) -> bool {
 mod tests {
     use super::*;
     use crate::limits::WRITE_BUFFER;
-    use engine::Span;
 
     const SIZE: usize = 100;
 
@@ -246,6 +256,44 @@ mod tests {
             assert_eq!(link.next_action(now), StreamAction::Write, "query {query}");
             written(&mut link, now);
             now += if query % 2 == 0 { Span(100_000) } else { Span(900_000) };
+        }
+    }
+
+    /// Writes so many queries after each pause, for 100 ms; the kernel ends the pauses late. Returns true if the connection is still
+    /// busy then.
+    fn stays_busy(queries: u32) -> bool {
+        let (mut link, _listener) = link();
+        let mut now = busy(&mut link);
+        for _ in 0..200 {
+            for _ in 0..queries {
+                assert!(link.push(SIZE, |_| SIZE));
+            }
+            now = now.max(link.pause_end()) + Span(60_000);
+            assert_eq!(link.next_action(now), StreamAction::Write);
+            written(&mut link, now);
+        }
+        let pause = if queries >= MANY_QUERIES { LONG_PAUSE } else { WRITE_PAUSE };
+        link.pause_end() == now + pause
+    }
+
+    #[test]
+    fn a_connection_stays_busy_while_several_queries_leave_together() {
+        assert!(stays_busy(BUSY_QUERIES));
+        assert!(stays_busy(MANY_QUERIES));
+        assert!(!stays_busy(1));
+    }
+
+    #[test]
+    fn queries_that_come_together_do_not_make_a_connection_busy() {
+        let (mut link, _listener) = link();
+        let mut now = Instant(0) + Span::from_secs(1);
+        for _ in 0..100 {
+            for _ in 0..2 * BUSY_QUERIES {
+                assert!(link.push(SIZE, |_| SIZE));
+            }
+            assert_eq!(link.next_action(now), StreamAction::Write);
+            written(&mut link, now);
+            now += Span::from_millis(1);
         }
     }
 

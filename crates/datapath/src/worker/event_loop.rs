@@ -8,6 +8,8 @@
 //! 5. one send per socket, for all answers and queries of the machine in this turn.
 //!
 //! So under overload the clients' queries wait in the kernel's queues, and never the replies that make room for them.
+//!
+//! While a connection to an upstream is busy, a turn begins after a pause, so that many messages share it (`turn_pause.rs`).
 
 use crate::counters::{Counter, Counters};
 use crate::limits::{
@@ -20,7 +22,7 @@ use crate::listen::listener::{UdpListener, start_reading};
 use crate::listen::response_queue::ResponseQueue;
 use crate::socket::receive_batch::ReceiveBatch;
 use crate::socket::send_batch::kernel_supports_gso;
-use crate::socket::syscalls::{Epoll, now, receive_drops};
+use crate::socket::syscalls::{Epoll, now, receive_drops, sleep_until};
 use crate::upstream::links::{LINK_TOKEN, Links, ReadMode, from_token};
 use crate::worker::mailbox::{LISTEN, Mailbox, RELEASE, StreamSink};
 use crate::worker::outbox::SocketOutbox;
@@ -28,6 +30,7 @@ use crate::worker::packet_cache_task::NO_COMMON_ANSWERS;
 #[cfg(feature = "xdp")]
 use crate::worker::publisher::Publisher;
 use crate::worker::shared::Shared;
+use crate::worker::turn_pause::TurnPause;
 #[cfg(feature = "xdp")]
 use crate::xdp::{
     Queues, Receiver,
@@ -72,6 +75,8 @@ pub struct Worker<M> {
     pub(super) shedding: Vec<FairShedding>,
     /// The search for names that all workers are to answer.
     pub(super) hot_search: HotNameSearch,
+    /// The pauses between turns.
+    pub(super) pause: TurnPause,
     /// True while another process reads the listening sockets.
     pub(super) released: bool,
     udp_size: usize,
@@ -118,6 +123,7 @@ impl<M: Machine + Send + 'static> Worker<M> {
             shedding: listeners.iter().map(|_| FairShedding::new()).collect(),
             listeners,
             hot_search: HotNameSearch::default(),
+            pause: TurnPause::default(),
             released: listening == Listening::Waits,
             udp_size,
             tcp_fast_open,
@@ -195,6 +201,7 @@ impl<M: Machine + Send + 'static> Worker<M> {
         let out = SocketOutbox {
             response_queues,
             links,
+            answers: 0,
             sink,
             stream_frame: vec![0; MESSAGE].into_boxed_slice(),
             counters: Arc::clone(&worker.counters),
@@ -283,8 +290,19 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
             && !self.out.links.has_failures()
     }
 
-    /// Waits for events until `deadline`. Does not wait if there is work left.
+    /// Waits for events until `deadline`. Does not wait if there is work left. While a connection is busy, waits for what comes during a
+    /// pause.
     fn wait(&mut self, deadline: Instant, knows_stop: bool) {
+        let answers = std::mem::take(&mut self.out.answers);
+        let (queries, busy_until) = self.out.links.end_turn();
+        if let Some(end) = self.worker.pause.next(answers, queries, busy_until, self.now)
+            && deadline > self.now
+            && !self.out.links.has_failures()
+        {
+            // The mailbox is left as it is while a worker is awake: nobody needs to wake this one.
+            sleep_until(end);
+            return self.worker.poll.wait(0);
+        }
         let mailbox = &self.worker.mailbox;
         let sleep =
             deadline > self.now && !self.out.links.has_failures() && mailbox.prepare_to_sleep(knows_stop);
@@ -419,6 +437,7 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
                 publisher.on_query(self.now, message.message(), &mut self.machine, &self.worker.counters);
             }
         }
+        self.worker.pause.note_receive(messages == MESSAGES_PER_TURN);
         self.worker.counters.add(Counter::QueuedMessagesIn, messages as u64);
     }
 

@@ -150,6 +150,7 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
         }
         counters.add(Counter::ClientOctetsIn, octets as u64);
         worker.receivers[queue].1.release(count);
+        worker.pause.note_receive(count == BATCH);
         count == BATCH
     }
 

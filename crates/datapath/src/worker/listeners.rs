@@ -100,6 +100,7 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
         if count == BATCH || self.worker.shedding[listener].is_active() {
             self.update_shedding(listener);
         }
+        self.worker.pause.note_receive(count == BATCH);
         count == BATCH
     }
 

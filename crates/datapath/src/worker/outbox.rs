@@ -15,6 +15,8 @@ use std::sync::Arc;
 pub(super) struct SocketOutbox<S> {
     pub(super) response_queues: Vec<ResponseQueue>,
     pub(super) links: Links,
+    /// Answers of this turn.
+    pub(super) answers: u64,
     pub(super) sink: S,
     /// The frame in which the machine writes answers to streams.
     pub(super) stream_frame: Box<[u8]>,
@@ -27,6 +29,7 @@ pub(super) struct SocketOutbox<S> {
 impl<S: StreamSink> Outbox for SocketOutbox<S> {
     #[inline]
     fn answer(&mut self, to: &Client, size: usize, fill: impl FnOnce(&mut [u8]) -> usize) -> bool {
+        self.answers += 1;
         if !to.transport.is_datagram() {
             let length = fill(&mut self.stream_frame).min(MESSAGE);
             let taken = self.sink.deliver(to, &self.stream_frame[..length]);
