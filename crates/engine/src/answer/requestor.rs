@@ -36,19 +36,19 @@ impl RequestorEdns {
     }
 }
 
-/// The stream options that a query asked for, of those that its transport has. The idle timeout is that of a connection of DNS: HTTPS
+/// The stream options that a query asked for.
+#[cold]
+fn stream_options(opt: &Opt<'_>, transport: ClientTransport) -> StreamOptions {
+    of_transport(StreamOptions::of_query(opt), transport)
+}
+
+/// Those of the stream options that a query asked for that its transport has. The idle timeout is that of a connection of DNS: HTTPS
 /// leaves connections to HTTP, and over QUIC the keepalive option is an error (RFC 9250 section 5.5.2). Without encryption padding hides
 /// nothing. Over QUIC every response with an OPT record is padded.
 //= RFC 7828 section 3.3.1: requirement 65
 //= RFC 7830 section 6: requirement 68
 //= RFC 9250 section 5.4: requirement 90
 //= RFC 9250 section 5.5.2: requirement 95
-#[cold]
-fn stream_options(opt: &Opt<'_>, transport: ClientTransport) -> StreamOptions {
-    of_transport(StreamOptions::of_query(opt), transport)
-}
-
-/// Those of the options that a query asked for that its transport has.
 fn of_transport(asked: StreamOptions, transport: ClientTransport) -> StreamOptions {
     match transport {
         ClientTransport::Udp => StreamOptions::NONE,
