@@ -68,10 +68,10 @@ pub enum FlightState {
 
 /// One question in flight.
 ///
-/// The fields lie in the order in which they are written here, and a flight begins with a cache line: a question over UDP that the first
-/// server answers touches the two lines before `subnet`, the beginning of the name, and the first try. Type and class do not lie side by
-/// side, as in a [`Question`].
-#[repr(C, align(64))]
+/// The fields lie in the order in which they are written here: a question over UDP that the first server answers touches those before
+/// `subnet`, the beginning of the name, and the first try. Type and class do not lie side by side, as in a [`Question`]. A flight does not
+/// begin with a cache line: that would cost 4 MiB for two flights of each of 65,536 pending queries.
+#[repr(C)]
 pub struct Flight {
     /// Hash of the name.
     pub hash: u64,
