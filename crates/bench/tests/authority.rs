@@ -193,8 +193,8 @@ fn wrong_usage_says_so_and_ends_with_2() {
 
 #[test]
 fn an_address_that_cannot_be_had_is_an_error_that_names_it() {
-    let taken = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let held = std::net::TcpListener::bind(taken).unwrap();
+    let held = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = held.local_addr().unwrap();
     let output = command(&["--listen", &taken.to_string()]).output().unwrap();
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1), "{text}");
