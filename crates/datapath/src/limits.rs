@@ -307,7 +307,7 @@ pub(crate) const WRITE_BUFFER: usize = 256 << 10;
 /// 2,900 writes a second take a worker 2.3 % of a core. With more, a query waits for 0.2 ms on average.
 pub(crate) const WRITE_PAUSE: Span = Span(350_000);
 
-/// The same time after a write of many queries: some 20 clients' queries are served together at 40,000 a second.
+/// Time between two such writes after a write of many queries: some 20 clients' queries are served together at 40,000 a second.
 pub(crate) const LONG_PAUSE: Span = Span(550_000);
 
 /// Queries in one write from which they are many. At 20,000 queries of clients a second, 16 come in [`WRITE_PAUSE`]; at 30,000 24.

@@ -35,7 +35,7 @@ pub(crate) struct PacketCache {
     frame: Box<[u8; COMMON_RESPONSE]>,
 }
 
-/// What the cache knows of a worker, and wants from it.
+/// Knowledge of the cache about a worker, and the answers that it wants from it.
 struct Worker {
     /// The version of the worker for which `clients` holds.
     version: u64,
