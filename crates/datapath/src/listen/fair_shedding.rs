@@ -20,6 +20,10 @@
 //! reasoning of RFC 8289 section 3.1). Such a queue makes every answer late and saves none, and a newcomer would lose. The networks
 //! that send little are treated alike: as long as the queue can hold a burst of all of them, it does.
 //!
+//! A worker that has a CPU quota, or shares its core, pauses. All that came in a pause waits when it runs again, even if it empties its
+//! queue each time. So the shortest queue since the last update counts, and a worker that emptied its queue gets more than it has read.
+//! The shedding ends when nothing comes any more: a silence says nothing about how much the worker can read.
+//!
 //! The filter does not reach what is in the queue already. Of that, the datagrams of shed networks that are too many are *stale*:
 //! they are read and dropped without a look at them, the oldest first, so that the next ones are answered in time.
 
@@ -52,10 +56,24 @@ impl Observation {
         let seconds = seconds_of(self.at - earlier.at);
         let read = (self.datagrams - earlier.datagrams) as f64;
         let work = read - (self.stale - earlier.stale) as f64 * (1.0 - STALE_COST);
-        let grown = (self.queue.waiting() - earlier.queue.waiting()).max(0.0);
+        let grown = self.queue.waiting() - earlier.queue.waiting();
         let dropped = f64::from(self.queue.drops.wrapping_sub(earlier.queue.drops));
-        (work / seconds, (read + grown + dropped) / seconds)
+        (work / seconds, (read + grown + dropped).max(0.0) / seconds)
     }
+
+    /// True if no datagram was read or dropped since an earlier observation.
+    fn is_silent_since(&self, earlier: &Observation) -> bool {
+        (self.datagrams, self.queue.drops) == (earlier.datagrams, earlier.queue.drops)
+    }
+}
+
+/// A time in which the worker read nothing: it did other work, or did not run.
+#[derive(Clone, Copy, Default)]
+struct Pause {
+    begin: Instant,
+    length: Span,
+    /// Datagrams read before it.
+    datagrams: u64,
 }
 
 /// The fair shedding of one listening socket.
@@ -76,6 +94,10 @@ pub(crate) struct FairShedding {
     has_proxied: bool,
     /// True if the worker has emptied the queue since the latest update.
     has_emptied: bool,
+    /// The longest time between two batches since the latest update.
+    pause: Pause,
+    /// Time of the latest batch, and datagrams read until then.
+    latest_batch: (Instant, u64),
     /// The networks beside the one that sent most, at the latest update.
     others: Others,
     /// Datagrams per second that the worker reads, and that clients send. Smoothed while networks are shed.
@@ -112,6 +134,8 @@ impl FairShedding {
             known_datagrams: 0,
             has_proxied: false,
             has_emptied: false,
+            pause: Pause::default(),
+            latest_batch: (Instant(0), 0),
             others: Others::None,
             read_rate: 0.0,
             offered_rate: 0.0,
@@ -175,9 +199,14 @@ impl FairShedding {
         }
     }
 
-    /// True if enough time has passed and enough datagrams came for [`FairShedding::update`].
+    /// Records the time of a batch, or of a tick. Returns true if enough time has passed and enough datagrams came for
+    /// [`FairShedding::update`].
     #[inline]
-    pub(crate) fn is_due(&self, now: Instant) -> bool {
+    pub(crate) fn is_due(&mut self, now: Instant) -> bool {
+        let (begin, datagrams) = std::mem::replace(&mut self.latest_batch, (now, self.datagrams));
+        if now - begin > self.pause.length {
+            self.pause = Pause { begin, length: now - begin, datagrams };
+        }
         let Some(previous) = &self.previous else { return true };
         let (waited, read) = (now - previous.at, self.datagrams - previous.datagrams);
         match self.is_active() {
@@ -213,26 +242,32 @@ impl FairShedding {
         }
         let current = Observation { at: now, queue, datagrams: self.datagrams, stale: self.stale_read };
         self.observe_networks(now);
-        let has_emptied = std::mem::take(&mut self.has_emptied);
+        // A queue that is empty now may stay so for a while.
+        let is_empty = queue.used == 0;
+        let has_emptied = std::mem::replace(&mut self.has_emptied, is_empty) || is_empty;
         let Some(previous) = self.previous.replace(current) else {
             // The measurement starts here.
             (self.busy_since, self.standing_since, self.overloads) = (current, current, 0);
-            self.may_shed_all = false;
+            (self.may_shed_all, self.pause) = (false, Pause::default());
             return None;
         };
         if now == previous.at {
             return None;
         }
-        self.measure(&previous, &current, has_emptied)?;
+        let pause = std::mem::take(&mut self.pause);
+        if self.is_active() && is_empty && current.is_silent_since(&previous) {
+            return self.end();
+        }
+        let rate = self.measure(&previous, &current, pause, has_emptied)?.max(1.0);
         self.take_sample(self.datagrams - previous.datagrams);
         let (shed, _) = self.filters.of_latest(self.datagrams);
         self.heavy.find(&mut self.sample, shed, client_prefix);
         // The rate at which the queue reaches its target within QUEUE_DRAIN_TIME: never empty, and with room for bursts.
-        let rate = self.read_rate.max(1.0);
-        let (waiting, wanted) = (queue.waiting(), wanted_length(rate, queue));
-        let is_late = waiting > wanted * LATE_QUEUE;
-        self.stale = if is_late { (waiting - wanted) as u64 } else { 0 };
-        let off = (wanted - (waiting - self.stale as f64)) / (rate * seconds_of(QUEUE_DRAIN_TIME));
+        let (waiting, wanted) = (queue.waiting(), wanted_length(rate, queue, pause.length));
+        let standing = if has_emptied { 0.0 } else { self.shortest_queue(&previous, &current, pause) };
+        let is_late = standing > wanted * LATE_QUEUE;
+        self.stale = if is_late { (standing - wanted) as u64 } else { 0 };
+        let off = (wanted - (standing - self.stale as f64)) / (rate * seconds_of(QUEUE_DRAIN_TIME));
         let changed = self.compute_shares(rate * (1.0 + off).max(0.25));
         if changed {
             self.filters.push(self.datagrams + waiting as u64, &self.shed);
@@ -247,34 +282,70 @@ impl FairShedding {
         changed.then_some(&self.shed[..])
     }
 
-    /// Measures the rates at which datagrams are read and offered. None if all networks pass and may go on to do so. `has_emptied`: true if the
-    /// worker has emptied the queue since the observation before.
-    fn measure(&mut self, previous: &Observation, current: &Observation, has_emptied: bool) -> Option<()> {
+    /// Measures the rates at which datagrams are read and offered. Returns the rate at which the worker can read; none if all networks
+    /// pass and may go on to do so. `pause`: the longest one since the observation before; `has_emptied`: true if the worker has emptied
+    /// the queue since then.
+    fn measure(
+        &mut self,
+        previous: &Observation,
+        current: &Observation,
+        pause: Pause,
+        has_emptied: bool,
+    ) -> Option<f64> {
         if !self.is_active() {
-            let since;
-            (since, (self.read_rate, self.offered_rate)) = self.find_overload(previous, current)?;
+            let (since, (read_rate, offered_rate)) = self.find_overload(previous, current)?;
+            // Right after a pause the worker has read next to nothing for a while: the rate of an earlier overload is better, unless
+            // it is more than the worker reads while it runs.
+            let time = seconds_of(current.at - since);
+            let running = time / (time - seconds_of(pause.length)).max(time / 1e3);
+            self.read_rate = self.read_rate.clamp(read_rate, read_rate * running);
+            self.offered_rate = offered_rate;
             self.measured = (current.at - since).min(READ_RATE_TIME);
-            return Some(());
+            return Some(self.read_rate);
         }
         let (read_rate, offered_rate) = current.rates_since(previous);
-        // A mean over time, because a worker that shares its core reads nothing for a while and then much.
-        // A worker that emptied the queue could have read more.
+        let mut able = self.read_rate;
+        // A mean over time, because a worker that shares its core reads nothing for a while and then much. A worker that emptied the
+        // queue could have read more, so the mean only rises then.
         if !has_emptied || read_rate > self.read_rate {
             let time = current.at - previous.at;
             self.measured = Span(self.measured.0 + time.0).min(READ_RATE_TIME);
             let weight = (seconds_of(time) / seconds_of(self.measured)).min(1.0);
             self.read_rate += (read_rate - self.read_rate) * weight;
+            able = if has_emptied { read_rate } else { self.read_rate };
         }
         self.offered_rate += (offered_rate - self.offered_rate) / 2.0;
         // The drops are those of the filter.
         let queue = current.queue;
         self.may_shed_all |= self.stands(current, self.read_rate) || queue.used > queue.size / 2;
-        Some(())
+        Some(able)
+    }
+
+    /// The shortest queue between two observations, which is the one that stands (RFC 8289 section 3.1). All that came while the worker
+    /// paused waits when it runs again, and is no sign of an overload, unless it fills half of the queue.
+    fn shortest_queue(&self, previous: &Observation, current: &Observation, pause: Pause) -> f64 {
+        let waiting = current.queue.waiting();
+        if current.queue.used > current.queue.size / 2 {
+            return waiting;
+        }
+        let read = (current.datagrams - previous.datagrams) as f64;
+        let accepted = (read + waiting - previous.queue.waiting()) / seconds_of(current.at - previous.at);
+        let since_pause = (current.datagrams - pause.datagrams) as f64;
+        let before_pause = waiting + since_pause - accepted * seconds_of(current.at - pause.begin);
+        waiting.min(before_pause.max(0.0))
+    }
+
+    /// Ends the shedding: nothing came, nothing waits, and nothing was dropped.
+    fn end(&mut self) -> Option<&[ShedNetwork]> {
+        self.shed.clear();
+        self.filters.push(self.datagrams, &self.shed);
+        self.previous = None;
+        Some(&self.shed)
     }
 
     /// True if the queue was longer than its target for [`STANDING_QUEUE_TIME`]. `read_rate`: datagrams per second.
     fn stands(&mut self, current: &Observation, read_rate: f64) -> bool {
-        if current.queue.waiting() <= wanted_length(read_rate, current.queue) {
+        if current.queue.waiting() <= wanted_length(read_rate, current.queue, Span::ZERO) {
             self.standing_since = *current;
         }
         current.at - self.standing_since.at >= STANDING_QUEUE_TIME
@@ -364,9 +435,11 @@ impl FairShedding {
     }
 }
 
-/// Datagrams that should wait at most when so many are read per second: those of [`QUEUE_TARGET`], or a third of the queue.
-fn wanted_length(read_rate: f64, queue: ReceiveQueue) -> f64 {
-    (read_rate * seconds_of(QUEUE_TARGET)).min(queue.capacity() / 3.0)
+/// Datagrams that should wait at most when so many are read per second, beside those that came in a pause: those of [`QUEUE_TARGET`]
+/// without the pause, or a third of the queue. A third of the target is left in any case, so that the worker finds something.
+fn wanted_length(read_rate: f64, queue: ReceiveQueue, pause: Span) -> f64 {
+    let target = Span(QUEUE_TARGET.0.saturating_sub(pause.0).max(QUEUE_TARGET.0 / 3));
+    (read_rate * seconds_of(target)).min(queue.capacity() / 3.0)
 }
 
 fn seconds_of(span: Span) -> f64 {

@@ -7,6 +7,9 @@ use crate::limits::DATAGRAM_QUEUE_OCTETS;
 /// A queue of the size that the kernel has for [`crate::limits::RECEIVE_BUFFER`].
 const SIZE: u32 = 4 << 20;
 
+/// Milliseconds between two ticks of a worker.
+const TICK_MS: u64 = 100;
+
 struct Sender {
     network: ClientNetwork,
     /// Datagrams in each millisecond.
@@ -160,19 +163,27 @@ impl World {
             if self.queue.is_empty() {
                 self.shedding.on_queue_emptied();
             }
-            if (batch == crate::limits::BATCH || self.shedding.is_active()) && self.shedding.is_due(now) {
-                let queue = ReceiveQueue {
-                    used: (self.queue.len() as f64 * DATAGRAM_QUEUE_OCTETS) as u32,
-                    size: SIZE,
-                    drops: self.drops,
-                };
-                if let Some(shed) = self.shedding.update(now, queue, 56) {
-                    self.installed = shed.to_vec();
-                    self.changes += 1;
-                }
+            if batch == crate::limits::BATCH || self.shedding.is_active() {
+                self.update(now);
             }
         }
         self.ahead = (-left).max(0.0);
+        // The tick of a worker, which comes without datagrams, too.
+        if self.milliseconds.is_multiple_of(TICK_MS) && self.shedding.is_active() {
+            self.update(start);
+        }
+    }
+
+    fn update(&mut self, now: Instant) {
+        if !self.shedding.is_due(now) {
+            return;
+        }
+        let used = (self.queue.len() as f64 * DATAGRAM_QUEUE_OCTETS) as u32;
+        let queue = ReceiveQueue { used, size: SIZE, drops: self.drops };
+        if let Some(shed) = self.shedding.update(now, queue, 56) {
+            self.installed = shed.to_vec();
+            self.changes += 1;
+        }
     }
 
     /// The 99th percentile of the waits, in milliseconds.
@@ -557,4 +568,60 @@ fn a_few_forged_datagrams_do_not_harm_a_network() {
     world.run(20_000);
     assert!(world.shedding.others == Others::Few, "{:?}", world.shedding.others);
     assert_eq!((world.changes, world.drops), (0, 0));
+}
+
+/// A CPU quota of a fifth of a core: when the worker runs again, all that came in a pause waits, even if it empties its queue each time.
+#[test]
+fn where_all_are_alike_a_worker_with_a_quota_is_busy_and_forgets_an_overload() {
+    const ABLE: f64 = 40.0;
+    for times in [0.95, 1.05, 1.2, 2.0, 5.0, 10.0] {
+        for senders in alike(times * ABLE) {
+            let mut world = World::new(5 * ABLE as usize, &senders);
+            world.runs = |millisecond| millisecond % 20 < 4;
+            world.spread();
+            world.run(1_000);
+            world.count_anew();
+            world.run(3_000);
+            let (case, read) = (format!("{times} x from {}", senders.len()), world.read() as f64 / 3_000.0);
+            assert!(read >= 0.95 * ABLE.min(times * ABLE), "{case}: {read} of {ABLE}");
+            let wait = world.p99_wait();
+            assert!(wait <= 50, "{case}: {wait} ms");
+            // With a silence, and without one.
+            for silence in [0, 30, 600] {
+                world.senders.iter_mut().for_each(|sender| sender.per_ms = 0.0);
+                world.run(silence);
+                world.senders.iter_mut().zip(&senders).for_each(|(sender, per_ms)| sender.per_ms = *per_ms);
+                world.run(600);
+                let less = |(sender, per_ms): (&mut Sender, &f64)| sender.per_ms = per_ms * 0.8 / times;
+                world.senders.iter_mut().zip(&senders).for_each(less);
+                world.run(1_000);
+                assert!(world.installed.is_empty(), "{case}, {silence} ms of silence");
+                let drops = world.drops;
+                world.run(1_000);
+                assert_eq!(world.drops, drops, "{case}, {silence} ms of silence");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_overload_before_a_silence_costs_nothing_after_it() {
+    for silence in [20, 100, 300, 2_000] {
+        for senders in alike(500.0) {
+            let mut world = World::new(500, &senders);
+            // A fifth of a core, and the flood is five times as much as that.
+            world.runs = |millisecond| millisecond % 20 < 4;
+            world.spread();
+            world.run(1_000);
+            assert!(world.shedding.is_active());
+            world.senders.iter_mut().for_each(|sender| sender.per_ms = 0.0);
+            world.run(silence);
+            let drops = world.drops;
+            world.senders.iter_mut().zip(&senders).for_each(|(sender, per_ms)| sender.per_ms = per_ms * 0.16);
+            world.run(1_000);
+            let lost = f64::from(world.drops - drops) / 80_000.0;
+            let most = if silence < 200 { 0.2 } else { 0.0 };
+            assert!(lost <= most, "{silence} ms, {} senders: {lost}", senders.len());
+        }
+    }
 }
