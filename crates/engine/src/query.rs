@@ -191,24 +191,19 @@ impl Engine {
         rejection: Rejection,
         out: &mut impl Outbox,
     ) {
+        self.counters.count(rejection.counter());
+        out.trace(Subject::Query, || TraceEvent::Limited(rejection.counter()));
         match rejection {
-            Rejection::Refused(reason) => {
-                self.counters.count(reason);
-                out.trace(Subject::Query, || TraceEvent::Limited(reason));
+            Rejection::Refused(_) => {
                 send(self.response_sink(now), from, requestor, out, |frame, requestor| {
                     write_empty(frame, requestor, Rcode::REFUSED, None)
                 });
             }
             Rejection::Slip => {
-                self.counters.count(Counter::SlippedPendingPerClient);
-                out.trace(Subject::Query, || TraceEvent::Limited(Counter::SlippedPendingPerClient));
                 let sink = ResponseSink { counters: &mut self.counters, rate_limiter: None, now };
                 send(sink, from, requestor, out, write_truncated);
             }
-            Rejection::Drop => {
-                self.counters.count(Counter::DroppedPendingPerClient);
-                out.trace(Subject::Query, || TraceEvent::Limited(Counter::DroppedPendingPerClient));
-            }
+            Rejection::Drop => {}
         }
     }
 
@@ -341,7 +336,7 @@ impl Engine {
         }
         // Admission: from here on the query holds a waiter.
         let proven = !from.transport.is_datagram() || requestor.has_valid_cookie();
-        let index = match self.admit(from, proven, now, out) {
+        let index = match self.admit(from, proven, flight, now, out) {
             Ok(index) => index,
             Err(rejection) => return self.answer_rejected(now, from, requestor, rejection, out),
         };

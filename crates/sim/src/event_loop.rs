@@ -335,7 +335,7 @@ impl World {
         for answer in core::mem::take(&mut self.outbox.answers) {
             judge::judge_answer(self, &answer);
         }
-        self.over_limit = None;
+        (self.over_limit, self.evicted) = (None, None);
         judge::check_bounds(self);
     }
 

@@ -73,8 +73,10 @@ fn check_single_flight(world: &mut World, key: Key, query: &SentQuery) {
 /// Checks an answer that reaches a client, or that was withheld.
 pub(crate) fn judge_answer(world: &mut World, sent: &SentAnswer) {
     let (token, is_withheld) = (sent.to.stream, sent.is_withheld);
+    let evicted = world.evicted.map(|evicted| (evicted, Admission::Slipped));
     let over_limit =
-        world.over_limit.filter(|over_limit| over_limit.0 == token).map(|over_limit| over_limit.1);
+        [evicted, world.over_limit].into_iter().flatten().find(|over_limit| over_limit.0 == token);
+    let over_limit = over_limit.map(|over_limit| over_limit.1);
     if token == NO_TOKEN {
         return judge_answer_to_invalid_message(world, sent, over_limit);
     }

@@ -1,11 +1,11 @@
 //! Checks of the rate limits (I13): client queries on their way in, and answers on their way out. The buckets of
 //! [`crate::rates`] predict the fate of each, given what the client proved with its cookie ([`crate::cookie`]).
 
-use crate::outbox::instant;
+use crate::outbox::{SentAnswer, instant};
 use crate::pending::Pending;
 use crate::policy::Action;
 use crate::rates::{Bucket, RateVerdict, network};
-use crate::truth::{Kind, NameId, SECOND};
+use crate::truth::{Kind, MILLI, NameId, SECOND};
 use crate::world::{Admission, NO_TOKEN, World};
 use engine::{Counter, Engine, Machine};
 
@@ -21,6 +21,7 @@ pub(crate) fn submit(
     let expected = expect(world, client, token, tcp, bytes, cookie);
     let proven = world.has_valid_cookie(client, cookie);
     let before = admission_counters(&world.engine);
+    let overdue = world.engine.counters().get(Counter::DroppedOverdue);
     let from = world.clients.engine_client(client, token, tcp);
     world.engine.query(instant(world.now), &from, bytes, &mut world.outbox);
     let after = admission_counters(&world.engine);
@@ -29,6 +30,15 @@ pub(crate) fn submit(
         [1, 0, 0, 0, 0, 0] => Admission::Slipped,
         [0, 1, 0, 0, 0, 0] => Admission::Refused,
         [0, 0, 0, 1, 0, 0] => Admission::Filtered,
+        [0, 0, 0, 0, 1, 0] if let Some(evicted) = find_evicted(world, token) => {
+            check_eviction(world, client, tcp || proven, evicted);
+            world.evicted = Some(evicted);
+            Admission::Taken
+        }
+        // The query that gave way had waited for so long that its client is not told.
+        [0, 0, 0, 0, 1, 0] if world.engine.counters().get(Counter::DroppedOverdue) > overdue => {
+            Admission::Taken
+        }
         [0, 0, 0, 0, slipped, dropped] => {
             return check_pending_limit(world, client, token, tcp || proven, (expected, slipped, dropped));
         }
@@ -69,19 +79,46 @@ fn check_pending_limit(
     found: (Admission, u64, u64),
 ) -> Admission {
     let own = network(world.clients.address(client));
+    let is_full = is_at_limit(world, own);
+    if is_proven || !is_full || found.0 != Admission::Taken || token == NO_TOKEN || found.1 + found.2 != 1 {
+        world.report_violation("I13", format!("#{token} of client {client}: {found:?}"));
+    }
+    if found.1 == 1 { Admission::Slipped } else { Admission::Dropped }
+}
+
+/// True if a network may have reached the limit of pending queries, the new one included.
+fn is_at_limit(world: &World, own: u128) -> bool {
     let is_of_network =
-        |pending: &&Pending| network(world.clients.address(pending.client)) == own && !pending.tcp;
+        |pending: &&Pending| own == network(world.clients.address(pending.client)) && !pending.tcp;
     // A retransmission takes a place of its own if too many clients wait for the same reply to compare it with all of them, also
     // after the answer to the first message. The messages include this one.
     let queries = world.pending.values().chain(world.answered.values()).filter(is_of_network);
     let messages: u32 = queries.map(|pending| pending.sent.saturating_sub(pending.answered)).sum();
-    let is_full = messages > world.config().pending_per_client;
-    if is_proven || !is_full || found.0 != Admission::Taken || token == NO_TOKEN || found.1 + found.2 != 1 {
-        let what =
-            format!("#{token} of client {client} among {messages} messages without an answer: {found:?}");
-        world.report_violation("I13", what);
+    messages > world.config().pending_per_client
+}
+
+/// The query that got an empty answer with TC just now, in place of the query that was handed to the engine: it has given way.
+fn find_evicted(world: &World, token: u64) -> Option<u64> {
+    let is_empty_truncated = |answer: &&SentAnswer| {
+        answer.bytes[2] & 2 != 0 && answer.bytes[3] & 15 == 0 && answer.bytes[6..10] == [0; 4]
+    };
+    // The new query may have been answered after that.
+    let answer = world.outbox.answers.iter().find(is_empty_truncated)?;
+    Some(answer.to.stream).filter(|&evicted| evicted != token)
+}
+
+/// Checks a query that gave way to a new one: it is late, and of a network that has as many pending queries as it may have.
+fn check_eviction(world: &mut World, client: u32, is_proven: bool, evicted: u64) {
+    let own = network(world.clients.address(client));
+    let queries = || world.pending.iter().chain(&world.answered);
+    let found = queries().find(|(token, _)| **token == evicted).map(|(_, pending)| pending.clone());
+    let is_late = found.is_some_and(|found| {
+        let is_of_network = network(world.clients.address(found.client)) == own;
+        is_of_network && !found.tcp && world.now - found.at >= 200 * MILLI
+    });
+    if is_proven || !is_late || !is_at_limit(world, own) {
+        world.report_violation("I13", format!("#{evicted} gives way to a query of client {client}"));
     }
-    if found.1 == 1 { Admission::Slipped } else { Admission::Dropped }
 }
 
 /// True if a response policy drops a query. Such a rule is for a client and in the first zone, so only local data take

@@ -127,6 +127,8 @@ pub struct World {
     pub(crate) buckets: Buckets,
     /// The query that is answered now was over the limit of its network.
     pub(crate) over_limit: Option<(u64, Admission)>,
+    /// The query that has given way to the one that is handed to the engine now.
+    pub(crate) evicted: Option<u64>,
     pub(crate) unanswered: u64,
     /// Token of the last query.
     pub(crate) last_token: u64,
@@ -170,6 +172,7 @@ impl World {
             received_cookies: vec![],
             buckets: Buckets::default(),
             over_limit: None,
+            evicted: None,
             unanswered: 0,
             last_token: 0,
             queries_left: queries,

@@ -58,10 +58,14 @@ pub(crate) struct ClientLimits {
 pub(crate) enum Admission {
     /// A slot is free. Holds the entry of the client's network in the quotas, if it has one.
     Room(Option<Index>),
-    /// No slot is free: this waiter, the newest query of the largest network of the largest site, gives way.
+    /// No slot is free: a query of this network, the largest of the largest site, gives way. Holds its entry in the quotas.
     Evict(Index),
-    /// The query is not admitted.
-    Rejected(Rejection),
+    /// The network has as many queries as it may have: one of them gives way if it is late, else the new query is rejected. Holds its
+    /// entry in the quotas, unless it has none.
+    AtLimit(Option<Index>),
+    /// No slot is free, and no site has more than that of the client: a late query of its network gives way, or of any of the largest
+    /// sites if it has none; else the new query is refused.
+    Full(Option<Index>),
 }
 
 /// Reaction to a query that is not admitted.
@@ -73,6 +77,17 @@ pub(crate) enum Rejection {
     Slip,
     /// The query is dropped.
     Drop,
+}
+
+impl Rejection {
+    /// The counter of the queries that are rejected so.
+    pub fn counter(self) -> Counter {
+        match self {
+            Rejection::Refused(counter) => counter,
+            Rejection::Slip => Counter::SlippedPendingPerClient,
+            Rejection::Drop => Counter::DroppedPendingPerClient,
+        }
+    }
 }
 
 impl Clients {
@@ -104,29 +119,21 @@ impl Clients {
         let quota = self.quotas.find(key);
         let count = quota.map_or(0, |quota| self.quotas.count(quota));
         if count >= self.limits.pending {
-            // The pending queries may have forged source addresses, and this one may not.
-            return Admission::Rejected(match quota {
-                Some(quota) if !key.proven && self.quotas.slips(quota) => Rejection::Slip,
-                Some(_) if !key.proven => Rejection::Drop,
-                _ => Rejection::Refused(Counter::RefusedPendingPerClient),
-            });
+            return Admission::AtLimit(quota);
         }
         if !self.waiters.is_full() {
             return Admission::Room(quota);
         }
-        match self.find_eviction(key, count) {
-            Some(largest) => Admission::Evict(self.quotas.newest(largest)),
-            None => Admission::Rejected(Rejection::Refused(Counter::RefusedPending)),
-        }
+        self.find_eviction(key, quota, count)
     }
 
-    /// Finds the network that gives way to one more query of a network that has `count` of them; none if this one has to.
+    /// Finds the network that gives way to one more query of a network that has `count` of them.
     ///
     /// Queries without a proven source address give way as long as they take more than half of all slots, and the others
     /// otherwise: neither kind can push the other one below half. Within a kind the largest site gives way, and in it the largest
     /// network.
     #[cold]
-    fn find_eviction(&mut self, key: QuotaKey, count: u32) -> Option<Index> {
+    fn find_eviction(&mut self, key: QuotaKey, quota: Option<Index>, count: u32) -> Admission {
         let unproven = self.quotas.total(false) + usize::from(!key.proven);
         let evicts_proven = unproven <= self.waiters.len() / 2;
         if evicts_proven == key.proven {
@@ -134,11 +141,38 @@ impl Clients {
             let (_, site_count) = self.quotas.counts(key, site);
             // With this query, the client's own site would have at least as many pending queries as any other.
             if site_count + 1 >= self.quotas.highest(key.proven) {
-                let largest = self.quotas.largest_in(QuotaKey { network: site, ..key })?;
-                return (self.quotas.count(largest) > count + 1).then_some(largest);
+                let largest = self.quotas.largest_in(QuotaKey { network: site, ..key });
+                let largest = largest.filter(|&largest| self.quotas.count(largest) > count + 1);
+                return largest.map_or(Admission::Full(quota), Admission::Evict);
             }
         }
-        self.quotas.largest(evicts_proven)
+        self.quotas.largest(evicts_proven).map_or(Admission::Full(quota), Admission::Evict)
+    }
+
+    /// The reaction to a query of a network that has as many as it may have. `network`: its entry in the quotas.
+    pub fn reject(&mut self, network: Option<Index>, proven: bool) -> Rejection {
+        match network {
+            // The pending queries may have forged source addresses, and this one may not.
+            Some(network) if !proven && self.quotas.slips(network) => Rejection::Slip,
+            Some(_) if !proven => Rejection::Drop,
+            _ => Rejection::Refused(Counter::RefusedPendingPerClient),
+        }
+    }
+
+    /// The next network that is the largest of a largest site; see [`ClientQuotas::next_largest`].
+    pub fn next_largest(&mut self, proven: bool, places: usize) -> Option<Index> {
+        self.quotas.next_largest(proven, places)
+    }
+
+    /// The newest pending query of a network, by its entry in the quotas.
+    pub fn newest_of(&self, network: Index) -> Index {
+        self.quotas.newest(network)
+    }
+
+    /// The pending queries of a network, by its entry in the quotas, the oldest one first.
+    pub fn oldest_of(&self, network: Index) -> impl Iterator<Item = Index> + '_ {
+        let newer = |&waiter: &Index| Some(self.waiters[waiter].newer).filter(|&newer| newer != NONE);
+        core::iter::successors(Some(self.quotas.oldest(network)), newer)
     }
 
     /// Creates a waiter for a query that was admitted; it may be answered until `useful_until`. `quota`: the entry of its network,
@@ -155,8 +189,9 @@ impl Clients {
         let quota = quota.or_else(|| self.quotas.find(key));
         let quota = self.quotas.add(key, quota, self.limits.client_prefix);
         let older = if self.quotas.count(quota) == 1 { NONE } else { self.quotas.newest(quota) };
-        if older != NONE {
-            self.waiters[older].newer = index;
+        match older {
+            NONE => self.quotas.set_oldest(quota, index),
+            older => self.waiters[older].newer = index,
         }
         self.quotas.set_newest(quota, index);
         self.waiters[index].reset(from, now, useful_until, quota, older);
@@ -186,8 +221,9 @@ impl Clients {
         } else {
             self.waiters[newer].older = older;
         }
-        if older != NONE {
-            self.waiters[older].newer = newer;
+        match older {
+            NONE => self.quotas.set_oldest(quota, newer),
+            older => self.waiters[older].newer = newer,
         }
         self.quotas.remove(quota);
         self.waiters.give(index);

@@ -1,7 +1,7 @@
 //! Quotas of pending queries by client network (IPv6 /64, IPv4 /32) and, above the networks, by site (`client-prefix`, the prefix
-//! that one customer has). When no slot is free, the largest site gives way, and in it the largest network: its newest query is
-//! evicted. So a flood from one network or from one site does not evict the queries of others, and a site of many small networks
-//! counts as what it is.
+//! that one customer has). When no slot is free, the largest site gives way, and in it the largest network: its oldest query if that is
+//! late, and its newest one otherwise (`resolve/waiters.rs`). So a flood from one network or from one site does not evict the queries
+//! of others, and a site of many small networks counts as what it is.
 //!
 //! Queries with a proven source address (TCP, a valid cookie) have entries of their own, so forged queries take nothing from
 //! them.
@@ -34,6 +34,8 @@ struct Count<R> {
 struct NetworkRecord {
     /// Its newest pending query (the list goes on through the waiters).
     newest: Index,
+    /// Its oldest pending query: the other end of that list.
+    oldest: Index,
     site: Index,
     next: Index,
     previous: Index,
@@ -107,6 +109,18 @@ impl ClientQuotas {
     #[inline]
     pub fn set_newest(&mut self, entry: Index, query: Index) {
         self.networks.entries[entry].record.newest = query;
+    }
+
+    /// Oldest query of an entry.
+    #[inline]
+    pub fn oldest(&self, entry: Index) -> Index {
+        self.networks.entries[entry].record.oldest
+    }
+
+    /// Sets the oldest query of an entry.
+    #[inline]
+    pub fn set_oldest(&mut self, entry: Index, query: Index) {
+        self.networks.entries[entry].record.oldest = query;
     }
 
     /// Subject of an entry.
@@ -198,6 +212,22 @@ impl ClientQuotas {
         None
     }
 
+    /// Entry of the largest network of the next site with the highest count, if one lies among the next `places` sites behind the last
+    /// result.
+    pub fn next_largest(&mut self, proven: bool, places: usize) -> Option<Index> {
+        let touched = self.sites.entries.touched();
+        let ranking = &mut self.rankings[usize::from(proven)];
+        for _ in 0..places.min(touched as usize) {
+            ranking.cursor = if ranking.cursor + 1 < touched { ranking.cursor + 1 } else { 0 };
+            let site = &self.sites.entries[ranking.cursor];
+            if site.count > 0 && site.count == ranking.highest && site.key.proven == proven {
+                let site = ranking.cursor;
+                return Some(self.largest_of(site));
+            }
+        }
+        None
+    }
+
     /// Compares the network that seems to be the largest of a site with the next ones of the ring.
     fn largest_of(&mut self, site: Index) -> Index {
         let networks = &self.networks.entries;
@@ -233,7 +263,8 @@ impl ClientQuotas {
                 (entry, entry)
             }
         };
-        networks[entry].record = NetworkRecord { newest: NONE, site, next, previous, slipped: false };
+        networks[entry].record =
+            NetworkRecord { newest: NONE, oldest: NONE, site, next, previous, slipped: false };
         networks[previous].record.next = entry;
         networks[next].record.previous = entry;
         entry

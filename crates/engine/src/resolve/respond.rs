@@ -1,6 +1,6 @@
 //! Responses to waiters: an upstream reply forwarded, an empty response, the aliases alone.
 
-use crate::answer::builder::{write_empty, write_failure};
+use crate::answer::builder::{write_empty, write_failure, write_truncated};
 use crate::answer::forward::{ForwardedReply, forward};
 use crate::answer::requestor::Requestor;
 use crate::answer::synthesis::write_aliases;
@@ -42,6 +42,14 @@ impl Engine {
         respond(waiters, sink, own_size, index, out, |frame, requestor| {
             write_empty(frame, requestor, rcode, ede)
         });
+        self.free_waiter(index, out);
+    }
+
+    /// Sends the client of a waiter to TCP, and frees the waiter.
+    #[cold]
+    pub(crate) fn respond_truncated(&mut self, index: Index, now: Instant, out: &mut impl Outbox) {
+        let sink = ResponseSink { counters: &mut self.counters, rate_limiter: None, now };
+        respond(&self.clients.waiters, sink, self.settings.udp_size, index, out, write_truncated);
         self.free_waiter(index, out);
     }
 

@@ -3,11 +3,12 @@
 use crate::base::slab::{Index, NONE};
 use crate::base::time::{Instant, Span};
 use crate::client::quota::QuotaKey;
+use crate::client::waiter::Waiter;
 use crate::client::{Admission, Rejection};
 use crate::counters::Counter;
 use crate::engine::Engine;
 use crate::interface::{Client, Outbox};
-use crate::limits::CLIENT_TIMEOUT;
+use crate::limits::{CLIENT_TIMEOUT, JOSTLE_AGE, JOSTLE_COMPARED};
 use crate::trace::{Subject, TraceEvent};
 use wire::Rcode;
 
@@ -16,30 +17,96 @@ use wire::Rcode;
 const CLIENT_RESPONSE_TIMER: Span = Span::from_millis(1_800);
 
 impl Engine {
-    /// Admits a query; `proven`: its source address is not forged. If the table is full, the newest query of the largest network
-    /// of the largest site is evicted; if that is the client's own network, the new query is refused.
+    /// Admits a query; `proven`: its source address is not forged. If its network has all of its share, or the table is full, a late
+    /// query gives way: of its network, or of the largest network of the largest site. If none is late, the newest query of that
+    /// largest network is evicted; if this is the client's own network, the new query is rejected. `flight`: the question in flight for
+    /// which the query will wait.
     pub(crate) fn admit(
         &mut self,
         from: &Client,
         proven: bool,
+        flight: Option<Index>,
         now: Instant,
         out: &mut impl Outbox,
     ) -> Result<Index, Rejection> {
         let key = QuotaKey { network: from.network(), proven };
+        let refused = Rejection::Refused(Counter::RefusedPending);
         let quota = match self.clients.admission(key) {
             Admission::Room(quota) => quota,
-            Admission::Rejected(rejection) => return Err(rejection),
-            Admission::Evict(newest) => {
-                self.counters.count(Counter::RefusedPending);
-                out.trace(Subject::Waiter(newest), || TraceEvent::Limited(Counter::RefusedPending));
-                self.detach(newest);
-                self.respond_empty(newest, Rcode::REFUSED, None, now, out);
+            Admission::AtLimit(network) => {
+                let late = network.and_then(|network| self.find_late(network, now));
+                let late = late.ok_or_else(|| self.clients.reject(network, proven))?;
+                // Its source address may be forged unless it is proven, as that of the new query.
+                let reason = match proven {
+                    true => Counter::RefusedPendingPerClient,
+                    false => Counter::SlippedPendingPerClient,
+                };
+                self.evict(late, reason, flight, now, out);
+                None
+            }
+            Admission::Full(network) => {
+                let late = match network {
+                    Some(network) => self.find_late(network, now),
+                    None => self.find_late_of_any(proven, now),
+                };
+                self.evict(late.ok_or(refused)?, Counter::RefusedPending, flight, now, out);
+                None
+            }
+            Admission::Evict(network) => {
+                let evicted = self.find_late(network, now).unwrap_or(self.clients.newest_of(network));
+                self.evict(evicted, Counter::RefusedPending, flight, now, out);
                 None
             }
         };
         let useful_until = now + CLIENT_TIMEOUT.max(self.settings.upstream.longest());
-        let refused = Rejection::Refused(Counter::RefusedPending);
         self.clients.admit(from, (key, quota), now, useful_until).ok_or(refused)
+    }
+
+    /// Finds a late query of a network among its oldest ones: one that has waited for [`JOSTLE_AGE`], and whose upstream has not
+    /// replied in its usual time.
+    #[cold]
+    fn find_late(&self, network: Index, now: Instant) -> Option<Index> {
+        let mut oldest = self.clients.oldest_of(network).take(JOSTLE_COMPARED);
+        oldest.find(|&waiter| {
+            let waiter = &self.clients.waiters[waiter];
+            now - waiter.arrived >= JOSTLE_AGE && self.upstream.is_late(waiter.flight, now)
+        })
+    }
+
+    /// Finds a late query of the largest sites. Each call goes on behind the last result, so all of them have their turn.
+    #[cold]
+    fn find_late_of_any(&mut self, proven: bool, now: Instant) -> Option<Index> {
+        (0..JOSTLE_COMPARED).find_map(|_| {
+            let network = self.clients.next_largest(proven, JOSTLE_COMPARED)?;
+            self.find_late(network, now)
+        })
+    }
+
+    /// Ends a pending query in favour of a new one, and tells its client: it is refused, or sent to TCP, by the reason. Its question stays
+    /// in flight until the current try is over, so that its reply is cached; if questions in flight have little room, it ends at once,
+    /// unless it is `wanted`.
+    #[cold]
+    fn evict(
+        &mut self,
+        waiter: Index,
+        reason: Counter,
+        wanted: Option<Index>,
+        now: Instant,
+        out: &mut impl Outbox,
+    ) {
+        self.counters.count(reason);
+        out.trace(Subject::Waiter(waiter), || TraceEvent::Limited(reason));
+        let Waiter { flight, a_flight, .. } = self.clients.waiters[waiter];
+        self.detach(waiter);
+        match reason {
+            Counter::SlippedPendingPerClient => self.respond_truncated(waiter, now, out),
+            _ => self.respond_empty(waiter, Rcode::REFUSED, None, now, out),
+        }
+        for flight in [flight, a_flight] {
+            if flight != NONE && Some(flight) != wanted {
+                self.upstream.end_if_crowded(flight, out);
+            }
+        }
     }
 
     /// Frees a waiter that has its answer, or will not get one.

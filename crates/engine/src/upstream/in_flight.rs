@@ -509,6 +509,26 @@ impl Upstream {
         }
     }
 
+    /// True if no upstream has replied to a question in its usual time.
+    pub fn is_late(&self, index: Index, now: Instant) -> bool {
+        let flight = &self.flights[index];
+        let is_late = |attempt: &Attempt| {
+            let usual = self.servers.list[usize::from(attempt.server)].wait(0, self.parameters.timeout);
+            now - attempt.sent >= usual
+        };
+        flight.tries > 1 || flight.attempts().last().is_none_or(is_late)
+    }
+
+    /// Ends a question that nobody wants any more if more than half of the room for questions in flight is taken. A reply to it counts as
+    /// unknown then.
+    pub fn end_if_crowded(&mut self, index: Index, out: &mut impl Outbox) {
+        let flight = &self.flights[index];
+        if flight.state == FlightState::Asked && !flight.is_wanted() && self.flights.slab.is_crowded() {
+            self.complete(index, out);
+            self.free_flight(index);
+        }
+    }
+
     /// Drops one reference to a question. A question that was asked stays in flight until its reply comes, because that reply
     /// would otherwise look like a forgery.
     pub fn release_flight(&mut self, index: Index) {

@@ -465,7 +465,9 @@ fn the_pending_queries_of_one_network_are_bounded_in_number_and_time() {
     let is_slipped = |answer: &&Answer| answer.flags().contains(Flags::TC);
     let slipped = world.answers.iter().filter(is_slipped).count() as u64;
     assert_eq!(slipped, world.count(Counter::SlippedPendingPerClient));
-    assert!(slipped > 2000 && world.count(Counter::DroppedPendingPerClient) > 2000, "{slipped} slipped");
+    // Those that gave way because they were late have slipped, too.
+    let dropped = world.count(Counter::DroppedPendingPerClient);
+    assert!(dropped > 1000 && slipped + dropped > 4500, "{slipped} slipped, {dropped} dropped");
     // No burst is larger than the limit of pending queries.
     let mut at = std::collections::BTreeMap::new();
     for answer in world.answers.iter().filter(|answer| !is_slipped(answer)) {

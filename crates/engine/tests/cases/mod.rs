@@ -22,6 +22,7 @@ mod keepalive;
 mod known_attacks;
 mod known_cache_attacks;
 mod large_replies;
+mod late_queries;
 mod letter_case;
 mod local_data;
 mod malformed_messages;
