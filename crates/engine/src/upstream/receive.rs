@@ -153,6 +153,9 @@ impl Upstream {
         }
         if self.links.transport(attempt.link).is_stream() {
             self.learn_from_reply(index, attempt.link, now - attempt.sent, now, counters);
+        } else if self.parameters.auto {
+            let server = &mut self.servers.list[usize::from(attempt.server)];
+            server.transport_choice.on_udp_answer(now - attempt.sent);
         }
         if self.servers.list[attempt.server as usize].on_reply(now - attempt.sent) {
             self.servers.start_slow_start(attempt.server, now);

@@ -2,14 +2,14 @@
 //!
 //! ```text
 //! udp   -- the pause is over ------------------------------> trial   one question in 16 goes over TCP first
-//! trial -- 64 answers over TCP in a row without a loss ----> tcp     all questions go over TCP first
+//! trial -- 64 answers over TCP in a row without a loss ----> tcp     63 questions in 64 go over TCP first
 //! trial -- a loss -----------------------------------------> udp     the pause doubles, up to an hour
 //! tcp   -- a loss -----------------------------------------> udp     so too; after a minute of TCP, the pause is a minute
 //! ```
 //!
 //! A loss is a connection that was refused, ended with queries on it or stalled, an answer that is late, an upstream that
 //! answers one query at a time, or answers that come later than over UDP on average: behind lost packets, or because the upstream
-//! does not set TCP_NODELAY. A question that meets a loss goes over UDP without the loss of a try. So a trial costs a few
+//! does not set TCP_NODELAY. Under load all answers come later, so both averages are kept up to date. A question that meets a loss goes over UDP without the loss of a try. So a trial costs a few
 //! questions a round trip, and no question its answer.
 
 use crate::base::time::{Instant, Span};
@@ -18,6 +18,8 @@ use crate::base::time::{Instant, Span};
 const TRIAL_ANSWERS: u32 = 64;
 /// One question in so many goes over TCP in a trial.
 const TRIAL_SHARE: u32 = 16;
+/// One question in so many goes over UDP otherwise, to compare the round trips.
+const COMPARED_SHARE: u32 = 64;
 /// Pause between the first reply of an upstream and the first trial. It waits for the round trip over UDP to be known.
 const FIRST_PAUSE: Span = Span::from_secs(5);
 /// Pause after a loss; it doubles with each further one in a trial.
@@ -25,8 +27,10 @@ const PAUSE: Span = Span::from_secs(60);
 /// Longest pause.
 const LONGEST_PAUSE: Span = Span::from_secs(3_600);
 
-/// Share of one answer in the average round trip over TCP.
-const WEIGHT: u64 = 32;
+/// Answers over UDP over which the average round trip is taken.
+const UDP_ANSWERS: u64 = 8;
+/// Answers over TCP for the same time, at most.
+const TCP_ANSWERS: u32 = UDP_ANSWERS as u32 * COMPARED_SHARE;
 /// Least time by which TCP must be later than UDP on average to count as late. It is a quarter of the round trip over UDP
 /// otherwise. Three pauses of a busy connection in the datapath, of some 0.5 ms each, are not the upstream's fault.
 const LEAST_DELAY: Span = Span(1_500_000);
@@ -49,17 +53,17 @@ pub struct TransportChoice {
     choice: Choice,
     /// Begin of the next trial; none before the first question.
     trial_at: Option<Instant>,
-    /// Questions since the last one over TCP, in a trial.
-    since_tcp: u32,
-    /// Answers over TCP in a row, in a trial.
+    /// Questions since the last one over the transport that few go over: TCP in a trial, UDP otherwise.
+    since_rare: u32,
+    /// Answers over TCP in a trial; afterwards [`TCP_ANSWERS`].
     answers: u32,
     /// Losses in a row without a minute of TCP between them.
     losses: u32,
     /// Time of the latest promotion.
     promoted: Instant,
-    /// Average round trip over UDP when the trial began.
+    /// Average round trip over UDP.
     udp_round_trip: Span,
-    /// Average round trip over TCP since then.
+    /// Average round trip over TCP since the trial began.
     tcp_round_trip: Span,
 }
 
@@ -84,21 +88,24 @@ impl TransportChoice {
     #[inline]
     pub(crate) fn asks_over_tcp(&mut self, round_trip: Option<Span>, now: Instant) -> bool {
         match self.choice {
-            Choice::Tcp => true,
+            Choice::Tcp => {
+                self.since_rare = (self.since_rare + 1) % COMPARED_SHARE;
+                self.since_rare != 0
+            }
             Choice::Udp => {
                 if now >= *self.trial_at.get_or_insert(now + FIRST_PAUSE)
                     && let Some(round_trip) = round_trip
                 {
                     self.choice = Choice::Trial;
                     self.answers = 0;
-                    self.since_tcp = 0;
+                    self.since_rare = 0;
                     (self.udp_round_trip, self.tcp_round_trip) = (round_trip, round_trip);
                 }
                 false
             }
             Choice::Trial => {
-                self.since_tcp = (self.since_tcp + 1) % TRIAL_SHARE;
-                self.since_tcp == 0
+                self.since_rare = (self.since_rare + 1) % TRIAL_SHARE;
+                self.since_rare == 0
             }
         }
     }
@@ -109,19 +116,30 @@ impl TransportChoice {
         if self.choice == Choice::Udp {
             return Verdict::Unchanged;
         }
-        self.tcp_round_trip = Span((self.tcp_round_trip.0 * (WEIGHT - 1) + round_trip.0) / WEIGHT);
+        self.answers = (self.answers + 1).min(TCP_ANSWERS);
+        let answers = u64::from(self.answers);
+        self.tcp_round_trip = Span((self.tcp_round_trip.0 * (answers - 1) + round_trip.0) / answers);
         let most = self.udp_round_trip.0 + (self.udp_round_trip.0 / 4).max(LEAST_DELAY.0);
-        self.answers = self.answers.saturating_add(1);
         if self.answers < TRIAL_ANSWERS {
             Verdict::Unchanged
         } else if self.tcp_round_trip.0 > most {
             Verdict::Late
         } else if self.choice == Choice::Trial {
             self.choice = Choice::Tcp;
+            self.answers = TCP_ANSWERS;
             self.promoted = now;
             Verdict::Promoted
         } else {
             Verdict::Unchanged
+        }
+    }
+
+    /// Records an answer over UDP.
+    #[inline]
+    pub(crate) fn on_udp_answer(&mut self, round_trip: Span) {
+        if self.choice != Choice::Udp {
+            self.udp_round_trip =
+                Span((self.udp_round_trip.0 * (UDP_ANSWERS - 1) + round_trip.0) / UDP_ANSWERS);
         }
     }
 
@@ -180,7 +198,23 @@ mod tests {
         assert_eq!(answers(&mut choice, TRIAL_ANSWERS - 1, ROUND_TRIP, now), Verdict::Unchanged);
         assert_eq!(answers(&mut choice, 1, ROUND_TRIP, now), Verdict::Promoted);
         assert_eq!(answers(&mut choice, 1, ROUND_TRIP, now), Verdict::Unchanged);
-        assert!((0..100).all(|_| choice.asks_over_tcp(Some(ROUND_TRIP), now)));
+        let mut asks = || choice.asks_over_tcp(Some(ROUND_TRIP), now);
+        assert_eq!((0..640).filter(|_| asks()).count(), 630);
+    }
+
+    #[test]
+    fn answers_that_are_as_late_over_udp_are_no_loss() {
+        let mut choice = TransportChoice::default();
+        let now = begin_trial(&mut choice, Instant(0));
+        assert_eq!(answers(&mut choice, TRIAL_ANSWERS, ROUND_TRIP, now), Verdict::Promoted);
+        // The load rises, and with it all round trips.
+        for _ in 0..20 {
+            choice.on_udp_answer(Span::from_millis(30));
+            assert_eq!(answers(&mut choice, 63, Span::from_millis(31), now), Verdict::Unchanged);
+        }
+        // It falls again, but over TCP answers stay late.
+        (0..40).for_each(|_| choice.on_udp_answer(ROUND_TRIP));
+        assert_eq!(answers(&mut choice, 1, Span::from_millis(31), now), Verdict::Late);
     }
 
     #[test]
