@@ -126,6 +126,9 @@ pub(crate) const SHEDDING_LONGEST_INTERVAL: Span = Span::from_millis(50);
 /// Time over which the rate at which a worker reads is averaged while networks are shed: some pauses of a worker that shares its core.
 pub(crate) const READ_RATE_TIME: Span = Span::from_millis(200);
 
+/// Time over which that rate is averaged while it rises, and the worker empties its queue: two pauses of a worker with a CPU quota.
+pub(crate) const RISING_RATE_TIME: Span = Span::from_millis(50);
+
 /// Filters that are remembered: 8 updates of [`SHEDDING_INTERVAL`] take longer than a full queue lasts while networks are shed.
 pub(crate) const FILTER_HISTORY: usize = 8;
 

@@ -29,8 +29,8 @@
 
 use crate::counters::Counter;
 use crate::limits::{
-    LATE_QUEUE, QUEUE_DRAIN_TIME, QUEUE_TARGET, READ_RATE_TIME, SAMPLE_PARTS, SHED_NETWORKS,
-    SHEDDING_DATAGRAMS, SHEDDING_IDLE_INTERVAL, SHEDDING_INTERVAL, SHEDDING_LONGEST_INTERVAL,
+    LATE_QUEUE, QUEUE_DRAIN_TIME, QUEUE_TARGET, READ_RATE_TIME, RISING_RATE_TIME, SAMPLE_PARTS,
+    SHED_NETWORKS, SHEDDING_DATAGRAMS, SHEDDING_IDLE_INTERVAL, SHEDDING_INTERVAL, SHEDDING_LONGEST_INTERVAL,
     SHEDDING_SAMPLE, STALE_COST, STANDING_QUEUE_TIME,
 };
 use crate::listen::active_networks::{ActiveNetworks, Others};
@@ -244,6 +244,10 @@ impl FairShedding {
         self.observe_networks(now);
         // A queue that is empty now may stay so for a while.
         let is_empty = queue.used == 0;
+        if is_empty && !self.is_active() {
+            self.previous = None;
+            return None;
+        }
         let has_emptied = std::mem::replace(&mut self.has_emptied, is_empty) || is_empty;
         let Some(previous) = self.previous.replace(current) else {
             // The measurement starts here.
@@ -310,9 +314,10 @@ impl FairShedding {
         if !has_emptied || read_rate > self.read_rate {
             let time = current.at - previous.at;
             self.measured = Span(self.measured.0 + time.0).min(READ_RATE_TIME);
-            let weight = (seconds_of(time) / seconds_of(self.measured)).min(1.0);
+            let mean_of = if has_emptied { RISING_RATE_TIME.min(self.measured) } else { self.measured };
+            let weight = (seconds_of(time) / seconds_of(mean_of)).min(1.0);
             self.read_rate += (read_rate - self.read_rate) * weight;
-            able = if has_emptied { read_rate } else { self.read_rate };
+            able = self.read_rate;
         }
         self.offered_rate += (offered_rate - self.offered_rate) / 2.0;
         // The drops are those of the filter.
@@ -416,14 +421,14 @@ impl FairShedding {
     fn compute_shares(&mut self, target: f64) -> bool {
         self.next_shed.clear();
         self.next_shed.extend(self.heavy.divide(target, self.offered_rate, self.may_shed_all));
-        // Each change costs some microseconds in the kernel, so small changes are left out.
+        // Each change costs some microseconds in the kernel, so changes are left out that are smaller than any that the queue asks for.
         let is_same = self.next_shed.len() == self.shed.len()
             && self.next_shed.iter().all(|next_shed| {
                 let is_same = |shed: &&ShedNetwork| {
                     (shed.network, shed.length) == (next_shed.network, next_shed.length)
                 };
                 let now = self.shed.iter().find(is_same);
-                now.is_some_and(|now| (next_shed.share - now.share).abs() <= now.share / 8.0)
+                now.is_some_and(|now| (next_shed.share - now.share).abs() <= now.share / 16.0)
             });
         if !is_same {
             std::mem::swap(&mut self.shed, &mut self.next_shed);
