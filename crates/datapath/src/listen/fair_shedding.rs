@@ -262,7 +262,8 @@ impl FairShedding {
         if self.is_active() && is_empty && current.is_silent_since(&previous) {
             return self.end();
         }
-        let rate = self.measure(&previous, &current, pause, has_emptied)?.max(1.0);
+        self.measure(&previous, &current, pause, has_emptied)?;
+        let rate = self.read_rate.max(1.0);
         self.take_sample(self.datagrams - previous.datagrams);
         let (shed, _) = self.filters.of_latest(self.datagrams);
         self.heavy.find(&mut self.sample, shed, client_prefix);
@@ -286,8 +287,7 @@ impl FairShedding {
         changed.then_some(&self.shed[..])
     }
 
-    /// Measures the rates at which datagrams are read and offered. Returns the rate at which the worker can read; none if all networks
-    /// pass and may go on to do so. `pause`: the longest one since the observation before; `has_emptied`: true if the worker has emptied
+    /// Measures the rates at which datagrams are read and offered. None if all networks pass and may go on to do so. `pause`: the longest one since the observation before; `has_emptied`: true if the worker has emptied
     /// the queue since then.
     fn measure(
         &mut self,
@@ -295,7 +295,7 @@ impl FairShedding {
         current: &Observation,
         pause: Pause,
         has_emptied: bool,
-    ) -> Option<f64> {
+    ) -> Option<()> {
         if !self.is_active() {
             let (since, (read_rate, offered_rate)) = self.find_overload(previous, current)?;
             // Right after a pause the worker has read next to nothing for a while: the rate of an earlier overload is better, unless
@@ -305,25 +305,23 @@ impl FairShedding {
             self.read_rate = self.read_rate.clamp(read_rate, read_rate * running);
             self.offered_rate = offered_rate;
             self.measured = (current.at - since).min(READ_RATE_TIME);
-            return Some(self.read_rate);
+            return Some(());
         }
         let (read_rate, offered_rate) = current.rates_since(previous);
-        let mut able = self.read_rate;
         // A mean over time, because a worker that shares its core reads nothing for a while and then much. A worker that emptied the
-        // queue could have read more, so the mean only rises then.
+        // queue could have read more, so the mean only rises then, and faster.
         if !has_emptied || read_rate > self.read_rate {
             let time = current.at - previous.at;
             self.measured = Span(self.measured.0 + time.0).min(READ_RATE_TIME);
             let mean_of = if has_emptied { RISING_RATE_TIME.min(self.measured) } else { self.measured };
             let weight = (seconds_of(time) / seconds_of(mean_of)).min(1.0);
             self.read_rate += (read_rate - self.read_rate) * weight;
-            able = self.read_rate;
         }
         self.offered_rate += (offered_rate - self.offered_rate) / 2.0;
         // The drops are those of the filter.
         let queue = current.queue;
         self.may_shed_all |= self.stands(current, self.read_rate) || queue.used > queue.size / 2;
-        Some(able)
+        Some(())
     }
 
     /// The shortest queue between two observations, which is the one that stands (RFC 8289 section 3.1). All that came while the worker
@@ -342,6 +340,7 @@ impl FairShedding {
 
     /// Ends the shedding: nothing came, nothing waits, and nothing was dropped.
     fn end(&mut self) -> Option<&[ShedNetwork]> {
+        self.stale = 0;
         self.shed.clear();
         self.filters.push(self.datagrams, &self.shed);
         self.previous = None;
