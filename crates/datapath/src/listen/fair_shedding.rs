@@ -16,9 +16,10 @@
 //! Where the others send hardly anything ([`active_networks`](crate::listen::active_networks)), nobody is shed for them before the queue
 //! would overflow soon, because a few datagrams in the name of others are easily forged. A network that is alone takes nothing from anybody. Its datagrams may
 //! fill the queue, and none is shed while the queue can hold what a pause of the worker left. They are shed only when
-//! the queue has overflowed, or *stands*: when it was longer than its target for [`STANDING_QUEUE_TIME`] without a break (the
-//! reasoning of RFC 8289 section 3.1). Such a queue makes every answer late and saves none, and a newcomer would lose. The networks
-//! that send little are treated alike: as long as the queue can hold a burst of all of them, it does.
+//! the queue has overflowed, or *stands*: when it was longer than its target for [`STANDING_QUEUE_TIME`] without a break, or for
+//! [`GROWING_QUEUE_TIME`] if it grows (the reasoning of RFC 8289 section 3.1). Such a queue makes every answer late and saves none,
+//! and a newcomer would lose. The networks that send little are treated alike: as long as the queue can hold a burst of all of them,
+//! it does.
 //!
 //! A worker that has a CPU quota, or shares its core, pauses. All that came in a pause waits when it runs again, even if it empties its
 //! queue each time. So the shortest queue since the last update counts, and a worker that emptied its queue gets more than it has read.
@@ -29,9 +30,10 @@
 
 use crate::counters::Counter;
 use crate::limits::{
-    LATE_QUEUE, QUEUE_DRAIN_TIME, QUEUE_TARGET, READ_RATE_TIME, RISING_RATE_TIME, SAMPLE_PARTS,
-    SHED_NETWORKS, SHEDDING_DATAGRAMS, SHEDDING_IDLE_INTERVAL, SHEDDING_INTERVAL, SHEDDING_LONGEST_INTERVAL,
-    SHEDDING_SAMPLE, STALE_COST, STANDING_QUEUE_TIME,
+    GROWING_QUEUE_PAUSES, GROWING_QUEUE_RATIO, GROWING_QUEUE_TIME, LATE_QUEUE, QUEUE_DRAIN_TIME,
+    QUEUE_TARGET, READ_RATE_TIME, RISING_RATE_TIME, SAMPLE_PARTS, SHED_NETWORKS, SHEDDING_DATAGRAMS,
+    SHEDDING_IDLE_INTERVAL, SHEDDING_INTERVAL, SHEDDING_LONGEST_INTERVAL, SHEDDING_SAMPLE, STALE_COST,
+    STANDING_QUEUE_TIME,
 };
 use crate::listen::active_networks::{ActiveNetworks, Others};
 use crate::listen::filter_history::FilterHistory;
@@ -87,6 +89,8 @@ pub(crate) struct FairShedding {
     busy_since: Observation,
     /// The first observation since the queue was last no longer than its target.
     standing_since: Observation,
+    /// The longest pause since then.
+    standing_pause: Span,
     active_networks: ActiveNetworks,
     /// Datagrams that `active_networks` knows.
     known_datagrams: u64,
@@ -130,6 +134,7 @@ impl FairShedding {
             previous: None,
             busy_since: Observation::default(),
             standing_since: Observation::default(),
+            standing_pause: Span::ZERO,
             active_networks: ActiveNetworks::new(),
             known_datagrams: 0,
             has_proxied: false,
@@ -252,13 +257,14 @@ impl FairShedding {
         let Some(previous) = self.previous.replace(current) else {
             // The measurement starts here.
             (self.busy_since, self.standing_since, self.overloads) = (current, current, 0);
-            (self.may_shed_all, self.pause) = (false, Pause::default());
+            (self.may_shed_all, self.pause, self.standing_pause) = (false, Pause::default(), Span::ZERO);
             return None;
         };
         if now == previous.at {
             return None;
         }
         let pause = std::mem::take(&mut self.pause);
+        self.standing_pause = self.standing_pause.max(pause.length);
         if self.is_active() && is_empty && current.is_silent_since(&previous) {
             return self.end();
         }
@@ -347,12 +353,25 @@ impl FairShedding {
         Some(&self.shed)
     }
 
-    /// True if the queue was longer than its target for [`STANDING_QUEUE_TIME`]. `read_rate`: datagrams per second.
+    /// True if the queue was longer than its target for [`STANDING_QUEUE_TIME`], or for [`GROWING_QUEUE_TIME`] if it is late and grows.
+    /// `read_rate`: datagrams per second.
     fn stands(&mut self, current: &Observation, read_rate: f64) -> bool {
         if current.queue.waiting() <= wanted_length(read_rate, current.queue, Span::ZERO) {
-            self.standing_since = *current;
+            (self.standing_since, self.standing_pause) = (*current, Span::ZERO);
         }
-        current.at - self.standing_since.at >= STANDING_QUEUE_TIME
+        let time = current.at - self.standing_since.at;
+        time >= STANDING_QUEUE_TIME || time >= GROWING_QUEUE_TIME && self.is_late_and_grows(current)
+    }
+
+    /// True if more datagrams wait than [`LATE_QUEUE`], and more have come than were read since the queue was last no longer than its
+    /// target. A pause is most of a short time, and says nothing about what the worker can read.
+    fn is_late_and_grows(&self, current: &Observation) -> bool {
+        if current.at - self.standing_since.at < Span(self.standing_pause.0 * GROWING_QUEUE_PAUSES) {
+            return false;
+        }
+        let (read_rate, offered_rate) = current.rates_since(&self.standing_since);
+        let late = wanted_length(read_rate, current.queue, Span::ZERO) * LATE_QUEUE;
+        current.queue.waiting() > late && offered_rate > read_rate * GROWING_QUEUE_RATIO
     }
 
     /// Takes note of the networks whose datagrams were read since the last update, as far as the ring still has them.
