@@ -137,8 +137,8 @@ impl Connection {
         taken.is_ok()
     }
 
-    /// Closes the connection if a timeout has expired.
-    pub(crate) fn sweep(&mut self, now: Instant, timeouts: Timeouts) {
+    /// Closes the connection if a timeout has expired. Returns the time since which one runs, or none if the connection closes.
+    pub(crate) fn sweep(&mut self, now: Instant, timeouts: Timeouts) -> Option<Instant> {
         if self.close_reason.is_none() {
             self.close_reason = self.overdue(now, timeouts);
             if self.close_reason.is_some() {
@@ -147,6 +147,13 @@ impl Connection {
                 self.finish();
             }
         }
+        self.close_reason.is_none().then(|| self.timeouts_since())
+    }
+
+    /// The time since which the timeout runs that began first.
+    fn timeouts_since(&self) -> Instant {
+        let others = [self.outbound.blocked_since(), self.inbound.arriving_since()];
+        others.into_iter().flatten().fold(self.active, Instant::min)
     }
 
     /// The standing in the order of idle connections.

@@ -39,6 +39,7 @@ mod shared;
 mod stream_thread;
 mod streams;
 mod thread_context;
+mod timeout_order;
 
 pub use counters::Counter;
 pub use limits::Limits;

@@ -38,6 +38,9 @@ pub const SMALL_OCTETS: usize = 4 * 1024;
 /// the same core (docs/benchmarks.md); a part takes 0.06 ms.
 pub const SWEPT_AT_ONCE: usize = 64;
 
+/// Time between two such parts while more connections are due.
+pub const SWEEP_PART: Duration = Duration::from_millis(1);
+
 /// A timeout is checked about so many times while it runs, so a connection stays for a tenth longer. Timers of whole milliseconds make
 /// that more for thousands of connections with timeouts below some seconds.
 pub const CHECKS_PER_TIMEOUT: u32 = 10;

@@ -62,8 +62,12 @@ impl Outbound {
 
     /// True if the octets that waited when the timer started were not written within `limit`.
     pub fn is_overdue(&self, now: Instant, limit: Duration) -> bool {
-        let blocked = self.0.as_ref().and_then(|queue| queue.blocked);
-        blocked.is_some_and(|(since, _)| now.saturating_duration_since(since) >= limit)
+        self.blocked_since().is_some_and(|since| now.saturating_duration_since(since) >= limit)
+    }
+
+    /// Time at which the timer started.
+    pub fn blocked_since(&self) -> Option<Instant> {
+        self.0.as_ref()?.blocked.map(|(since, _)| since)
     }
 
     /// Upper bound for the octets of the buffers: the encoder's buffer grows in powers of two.

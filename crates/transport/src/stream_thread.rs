@@ -1,5 +1,5 @@
 //! A stream thread: its table of connections, and its four jobs. It accepts connections, delivers the answers from its
-//! queue, sweeps and drains. A sweep checks the timeouts of all connections at intervals, a part at a
+//! queue, sweeps and drains. A sweep checks, at intervals, the connections of which a timeout may have expired, a part at a
 //! time, so no connection needs a timer. One task per connection does the rest.
 
 use crate::QuerySink;
@@ -15,6 +15,7 @@ use crate::limits;
 use crate::listen::{Listener, Service};
 use crate::shared::{AnswerQueue, Shared};
 use crate::thread_context::ThreadContext;
+use crate::timeout_order::TimeoutOrder;
 use engine::{Client, ClientTransport, IdleTimeout};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -35,6 +36,8 @@ pub(crate) struct StreamThread<Q: QuerySink> {
     connections: RefCell<Connections>,
     /// The open connections of both kinds by the time at which they were last active.
     idle_order: IdleOrder,
+    /// The open connections of both kinds by the time since which a timeout may run.
+    timeout_order: TimeoutOrder,
     /// The TLS handshakes that are under way.
     handshakes: Handshakes,
     /// The connections of DNS over HTTPS.
@@ -49,6 +52,7 @@ impl<Q: QuerySink> StreamThread<Q> {
             context,
             connections: RefCell::default(),
             idle_order: IdleOrder::default(),
+            timeout_order: TimeoutOrder::default(),
             handshakes: Handshakes::default(),
             https,
         }
@@ -204,12 +208,14 @@ impl<Q: QuerySink> StreamThread<Q> {
         true
     }
 
-    /// Enters a connection that has been established into the order of idle ones.
-    fn enter_idle_order(&self, token: u64) {
+    /// Enters a connection of a table into the two orders.
+    fn enter_orders(&self, token: u64) {
         let is_open = |token: u64| {
             self.connections.borrow().contains_key(&token) || self.https.standing(token) != Standing::Gone
         };
-        self.idle_order.enter(token, Instant::now(), self.open_connections(), is_open);
+        let (now, open) = (Instant::now(), self.open_connections());
+        self.idle_order.enter(token, now, open, is_open);
+        self.timeout_order.enter(token, now, open, is_open);
     }
 
     /// Serves a connection in a task of its own.
@@ -241,20 +247,26 @@ impl<Q: QuerySink> StreamThread<Q> {
         }
         let connection = Rc::new(RefCell::new(connection));
         self.connections.borrow_mut().insert(token, connection.clone());
-        self.enter_idle_order(token);
+        self.enter_orders(token);
         ConnectionGuard { thread: self.clone(), connection, token, close: CloseReason::Drained }
     }
 
-    /// Closes those of these connections whose timeouts have expired.
-    fn sweep_connections(&self, tokens: &[u64], timeouts: Timeouts) {
+    /// Closes the connections whose timeouts have expired. Returns false if more than a part of them are due. `shortest` is the shortest
+    /// timeout; a connection that waits for a longer one is due again after `pause`.
+    fn sweep_connections(&self, timeouts: Timeouts, shortest: Duration, pause: Duration) -> bool {
         let now = Instant::now();
         let connections = self.connections.borrow();
-        for token in tokens {
-            match connections.get(token) {
+        for _ in 0..limits::SWEPT_AT_ONCE {
+            let Some(token) = self.timeout_order.take(now - shortest) else { return true };
+            let since = match connections.get(&token) {
                 Some(connection) => connection.borrow_mut().sweep(now, timeouts),
-                None => self.https.sweep_connection(*token, now, timeouts),
+                None => self.https.sweep_connection(token, now, timeouts),
+            };
+            if let Some(since) = since {
+                self.timeout_order.put_back(token, since.max(now + pause - shortest));
             }
         }
+        false
     }
 
     fn answer_queue(&self) -> &AnswerQueue {
@@ -289,8 +301,9 @@ async fn establish<Q: QuerySink>(thread: Rc<StreamThread<Q>>, service: Rc<Servic
     };
     match &*service {
         Service::Https(https) => {
-            thread.enter_idle_order(established.client.stream);
-            spawn_local(thread.https.clone().run(https.clone(), established));
+            let token = established.client.stream;
+            spawn_local(thread.https.clone().open(https.clone(), established));
+            thread.enter_orders(token);
         }
         _ => {
             let Established { stream, client, slot } = established;
@@ -345,25 +358,19 @@ async fn accept<Q: QuerySink>(
 }
 
 /// Closes connections whose timeouts have expired. The pause depends on the timeouts, which change with the number of
-/// connections, so it is computed each time. The connections are checked in parts spread over the pause, because a worker that shares the
+/// connections, so it is computed each time. The connections that are due are checked in parts, because a worker that shares the
 /// core waits for a part.
 async fn sweep<Q: QuerySink>(thread: Rc<StreamThread<Q>>) {
     loop {
         let timeouts = thread.context.shared.admission.timeouts();
         thread.context.idle_timeout.set(timeouts.told);
-        thread.https.sweep_requests(Instant::now(), timeouts);
+        thread.https.sweep(Instant::now(), timeouts);
         let retired = if thread.context.shared.is_ending() { limits::RETIRED_IDLE } else { Duration::MAX };
         let shortest = timeouts.idle.min(timeouts.answer_wait).min(retired);
         let pause =
             (shortest / limits::CHECKS_PER_TIMEOUT).clamp(Duration::from_millis(5), limits::LONGEST_CHECK);
-        let mut tokens: Vec<u64> = thread.connections.borrow().keys().copied().collect();
-        tokens.extend(thread.https.tokens());
-        let parts = tokens.len().div_ceil(limits::SWEPT_AT_ONCE).max(1);
-        for part in 0..parts {
-            let end = tokens.len().min((part + 1) * limits::SWEPT_AT_ONCE);
-            thread.sweep_connections(&tokens[part * limits::SWEPT_AT_ONCE..end], timeouts);
-            tokio::time::sleep(pause / parts as u32).await;
-        }
+        let is_done = thread.sweep_connections(timeouts, shortest, pause);
+        tokio::time::sleep(if is_done { pause } else { limits::SWEEP_PART }).await;
     }
 }
 

@@ -74,14 +74,18 @@ impl HttpsConnection {
         }
     }
 
+    pub(crate) fn is_http2(&self) -> bool {
+        self.is_http2
+    }
+
     /// Number of requests that are under way.
     pub(crate) fn requests(&self) -> u32 {
         self.requests.get()
     }
 
     /// Ends the connection if a timeout has expired, or if its client leaves too many answers unread. Requests that wait have timeouts
-    /// of their own.
-    pub(crate) fn sweep(&self, now: Instant, timeouts: Timeouts) {
+    /// of their own. Returns the time since which the timeouts run, or none if the connection ends.
+    pub(crate) fn sweep(&self, now: Instant, timeouts: Timeouts) -> Option<Instant> {
         let is_quiet = now.saturating_duration_since(self.active.get()) >= timeouts.idle;
         let buffered = self.buffered.load(Ordering::Relaxed);
         let is_retired_and_quiet =
@@ -89,11 +93,17 @@ impl HttpsConnection {
         if is_retired_and_quiet && buffered == 0 && self.requests.get() == 0 {
             self.close(CloseReason::Drained);
         }
-        if buffered > limits::WRITE_QUEUE_OCTETS || is_quiet && buffered > 0 && self.requests.get() == 0 {
+        if self.has_too_many_unread() || is_quiet && buffered > 0 && self.requests.get() == 0 {
             self.close(CloseReason::SlowReader);
         } else if is_quiet && self.requests.get() == 0 {
             self.close(CloseReason::Idle);
         }
+        self.close.get().is_none().then(|| self.active.get())
+    }
+
+    /// True if the client leaves more octets unread than a connection may have.
+    pub(crate) fn has_too_many_unread(&self) -> bool {
+        self.buffered.load(Ordering::Relaxed) > limits::WRITE_QUEUE_OCTETS
     }
 
     /// The standing in the order of idle connections.

@@ -14,6 +14,8 @@ use engine::Client;
 use h2::server::SendResponse;
 use http::{Response, StatusCode};
 use hyper::body::Bytes;
+use std::cell::RefCell;
+use std::collections::HashSet;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 use tokio::task::spawn_local;
@@ -22,6 +24,8 @@ use tokio::task::spawn_local;
 pub(crate) struct Answers<Q: QuerySink> {
     pub(crate) context: Rc<ThreadContext<Q>>,
     pub(crate) requests: Requests<Way>,
+    /// The connections that had too many unread octets after a response.
+    unread: RefCell<HashSet<u64>>,
 }
 
 /// The way of an answer to its request.
@@ -61,7 +65,7 @@ impl AnsweredReply {
 
 impl<Q: QuerySink> Answers<Q> {
     pub(crate) fn new(context: Rc<ThreadContext<Q>>) -> Answers<Q> {
-        Answers { context, requests: Requests::default() }
+        Answers { context, requests: Requests::default(), unread: RefCell::default() }
     }
 
     /// A new account of a connection.
@@ -76,6 +80,11 @@ impl<Q: QuerySink> Answers<Q> {
             Some(Way::Stream(reply)) => reply.answer(self, answer),
             None => false,
         }
+    }
+
+    /// Takes the tokens of the connections that had too many unread octets after a response.
+    pub(crate) fn take_unread(&self) -> HashSet<u64> {
+        self.unread.take()
     }
 
     /// Gives up the requests that have waited for longer than `answer_wait`.
@@ -135,8 +144,11 @@ impl Reply {
 
     /// Responds with an answer. Returns false if the client has reset the stream.
     fn answer<Q: QuerySink>(self, answers: &Answers<Q>, answer: impl AsRef<[u8]> + Send + 'static) -> bool {
-        let account = answers.account(self.under_way.connection());
-        let response = response::success(answer, account, self.with_body);
+        let connection = self.under_way.connection();
+        let response = response::success(answer, answers.account(connection), self.with_body);
+        if connection.has_too_many_unread() {
+            answers.unread.borrow_mut().insert(connection.client.stream);
+        }
         self.send(answers, response.unwrap_or_else(response::failure))
     }
 

@@ -17,6 +17,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::future::Future;
 use std::rc::Rc;
 use std::time::Instant;
 
@@ -55,21 +56,17 @@ impl<Q: QuerySink> HttpsThread<Q> {
         self.answers.deliver(answer)
     }
 
-    /// The tokens of the connections.
-    pub(crate) fn tokens(&self) -> Vec<u64> {
-        self.connections.borrow().keys().copied().collect()
+    /// Ends a connection if a timeout of it has expired. Returns the time since which its timeouts run, or none if it ends or has ended.
+    pub(crate) fn sweep_connection(&self, token: u64, now: Instant, timeouts: Timeouts) -> Option<Instant> {
+        self.connections.borrow().get(&token).and_then(|connection| connection.sweep(now, timeouts))
     }
 
-    /// Ends a connection if a timeout of it has expired.
-    pub(crate) fn sweep_connection(&self, token: u64, now: Instant, timeouts: Timeouts) {
-        if let Some(connection) = self.connections.borrow().get(&token) {
-            connection.sweep(now, timeouts);
-        }
-    }
-
-    /// Gives up the requests that have waited for too long.
-    pub(crate) fn sweep_requests(&self, now: Instant, timeouts: Timeouts) {
+    /// Gives up the requests that have waited for too long, and ends the connections whose clients still leave too many octets unread.
+    pub(crate) fn sweep(&self, now: Instant, timeouts: Timeouts) {
         self.answers.sweep(now, timeouts.answer_wait);
+        for token in self.answers.take_unread() {
+            self.sweep_connection(token, now, timeouts);
+        }
     }
 
     /// Ends all connections soon: their clients connect to another process.
@@ -82,23 +79,37 @@ impl<Q: QuerySink> HttpsThread<Q> {
         self.connections.borrow().values().for_each(|connection| connection.close(CloseReason::Drained));
     }
 
-    /// Serves a connection to its end, and counts its reason.
-    pub(crate) async fn run(self: Rc<HttpsThread<Q>>, service: Service, established: Established) {
-        let reason = self.clone().serve(Rc::new(service), established).await;
-        self.context.count(reason.counter());
-    }
-
-    async fn serve(self: Rc<HttpsThread<Q>>, service: Rc<Service>, established: Established) -> CloseReason {
+    /// Enters a connection into the table. The future serves it to its end, and counts the reason of the end.
+    pub(crate) fn open(
+        self: Rc<HttpsThread<Q>>,
+        service: Service,
+        established: Established,
+    ) -> impl Future<Output = ()> {
         let Established { stream: tls, client, slot } = established;
         let is_http2 = tls.get_ref().1.alpn_protocol() == Some(ALPN[0]);
         let connection = Rc::new(HttpsConnection::new(client, slot, is_http2));
-        let _entry = Entry::new(self.clone(), &connection);
+        let entry = Entry::new(self.clone(), &connection);
+        let records = ResponseRecords::new(tls, is_http2);
+        async move {
+            let _entry = entry;
+            let context = self.context.clone();
+            let reason = self.serve(Rc::new(service), connection, records).await;
+            context.count(reason.counter());
+        }
+    }
+
+    async fn serve(
+        self: Rc<HttpsThread<Q>>,
+        service: Rc<Service>,
+        connection: Rc<HttpsConnection>,
+        records: ResponseRecords,
+    ) -> CloseReason {
+        let is_http2 = connection.is_http2();
         if self.context.shared.drain_deadline().is_some() {
             connection.close(CloseReason::Drained);
         } else if self.context.shared.is_ending() {
             connection.retire();
         }
-        let records = ResponseRecords::new(tls, is_http2);
         if is_http2 {
             let http = Http2::new(self.answers.clone(), service, connection.clone(), records);
             connection.drive(http, |http| http.get_mut().close(), |_| CloseReason::Reset).await

@@ -5,7 +5,7 @@ use crate::fixture::*;
 use crate::https_client::*;
 use datapath::StreamSink;
 use engine::ClientTransport;
-use sixfold_transport::{Counter, Limits};
+use sixfold_transport::{Counter, Limits, limits};
 use std::io::{Read, Write};
 use std::time::Duration;
 
@@ -186,6 +186,24 @@ fn an_idle_connection_is_told_to_go_and_a_slow_handshake_or_header_is_cut_off() 
     service.await_count(Counter::ClosedHandshake, 1);
     eventually("all are closed", || service.streams.connections() == 0);
     drop((silent, slow));
+}
+
+#[test]
+fn a_client_that_leaves_too_many_answers_unread_is_closed_long_before_it_is_idle() {
+    let service = HttpsService::new(ROOMY);
+    let mut client = service.connect_http2();
+    // The windows of the client and the kernel's buffers take a part of them.
+    for stream in 0..200 {
+        client.get(2 * stream + 1, &question(0, 10));
+        let (to, _) = service.workers.next();
+        deliver(&service.streams, &to, &answer(&question(0, 60_000)));
+        if service.streams.buffered_octets() > 2 * limits::WRITE_QUEUE_OCTETS {
+            break;
+        }
+    }
+    service.await_count(Counter::ClosedSlowReader, 1);
+    eventually("nothing is buffered", || service.streams.buffered_octets() == 0);
+    assert_eq!(service.streams.connections(), 0);
 }
 
 #[test]

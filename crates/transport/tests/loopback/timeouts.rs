@@ -25,6 +25,27 @@ fn an_idle_connection_is_closed() {
 }
 
 #[test]
+fn a_connection_that_was_active_for_longer_than_the_idle_timeout_is_closed_when_it_is_idle() {
+    // So long that no pause of this thread is as long.
+    let idle = Duration::from_secs(1);
+    let service = Service::new(Limits { idle, ..ROOMY }).echo();
+    let mut client = service.connect();
+    let mut silent = service.connect();
+    let start = Instant::now();
+    let mut latest = start;
+    while start.elapsed() < idle + idle / 2 {
+        latest = Instant::now();
+        send(&mut client, &[question(1, 20)]);
+        assert_eq!(id(&receive(&mut client)), 1);
+        thread::sleep(idle / 100);
+    }
+    assert_eq!(read_to_end(&mut silent), 0);
+    assert_eq!(read_to_end(&mut client), 0);
+    assert!(latest.elapsed() >= idle);
+    service.await_count(Counter::ClosedIdle, 2);
+}
+
+#[test]
 fn a_message_that_trickles_in_is_cut_off_however_steadily_it_comes() {
     let service = Service::new(ROOMY).echo();
     let mut client = service.connect();
