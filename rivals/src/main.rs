@@ -20,6 +20,7 @@ mod generators;
 mod hot;
 mod kind;
 mod limits;
+mod lossless;
 mod memory;
 mod messages;
 mod mixed_load;
@@ -118,6 +119,7 @@ enum Experiment {
     Memory,
     Workers,
     Overload,
+    Lossless,
     Engine,
     Authority,
     Generator,
@@ -240,6 +242,14 @@ fn benchmark(arguments: &Arguments) -> Result<(), String> {
         }
     }
 
+    let mut laboratory = None;
+    if arguments.runs(Experiment::Lossless) {
+        match lossless::find() {
+            Ok(found) => laboratory = Some(found),
+            Err(reason) => left_out.push(reason),
+        }
+    }
+
     // Before the tester pins itself to one core, after which it sees only that core.
     let machine = describe_machine();
     println!("# Sixfold and its rivals\n\n{machine}\n");
@@ -253,6 +263,10 @@ fn benchmark(arguments: &Arguments) -> Result<(), String> {
     };
     process::pin_self("1").map_err(|error| format!("pinning to core 1 (two cores are needed): {error}"))?;
     measure_devices(arguments, &devices, timing, &mut print)?;
+    if let Some(laboratory) = &laboratory {
+        let section = lossless::measure(laboratory, &devices, timing);
+        print(section.map_err(|error| format!("rate without loss: {error}"))?);
+    }
     if arguments.runs(Experiment::Engine) {
         print(resolve::measure(timing.rounds).map_err(|error| format!("engine: {error}"))?);
     }
