@@ -52,8 +52,8 @@ pub const PART_OF_PEAK: f64 = 0.6;
 /// Multiple of the peak that is offered in the overload test.
 pub const OVERLOAD: f64 = 5.0;
 
-/// Most rounds of searches for the rate without loss: a search takes half a minute.
-pub const LOSSLESS_ROUNDS: usize = 3;
+/// Most rounds of searches for the rate without loss: a search takes a minute.
+pub const LOSSLESS_ROUNDS: usize = 2;
 
 /// Time within which an answer under overload is useful.
 pub const USEFUL_WITHIN: Duration = Duration::from_millis(500);
