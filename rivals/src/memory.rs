@@ -84,6 +84,7 @@ fn sources() -> io::Result<(Vec<IpAddr>, Vec<IpAddr>)> {
     if !namespace::is_inside() {
         return Ok((vec![Ipv6Addr::LOCALHOST.into(); limits::PORTS], vec![]));
     }
+    namespace::add_addresses(limits::MEMORY_NETWORKS)?;
     Ok((namespace::crowd(), namespace::others(limits::MEMORY_NETWORKS)))
 }
 

@@ -44,7 +44,10 @@ pub fn measure(tester: &mut Tester, devices: &[Device], timing: Timing) -> io::R
     }
     let own = devices.iter().find(|device| device.kind == Kind::Sixfold);
     let flooded = match own.filter(|_| namespace::is_inside()) {
-        Some(device) => Some(flood::measure(device, timing)?),
+        Some(device) => {
+            namespace::add_addresses(limits::OTHERS.max(limits::EQUAL_NETWORKS))?;
+            Some(flood::measure(device, timing)?)
+        }
         None => None,
     };
     let (mut notes, mut tables, mut goals, mut details) = (vec![], vec![], vec![], Value::Null);
