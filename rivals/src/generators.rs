@@ -10,6 +10,7 @@
 
 use crate::device::{self, Device};
 use crate::kind;
+use crate::lossless;
 use crate::names;
 use crate::process::{Folder, Process};
 use crate::report::{Bound, Goal, Section, Table, cell};
@@ -37,11 +38,7 @@ pub struct Programs {
 impl Programs {
     /// Finds them. The error says how to install a missing one.
     pub fn find() -> Result<Programs, String> {
-        let own = std::env::current_exe().map_err(|error| format!("own path: {error}"))?;
-        let load = own.with_file_name("sixfold-bench");
-        if !load.is_file() {
-            return Err("sixfold-bench is not built: cargo build --release -p sixfold-bench".to_owned());
-        }
+        let load = lossless::find()?;
         let package = |program: &str, package: &str| {
             device::in_path(program).ok_or(format!("{program} is not installed: apt-get install {package}"))
         };

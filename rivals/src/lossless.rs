@@ -40,7 +40,8 @@ pub fn find() -> Result<PathBuf, String> {
     }
 }
 
-/// Measures the devices in turn, in rounds of one search each, at most [`limits::LOSSLESS_ROUNDS`]. A search that fails is left out, and noted.
+/// Measures the devices in turn, in rounds of one search each, at most [`limits::LOSSLESS_ROUNDS`]. A search that
+/// fails is left out, and noted.
 pub fn measure(laboratory: &Path, devices: &[Device], timing: Timing) -> io::Result<Section> {
     let real = |device: &&Device| !matches!(device.kind, Kind::Reflector | Kind::Echo);
     let devices: Vec<&Device> = devices.iter().filter(real).collect();

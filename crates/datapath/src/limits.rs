@@ -136,15 +136,15 @@ pub(crate) const FILTER_HISTORY: usize = 8;
 /// interval of RFC 8289 section 4.4. The backlog of a worker that was held up for some hundredths of a second is gone before.
 pub(crate) const STANDING_QUEUE_TIME: Span = Span::from_millis(100);
 
-/// The same time for a queue that is late ([`LATE_QUEUE`]) and grows: so much more comes than is read that the worker does not catch up
-/// soon, and each answer is later than the one before.
+/// Time for which a queue that is late ([`LATE_QUEUE`]) and grows must be longer than its target before it is shortened. So much more
+/// comes than is read that the worker does not catch up, and each answer is later than the one before.
 pub(crate) const GROWING_QUEUE_TIME: Span = Span::from_millis(40);
 
-/// Datagrams that come for each one that is read, from which on a queue grows: what a worker that has caught its breath reads of a load
-/// that it can bear is no less.
+/// Datagrams that come for each one that is read, from which on a queue counts as growing. A worker that has recovered from a pause reads
+/// more of a load that it can bear.
 pub(crate) const GROWING_QUEUE_RATIO: f64 = 1.25;
 
-/// Such a queue is observed for so many times the longest pause of the worker in that time.
+/// Multiple of the worker's longest pause for which such a queue is observed at least.
 pub(crate) const GROWING_QUEUE_PAUSES: u64 = 3;
 
 /// Time for which a network that has sent datagrams counts as one to be protected: two tries of a stub resolver that

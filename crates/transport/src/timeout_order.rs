@@ -28,11 +28,10 @@ impl TimeoutOrder {
     /// Takes out the first connection, if its time is not after `latest`.
     pub(crate) fn take(&self, latest: Instant) -> Option<u64> {
         let mut order = self.0.borrow_mut();
-        order
-            .peek()
-            .is_some_and(|Reverse((since, _))| *since <= latest)
-            .then(|| order.pop())?
-            .map(|entry| entry.0.1)
+        if order.peek()?.0.0 > latest {
+            return None;
+        }
+        order.pop().map(|Reverse((_, token))| token)
     }
 
     /// Puts back a connection of which a timeout may run since this time.

@@ -293,8 +293,8 @@ impl FairShedding {
         changed.then_some(&self.shed[..])
     }
 
-    /// Measures the rates at which datagrams are read and offered. None if all networks pass and may go on to do so. `pause`: the longest one since the observation before; `has_emptied`: true if the worker has emptied
-    /// the queue since then.
+    /// Measures the rates at which datagrams are read and offered. None if all networks pass and may go on to do so. `pause`: the longest
+    /// one since the observation before; `has_emptied`: true if the worker has emptied the queue since then.
     fn measure(
         &mut self,
         previous: &Observation,
