@@ -138,14 +138,11 @@ pub(crate) const STANDING_QUEUE_TIME: Span = Span::from_millis(100);
 
 /// Time for which a queue that is late ([`LATE_QUEUE`]) and grows must be longer than its target before it is shortened. So much more
 /// comes than is read that the worker does not catch up, and each answer is later than the one before.
-pub(crate) const GROWING_QUEUE_TIME: Span = Span::from_millis(40);
+pub(crate) const GROWING_QUEUE_TIME: Span = Span::from_millis(30);
 
 /// Datagrams that come for each one that is read, from which on a queue counts as growing. A worker that has recovered from a pause reads
 /// more of a load that it can bear.
 pub(crate) const GROWING_QUEUE_RATIO: f64 = 1.25;
-
-/// Multiple of the worker's longest pause for which such a queue is observed at least.
-pub(crate) const GROWING_QUEUE_PAUSES: u64 = 3;
 
 /// Time for which a network that has sent datagrams counts as one to be protected: two tries of a stub resolver that
 /// waits for 5 s, the default of resolv.conf.

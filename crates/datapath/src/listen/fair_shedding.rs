@@ -30,10 +30,9 @@
 
 use crate::counters::Counter;
 use crate::limits::{
-    GROWING_QUEUE_PAUSES, GROWING_QUEUE_RATIO, GROWING_QUEUE_TIME, LATE_QUEUE, QUEUE_DRAIN_TIME,
-    QUEUE_TARGET, READ_RATE_TIME, RISING_RATE_TIME, SAMPLE_PARTS, SHED_NETWORKS, SHEDDING_DATAGRAMS,
-    SHEDDING_IDLE_INTERVAL, SHEDDING_INTERVAL, SHEDDING_LONGEST_INTERVAL, SHEDDING_SAMPLE, STALE_COST,
-    STANDING_QUEUE_TIME,
+    GROWING_QUEUE_RATIO, GROWING_QUEUE_TIME, LATE_QUEUE, QUEUE_DRAIN_TIME, QUEUE_TARGET, READ_RATE_TIME,
+    RISING_RATE_TIME, SAMPLE_PARTS, SHED_NETWORKS, SHEDDING_DATAGRAMS, SHEDDING_IDLE_INTERVAL,
+    SHEDDING_INTERVAL, SHEDDING_LONGEST_INTERVAL, SHEDDING_SAMPLE, STALE_COST, STANDING_QUEUE_TIME,
 };
 use crate::listen::active_networks::{ActiveNetworks, Others};
 use crate::listen::filter_history::FilterHistory;
@@ -363,15 +362,14 @@ impl FairShedding {
         time >= STANDING_QUEUE_TIME || time >= GROWING_QUEUE_TIME && self.is_late_and_grows(current)
     }
 
-    /// True if more datagrams wait than [`LATE_QUEUE`], and more have come than were read since the queue was last no longer than its
-    /// target. A pause is most of a short time, and says nothing about what the worker can read.
+    /// True if more datagrams wait than [`LATE_QUEUE`], and more have come since the queue was last no longer than its target than the
+    /// worker would have read without its longest pause. A worker that was held up once catches up, and loses nothing here.
     fn is_late_and_grows(&self, current: &Observation) -> bool {
-        if current.at - self.standing_since.at < Span(self.standing_pause.0 * GROWING_QUEUE_PAUSES) {
-            return false;
-        }
         let (read_rate, offered_rate) = current.rates_since(&self.standing_since);
         let late = wanted_length(read_rate, current.queue, Span::ZERO) * LATE_QUEUE;
-        current.queue.waiting() > late && offered_rate > read_rate * GROWING_QUEUE_RATIO
+        let time = current.at - self.standing_since.at;
+        let running = seconds_of(Span(time.0.saturating_sub(self.standing_pause.0))) / seconds_of(time);
+        current.queue.waiting() > late && offered_rate * running > read_rate * GROWING_QUEUE_RATIO
     }
 
     /// Takes note of the networks whose datagrams were read since the last update, as far as the ring still has them.

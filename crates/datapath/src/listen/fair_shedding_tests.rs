@@ -440,6 +440,33 @@ fn an_overload_that_begins_is_answered_in_time_by_a_worker_that_is_busy() {
     }
 }
 
+/// The first second of an overload after a load that the worker can bear, with a CPU quota: twice its period is enough to find out, unless
+/// the queue overflows before.
+#[test]
+fn the_first_second_of_an_overload_is_answered_in_time() {
+    const PERIOD: u64 = 20;
+    for (able, times, most) in [20.0, 35.0].into_iter().flat_map(|able| {
+        [(2.0, 2 * PERIOD), (5.0, 2 * PERIOD), (10.0, 50)].map(|(times, most)| (able, times, most))
+    }) {
+        for begin in (0..PERIOD).step_by(3) {
+            for senders in alike(times * able) {
+                let calm: Vec<f64> = senders.iter().map(|per_ms| per_ms * 0.5 / times).collect();
+                let mut world = World::new(5 * able as usize, &calm);
+                world.runs = |millisecond| millisecond % PERIOD < PERIOD / 5;
+                world.spread();
+                world.run(400 + begin);
+                world.count_anew();
+                world.senders.iter_mut().zip(&senders).for_each(|(sender, per_ms)| sender.per_ms = *per_ms);
+                world.run(1_000);
+                let case = format!("{times} x {able} from {}, begin at {begin} ms", senders.len());
+                let (read, wait) = (world.read() as f64 / (1_000.0 * able), world.p99_wait());
+                assert!(read >= 0.9, "{case}: {read}");
+                assert!(wait <= most, "{case}: {wait} ms");
+            }
+        }
+    }
+}
+
 #[test]
 fn an_overload_leaves_no_trace() {
     for times in [2.0, 10.0] {
