@@ -52,7 +52,7 @@ pub enum Workload {
     Rules,
     /// Engine with a cache that has none of the names, and upstream: the cost of storing.
     Keeping,
-    /// Names in the cache: queries and answers only.
+    /// Names in the cache: queries and answers only. As if each query came alone: a worker announces only batches.
     Cached,
     /// The upstream alone: the part to subtract.
     Upstream,
@@ -150,13 +150,18 @@ pub fn run(workload: Workload, count: u64, check: bool) -> u64 {
     }
     let client = Client::udp(SocketAddr::from((Ipv6Addr::LOCALHOST, 5353)));
     let mut now = Instant(1);
-    let mut query = [0; QUERY];
+    let mut queries = [[0; QUERY]; BATCH];
     for first in (0..count).step_by(BATCH) {
         if workload != Workload::Upstream || first == 0 {
-            for sequence in first..first + BATCH as u64 {
+            for (query, sequence) in queries.iter_mut().zip(first..) {
                 let name = if workload == Workload::Cached { sequence % HOT } else { sequence };
-                names::write_query(name, &mut query);
-                engine.query(now, &client, &query, &mut asked);
+                names::write_query(name, query);
+            }
+            if workload != Workload::Cached {
+                engine.announce(queries.iter().map(|query| &query[..]));
+            }
+            for query in &queries {
+                engine.query(now, &client, query, &mut asked);
             }
         }
         // The AAAA leg, then the A leg.

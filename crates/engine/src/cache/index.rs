@@ -150,7 +150,7 @@ impl Index {
     }
 
     /// True if a place is in the table under this hash.
-    #[cfg(test)]
+    #[inline]
     pub fn has(&self, hash: u64, place: Place) -> bool {
         self.way(hash, place).is_some()
     }
@@ -165,6 +165,15 @@ impl Index {
             self.len -= 1;
         }
         way.is_some()
+    }
+
+    /// Puts another place in the slot of a place, if it is in the table.
+    #[inline]
+    pub fn replace(&mut self, hash: u64, place: Place, by: Place) {
+        if let Some(way) = self.way(hash, place) {
+            let at = self.at(hash);
+            self.words[at + WAYS + way] = by;
+        }
     }
 }
 
@@ -195,8 +204,10 @@ mod tests {
                 index.find(hash(number), |place| place == number as Place + 1),
                 Some(number as Place + 1)
             );
-            index.remove(hash(number), number as Place + 1);
-            assert!(!index.has(hash(number), number as Place + 1));
+            index.replace(hash(number), number as Place + 1, 5_000);
+            assert!(index.has(hash(number), 5_000), "another place in the same slot");
+            index.replace(hash(number), number as Place + 1, 1);
+            assert!(index.remove(hash(number), 5_000) && !index.remove(hash(number), 5_000));
         }
         assert_eq!(index.len(), 0);
     }

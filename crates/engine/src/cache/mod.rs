@@ -22,6 +22,7 @@ pub(crate) mod store;
 pub mod ttl;
 
 use crate::base::time::{Instant, Span};
+use core::hint::black_box;
 use core::ops::Range;
 use entry::{Body, CacheKey, Entry, Facts, HEAD};
 use ghost::Ghost;
@@ -107,15 +108,36 @@ impl Cache {
         self.index.find(key.hash, |place| self.entry(place).fits(key))
     }
 
-    /// Loads the lines of the index and the heads of the entries for these hashes, each kind for all hashes at once. Returns
-    /// something made of them.
+    /// Loads the lines of the index and the heads of the entries for these hashes, each kind for all hashes at once. For those that have no
+    /// entry, loads what storing their three messages will read. Returns the number of the hashes, one bit each, that have none.
     #[inline]
-    pub fn load(&self, hashes: &[u64]) -> u32 {
-        let lines = hashes.iter().fold(0, |all, &hash| all ^ self.index.load(hash));
-        hashes.iter().fold(lines, |all, &hash| {
-            let place = self.index.find(hash, |_| true);
-            all ^ place.map_or(0, |place| u32::from(self.memory[offset(place)]))
-        })
+    pub fn load(&self, hashes: &[u64]) -> u64 {
+        let mut loaded = hashes.iter().fold(0, |all, &hash| all ^ self.index.load(hash));
+        let mut missing = 0u64;
+        for (number, &hash) in hashes.iter().enumerate() {
+            loaded ^= match self.index.find(hash, |_| true) {
+                Some(place) => u32::from(self.memory[offset(place)]),
+                None => {
+                    missing |= 1 << number;
+                    self.ghost.load(hash)
+                }
+            };
+        }
+        if missing != 0 {
+            loaded ^= self.load_oldest(3 * missing.count_ones() as usize);
+        }
+        black_box(loaded);
+        missing
+    }
+
+    /// Loads the lines of the index for the oldest entries of the short queue, which give way to new ones if the queue is full.
+    fn load_oldest(&self, count: usize) -> u32 {
+        if self.short.free_octets() > count * HEAD {
+            return 0;
+        }
+        let oldest = self.short.records(&self.memory).take(count);
+        let hashes = oldest.filter_map(|(at, _)| Some(Entry::new(&self.memory[at..])?.hash()));
+        hashes.fold(0, |all, hash| all ^ self.index.load(hash))
     }
 
     /// Reads an entry.
@@ -248,7 +270,7 @@ impl Cache {
             let entry = Entry::new(&self.memory[at..])?;
             let (hash, is_usable, visits) = (entry.hash(), self.is_usable(&entry, now), entry.visits());
             self.short.free(length);
-            if !self.index.remove(hash, place(at)) {
+            if !self.index.has(hash, place(at)) {
                 continue;
             }
             let to = match is_usable {
@@ -260,7 +282,10 @@ impl Cache {
             match to {
                 // The next `take` of this queue is the first to write into the old room.
                 Some(to) => self.relocate(hash, at, length, to, 0),
-                None => self.ghost.add(hash),
+                None => {
+                    self.index.remove(hash, place(at));
+                    self.ghost.add(hash);
+                }
             }
         }
     }
@@ -277,12 +302,17 @@ impl Cache {
             let (hash, visits) = (entry.hash(), entry.visits());
             let stays = visits > 0 && chances > 0 && self.is_usable(&entry, now);
             self.long.free(length);
-            if !self.index.remove(hash, place(at)) {
+            if !self.index.has(hash, place(at)) {
                 continue;
             }
-            if stays && let Some(to) = self.long.take(length, &mut self.memory) {
-                chances -= 1;
-                self.relocate(hash, at, length, to, visits - 1);
+            match stays.then(|| self.long.take(length, &mut self.memory)).flatten() {
+                Some(to) => {
+                    chances -= 1;
+                    self.relocate(hash, at, length, to, visits - 1);
+                }
+                None => {
+                    self.index.remove(hash, place(at));
+                }
             }
         }
     }
@@ -291,7 +321,7 @@ impl Cache {
     fn relocate(&mut self, hash: u64, from: usize, length: usize, to: usize, visits: u8) {
         self.memory.copy_within(from..from + length, to);
         entry::set_visits(&mut self.memory[to..to + HEAD], visits);
-        self.enter(hash, to);
+        self.index.replace(hash, place(from), place(to));
     }
 }
 

@@ -105,15 +105,19 @@ impl Ring {
         }
     }
 
+    /// Octets that are not in use.
+    #[inline]
+    pub fn free_octets(&self) -> usize {
+        self.end - self.start - self.used
+    }
+
     /// Iterates over all records from the oldest to the newest: offset and octets of each.
-    #[cfg(test)]
     pub fn records<'m>(&self, memory: &'m [u8]) -> Records<'m> {
         Records { memory, start: self.start, end: self.end, at: self.tail, left: self.used }
     }
 }
 
 /// Iterator of [`Ring::records`].
-#[cfg(test)]
 pub struct Records<'m> {
     memory: &'m [u8],
     start: usize,
@@ -122,7 +126,6 @@ pub struct Records<'m> {
     left: usize,
 }
 
-#[cfg(test)]
 impl Iterator for Records<'_> {
     type Item = (usize, usize);
 

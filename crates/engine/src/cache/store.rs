@@ -207,12 +207,13 @@ impl MessageCache {
         if records.points_behind_question() && !self.can_age(records) {
             return self.expire_early(question, group);
         }
-        let key = self.key(question, question.qtype, EntryKind::Reply, group);
-        self.put(&key, facts, records, body, now);
-        // The cached synthesis was made of an older A or AAAA reply.
+        // The cached synthesis was made of an older A or AAAA reply. It is looked for first: right behind the write of an entry, a read of its
+        // whole bucket would wait for that write to leave the processor's store buffer.
         if facts.marks & FAILURE == 0 {
             self.remove_synthesis(question, group);
         }
+        let key = self.key(question, question.qtype, EntryKind::Reply, group);
+        self.put(&key, facts, records, body, now);
     }
 
     /// True if a message stays well formed when its TTLs count down. A compression pointer may lead anywhere before it, and the

@@ -1,9 +1,11 @@
-//! Announced queries: loads the cache entries that a batch of queries will need.
+//! Announced queries: loads the cache entries that a batch of queries will need, and for names that have none, the memory that their
+//! resolutions will read.
 //!
 //! The index of the cache and its entries lie scattered over all of its memory, so a query whose name was not asked for lately waits for
 //! two accesses to main memory, each of which also needs an entry of the page table. One after the other they are the largest part of
 //! what the engine costs. For a batch, the hashes of all names are computed first, then the lines of the index are loaded, then the
-//! heads of the entries: the processor has many of these loads under way at a time.
+//! heads of the entries: the processor has many of these loads under way at a time. The table of questions in flight and the places of
+//! the entries that give way to new ones are scattered as much.
 //!
 //! The question is read without the checks of the parser. A wrong guess, about a malformed query say, costs a load and nothing else.
 
@@ -25,25 +27,34 @@ const DO: u8 = 0x80;
 impl Engine {
     /// Loads the entries for at most [`ANNOUNCED`] queries.
     pub(crate) fn load_entries<'m>(&self, messages: impl Iterator<Item = &'m [u8]>) {
-        let mut hashes = [0; ANNOUNCED];
+        let (mut entries, mut names) = ([0; ANNOUNCED], [0; ANNOUNCED]);
         let mut count = 0;
-        for (message, hash) in messages.zip(&mut hashes) {
+        for ((message, entry), name) in messages.zip(&mut entries).zip(&mut names) {
             let group = |name: &[u8]| self.upstream.servers.group_number(name);
-            *hash = entry_hash(message, &self.cache, self.key, group).unwrap_or_default();
+            (*entry, *name) = hashes(message, &self.cache, self.key, group).unwrap_or_default();
             count += 1;
         }
-        black_box(self.cache.entries.load(&hashes[..count]));
+        let mut missing = self.cache.entries.load(&entries[..count]);
+        let flights = &self.upstream.flights;
+        let mut loaded = 0;
+        while missing != 0 {
+            let name = names[missing.trailing_zeros() as usize];
+            loaded ^= flights.load(name, Type::AAAA) ^ flights.load(name, Type::A);
+            missing &= missing - 1;
+        }
+        black_box(loaded);
     }
 }
 
-/// The hash of the entry that would answer a query. None: it has no question. `key` hashes names, `group` finds their upstreams.
+/// The hashes of the entry that would answer a query, and of its name. None: it has no question. `key` hashes names, `group` finds their
+/// upstreams.
 #[inline]
-fn entry_hash(
+fn hashes(
     message: &[u8],
     cache: &MessageCache,
     key: HashKey,
     group: impl FnOnce(&[u8]) -> u32,
-) -> Option<u64> {
+) -> Option<(u64, u64)> {
     let question = message.get(wire::HEADER..)?;
     let (name, rest) = question.split_at(wire::name_len(question)?);
     let ([a, b, _, _], additional) = rest.split_first_chunk()?;
@@ -56,7 +67,7 @@ fn entry_hash(
     let query_flags = QueryFlags::of_query(flags, dnssec_ok);
     let question =
         Question { name, hash: key.hash(name), qtype, class: Class::IN, query_flags, subnet: None };
-    Some(cache.key(&question, qtype, kind, group(name)).hash)
+    Some((cache.key(&question, qtype, kind, group(name)).hash, question.hash))
 }
 
 #[cfg(test)]
@@ -109,8 +120,8 @@ mod tests {
                     let has_dns64 = !query_flags.has(QueryFlags::CD.with(QueryFlags::DO, true));
                     let kind = if has_dns64 { kind } else { EntryKind::Reply };
                     let key = cache.key(&question, qtype, kind, 3);
-                    let found = entry_hash(&bytes, &cache, KEY, |_| 3);
-                    assert_eq!(found, Some(key.hash), "{qtype:?} {flags:#x} {dnssec_ok:?}");
+                    let found = hashes(&bytes, &cache, KEY, |_| 3);
+                    assert_eq!(found, Some((key.hash, question.hash)), "{qtype:?} {flags:#x} {dnssec_ok:?}");
                 }
             }
         }
@@ -121,11 +132,11 @@ mod tests {
         let cache = cache();
         let whole = query(b"\x03www\x07example\x00", Type::AAAA, 0x0100, None);
         for length in 0..whole.len() {
-            assert_eq!(entry_hash(&whole[..length], &cache, KEY, |_| 0), None, "{length}");
+            assert_eq!(hashes(&whole[..length], &cache, KEY, |_| 0), None, "{length}");
         }
-        assert!(entry_hash(&whole, &cache, KEY, |_| 0).is_some());
+        assert!(hashes(&whole, &cache, KEY, |_| 0).is_some());
         for odd in [[0xff; 300], [63; 300]] {
-            assert_eq!(entry_hash(&odd, &cache, KEY, |_| 0), None);
+            assert_eq!(hashes(&odd, &cache, KEY, |_| 0), None);
         }
     }
 }
