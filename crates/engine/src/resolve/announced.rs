@@ -19,6 +19,9 @@ use core::hint::black_box;
 use wire::header::{self, Flags};
 use wire::{Class, Type};
 
+// `Cache::load` has one bit for each.
+const _: () = assert!(ANNOUNCED <= u64::BITS as usize);
+
 /// Octets of an OPT record before its DO bit: name, type, size, extended RCODE and version (RFC 6891 section 6.1.2).
 const BEFORE_DO: usize = 1 + 2 + 2 + 2;
 /// DO within its octet.
