@@ -5,7 +5,8 @@
 const LINE: usize = 32;
 
 /// Table of hashes. Each hash has exactly one possible slot; a newer one replaces an older one. The lower half of a hash chooses the
-/// cache line, and the upper half the slot in it, as in the index: the entries of one resolution share a line, so it is read once.
+/// cache line, and the upper half the slot in it, as in the index: the entries of one resolution share a line, so it is read once. Of
+/// three entries in a line of 32 slots, one in sixteen has the slot of another one of them, and only the later of the two is listed.
 pub struct Ghost {
     slots: Box<[u16]>,
     /// Number of the first slot that lies at the beginning of a cache line.
