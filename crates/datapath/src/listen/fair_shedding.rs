@@ -25,16 +25,19 @@
 //! queue each time. So the shortest queue since the last update counts, and a worker that emptied its queue gets more than it has read.
 //! The shedding ends when nothing comes any more: a silence says nothing about how much the worker can read.
 //!
-//! The filter does not reach what is in the queue already. Of that, the datagrams of shed networks that are too many are *stale*:
-//! they are read and dropped without a look at them, the oldest first, so that the next ones are answered in time.
+//! The filter does not reach what is in the queue already. Of that, the datagrams of shed networks that are older than [`STALE_AGE`]
+//! ([`arrivals`](crate::listen::arrivals)), or of which more wait than can be read by then, are *stale*: they are read and dropped without a look at them, the
+//! oldest first, so that the next ones are answered in time. So an answer is in time also where the share that passes was too large.
 
 use crate::counters::Counter;
 use crate::limits::{
     GROWING_QUEUE_RATIO, GROWING_QUEUE_TIME, LATE_QUEUE, QUEUE_DRAIN_TIME, QUEUE_TARGET, READ_RATE_TIME,
     RISING_RATE_TIME, SAMPLE_PARTS, SHED_NETWORKS, SHEDDING_DATAGRAMS, SHEDDING_IDLE_INTERVAL,
-    SHEDDING_INTERVAL, SHEDDING_LONGEST_INTERVAL, SHEDDING_SAMPLE, STALE_COST, STANDING_QUEUE_TIME,
+    SHEDDING_INTERVAL, SHEDDING_LONGEST_INTERVAL, SHEDDING_SAMPLE, STALE_AGE, STALE_COST,
+    STANDING_QUEUE_TIME,
 };
 use crate::listen::active_networks::{ActiveNetworks, Others};
+use crate::listen::arrivals::Arrivals;
 use crate::listen::filter_history::FilterHistory;
 use crate::listen::heavy_networks::{HeavyNetworks, Sampled, ShedNetwork};
 use crate::socket::syscalls::ReceiveQueue;
@@ -90,6 +93,7 @@ pub(crate) struct FairShedding {
     standing_since: Observation,
     /// The longest pause since then.
     standing_pause: Span,
+    arrivals: Arrivals,
     active_networks: ActiveNetworks,
     /// Datagrams that `active_networks` knows.
     known_datagrams: u64,
@@ -134,6 +138,7 @@ impl FairShedding {
             busy_since: Observation::default(),
             standing_since: Observation::default(),
             standing_pause: Span::ZERO,
+            arrivals: Arrivals::new(),
             active_networks: ActiveNetworks::new(),
             known_datagrams: 0,
             has_proxied: false,
@@ -193,10 +198,23 @@ impl FairShedding {
         }
     }
 
+    /// A batch was read, and others may wait.
+    pub(crate) fn observe_queue(&mut self, now: Instant, queue: ReceiveQueue) {
+        self.arrivals.observe(now, self.datagrams + queue.waiting() as u64);
+        self.stale = if self.is_active() { self.stale.max(self.count_stale(now)) } else { 0 };
+    }
+
+    /// Datagrams at the front of the queue that are older than [`STALE_AGE`].
+    fn count_stale(&self, now: Instant) -> u64 {
+        let begin = Instant(now.0.saturating_sub(STALE_AGE.0));
+        self.arrivals.arrived_by(begin).saturating_sub(self.datagrams)
+    }
+
     /// The worker has emptied the queue: unless networks are shed, the measurement starts again.
     #[inline]
-    pub(crate) fn on_queue_emptied(&mut self) {
+    pub(crate) fn on_queue_emptied(&mut self, now: Instant) {
         (self.stale, self.has_emptied) = (0, true);
+        self.arrivals.observe(now, self.datagrams);
         match self.is_active() {
             true => self.filters.on_queue_emptied(self.datagrams),
             false => self.previous = None,
@@ -275,19 +293,18 @@ impl FairShedding {
         // The rate at which the queue reaches its target within QUEUE_DRAIN_TIME: never empty, and with room for bursts.
         let (waiting, wanted) = (queue.waiting(), wanted_length(rate, queue, pause.length));
         let standing = if has_emptied { 0.0 } else { self.shortest_queue(&previous, &current, pause) };
-        let is_late = standing > wanted * LATE_QUEUE;
-        self.stale = if is_late { (standing - wanted) as u64 } else { 0 };
-        let off = (wanted - (standing - self.stale as f64)) / (rate * seconds_of(QUEUE_DRAIN_TIME));
+        // When the shedding begins, the queue is brought to its target at once. Later only those give way that would be too old.
+        let longest = if self.is_active() { rate * seconds_of(STALE_AGE) } else { wanted };
+        let stale = self.count_stale(now).max((standing - longest).max(0.0) as u64);
+        let off = (wanted - (standing - stale as f64).max(0.0)) / (rate * seconds_of(QUEUE_DRAIN_TIME));
         let changed = self.compute_shares(rate * (1.0 + off).max(0.25));
         if changed {
             self.filters.push(self.datagrams + waiting as u64, &self.shed);
         }
-        if !self.is_active() {
-            self.stale = 0;
-            if changed {
-                // The measurement starts again.
-                self.previous = None;
-            }
+        self.stale = if self.is_active() { stale } else { 0 };
+        if changed && !self.is_active() {
+            // The measurement starts again.
+            self.previous = None;
         }
         changed.then_some(&self.shed[..])
     }
@@ -394,7 +411,7 @@ impl FairShedding {
         let queue = current.queue;
         let (read_rate, offered_rate) = current.rates_since(previous);
         let is_long =
-            queue.waiting() > 2.0 * read_rate * seconds_of(QUEUE_TARGET) || queue.used > queue.size / 4;
+            queue.waiting() > (2.0 * read_rate * seconds_of(QUEUE_TARGET)).min(queue.capacity() / 4.0);
         self.overloads = if is_long && offered_rate > read_rate { self.overloads + 1 } else { 0 };
         let since_busy = current.rates_since(&self.busy_since);
         let stands = self.stands(current, since_busy.0);

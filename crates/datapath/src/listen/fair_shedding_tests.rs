@@ -5,7 +5,7 @@ use super::*;
 use crate::limits::DATAGRAM_QUEUE_OCTETS;
 
 /// A queue of the size that the kernel has for [`crate::limits::RECEIVE_BUFFER`].
-const SIZE: u32 = 4 << 20;
+const SIZE: u32 = 2 * crate::limits::RECEIVE_BUFFER as u32;
 
 /// Milliseconds between two ticks of a worker.
 const TICK_MS: u64 = 100;
@@ -161,7 +161,9 @@ impl World {
             let done = self.reads as f64 - left;
             let now = start + Span((done * 1_000_000.0 / self.reads as f64) as u64);
             if self.queue.is_empty() {
-                self.shedding.on_queue_emptied();
+                self.shedding.on_queue_emptied(now);
+            } else if batch == crate::limits::BATCH {
+                self.shedding.observe_queue(now, self.observed_queue());
             }
             if batch == crate::limits::BATCH || self.shedding.is_active() {
                 self.update(now);
@@ -178,12 +180,16 @@ impl World {
         if !self.shedding.is_due(now) {
             return;
         }
-        let used = (self.queue.len() as f64 * DATAGRAM_QUEUE_OCTETS) as u32;
-        let queue = ReceiveQueue { used, size: SIZE, drops: self.drops };
+        let queue = self.observed_queue();
         if let Some(shed) = self.shedding.update(now, queue, 56) {
             self.installed = shed.to_vec();
             self.changes += 1;
         }
+    }
+
+    fn observed_queue(&self) -> ReceiveQueue {
+        let used = (self.queue.len() as f64 * DATAGRAM_QUEUE_OCTETS) as u32;
+        ReceiveQueue { used, size: SIZE, drops: self.drops, ..ReceiveQueue::default() }
     }
 
     /// The 99th percentile of the waits, in milliseconds.
@@ -464,6 +470,23 @@ fn the_first_second_of_an_overload_is_answered_in_time() {
                 assert!(wait <= most, "{case}: {wait} ms");
             }
         }
+    }
+}
+
+/// A share that was right until now is too large once the worker becomes slower.
+#[test]
+fn a_worker_that_becomes_slower_answers_nothing_that_is_too_old() {
+    for senders in alike(500.0) {
+        let mut world = World::new(100, &senders);
+        world.run(1_000);
+        world.count_anew();
+        world.reads = 20;
+        world.run(1_000);
+        let (case, oldest) = (senders.len(), world.waits.iter().max().copied());
+        // The batch before, and the one itself, take 3.2 ms each.
+        assert!(oldest <= Some(STALE_AGE.0 / 1_000_000 + 7), "{case}: {oldest:?} ms");
+        // Until the rate is known, four of five that come are stale, and each costs a tenth of an answer.
+        assert!(world.read() >= 800 * 20, "{case}: {}", world.read());
     }
 }
 

@@ -6,6 +6,7 @@
 
 pub(crate) mod activation;
 pub(crate) mod active_networks;
+pub(crate) mod arrivals;
 pub(crate) mod fair_shedding;
 pub(crate) mod filter_history;
 pub(crate) mod heavy_networks;

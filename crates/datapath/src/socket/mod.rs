@@ -9,3 +9,4 @@ pub(crate) mod receive_batch;
 pub(crate) mod send_batch;
 pub(crate) mod syscalls;
 mod truncation;
+pub(crate) mod unreleased;

@@ -120,8 +120,10 @@ pub(crate) fn receive_drops(socket: RawFd) -> u32 {
 /// The state of a socket's receive queue, as the kernel reports it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ReceiveQueue {
-    /// Octets that wait, with the kernel's own overhead.
+    /// Octets that the kernel counts, with its own overhead: those that wait, and the unreleased ones.
     pub(crate) used: u32,
+    /// Octets of datagrams that were read already. The kernel does not tell; [`UnreleasedOctets`](super::unreleased::UnreleasedOctets) does.
+    pub(crate) unreleased: u32,
     /// Octets that may wait.
     pub(crate) size: u32,
     /// Datagrams dropped so far, because the queue was full or by a filter (wraps around).
@@ -131,12 +133,12 @@ pub(crate) struct ReceiveQueue {
 impl ReceiveQueue {
     /// Estimated number of datagrams that wait, if all are small.
     pub(crate) fn waiting(&self) -> f64 {
-        f64::from(self.used) / DATAGRAM_QUEUE_OCTETS
+        f64::from(self.used.saturating_sub(self.unreleased)) / DATAGRAM_QUEUE_OCTETS
     }
 
-    /// Estimated number of datagrams that can wait, if all are small.
+    /// Estimated number of datagrams that can wait now, if all are small.
     pub(crate) fn capacity(&self) -> f64 {
-        f64::from(self.size) / DATAGRAM_QUEUE_OCTETS
+        f64::from(self.size.saturating_sub(self.unreleased)) / DATAGRAM_QUEUE_OCTETS
     }
 }
 
@@ -151,6 +153,7 @@ pub(crate) fn receive_queue(socket: RawFd) -> ReceiveQueue {
     };
     ReceiveQueue {
         used: info[libc::SK_MEMINFO_RMEM_ALLOC as usize],
+        unreleased: 0,
         size: info[libc::SK_MEMINFO_RCVBUF as usize],
         drops: info[libc::SK_MEMINFO_DROPS as usize],
     }

@@ -4,7 +4,7 @@
 
 use crate::counters::{Counter, Counters};
 use crate::limits::{
-    PORT_DRAWS, PORTS_TRIED, QUESTION_OCTETS, RECEIVE_BUFFER, STRAY_DATAGRAMS, WAITING_QUESTIONS,
+    LINK_RECEIVE_BUFFER, PORT_DRAWS, PORTS_TRIED, QUESTION_OCTETS, STRAY_DATAGRAMS, WAITING_QUESTIONS,
 };
 use crate::socket::pinned_array::PinnedArray;
 use crate::socket::send_batch::{SendBatch, SendCounters};
@@ -77,7 +77,7 @@ fn open_at(upstream: SocketAddr, port: u16, force_buffer: &mut bool) -> io::Resu
         set_option(raw, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 1)?;
     }
     ignore_path_mtu(raw, upstream.is_ipv6());
-    *force_buffer = set_receive_buffer(raw, RECEIVE_BUFFER, *force_buffer);
+    *force_buffer = set_receive_buffer(raw, LINK_RECEIVE_BUFFER, *force_buffer);
     socket.bind(&SockAddr::from(local))?;
     socket.connect(&SockAddr::from(upstream))?;
     discard_strays(raw)?;
@@ -225,7 +225,7 @@ mod tests {
 
     fn upstream(address: &str) -> UdpSocket {
         let socket = UdpSocket::bind(address).unwrap();
-        set_receive_buffer(socket.as_raw_fd(), RECEIVE_BUFFER, true);
+        set_receive_buffer(socket.as_raw_fd(), LINK_RECEIVE_BUFFER, true);
         socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         socket
     }

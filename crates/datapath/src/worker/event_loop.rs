@@ -23,6 +23,7 @@ use crate::listen::response_queue::ResponseQueue;
 use crate::socket::receive_batch::ReceiveBatch;
 use crate::socket::send_batch::kernel_supports_gso;
 use crate::socket::syscalls::{Epoll, now, receive_drops, sleep_until};
+use crate::socket::unreleased::UnreleasedOctets;
 use crate::upstream::links::{LINK_TOKEN, Links, ReadMode, from_token};
 use crate::worker::mailbox::{LISTEN, Mailbox, RELEASE, StreamSink};
 use crate::worker::outbox::SocketOutbox;
@@ -71,6 +72,8 @@ pub struct Worker<M> {
     pub(super) readable: Vec<bool>,
     /// Drops of each listening socket that are already in the counters.
     pub(super) counted_drops: Vec<u32>,
+    /// Octets of each listening socket's queue that the kernel has not released.
+    pub(super) unreleased: Vec<UnreleasedOctets>,
     /// The fair shedding of each listening socket.
     pub(super) shedding: Vec<FairShedding>,
     /// The search for names that all workers are to answer.
@@ -120,6 +123,7 @@ impl<M: Machine + Send + 'static> Worker<M> {
             readable: vec![false; listeners.len()],
             // A socket that another process used before has counted drops already.
             counted_drops: listeners.iter().map(|one| receive_drops(one.socket().as_raw_fd())).collect(),
+            unreleased: listeners.iter().map(|_| UnreleasedOctets::default()).collect(),
             shedding: listeners.iter().map(|_| FairShedding::new()).collect(),
             listeners,
             hot_search: HotNameSearch::default(),

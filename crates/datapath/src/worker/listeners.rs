@@ -95,7 +95,13 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
         }
         // While networks are shed, batches that are not full show that too much is shed.
         if count < BATCH {
-            self.worker.shedding[listener].on_queue_emptied();
+            self.worker.shedding[listener].on_queue_emptied(self.now);
+            self.worker.unreleased[listener].on_emptied();
+        } else {
+            let raw = self.worker.listeners[listener].socket().as_raw_fd();
+            let (unreleased, queue) = (&mut self.worker.unreleased[listener], receive_queue(raw));
+            unreleased.on_batch(count, queue);
+            self.worker.shedding[listener].observe_queue(self.now, unreleased.complete(queue));
         }
         if count == BATCH || self.worker.shedding[listener].is_active() {
             self.update_shedding(listener);
@@ -148,7 +154,7 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
         }
         let (socket, reason) = (&worker.listeners[listener], shedding.reason_of_drops());
         let raw = socket.socket().as_raw_fd();
-        let queue = receive_queue(raw);
+        let queue = worker.unreleased[listener].complete(receive_queue(raw));
         // Drops are those of the filter, unless the queue is nevertheless more than half full.
         let reason = if queue.used > queue.size / 2 { Counter::ReceiveQueueOverflow } else { reason };
         let new =
