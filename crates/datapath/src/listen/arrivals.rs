@@ -31,8 +31,9 @@ impl Arrivals {
         } else if self.0.len() == ARRIVAL_OBSERVATIONS {
             self.0.pop_front();
         }
-        // The estimated length of the queue may shrink by more than was read.
-        let datagrams = self.0.back().map_or(datagrams, |latest| latest.datagrams.max(datagrams));
+        // Fewer than before: the length of the queue was estimated too high.
+        let too_many = |arrived: &&mut Arrived| arrived.datagrams > datagrams;
+        self.0.iter_mut().rev().take_while(too_many).for_each(|arrived| arrived.datagrams = datagrams);
         self.0.push_back(Arrived { at, datagrams });
     }
 
@@ -79,10 +80,13 @@ mod tests {
     }
 
     #[test]
-    fn the_number_never_falls() {
+    fn an_estimate_that_was_too_high_is_corrected() {
         let mut arrivals = Arrivals::new();
-        arrivals.observe(Instant(10 * MS), 1_000);
-        arrivals.observe(Instant(20 * MS), 900);
-        assert_eq!(arrivals.arrived_by(Instant(20 * MS)), 1_000);
+        for (ms, datagrams) in [(10, 1_000), (20, 2_000), (30, 2_500), (40, 1_900)] {
+            arrivals.observe(Instant(ms * MS), datagrams);
+        }
+        for (ms, expected) in [(15, 1_450), (20, 1_900), (35, 1_900), (50, 1_900)] {
+            assert_eq!(arrivals.arrived_by(Instant(ms * MS)), expected, "{ms} ms");
+        }
     }
 }

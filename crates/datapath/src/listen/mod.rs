@@ -1,6 +1,6 @@
 //! The server side: listening sockets, the choice of the worker (`steering.rs`, `hot_names.rs`), fairness between client networks under
 //! overload (`fair_shedding.rs` decides, `heavy_networks.rs` divides, `active_networks.rs` knows for whose sake, `shedding_filter.rs`
-//! carries it out, `filter_history.rs` knows which filter a datagram came through), the responses that wait to leave (`response_queue.rs`), the header of a proxy (`proxy_protocol.rs`), and the sockets of a service manager (`activation.rs`).
+//! carries it out, `filter_history.rs` knows which filter a datagram came through, `arrivals.rs` how old it is), the responses that wait to leave (`response_queue.rs`), the header of a proxy (`proxy_protocol.rs`), and the sockets of a service manager (`activation.rs`).
 //!
 //! Nothing here knows machines, upstreams or threads. Read `listener.rs` first.
 
