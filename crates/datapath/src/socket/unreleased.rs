@@ -1,9 +1,9 @@
 //! Datagrams that were read, but that the kernel still counts as waiting. Linux moves all that waits at a UDP socket to a second queue,
 //! from which the process reads, and releases the octets of what it has read only when that queue is empty, or when they are a quarter of
 //! the receive buffer (`udp_rmem_release` in net/ipv4/udp.c). So the count of a queue that never gets empty is too large, by as much as a
-//! quarter of the buffer: 1,300 datagrams, in which a queue of some hundreds disappears.
+//! quarter of the buffer: 3,900 small datagrams in one of 12 MiB, where a queue of some hundreds is too long.
 //!
-//! The count falls only by a release. So whoever reads it after each batch knows how much was read since the last one.
+//! The count falls only by a release. Read after each batch, it tells how much was read since the last one.
 
 use crate::limits::DATAGRAM_QUEUE_OCTETS;
 use crate::socket::syscalls::ReceiveQueue;
