@@ -25,9 +25,9 @@
 //! queue each time. So the shortest queue since the last update counts, and a worker that emptied its queue gets more than it has read.
 //! The shedding ends when nothing comes any more: a silence says nothing about how much the worker can read.
 //!
-//! The filter does not reach what is in the queue already. Of that, the datagrams of shed networks that are older than [`STALE_AGE`]
-//! ([`arrivals`](crate::listen::arrivals)), or of which more wait than can be read by then, are *stale*: they are read and dropped without a look at them, the
-//! oldest first, so that the next ones are answered in time. So an answer is in time also where the share that passes was too large.
+//! The filter does not reach what is in the queue already. Of that, the datagrams of shed networks are *stale* that are older than
+//! [`STALE_AGE`] ([`arrivals`](crate::listen::arrivals)), or of which more wait than can be read by then. They are read and dropped
+//! without a look at them, the oldest first, so that the next ones are answered in time, also where the share that passes was too large.
 
 use crate::counters::Counter;
 use crate::limits::{
