@@ -84,9 +84,16 @@ impl TlsLink {
             Err(error) => return TlsRead::Failed(self.failure(TlsFault::Closed, error.to_string())),
         };
         let mut filled = 0;
-        while !rest.is_empty() {
-            if let Err(error) = self.session.read_tls(&mut rest) {
-                return TlsRead::Failed(self.failure(TlsFault::Protocol, error.to_string()));
+        // Octets behind the end of the session are nobody's: nothing vouches for them, and the session takes none.
+        while !rest.is_empty() && !self.is_over {
+            match self.session.read_tls(&mut rest) {
+                // It takes no more, whatever the reason: waiting for it to do so would never end.
+                Ok(0) => {
+                    self.is_over = true;
+                    break;
+                }
+                Ok(_) => {}
+                Err(error) => return TlsRead::Failed(self.failure(TlsFault::Protocol, error.to_string())),
             }
             if let Err(error) = self.session.process_new_packets() {
                 let failure = self.failure(TlsFault::of(&error), TlsFault::describe(&error));

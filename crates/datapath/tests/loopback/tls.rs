@@ -199,3 +199,39 @@ fn octets_that_are_no_record_end_the_link() {
     // The handshake was over: it is no fault of the certificate.
     assert_eq!(shared.total().get(Counter::UpstreamTlsProtocol), 0);
 }
+
+/// Octets behind a close_notify are not protected (RFC 8446 section 6.1), so anybody on the path can add them. They must not keep the worker
+/// busy, whether they fit into what the session reads at once or not.
+#[test]
+fn octets_behind_the_end_of_a_session_do_not_hold_the_worker() {
+    const BEHIND: [(usize, u8); 4] = [(3 << 10, 0), (8 << 10, 0), (8 << 10, 0x17), (40 << 10, 0xa5)];
+    let upstream = upstream(|number, mut stream| {
+        let reply = frame(&read_frame(&mut stream).unwrap());
+        let Some(&(octets, value)) = BEHIND.get(number) else {
+            stream.write_all(&reply).and_then(|()| stream.flush()).unwrap();
+            return false;
+        };
+        stream.conn.writer().write_all(&reply).unwrap();
+        stream.conn.send_close_notify();
+        let mut wire = Vec::new();
+        while stream.conn.wants_write() {
+            stream.conn.write_tls(&mut wire).unwrap();
+        }
+        wire.resize(wire.len() + octets, value);
+        // One write: the end and what is behind it are read together.
+        stream.sock.write_all(&wire).unwrap();
+        let _ = stream.sock.read_to_end(&mut Vec::new());
+        true
+    });
+    let (machine, _) = run(upstream, |socket, wait_for_failures| {
+        for asked in 1..=BEHIND.len() {
+            // The answer before the end counts.
+            ask_all(socket, 1);
+            wait_for_failures(asked);
+        }
+        ask_all(socket, 1);
+    });
+    assert_eq!(machine.replies.len(), BEHIND.len() + 1);
+    // The last connection ends with the upstream, perhaps before the worker.
+    assert!(machine.unreachable.len() >= BEHIND.len(), "{:?}", machine.unreachable);
+}

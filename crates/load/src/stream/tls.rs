@@ -82,9 +82,12 @@ impl TlsSession {
     }
 
     /// Takes octets of records from the front of `records`, as much as rustls takes at once, and checks them. An error of TLS
-    /// has the kind `InvalidData` and a [`rustls::Error`] inside.
+    /// has the kind `InvalidData` and a [`rustls::Error`] inside. Each call without an error makes `records` shorter: octets behind
+    /// the end of the session, which nothing vouches for, are left out.
     pub fn take(&mut self, records: &mut &[u8]) -> io::Result<()> {
-        self.connection.read_tls(records)?;
+        if self.connection.read_tls(records)? == 0 {
+            *records = &[];
+        }
         let checked = self.connection.process_new_packets();
         checked.map(drop).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
     }
