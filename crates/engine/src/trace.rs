@@ -32,6 +32,17 @@ pub enum Subject {
     Flight(Index),
 }
 
+/// The reason why an alias of a reply is not followed there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Diversion {
+    /// The target has local data, or is blocked.
+    LocalData,
+    /// The target is a special-use name.
+    SpecialUse,
+    /// The target belongs to other forwarders.
+    ForwardZone,
+}
+
 /// One event. Names are in wire form.
 pub enum TraceEvent<'n> {
     /// The query is answered at once and without records.
@@ -128,6 +139,8 @@ pub enum TraceEvent<'n> {
         /// Target of the CNAME.
         name: &'n [u8],
     },
+    /// An alias in the reply of the next event leads where the configuration decides: the reply ends there.
+    Diverts(Diversion),
     /// The reply of the last event ends in a CNAME that is not chased: the chain is too long, or is a loop.
     ChaseEnds,
     /// The reply of the A leg has addresses.

@@ -34,6 +34,8 @@ pub(crate) struct Leg<'a> {
     pub(crate) is_new: bool,
     /// Only this many CNAME records of the reply count, and no other records.
     pub(crate) alias_limit: Option<usize>,
+    /// The limit is there because the configuration decides about the next name, so the records before it count as they are.
+    pub(crate) is_diverted: bool,
     /// The configuration answers.
     pub(crate) is_local: bool,
     /// The reply was perhaps not cached, and its TTLs are those of the upstream.
@@ -125,6 +127,7 @@ fn add_legs_of_reply<'a>(
         negative_secs: heard.life.filter(|_| !heard.said.is_answer(rtype)).map(seconds),
         is_new: heard.at >= since,
         alias_limit: None,
+        is_diverted: false,
         is_local: false,
         may_be_uncached: heard.is_raw,
     };
@@ -175,6 +178,7 @@ impl<'a> Leg<'a> {
             negative_secs: None,
             is_new: true,
             alias_limit: None,
+            is_diverted: false,
             is_local,
             may_be_uncached: false,
         }
@@ -226,6 +230,6 @@ impl<'a> Leg<'a> {
 
     /// True if the whole reply is authenticated (AD).
     pub(crate) fn is_secure(&self) -> bool {
-        self.alias_limit.is_none() && self.reply.is_some_and(|said| said.ad)
+        (self.alias_limit.is_none() || self.is_diverted) && self.reply.is_some_and(|said| said.ad)
     }
 }

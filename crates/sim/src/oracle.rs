@@ -10,10 +10,13 @@ use crate::config::Config;
 use crate::leg::{FAILURE_LIFE, Leg, possible_legs};
 use crate::rpz_oracle::{RpzEffect, after_leg, before_leg};
 use crate::timeline::{Heard, Key};
-use crate::truth::{A, AAAA, Bits, NameId, SECOND, Said};
+use crate::truth::{A, AAAA, Bits, NameId, SECOND, Said, ZONES, zone_of};
 
 /// Largest number of aliases that are chased for one query, with one question each.
 const MAX_CHASED: usize = 8;
+
+/// The zone with upstream servers of its own.
+const OWN_SERVERS: usize = ZONES.len() - 1;
 
 /// The two configurations that may be involved in one answer, if there was a reload.
 #[derive(Clone, Copy)]
@@ -59,7 +62,7 @@ impl<'a> Case<'a> {
                 return self.with_rpz(state, || self.allows_direct(name, rtype, before, config));
             }
         }
-        possible_legs(self, self.key(name, rtype)).into_iter().any(|leg| {
+        self.legs(name, rtype).into_iter().any(|leg| {
             match after_leg(self, name, &leg, before, config) {
                 RpzEffect::None => {}
                 RpzEffect::Decided(is_allowed) => return is_allowed,
@@ -68,12 +71,14 @@ impl<'a> Case<'a> {
                 }
             }
             let Some(said) = leg.reply else { return is_servfail(self) };
-            // An upstream follows CNAME records itself; those of the configuration are chased here.
-            let is_chased = leg.is_local && said.is_unfinished() && may_chase(name, before, said);
+            // A query without RD is answered with what the upstream has.
+            let is_unfinished = said.is_unfinished() && (leg.is_local || self.query.bits.rd);
+            let chase = Chase::of(before, &leg, is_unfinished);
             before.push(leg);
-            let is_allowed = match is_chased {
-                true => self.allows_direct(said.end(name), rtype, before, config),
-                false => is_forwarded(self, before, false, true, config),
+            let is_allowed = match chase {
+                Chase::Goes(target) => self.allows_direct(target, rtype, before, config),
+                Chase::Fails => is_servfail(self),
+                Chase::None => is_forwarded(self, before, false, true, config),
             };
             before.pop();
             is_allowed
@@ -89,7 +94,7 @@ impl<'a> Case<'a> {
                 return self.with_rpz(state, || self.allows_dns64(name, before, configs));
             }
         }
-        possible_legs(self, self.key(name, AAAA)).into_iter().any(|leg| {
+        self.legs(name, AAAA).into_iter().any(|leg| {
             match after_leg(self, name, &leg, before, configs.written_by) {
                 RpzEffect::None => self.allows_after_aaaa(name, before, leg, configs),
                 RpzEffect::Decided(is_allowed) => is_allowed,
@@ -118,6 +123,12 @@ impl<'a> Case<'a> {
                 is_servfail(self)
             };
         };
+        if leg.is_diverted {
+            let chase = Chase::of(before, &leg, true);
+            return self.allows_chase(chase, before, leg, |target, before| {
+                self.allows_dns64(target, before, configs)
+            });
+        }
         if !synthesizes_after(said, decided_by) {
             return self.is_forwarded_behind(before, leg, configs);
         }
@@ -142,16 +153,69 @@ impl<'a> Case<'a> {
                 if !decided_by.ignores_real(self.query.name) {
                     return self.is_forwarded_behind(before, leg, configs);
                 }
-            } else if said.is_unfinished() && said.v6.is_empty() && may_chase(name, before, said) {
-                before.push(leg);
-                let is_allowed = self.allows_dns64(said.end(name), before, configs);
-                before.pop();
-                return is_allowed;
             } else {
+                let chase = Chase::of(before, &leg, said.is_unfinished() && said.v6.is_empty());
+                if chase != Chase::None {
+                    return self.allows_chase(chase, before, leg, |target, before| {
+                        self.allows_dns64(target, before, configs)
+                    });
+                }
                 is_nodata = said.v6.is_empty();
             }
         }
         self.allows_after_a_leg(name, before, Aaaa { leg: &leg, is_nodata, decided_by }, configs)
+    }
+
+    /// True if the answer is allowed behind a leg that ends in an alias. `allows`: for the name that it leads to.
+    fn allows_chase(
+        &self,
+        chase: Chase,
+        before: &mut Vec<Leg<'a>>,
+        leg: Leg<'a>,
+        allows: impl FnOnce(NameId, &mut Vec<Leg<'a>>) -> bool,
+    ) -> bool {
+        let Chase::Goes(target) = chase else { return is_servfail(self) };
+        before.push(leg);
+        let is_allowed = allows(target, before);
+        before.pop();
+        is_allowed
+    }
+
+    /// The possible results of a leg. Each ends at the first alias that leads to local data, to a special-use name or to other
+    /// upstreams in one of the configurations.
+    fn legs(&self, name: NameId, rtype: u16) -> Vec<Leg<'a>> {
+        let mut legs = vec![];
+        for leg in possible_legs(self, self.key(name, rtype)) {
+            let mut limits: Vec<Option<usize>> = vec![];
+            for config in self.configs {
+                let limit = self.diversion(name, rtype, &leg, config);
+                if !limits.contains(&limit) {
+                    limits.push(limit);
+                }
+            }
+            let cut = |limit: Option<usize>| Leg { alias_limit: limit, is_diverted: limit.is_some(), ..leg };
+            legs.extend(limits.into_iter().map(cut));
+        }
+        legs
+    }
+
+    /// The number of aliases of an upstream's reply up to the first that leads where a configuration decides.
+    fn diversion(&self, name: NameId, rtype: u16, leg: &Leg<'_>, config: &Config) -> Option<usize> {
+        let said = leg.reply.filter(|_| !leg.is_local)?;
+        let mut seen = vec![name];
+        for (place, edge) in said.edges.iter().enumerate() {
+            let target = edge.1;
+            // Back at a name of the chain: a loop.
+            if seen.contains(&target) {
+                return None;
+            }
+            seen.push(target);
+            let is_elsewhere = (zone_of(target) == OWN_SERVERS) != (zone_of(name) == OWN_SERVERS);
+            if is_elsewhere || self.is_answered_locally(target, rtype, config) {
+                return Some(place + 1);
+            }
+        }
+        None
     }
 
     /// True if the answer is this AAAA leg without its excluded addresses.
@@ -204,7 +268,7 @@ impl<'a> Case<'a> {
                 return self.with_rpz(state, || self.allows_after_a_leg(name, before, aaaa, configs));
             }
         }
-        possible_legs(self, self.key(name, A)).into_iter().any(|leg| {
+        self.legs(name, A).into_iter().any(|leg| {
             match after_leg(self, name, &leg, before, configs.written_by) {
                 RpzEffect::None => {}
                 RpzEffect::Decided(is_allowed) => return is_allowed,
@@ -214,14 +278,16 @@ impl<'a> Case<'a> {
             }
             let Some(said) = leg.reply else { return is_servfail(self) };
             let has_addresses = said.rcode == 0 && !said.v4.is_empty();
-            let is_chased = !has_addresses && said.is_unfinished() && may_chase(name, before, said);
+            let chase = Chase::of(before, &leg, !has_addresses && said.is_unfinished());
             before.push(leg);
-            let is_allowed = if has_addresses {
-                is_synthesized(self, name, before, aaaa, configs.written_by)
-            } else if is_chased {
-                self.allows_after_a_leg(said.end(name), before, aaaa, configs)
-            } else {
-                is_forwarded(self, before, false, aaaa.is_secure() && aaaa.is_nodata, configs.written_by)
+            let is_allowed = match chase {
+                Chase::Goes(target) => self.allows_after_a_leg(target, before, aaaa, configs),
+                Chase::Fails => is_servfail(self),
+                Chase::None if has_addresses => is_synthesized(self, name, before, aaaa, configs.written_by),
+                Chase::None => {
+                    let is_secure = aaaa.is_secure() && aaaa.is_nodata;
+                    is_forwarded(self, before, false, is_secure, configs.written_by)
+                }
             };
             before.pop();
             is_allowed
@@ -248,10 +314,31 @@ fn is_data(said: &Said) -> bool {
     matches!(said.rcode, 0 | 3)
 }
 
-/// True if the target of an unfinished CNAME chain is queried: it is no loop, and the chase is not too long.
-fn may_chase(name: NameId, before: &[Leg<'_>], said: &Said) -> bool {
-    let end = said.end(name);
-    let comes_back =
-        |leg: &Leg<'_>| leg.reply.is_some_and(|said| said.edges.first().is_some_and(|edge| edge.0 == end));
-    before.len() < MAX_CHASED && !before.iter().any(comes_back)
+/// What follows a leg that may end in an alias.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Chase {
+    /// The leg does not end in an alias, or it is an unfinished loop, which is passed on.
+    None,
+    /// This name is queried next.
+    Goes(NameId),
+    /// There are too many aliases.
+    Fails,
+}
+
+impl Chase {
+    /// The chase behind a leg. `is_unfinished`: the whole reply ends in an alias that is followed.
+    fn of(before: &[Leg<'_>], leg: &Leg<'_>, is_unfinished: bool) -> Chase {
+        let edges = leg.edges();
+        let target = match edges.last() {
+            Some(edge) if leg.is_diverted || is_unfinished => edge.1,
+            _ => return Chase::None,
+        };
+        let comes_back = |leg: &Leg<'_>| leg.edges().first().is_some_and(|edge| edge.0 == target);
+        match before.iter().any(comes_back) {
+            true if !leg.is_diverted => Chase::None,
+            true => Chase::Fails,
+            false if before.len() < MAX_CHASED => Chase::Goes(target),
+            false => Chase::Fails,
+        }
+    }
 }

@@ -6,7 +6,7 @@ use crate::comparison::{has_aliases, may_be_truncated};
 use crate::config::Config;
 use crate::leg::Leg;
 use crate::policy::{Action, DENIAL_SOA, Rule};
-use crate::truth::NameId;
+use crate::truth::{NameId, Said};
 
 /// Effect of the response policy on a leg.
 pub(crate) enum RpzEffect<'a> {
@@ -37,7 +37,7 @@ pub(crate) fn before_leg<'a>(
     }
 }
 
-/// The effect when the reply has come or has failed.
+/// The effect when the reply has come or has failed. If `leg` is diverted, only the names before the last of its aliases count.
 pub(crate) fn after_leg<'a>(
     case: &Case<'a>,
     name: NameId,
@@ -50,6 +50,11 @@ pub(crate) fn after_leg<'a>(
     }
     let client = before.is_empty().then_some(case.client);
     let found = match leg.reply {
+        Some(said) if leg.is_diverted => {
+            let before = leg.edges().len() - 1;
+            let shown = Said { edges: said.edges[..before].to_vec(), ..Said::default() };
+            config.policy.for_reply(client, name, &shown)
+        }
         Some(said) => config.policy.for_reply(client, name, said),
         None => config.policy.for_question(client, name).map(|rule| (rule, 0)),
     };

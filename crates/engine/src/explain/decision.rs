@@ -7,7 +7,7 @@ use crate::dns64::decision::Cause;
 use crate::dns64::embed::Embedding;
 use crate::explain::immediate::{limit_code, limit_requirement, write_cached, write_limited};
 use crate::explain::{NoReply, RealFate, Unreachable};
-use crate::trace::Untrusted;
+use crate::trace::{Diversion, Untrusted};
 use core::fmt;
 use core::net::{Ipv4Addr, Ipv6Addr};
 use wire::{EdeCode, Name, Rcode};
@@ -45,6 +45,8 @@ pub enum Decision {
     QueriesA(Cause, Option<usize>, Option<NoReply>),
     /// The reply ends in an alias of this name, which is queried next.
     FollowsAlias(Box<[u8]>),
+    /// The reply ends at an alias, since the configuration decides about its target.
+    CutsReply(Diversion),
     /// The reply ends in an alias that is not followed.
     UnfinishedAlias,
     /// This number of addresses is synthesized from the A leg.
@@ -93,6 +95,7 @@ impl Decision {
                 Cause::Timeout => "aaaa_timeout",
             },
             Decision::FollowsAlias(_) => "follows_alias",
+            Decision::CutsReply(_) => "cuts_reply",
             Decision::UnfinishedAlias => "unfinished_alias",
             Decision::Synthesizes(0) | Decision::RuleWithoutPrefixes(_) => "policy",
             Decision::Synthesizes(_) => "synthesized",
@@ -144,6 +147,9 @@ impl Decision {
                 Cause::Error => "RFC 6147 section 5.1.2",
                 Cause::Timeout => "RFC 6147 section 5.1.3",
             },
+            Decision::CutsReply(Diversion::LocalData) => "local.records, local.hosts-file, filter.block",
+            Decision::CutsReply(Diversion::SpecialUse) => "RFC 6761",
+            Decision::CutsReply(Diversion::ForwardZone) => "upstream.zone",
             Decision::FollowsAlias(_) | Decision::UnfinishedAlias => "RFC 6147 section 5.1.5",
             Decision::Synthesizes(_) => "RFC 6147 section 5.1.7",
             Decision::RuleWithoutPrefixes(_) => "dns64.rule prefixes",
@@ -265,6 +271,17 @@ impl fmt::Display for Decision {
             Decision::QueriesA(cause, rule, no_reply) => write_queries_a(f, *cause, *rule, *no_reply),
             Decision::FollowsAlias(name) => {
                 write!(f, "the reply ends in an alias: {} is queried next", DisplayName(name))
+            }
+            Decision::CutsReply(reason) => {
+                let what = match reason {
+                    Diversion::LocalData => "has local data or is blocked",
+                    Diversion::SpecialUse => "is a special-use name",
+                    Diversion::ForwardZone => "belongs to other forwarders",
+                };
+                write!(
+                    f,
+                    "an alias in the reply leads to a name that {what}: the rest of the reply does not count"
+                )
             }
             Decision::UnfinishedAlias => {
                 write!(f, "the reply ends in an alias that is not followed: the chain is too long or a loop")

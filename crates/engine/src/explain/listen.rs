@@ -288,6 +288,7 @@ impl Transcript {
                 }
                 self.record(Decision::FollowsAlias(lower_case(name)));
             }
+            TraceEvent::Diverts(reason) => self.record(Decision::CutsReply(reason)),
             TraceEvent::ChaseEnds => self.record(Decision::UnfinishedAlias),
             TraceEvent::Addresses { reply, chain, rules, negative_ttl } => {
                 self.on_addresses(reply, chain, rules, negative_ttl);

@@ -6,6 +6,7 @@ use core::cell::Cell;
 use wire::{Class, Message, Name, Rcode, Record, Section, Type};
 
 /// CNAME chain: the names from the question to the last CNAME target.
+#[derive(Clone)]
 pub struct Chain<'a> {
     message: Message<'a>,
     /// Offsets of the names in the message. Offsets are cheap for the usual chain of one name.
@@ -15,6 +16,8 @@ pub struct Chain<'a> {
     len: usize,
     /// True if the chain is a loop, or longer than [`CHAIN`].
     pub broken: bool,
+    /// True if the reply has more aliases than are followed, so that its end is not known.
+    too_long: bool,
     /// True if the answer section has more aliases than any chain, or more distinct owner names than an honest answer. Then no
     /// alias is followed, and only records belong to the chain whose owner is a pointer to the question or repeats its name.
     crowded: bool,
@@ -38,6 +41,7 @@ impl<'a> Chain<'a> {
             labels: [0; CHAIN],
             len: 1,
             broken: false,
+            too_long: false,
             crowded: message.count(Section::Answer) > ALIASES && is_crowded(message),
             class: message.qclass(),
             last_owner: Cell::new((0, None)),
@@ -48,6 +52,7 @@ impl<'a> Chain<'a> {
             return chain;
         }
         chain.broken = chain.crowded;
+        chain.too_long = chain.crowded && message.has_cname();
         // Most replies have no alias.
         if message.has_cname() {
             chain.follow_aliases();
@@ -72,8 +77,10 @@ impl<'a> Chain<'a> {
             if !record.owner.eq_ignore_case(&self.end()) {
                 continue;
             }
-            if self.len == CHAIN || self.names().any(|on| on.eq_ignore_case(&target)) {
+            let is_loop = self.names().any(|on| on.eq_ignore_case(&target));
+            if self.len == CHAIN || is_loop {
                 self.broken = true;
+                self.too_long = !is_loop;
                 return false;
             }
             self.offsets[self.len] = target.offset() as u16;
@@ -111,6 +118,29 @@ impl<'a> Chain<'a> {
                 Type::DNAME => (0..place).any(|at| self.name(at).is_at_or_below(&record.owner)),
                 _ => false,
             }
+    }
+
+    /// True if a record is a signature over one that leads to the name at position `place` ([`Chain::leads_to`]).
+    pub fn signs_way_to(&self, record: &Record<'_>, place: usize) -> bool {
+        record.class == self.class
+            && match record.covered() {
+                Some(Type::CNAME) => (0..place).any(|at| self.name(at).eq_ignore_case(&record.owner)),
+                Some(Type::DNAME) => (0..place).any(|at| self.name(at).is_at_or_below(&record.owner)),
+                _ => false,
+            }
+    }
+
+    /// The chain without the name at position `place` (at least 1) and those behind it.
+    pub(crate) fn up_to(&self, place: usize) -> Chain<'a> {
+        Chain { len: place, last_owner: Cell::new((0, None)), ..self.clone() }
+    }
+
+    /// True if the reply has more aliases than are followed ([`CHAIN`], [`ALIASES`]), and no data of the type at the last one that is: the
+    /// client must not take that for the absence of data.
+    #[inline]
+    pub(crate) fn has_no_end(&self, message: &Message<'a>) -> bool {
+        self.too_long
+            && !message.records(Section::Answer).any(|record| self.ends_in(&record, message.qtype()))
     }
 
     /// True if the name of the question is an alias.

@@ -11,8 +11,8 @@ use crate::trace::{Subject, TraceEvent};
 use wire::{Message, Name};
 
 impl Engine {
-    /// Asks for the target of the last CNAME in a reply. Returns false if the chain is too long or is a loop, or if the client's
-    /// network has too many chases.
+    /// Asks for the target of the last CNAME in a reply, or answers SERVFAIL if the chain is too long or if the client's network has too
+    /// many chases. Returns false if the chain is a loop.
     //= RFC 6147 section 5.1.5: requirement 10
     pub(crate) fn chase_cname(
         &mut self,
@@ -28,17 +28,21 @@ impl Engine {
             let earlier = Message::parse(reply).expect("it was parsed before it was stored");
             earlier.question_name().eq_ignore_case(&end)
         });
-        let octets = before.iter().map(Vec::len).sum::<usize>() + message.bytes().len();
-        if comes_back || before.len() == HOPS || octets > CHAIN_OCTETS {
+        if comes_back {
             out.trace(Subject::Waiter(waiter), || TraceEvent::ChaseEnds);
             return false;
         }
+        let octets = before.iter().map(Vec::len).sum::<usize>() + message.bytes().len();
+        let fits = before.len() < HOPS && octets <= CHAIN_OCTETS;
         let chase = match self.clients.waiters[waiter].chase {
-            NONE => match self.clients.start_chase(waiter) {
-                Some(chase) => chase,
-                None => return false,
-            },
-            chase => chase,
+            _ if !fits => None,
+            NONE => self.clients.start_chase(waiter),
+            chase => Some(chase),
+        };
+        let Some(chase) = chase else {
+            out.trace(Subject::Waiter(waiter), || TraceEvent::ChaseEnds);
+            self.respond_too_long(waiter, now, out);
+            return true;
         };
         let mut name = [0u8; 255];
         let len = end.write(&mut name);

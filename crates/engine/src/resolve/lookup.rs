@@ -36,8 +36,8 @@ impl Engine {
         now: Instant,
         out: &mut impl Outbox,
     ) -> bool {
-        !self.settings.local_data.is_empty() && self.answer_from_local_data(waiter, now, out)
-            || self.clients.waiters[waiter].chase != NONE && self.answer_special_use(waiter, now, out)
+        self.clients.waiters[waiter].chase != NONE && self.answer_special_use(waiter, now, out)
+            || !self.settings.local_data.is_empty() && self.answer_from_local_data(waiter, now, out)
             || !self.settings.rpz.is_empty() && self.apply_rpz_to_question(waiter, now, out)
             || may_be_cached && !self.cache.is_off() && self.answer_from_cache(waiter, now, out)
     }
@@ -69,6 +69,10 @@ impl Engine {
             return false;
         }
         let CnameChase { name, replies, .. } = &chases[state.chase];
+        // As for the name in a query: records of the configuration come first, blocks come later.
+        if !settings.local_data.is_empty() && settings.local_data.has_records(name) {
+            return false;
+        }
         // The client's own question is answered, from the AAAA leg and from the A leg alike.
         let (qtype, class) = state.qtype_and_class();
         let own_size = settings.udp_size;

@@ -16,6 +16,7 @@ pub(crate) mod ask;
 pub(crate) mod bogus_check;
 pub(crate) mod chase;
 pub(crate) mod completion;
+pub(crate) mod divert;
 pub(crate) mod from_cache;
 pub(crate) mod lookup;
 pub(crate) mod prefetch;

@@ -15,6 +15,7 @@ use crate::dns64::embed::EmbeddingCounts;
 use crate::engine::Engine;
 use crate::interface::Outbox;
 use crate::message::cname_chain::Chain;
+use crate::message::question::QueryFlags;
 use crate::message::reply::Outcome;
 use crate::trace::{Subject, Untrusted};
 use wire::header::{self, Flags};
@@ -80,11 +81,25 @@ impl Engine {
         out.trace(Subject::Waiter(waiter), || self.leg_event(waiter, outcome));
         match outcome {
             Outcome::Reply(message, chain) => {
+                if self.follows_to_the_end(waiter, message, chain)
+                    && self.chase_cname(waiter, message, chain.end(), now, out)
+                {
+                    return;
+                }
                 self.mark_valid(waiter, None);
                 self.forward_to(waiter, message, chain, false, now, out);
             }
             Outcome::Failed => self.respond_failed(waiter, now, out),
         }
+    }
+
+    /// True if a reply ends in an alias that has to be followed here: clients are stubs, which do not follow aliases (RFC 1034 section
+    /// 5.3.1), and servers that do not recurse leave those that leave their zones to the asker (section 4.3.2). A client that asks
+    /// without RD wants to know what there is.
+    fn follows_to_the_end(&self, waiter: Index, message: &Message<'_>, chain: &Chain<'_>) -> bool {
+        chain.is_alias()
+            && self.clients.waiters[waiter].query_flags.has(QueryFlags::RD)
+            && chain.is_unfinished(message)
     }
 
     /// Answers a waiter with the aliases alone: their target exists, but the negative answer for it did not come.

@@ -12,7 +12,8 @@ use crate::trace::TraceEvent;
 use wire::Type;
 
 impl Engine {
-    /// Continues a waiter with an upstream's reply, new or cached, unless a response policy zone replaces it. `decision`: decision
+    /// Continues a waiter with an upstream's reply, new or cached, unless a response policy zone replaces it or an alias in it leads
+    /// elsewhere (`divert.rs`). `decision`: decision
     /// about an AAAA outcome, made once for all waiters of a question.
     #[inline]
     pub(crate) fn proceed(
@@ -23,14 +24,31 @@ impl Engine {
         now: Instant,
         out: &mut impl Outbox,
     ) {
-        let state = &self.clients.waiters[waiter];
-        // The client never gets the reply without validation.
-        let is_subject_to_rpz = !self.settings.rpz.is_empty()
-            && state.rpz_rule == NO_RULE_YET
-            && state.stage != Stage::AaaaWithCd;
-        if !is_subject_to_rpz || !self.apply_rpz_to_reply(waiter, outcome, now, out) {
-            self.step(waiter, outcome, decision, now, out);
+        if let Outcome::Reply(message, chain) = outcome
+            && chain.is_alias()
+            && self.divert(waiter, message, chain, now, out)
+        {
+            return;
         }
+        if self.is_subject_to_rpz(waiter) && self.apply_rpz_to_reply(waiter, outcome, now, out) {
+            return;
+        }
+        match outcome {
+            Outcome::Reply(message, chain) if chain.has_no_end(message) => {
+                self.respond_too_long(waiter, now, out);
+            }
+            _ => self.step(waiter, outcome, decision, now, out),
+        }
+    }
+
+    /// True if a rule of a response policy zone may still decide about a waiter.
+    #[inline]
+    pub(crate) fn is_subject_to_rpz(&self, waiter: Index) -> bool {
+        let state = &self.clients.waiters[waiter];
+        !self.settings.rpz.is_empty()
+            && state.rpz_rule == NO_RULE_YET
+            // The client never gets the reply without validation.
+            && state.stage != Stage::AaaaWithCd
     }
 
     /// Continues a waiter with a local reply. RPZ does not apply to it.

@@ -161,6 +161,11 @@ impl ServerGroups {
         self.group_of(name).number
     }
 
+    /// True if two names (wire form, any letter case) are asked of the same servers.
+    pub fn have_the_same(&self, name: &[u8], other: &[u8]) -> bool {
+        self.group_of(name).list == self.group_of(other).list
+    }
+
     /// Returns the zone (wire form) of a group by its number, and true if it is the default group. None: a reload has replaced the
     /// group.
     pub fn zone_of(&self, number: u32) -> Option<(&[u8], bool)> {

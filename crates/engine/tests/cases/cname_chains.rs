@@ -28,11 +28,8 @@ fn a_chain_too_large_to_store_is_not_followed_and_shows_no_data_of_other_chains(
         large.sections[0].push(record(&format!("www.example. 60 IN TXT filler-number-{number}")));
     }
     answer_last(&mut world, &large);
-    // It is not followed, so the A leg queries the client's own name.
-    let asked = world.asked.last().unwrap();
-    assert_eq!((asked.name().as_str(), asked.qtype()), ("www.example.", Type::A));
-    answer_last(&mut world, &Reply::answer(&["www.example. 60 IN A 198.51.100.7"]));
-    assert_eq!(world.answer_to(token).addresses(), ["2001:db8:64::c633:6407"]);
+    let answer = world.answer_to(token);
+    assert_eq!((answer.rcode(), answer.records(wire::Section::Answer).len()), (Rcode::SERVFAIL, 0));
 }
 
 #[test]
@@ -49,12 +46,9 @@ fn a_chain_over_many_replies_is_followed_up_to_the_limit() {
     }
     let last = engine::limits::HOPS;
     answer_last(&mut world, &Reply::answer(&[&format!("n{last}.example. 60 IN CNAME beyond.example.")]));
-    let asked = world.asked.last().unwrap();
-    assert_eq!((asked.name(), asked.qtype()), (format!("n{last}.example."), Type::A));
-    answer_last(&mut world, &Reply::answer(&[&format!("n{last}.example. 60 IN A 198.51.100.7")]));
+    // Aliases without an end are no answer, and say nothing of the absence of AAAA records.
     let answer = world.answer_to(token);
-    assert_eq!(answer.records(wire::Section::Answer).len(), engine::limits::HOPS + 1);
-    assert_eq!(answer.addresses(), ["2001:db8:64::c633:6407"]);
+    assert_eq!((answer.rcode(), answer.records(wire::Section::Answer).len()), (Rcode::SERVFAIL, 0));
     assert_eq!(world.count(Counter::CnameHops), engine::limits::HOPS as u64);
 }
 
@@ -138,10 +132,6 @@ fn a_chain_of_twenty_aliases_in_one_reply_exceeds_the_limit() {
         (0..20).map(|n| format!("n{n}.example. 60 IN CNAME n{}.example.", n + 1)).collect();
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     answer_last(&mut world, &Reply::answer(&lines));
-    answer_last(&mut world, &Reply::answer(&lines));
     let answer = world.answer_to(token);
-    assert_eq!(
-        (answer.rcode(), answer.records(wire::Section::Answer).len()),
-        (Rcode::NOERROR, engine::limits::CHAIN)
-    );
+    assert_eq!((answer.rcode(), answer.records(wire::Section::Answer).len()), (Rcode::SERVFAIL, 0));
 }

@@ -145,9 +145,17 @@ fn replies_of_one_upstream_group_answer_no_query_for_names_of_another() {
     let mut world = World::with_cache(settings, OCTETS);
     ask_and_reply(&mut world, &query("www.evil.test.", Type::A), &poisoned("www.evil.test."));
     let alias = Reply::answer(&["a.evil.test. 86400 IN CNAME www.bank.test.", EVIL]);
-    ask_and_reply(&mut world, &query("a.evil.test.", Type::A), &alias);
-    ask_and_reply(&mut world, &www(Type::A).id(3), &Reply::answer(&[OLD]));
+    // What the servers of `evil.test` say of the target of their alias does not even reach the client that asks for the alias.
+    let token = world.ask(&query("a.evil.test.", Type::A));
+    for reply in [&alias, &Reply::answer(&[OLD])] {
+        let asked = last(&world);
+        world.reply(asked.link, &reply.to(&asked.bytes));
+    }
     assert_eq!(last(&world).upstream, forwarders("192.0.2.77")[0]);
+    assert_eq!(
+        world.answer_to(token).records(Section::Answer),
+        ["a.evil.test. 86400 IN CNAME www.bank.test.", OLD]
+    );
     assert_eq!(from_cache(&mut world, &www(Type::A).id(4)), [OLD]);
 }
 

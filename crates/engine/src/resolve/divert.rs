@@ -1,0 +1,125 @@
+//! Aliases that lead where the configuration decides: a reply ends at the first alias whose target has local data, is blocked, is a
+//! special-use name, or belongs to other forwarders than the name that was asked. What the upstream says of the target does not
+//! count: the rest of the reply is cut off, and the target is looked up like a question (`lookup.rs`).
+//!
+//! So a public name that leads to a name of the site gets the site's address (split horizon, private endpoints of cloud providers), and an
+//! alias is no way around a block list. This holds for replies from the cache, too, which may be older than the configuration.
+
+use crate::answer::builder::write_failure;
+use crate::base::slab::Index;
+use crate::base::time::Instant;
+use crate::client::Clients;
+use crate::client::respond::{ResponseSink, respond};
+use crate::dns64::decision::Stage;
+use crate::engine::Engine;
+use crate::interface::Outbox;
+use crate::local::special_use::{self, SpecialUse};
+use crate::message::cname_chain::Chain;
+use crate::message::question::QUESTION;
+use crate::message::reply::Outcome;
+use crate::trace::{Diversion, Subject, TraceEvent};
+use wire::header::Flags;
+use wire::{Builder, Message, Section, ede};
+
+/// Text of the extended error for a chain that has no end here.
+const TOO_LONG: &str = "too many aliases, or a loop of them";
+
+/// Octets of the longest name in wire form (RFC 1035 section 3.1).
+const NAME: usize = 255;
+
+impl Engine {
+    /// Continues a waiter with the first target of an alias that the configuration decides about. Returns false if the reply counts to its
+    /// end.
+    #[inline(never)]
+    pub(crate) fn divert(
+        &mut self,
+        waiter: Index,
+        message: &Message<'_>,
+        chain: &Chain<'_>,
+        now: Instant,
+        out: &mut impl Outbox,
+    ) -> bool {
+        let Some((place, reason)) = self.diversion(waiter, chain) else { return false };
+        // Policy has its say about the names before.
+        let before = chain.up_to(place);
+        if self.is_subject_to_rpz(waiter)
+            && self.apply_rpz_to_reply(waiter, &Outcome::Reply(message, &before), now, out)
+        {
+            return true;
+        }
+        out.trace(Subject::Waiter(waiter), || TraceEvent::Diverts(reason));
+        let mut frame = self.frames.take();
+        let mut room = [0; QUESTION];
+        let question = self.clients.current_question(waiter).question(&mut room);
+        let length = cut(message, chain, place, question, &mut frame);
+        let goes_on = length
+            .and_then(|length| Message::parse(&frame[..length]).ok())
+            .is_some_and(|message| self.chase_cname(waiter, &message, chain.name(place), now, out));
+        if !goes_on {
+            self.respond_too_long(waiter, now, out);
+        }
+        self.frames.give(frame);
+        true
+    }
+
+    /// The first place in a chain, after that of the question, with a name that the configuration decides about.
+    fn diversion(&self, waiter: Index, chain: &Chain<'_>) -> Option<(usize, Diversion)> {
+        let state = &self.clients.waiters[waiter];
+        let asked = self.clients.current_question(waiter);
+        // The bogus check only learns whether there is a reply.
+        if state.stage == Stage::AaaaWithCd || !asked.is_ours() {
+            return None;
+        }
+        let (settings, servers) = (&self.settings, &self.upstream.servers);
+        let (qtype, class) = state.qtype_and_class();
+        (1..chain.len()).find_map(|place| {
+            let mut room = [0; NAME];
+            let length = chain.name(place).write(&mut room);
+            let name = &room[..length];
+            let classified =
+                || special_use::classify(settings.special_use(), state.client.address, name, qtype, class);
+            let reason = match () {
+                () if settings.local_data.has_name(name) => Diversion::LocalData,
+                () if !matches!(classified(), SpecialUse::Ordinary) => Diversion::SpecialUse,
+                () if !servers.have_the_same(asked.name, name) => Diversion::ForwardZone,
+                () => return None,
+            };
+            Some((place, reason))
+        })
+    }
+
+    /// Answers a waiter whose chain of aliases has no end with SERVFAIL, and frees it: an answer with aliases alone would say that
+    /// there are no data.
+    #[cold]
+    pub(crate) fn respond_too_long(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) {
+        let own_size = self.settings.udp_size;
+        let Engine { clients, counters, .. } = self;
+        let Clients { waiters, rate_limiter, .. } = clients;
+        let sink = ResponseSink { counters, rate_limiter: Some(rate_limiter), now };
+        respond(waiters, sink, own_size, waiter, out, |frame, requestor| {
+            write_failure(frame, requestor, ede::OTHER, TOO_LONG)
+        });
+        self.free_waiter(waiter, out);
+    }
+}
+
+/// Writes a reply up to the name at a place of its chain: the aliases that lead there, with their signatures, and nothing more. AD stays,
+/// since it speaks of each record (RFC 4035 section 3.2.3).
+fn cut(
+    message: &Message<'_>,
+    chain: &Chain<'_>,
+    place: usize,
+    question: &[u8],
+    frame: &mut [u8],
+) -> Option<usize> {
+    let flags = Flags(0).with(Flags::QR);
+    let flags = if message.flags().contains(Flags::AD) { flags.with(Flags::AD) } else { flags };
+    let limit = frame.len();
+    let mut builder = Builder::new(frame, limit, 0, flags, question)?;
+    for record in message.records(Section::Answer) {
+        if chain.leads_to(&record, place) || chain.signs_way_to(&record, place) {
+            builder.copy(Section::Answer, &record).ok()?;
+        }
+    }
+    Some(builder.finish())
+}
