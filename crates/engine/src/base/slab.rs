@@ -9,6 +9,14 @@ pub type Index = u32;
 /// Index that means no record.
 pub const NONE: Index = u32::MAX;
 
+/// Record of a slab.
+pub trait Record: Default {
+    /// Overwrites what the user of a freed slot has left, in debug builds, with values that the next user would notice: it must set
+    /// every field that it reads.
+    #[cfg(debug_assertions)]
+    fn poison(&mut self) {}
+}
+
 /// Store of records with a fixed capacity.
 pub struct Slab<T> {
     records: Vec<T>,
@@ -16,7 +24,7 @@ pub struct Slab<T> {
     capacity: usize,
 }
 
-impl<T: Default> Slab<T> {
+impl<T: Record> Slab<T> {
     /// Reserves memory for `capacity` records.
     pub fn new(capacity: usize) -> Slab<T> {
         Slab { records: Vec::with_capacity(capacity), free: Vec::with_capacity(capacity), capacity }
@@ -40,6 +48,8 @@ impl<T: Default> Slab<T> {
     pub fn give(&mut self, index: Index) {
         debug_assert!(!self.free.contains(&index) || self.free.len() > 64);
         self.free.push(index);
+        #[cfg(debug_assertions)]
+        self.records[index as usize].poison();
     }
 
     /// Number of records in use.
@@ -83,6 +93,23 @@ impl<T> core::ops::IndexMut<Index> for Slab<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Record for u8 {
+        #[cfg(debug_assertions)]
+        fn poison(&mut self) {
+            *self = 0xff;
+        }
+    }
+
+    #[test]
+    #[cfg(debug_assertions)]
+    fn a_freed_slot_does_not_keep_what_its_user_left() {
+        let mut slab = Slab::<u8>::new(1);
+        let index = slab.take().unwrap();
+        slab[index] = 7;
+        slab.give(index);
+        assert_eq!(slab.take().map(|index| slab[index]), Some(0xff));
+    }
 
     #[test]
     fn a_slab_gives_out_its_capacity_and_no_more() {

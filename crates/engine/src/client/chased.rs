@@ -7,7 +7,7 @@
 //! being read.
 
 use crate::base::name_hash::HashKey;
-use crate::base::slab::{Index, NONE, Slab};
+use crate::base::slab::{Index, NONE, Record, Slab};
 use crate::client::quota::{ClientQuotas, QuotaKey};
 use crate::limits::CHASES;
 
@@ -21,6 +21,8 @@ pub(crate) struct CnameChase {
     /// Entry of the client's network in the quotas.
     quota: Index,
 }
+
+impl Record for CnameChase {}
 
 impl CnameChase {
     /// Goes on to another name, to which this reply has led.

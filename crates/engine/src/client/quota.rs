@@ -7,7 +7,7 @@
 //! them.
 
 use crate::base::name_hash::HashKey;
-use crate::base::slab::{Index, NONE, Slab};
+use crate::base::slab::{Index, NONE, Record, Slab};
 use crate::interface::ClientNetwork;
 use crate::limits::NETWORKS_COMPARED;
 
@@ -28,6 +28,8 @@ struct Count<R> {
     next_in_bucket: Index,
     record: R,
 }
+
+impl<R: Default> Record for Count<R> {}
 
 /// Data of a network: its place among the networks of its site, which form a ring.
 #[derive(Default, Clone)]

@@ -1,7 +1,7 @@
 //! Waiters: client queries that wait for an upstream.
 
 use crate::answer::requestor::{Requestor, RequestorEdns, answer_limit};
-use crate::base::slab::{Index, NONE};
+use crate::base::slab::{Index, NONE, Record};
 use crate::base::time::Instant;
 use crate::dns64::decision::{Cause, Stage};
 use crate::interface::{Client, ClientTransport, IdleTimeout};
@@ -144,6 +144,26 @@ impl Default for Waiter {
             question_len: 0,
             question: [0; QUESTION],
         }
+    }
+}
+
+impl Record for Waiter {
+    #[cfg(debug_assertions)]
+    fn poison(&mut self) {
+        *self = Waiter {
+            aaaa_secure: true,
+            bogus_recheck: true,
+            cache_missed: true,
+            has_stale: true,
+            client_timer_expired: true,
+            cache_hit: CacheHit::Stale,
+            cause: Cause::Timeout,
+            rpz_rule: 0,
+            scope: u8::MAX,
+            negative_ttl: Some(1),
+            stage: Stage::NegativeAaaa,
+            ..Waiter::default()
+        };
     }
 }
 

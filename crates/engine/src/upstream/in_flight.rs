@@ -2,7 +2,7 @@
 //!
 //! An upstream is asked once per question, however many clients wait. This also prevents the birthday attack (VU#457875).
 
-use crate::base::slab::{Index, NONE, Slab};
+use crate::base::slab::{Index, NONE, Record, Slab};
 use crate::base::time::Instant;
 use crate::base::timer_wheel::{Hook, Hooks};
 use crate::counters::{Counter, Counters};
@@ -191,7 +191,126 @@ impl Default for Flight {
     }
 }
 
+impl Record for Flight {
+    #[cfg(debug_assertions)]
+    fn poison(&mut self) {
+        // Walks over the table read the state, and the timer wheel its hook.
+        let Flight { state, hook, .. } = core::mem::take(self);
+        *self = Flight {
+            state,
+            hook,
+            over_tcp: true,
+            half_try: true,
+            send_failed: true,
+            without_subnet: true,
+            without_cookie: true,
+            without_edns: true,
+            next_is_hedge: true,
+            hedge_deferred: true,
+            extended_wait: true,
+            reconnects: true,
+            is_private: true,
+            cookie_renewed: true,
+            cookie_missing: true,
+            tries: u8::MAX,
+            scope: u8::MAX,
+            stagger: Some(Instant(0)),
+            client_response_timer: Some(Instant(0)),
+            lost_at: Some(Instant(0)),
+            references: u32::MAX / 2,
+            ..Flight::default()
+        };
+    }
+}
+
 impl Flight {
+    /// Makes a used slot a new question, whose letters get their case from `letters`. Every field is named, so the compiler tells of a
+    /// new one that nothing sets: what a question leaves in its slot must not reach the next one.
+    #[inline(always)]
+    fn reset(
+        &mut self,
+        question: &Question<'_>,
+        letters: u64,
+        goes_over_tcp: bool,
+        group_number: u32,
+        epoch: u32,
+    ) {
+        let Flight {
+            name,
+            name_len,
+            state,
+            send_failed,
+            over_tcp,
+            tries,
+            attempts_len,
+            query_flags,
+            subnet,
+            scope,
+            half_try,
+            without_subnet,
+            without_cookie,
+            without_edns,
+            next_is_hedge,
+            hedge_deferred,
+            extended_wait,
+            reconnects,
+            lost_at,
+            is_private,
+            cookie_renewed,
+            cookie_missing,
+            qtype,
+            class,
+            hash,
+            stagger,
+            client_response_timer,
+            group,
+            flush_epoch,
+            waiters,
+            references,
+            parked,
+            // Set by `Flights::insert`, `set_deadline` and the timer wheel.
+            next_in_bucket: _,
+            deadline: _,
+            hook: _,
+            // None of them counts, since `attempts_len` is 0.
+            attempts: _,
+        } = self;
+        // First of all: the query copies the name in larger pieces than it is written here, and has to wait until these stores have left
+        // the processor's store buffer.
+        mix_case(question.name, letters, name);
+        *name_len = question.name.len() as u8;
+        *state = FlightState::Asked;
+        *send_failed = false;
+        *over_tcp = goes_over_tcp;
+        *tries = 0;
+        *attempts_len = 0;
+        *query_flags = question.query_flags;
+        *subnet = question.subnet.copied();
+        *scope = 0;
+        *half_try = false;
+        *without_subnet = false;
+        *without_cookie = false;
+        *without_edns = false;
+        *next_is_hedge = false;
+        *hedge_deferred = false;
+        *extended_wait = false;
+        *reconnects = false;
+        *lost_at = None;
+        *is_private = false;
+        *cookie_renewed = false;
+        *cookie_missing = false;
+        *qtype = question.qtype;
+        *class = question.class;
+        *hash = question.hash;
+        *stagger = None;
+        *client_response_timer = None;
+        *group = group_number;
+        *flush_epoch = epoch;
+        *waiters = NONE;
+        *references = 0;
+        *parked = NONE;
+    }
+
     /// The name in wire form, in the letter case of the queries.
     #[inline]
     pub fn name(&self) -> &[u8] {
@@ -402,39 +521,9 @@ impl Upstream {
         let index = flights.slab.take()?;
         let flush_epoch = flights.flush_epoch;
         let flight = &mut flights.slab[index];
-        // First of all: the query copies the name in larger pieces than it is written here, and has to wait until these stores have left
-        // the processor's store buffer.
-        mix_case(question.name, random.bits(), &mut flight.name);
-        flight.name_len = question.name.len() as u8;
-        flight.state = FlightState::Asked;
-        flight.send_failed = false;
-        flight.over_tcp = parameters.transport == Transport::Tcp;
-        flight.tries = 0;
-        flight.attempts_len = 0;
-        flight.query_flags = question.query_flags;
-        flight.subnet = question.subnet.copied();
-        flight.scope = 0;
-        flight.without_subnet = false;
-        flight.without_cookie = false;
-        flight.without_edns = false;
-        flight.next_is_hedge = false;
-        flight.hedge_deferred = false;
-        flight.extended_wait = false;
-        flight.reconnects = false;
-        flight.lost_at = None;
-        flight.is_private = false;
-        flight.cookie_renewed = false;
-        flight.cookie_missing = false;
-        flight.qtype = question.qtype;
-        flight.class = question.class;
-        flight.hash = question.hash;
-        flight.stagger = None;
-        flight.client_response_timer = None;
-        flight.group = servers.group_number(question.name);
-        flight.flush_epoch = flush_epoch;
-        flight.waiters = NONE;
-        flight.references = 0;
-        flight.parked = NONE;
+        let over_tcp = parameters.transport == Transport::Tcp;
+        let group = servers.group_number(question.name);
+        flight.reset(question, random.bits(), over_tcp, group, flush_epoch);
         flights.insert(index);
         Some(index)
     }
