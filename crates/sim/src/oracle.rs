@@ -4,7 +4,7 @@
 //!
 //! The way of a judgement: [`Case::is_allowed`] → AAAA leg → A leg → comparison of the answer with these legs (`comparison.rs`).
 
-use crate::case::Case;
+use crate::case::{Case, RpzState};
 use crate::comparison::{Aaaa, is_forwarded, is_servfail, is_synthesized};
 use crate::config::Config;
 use crate::leg::{FAILURE_LIFE, Leg, possible_legs};
@@ -63,7 +63,7 @@ impl<'a> Case<'a> {
             }
         }
         self.legs(name, rtype).into_iter().any(|leg| {
-            match after_leg(self, name, &leg, before, config) {
+            match after_leg(self, name, &leg, before, config, false) {
                 RpzEffect::None => {}
                 RpzEffect::Decided(is_allowed) => return is_allowed,
                 RpzEffect::Continue(state) => {
@@ -95,7 +95,8 @@ impl<'a> Case<'a> {
             }
         }
         self.legs(name, AAAA).into_iter().any(|leg| {
-            match after_leg(self, name, &leg, before, configs.written_by) {
+            let leads_to_a = self.leads_to_a(&leg, before, configs);
+            match after_leg(self, name, &leg, before, configs.written_by, leads_to_a) {
                 RpzEffect::None => self.allows_after_aaaa(name, before, leg, configs),
                 RpzEffect::Decided(is_allowed) => is_allowed,
                 RpzEffect::Continue(state) => {
@@ -103,6 +104,23 @@ impl<'a> Case<'a> {
                 }
             }
         })
+    }
+
+    /// True if A is asked after this result of the AAAA leg.
+    fn leads_to_a(&self, leg: &Leg<'_>, before: &[Leg<'_>], configs: ConfigPair<'_>) -> bool {
+        let decided_by = configs.decided_by;
+        let Some(said) = leg.reply else { return decided_by.synthesize[4] };
+        if leg.is_diverted || !synthesizes_after(said, decided_by) {
+            return false;
+        }
+        if said.rcode != 0 {
+            return true;
+        }
+        let is_real = |address: &[u8; 16]| !decided_by.excludes(address);
+        match said.v6.iter().any(is_real) {
+            true => decided_by.ignores_real(self.query.name),
+            false => Chase::of(before, leg, said.is_unfinished() && said.v6.is_empty()) == Chase::None,
+        }
     }
 
     /// True if the answer is allowed after this result of the AAAA leg (RFC 6147 sections 5.1.1 to 5.1.5).
@@ -265,15 +283,23 @@ impl<'a> Case<'a> {
             RpzEffect::None => {}
             RpzEffect::Decided(is_allowed) => return is_allowed,
             RpzEffect::Continue(state) => {
-                return self.with_rpz(state, || self.allows_after_a_leg(name, before, aaaa, configs));
+                return self.with_rpz(state, || match state {
+                    // The rule's data are all data of the name, the AAAA records among them.
+                    RpzState::Data(_) => self.allows_dns64(name, before, configs),
+                    _ => self.allows_after_a_leg(name, before, aaaa, configs),
+                });
             }
         }
         self.legs(name, A).into_iter().any(|leg| {
-            match after_leg(self, name, &leg, before, configs.written_by) {
+            match after_leg(self, name, &leg, before, configs.written_by, false) {
                 RpzEffect::None => {}
                 RpzEffect::Decided(is_allowed) => return is_allowed,
                 RpzEffect::Continue(state) => {
-                    return self.with_rpz(state, || self.allows_after_a_leg(name, before, aaaa, configs));
+                    return self.with_rpz(state, || match state {
+                        // The rule's data are all data of the name, the AAAA records among them.
+                        RpzState::Data(_) => self.allows_dns64(name, before, configs),
+                        _ => self.allows_after_a_leg(name, before, aaaa, configs),
+                    });
                 }
             }
             let Some(said) = leg.reply else { return is_servfail(self) };

@@ -6,7 +6,7 @@ use crate::comparison::{has_aliases, may_be_truncated};
 use crate::config::Config;
 use crate::leg::Leg;
 use crate::policy::{Action, DENIAL_SOA, Rule};
-use crate::truth::{NameId, Said};
+use crate::truth::{A, NameId, Said};
 
 /// Effect of the response policy on a leg.
 pub(crate) enum RpzEffect<'a> {
@@ -16,6 +16,11 @@ pub(crate) enum RpzEffect<'a> {
     Decided(bool),
     /// The leg is repeated in this state.
     Continue(RpzState<'a>),
+}
+
+/// True if no rule has seen the names before: only local aliases led here, so the client's address is compared now.
+fn is_first_upstream(before: &[Leg<'_>]) -> bool {
+    before.iter().all(|leg| leg.is_local)
 }
 
 /// The effect before a leg is asked.
@@ -28,7 +33,7 @@ pub(crate) fn before_leg<'a>(
 ) -> RpzEffect<'a> {
     let is_undecided =
         matches!(case.rpz.get(), RpzState::Undecided) && !case.is_answered_locally(name, rtype, config);
-    let client = before.is_empty().then_some(case.client);
+    let client = is_first_upstream(before).then_some(case.client);
     match config.policy.for_question(client, name) {
         Some(rule) if is_undecided && !config.policy.may_be_overridden(rule, rtype) => {
             apply_rule(case, rule, before, None)
@@ -38,17 +43,19 @@ pub(crate) fn before_leg<'a>(
 }
 
 /// The effect when the reply has come or has failed. If `leg` is diverted, only the names before the last of its aliases count.
+/// `leads_to_a`: it is an AAAA leg after which A is asked.
 pub(crate) fn after_leg<'a>(
     case: &Case<'a>,
     name: NameId,
     leg: &Leg<'a>,
     before: &[Leg<'a>],
     config: &'a Config,
+    leads_to_a: bool,
 ) -> RpzEffect<'a> {
     if !matches!(case.rpz.get(), RpzState::Undecided) || leg.is_local {
         return RpzEffect::None;
     }
-    let client = before.is_empty().then_some(case.client);
+    let client = is_first_upstream(before).then_some(case.client);
     let found = match leg.reply {
         Some(said) if leg.is_diverted => {
             let before = leg.edges().len() - 1;
@@ -59,6 +66,8 @@ pub(crate) fn after_leg<'a>(
         None => config.policy.for_question(client, name).map(|rule| (rule, 0)),
     };
     match found {
+        // The addresses of the A leg may match a rule of an earlier zone.
+        Some((rule, _)) if leads_to_a && config.policy.may_be_overridden(rule, A) => RpzEffect::None,
         Some((rule, place)) => apply_rule(case, rule, before, Some((leg, place))),
         None => RpzEffect::None,
     }

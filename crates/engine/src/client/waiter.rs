@@ -77,6 +77,9 @@ pub struct Waiter {
     pub cause: Cause,
     /// Number of the rule of a response policy zone that applies.
     pub rpz_rule: u32,
+    /// Number of replies that led to the first name that was compared with response policy zones ([`NO_HOP_YET`]: none yet). The
+    /// client's address is compared together with this name.
+    pub rpz_hop: u8,
     /// Negative TTL of the AAAA leg; none if it had no SOA record.
     pub negative_ttl: Option<u32>,
     /// True if the answer of the AAAA leg was secure.
@@ -133,6 +136,7 @@ impl Default for Waiter {
             stage: Stage::Direct,
             cause: Cause::NoData,
             rpz_rule: NO_RULE_YET,
+            rpz_hop: NO_HOP_YET,
             negative_ttl: None,
             aaaa_secure: false,
             bogus_recheck: false,
@@ -147,6 +151,9 @@ impl Default for Waiter {
     }
 }
 
+/// Value of [`Waiter::rpz_hop`]: no name has been compared yet.
+pub(crate) const NO_HOP_YET: u8 = u8::MAX;
+
 impl Record for Waiter {
     #[cfg(debug_assertions)]
     fn poison(&mut self) {
@@ -159,6 +166,7 @@ impl Record for Waiter {
             cache_hit: CacheHit::Stale,
             cause: Cause::Timeout,
             rpz_rule: 0,
+            rpz_hop: 0,
             scope: u8::MAX,
             negative_ttl: Some(1),
             stage: Stage::NegativeAaaa,
@@ -189,6 +197,7 @@ impl Waiter {
             chase,
             cause,
             rpz_rule,
+            rpz_hop,
             aaaa_secure,
             bogus_recheck,
             cache_hit,
@@ -222,6 +231,7 @@ impl Waiter {
         (*newer, *a_flight, *chase) = (NONE, NONE, NONE);
         *cause = Cause::NoData;
         *rpz_rule = NO_RULE_YET;
+        *rpz_hop = NO_HOP_YET;
         *aaaa_secure = false;
         *bogus_recheck = false;
         *cache_hit = CacheHit::Nothing;

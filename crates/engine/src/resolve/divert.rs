@@ -43,7 +43,7 @@ impl Engine {
         // Policy has its say about the names before.
         let before = chain.up_to(place);
         if self.is_subject_to_rpz(waiter)
-            && self.apply_rpz_to_reply(waiter, &Outcome::Reply(message, &before), now, out)
+            && self.apply_rpz_to_reply(waiter, &Outcome::Reply(message, &before), false, now, out)
         {
             return true;
         }

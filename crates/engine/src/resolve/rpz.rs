@@ -8,17 +8,20 @@ use crate::answer::builder::write_truncated;
 use crate::base::slab::{Index, NONE};
 use crate::base::time::Instant;
 use crate::client::Clients;
+use crate::client::chased::replies;
 use crate::client::respond::{ResponseSink, respond};
+use crate::client::waiter::NO_HOP_YET;
 use crate::counters::Counter;
-use crate::dns64::decision::Stage;
+use crate::dns64::decision::{AaaaDecision, Stage, decide};
 use crate::engine::Engine;
 use crate::interface::Outbox;
 use crate::message::cname_chain::Chain;
 use crate::message::question::QUESTION;
 use crate::message::reply::Outcome;
 use crate::rpz::response::RewritePoint;
-use crate::rpz::table::{Action, NO_RULE_YET, PASSTHRU, ReplyAddresses};
+use crate::rpz::table::{Action, NO_RULE_YET, PASSTHRU, ReplyAddresses, RuleMatch};
 use crate::trace::{Subject, TraceEvent};
+use core::net::Ipv6Addr;
 use wire::{Message, Rcode, Type, ede};
 
 impl Engine {
@@ -35,11 +38,11 @@ impl Engine {
             NO_RULE_YET => {}
             rule => return self.answer_from(waiter, rule, now, out),
         }
-        let (leg, policy) = (self.clients.current_question(waiter), &self.settings.rpz);
-        if !leg.is_ours() {
+        if !self.clients.current_question(waiter).is_ours() {
             return false;
         }
-        let client = (state.chase == NONE).then_some(state.client.address);
+        let client = self.client_to_compare(waiter);
+        let (leg, policy) = (self.clients.current_question(waiter), &self.settings.rpz);
         match policy.of_question(client, leg.name) {
             Some(hit) if !policy.is_open(hit, leg.qtype) => {
                 self.apply_action(waiter, hit.rule, None, now, out)
@@ -48,25 +51,29 @@ impl Engine {
         }
     }
 
-    /// Applies the rules to the outcome of a waiter's current question. Returns true if a rule has decided.
+    /// Applies the rules to the outcome of a waiter's current question. Returns true if a rule has decided. `is_whole`: the reply is not
+    /// cut off at an alias, so it says whether the A leg follows.
     pub(crate) fn apply_rpz_to_reply(
         &mut self,
         waiter: Index,
         outcome: &Outcome<'_, '_>,
+        is_whole: bool,
         now: Instant,
         out: &mut impl Outbox,
     ) -> bool {
-        let state = &self.clients.waiters[waiter];
-        let leg = self.clients.current_question(waiter);
-        if !leg.is_ours() {
+        if !self.clients.current_question(waiter).is_ours() {
             return false;
         }
+        let client = self.client_to_compare(waiter);
+        let state = &self.clients.waiters[waiter];
+        let leg = self.clients.current_question(waiter);
         let (policy, dns64) = (&self.settings.rpz, &self.settings.dns64);
-        let client = (state.chase == NONE).then_some(state.client.address);
         let Outcome::Reply(message, chain) = *outcome else {
-            // Without a reply no rule about its addresses can take precedence.
             let hit = policy.of_question(client, leg.name);
-            return hit.is_some_and(|hit| self.apply_action(waiter, hit.rule, None, now, out));
+            return hit.is_some_and(|hit| {
+                !(is_whole && self.waits_for_addresses(waiter, hit, outcome))
+                    && self.apply_action(waiter, hit.rule, None, now, out)
+            });
         };
         let rules = (state.stage == Stage::A).then(|| dns64.rules.of(state.client.address, state.name()));
         let reply = ReplyAddresses {
@@ -75,9 +82,36 @@ impl Engine {
             dns64,
             rules: rules.as_ref(),
             excludes: matches!(state.stage, Stage::Aaaa | Stage::NegativeAaaa),
+            ignores_aaaa: state.stage == Stage::Aaaa && self.ignores_real(waiter).is_some(),
         };
         let Some((hit, place)) = policy.of_reply(&reply, client) else { return false };
+        if is_whole && self.waits_for_addresses(waiter, hit, outcome) {
+            return false;
+        }
         self.apply_action(waiter, hit.rule, Some(RewritePoint { message, chain, place }), now, out)
+    }
+
+    /// The client's address, if it is compared with the rules together with the waiter's current name: with the first name that is
+    /// compared at all. That may be the target of a local alias, which no rule has seen.
+    fn client_to_compare(&mut self, waiter: Index) -> Option<Ipv6Addr> {
+        let hop = replies(&self.clients.chases, self.clients.waiters[waiter].chase).len() as u8;
+        let state = &mut self.clients.waiters[waiter];
+        if state.rpz_hop == NO_HOP_YET {
+            state.rpz_hop = hop;
+        }
+        (state.rpz_hop == hop).then_some(state.client.address)
+    }
+
+    /// True if the A leg follows, whose addresses may match a rule of an earlier zone: that zone decides (draft section 5.2), so the rule
+    /// waits for the A leg.
+    fn waits_for_addresses(&self, waiter: Index, hit: RuleMatch, outcome: &Outcome<'_, '_>) -> bool {
+        self.clients.waiters[waiter].stage == Stage::Aaaa
+            && self.settings.rpz.gives_way_to_addresses(hit)
+            && match decide(outcome, &self.settings.dns64) {
+                AaaaDecision::Synthesize(_) | AaaaDecision::CheckBogus => true,
+                AaaaDecision::Pass(Counter::NotSynthesizedReal) => self.ignores_real(waiter).is_some(),
+                AaaaDecision::Pass(_) | AaaaDecision::ChaseCname => false,
+            }
     }
 
     /// Executes the action of a rule. Returns false for PASSTHRU. `from`: the part of the reply that led to the rule.
@@ -107,7 +141,13 @@ impl Engine {
         self.counters.count(counter);
         out.trace(Subject::Waiter(waiter), || TraceEvent::LocalReply(counter));
         if leads_on {
-            self.clients.waiters[waiter].rpz_rule = rule;
+            let state = &mut self.clients.waiters[waiter];
+            state.rpz_rule = rule;
+            // The name has the data of the rule and no others, so DNS64 begins anew: AAAA data of a rule that only the A leg has met are the
+            // answer (draft section 3.6, RFC 6147 section 5.1.1).
+            if matches!(state.stage, Stage::A | Stage::NegativeAaaa) {
+                state.stage = Stage::Aaaa;
+            }
             // The early A question is not about the zone's data.
             let a_flight = core::mem::replace(&mut self.clients.waiters[waiter].a_flight, NONE);
             if a_flight != NONE {

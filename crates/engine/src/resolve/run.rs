@@ -30,7 +30,7 @@ impl Engine {
         {
             return;
         }
-        if self.is_subject_to_rpz(waiter) && self.apply_rpz_to_reply(waiter, outcome, now, out) {
+        if self.is_subject_to_rpz(waiter) && self.apply_rpz_to_reply(waiter, outcome, true, now, out) {
             return;
         }
         match outcome {

@@ -74,6 +74,14 @@ impl ResponsePolicy {
         let mut builder = Builder::new(frame, limit, 0, Flags(0).with(Flags::QR), question)?;
         let owner = Name::from_wire(wire)?;
         let answered = match &found.action {
+            // Draft section 3.6: ANY gets all data.
+            Action::Data(records) if qtype == Type::ANY => {
+                for record in records {
+                    let LocalRecord { rtype, ttl, rdata, .. } = record;
+                    builder.record(Section::Answer, owner, *rtype, Class::IN, *ttl, rdata).ok()?;
+                }
+                true
+            }
             Action::Data(records) => answer_records(&mut builder, owner, qtype, records, arpa).ok()?,
             Action::Suffix(suffix) => {
                 // Draft section 3.6: the asterisk stands for the name of the question.

@@ -315,7 +315,13 @@ impl ResponsePolicy {
     /// True if an address in the answer may match a rule with precedence over this one.
     #[inline]
     pub(crate) fn is_open(&self, hit: RuleMatch, qtype: Type) -> bool {
-        hit.zone > self.first_address_zone && matches!(qtype, Type::A | Type::AAAA | Type::ANY)
+        self.gives_way_to_addresses(hit) && matches!(qtype, Type::A | Type::AAAA | Type::ANY)
+    }
+
+    /// True if a zone before that of the rule has triggers for addresses.
+    #[inline]
+    pub(crate) fn gives_way_to_addresses(&self, hit: RuleMatch) -> bool {
+        hit.zone > self.first_address_zone
     }
 
     /// Finds the rule for a reply, and the index of the name of its chain that the rule is for. `client`: the address that is
@@ -345,12 +351,13 @@ impl ResponsePolicy {
         if self.address_rules.is_empty() {
             return None;
         }
-        let ReplyAddresses { message, chain, dns64, rules, excludes } = *reply;
+        let ReplyAddresses { message, chain, dns64, rules, excludes, ignores_aaaa } = *reply;
         let mut lowest = NO_MATCH;
         for record in message.records(Section::Answer).filter(|record| chain.keeps(record)) {
             if let Some(address) = record.address4() {
                 lowest = lowest.min(self.ipv4.find(u32::from_be_bytes(address)));
             } else if let Some(address) = record.address6()
+                && !ignores_aaaa
                 && !(excludes && is_excluded(&record, Some(dns64)))
             {
                 lowest = lowest.min(self.ipv6.find(u128::from_be_bytes(address)));
@@ -385,6 +392,8 @@ pub(crate) struct ReplyAddresses<'m, 'a> {
     pub rules: Option<&'m Applicable<'m>>,
     /// True if excluded AAAA records count as absent.
     pub excludes: bool,
+    /// True if all AAAA records count as absent (a rule with `real-aaaa = "ignore"`).
+    pub ignores_aaaa: bool,
 }
 
 /// Returns the rule with precedence of two that apply: that of the earlier zone, in one zone the first of the two.

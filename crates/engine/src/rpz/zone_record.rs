@@ -273,11 +273,21 @@ fn action(relative: &[u8], apex: &[u8], record: &LocalRecord) -> Result<Action, 
         [b"rpz-tcp-only"] => Action::TcpOnly,
         _ if has_rpz_prefix && parts.len() == 1 => return Err(RpzRecordError::UnknownAction),
         _ if has_rpz_prefix && is_at_or_below(&target, apex) => return Err(RpzRecordError::MissingDot),
-        // The older form of `rpz-passthru`: the target is the trigger itself (draft section 3.3).
-        _ if target == relative => Action::Passthru,
+        // Draft section 3.6: top-level domains that begin with `rpz-` are reserved for actions.
+        [.., top] if top.starts_with(b"rpz-") => return Err(RpzRecordError::UnknownAction),
+        // The older form of `rpz-passthru`: the target is the trigger itself (draft section 3.3), for addresses without the kind at its end.
+        _ if target == relative || is_network_of(&parts, relative) => Action::Passthru,
         [b"*", ..] => Action::Suffix(target[2..].into()),
         _ => Action::Data([record.clone()].into()),
     })
+}
+
+/// True if `parts`, the labels of a target, are those of an address trigger without its last label.
+fn is_network_of(parts: &[&[u8]], relative: &[u8]) -> bool {
+    match labels(relative).split_last() {
+        Some((&kind, network)) => matches!(kind, b"rpz-ip" | b"rpz-client-ip") && network == parts,
+        None => false,
+    }
 }
 
 #[cfg(test)]

@@ -132,3 +132,25 @@ fn data_of_one_name_are_joined_and_an_action_stands_alone() {
     let other = RpzZoneBuilder::begin(record("policy.test", Type::NS, b"\0")).err();
     assert_eq!(other, Some(RpzRecordError::NoSoa));
 }
+
+/// Draft section 3.3: before `rpz-passthru.`, a CNAME to the trigger itself meant the same.
+#[test]
+fn the_old_form_of_passthru_works_for_names_and_for_addresses() {
+    for (owner, target) in [
+        ("a.example", "a.example"),
+        ("32.1.4.168.192.rpz-ip", "32.1.4.168.192"),
+        ("32.1.4.168.192.rpz-client-ip", "32.1.4.168.192"),
+    ] {
+        assert_eq!(alias(owner, target).unwrap().action, Action::Passthru, "{owner}");
+    }
+    assert!(matches!(alias("32.1.4.168.192.rpz-ip", "32.2.4.168.192").unwrap().action, Action::Data(_)));
+}
+
+/// Draft section 3.6: top-level domains that begin with `rpz-` are reserved.
+#[test]
+fn an_action_that_is_not_known_is_no_data() {
+    for target in ["rpz-later", "www.rpz-later"] {
+        assert_eq!(alias("a.example", target), Err(RpzRecordError::UnknownAction), "{target}");
+    }
+    assert!(matches!(alias("a.example", "rpz-later.example").unwrap().action, Action::Data(_)));
+}
