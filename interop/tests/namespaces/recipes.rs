@@ -15,6 +15,7 @@ const GLOBAL: &str = "192.31.196.80";
 struct Network<'a> {
     lab: &'a Lab,
     access_log: PathBuf,
+    translator: Process,
     _processes: Vec<Process>,
     _authority: Authority<'a>,
 }
@@ -41,9 +42,7 @@ impl<'a> Network<'a> {
         lab.gateway.configure(&format!("route add default via {}", address::FIRST));
         let access_log = lab.scratch.path().join("access.log");
         let web = start_web_server(lab, web, &access_log);
-        let script = lab.scratch.path().join("gateway.sh").to_string_lossy().into_owned();
-        let mut translator = lab.gateway.start(&["sh", &script], &lab.scratch.path().join("gateway.log"));
-        translator.expect("TAYGA translates", |_| is_routed(lab));
+        let translator = start_translator(lab);
         let file = lab.scratch.path().join("sixfold.toml").to_string_lossy().into_owned();
         let log = lab.scratch.path().join("sixfold.log");
         let mut sixfold = lab.gateway.start(&[&program("sixfold"), "serve", "--config", &file], &log);
@@ -51,7 +50,13 @@ impl<'a> Network<'a> {
         lab.client
             .show_in_etc("resolv.conf", &format!("nameserver {}\noptions attempts:3\n", address::GATEWAY));
         lab.client.show_in_etc("nsswitch.conf", "hosts: files dns\n");
-        Network { lab, access_log, _processes: vec![web, translator, sixfold], _authority: authority }
+        Network { lab, access_log, translator, _processes: vec![web, sixfold], _authority: authority }
+    }
+
+    /// Ends the translator and runs its script a second time.
+    fn restart_translator(self) -> Network<'a> {
+        drop(self.translator);
+        Network { translator: start_translator(self.lab), ..self }
     }
 
     /// The client opens a page; it must come from the web server, whose client is the gateway.
@@ -70,6 +75,14 @@ impl<'a> Network<'a> {
             log.lines().find(|line| line.contains(path)).unwrap_or_else(|| panic!("no {path}: {log:?}"));
         assert!(line.starts_with("198.51.100.1 "), "not through the gateway's IPv4 address: {line}");
     }
+}
+
+/// Runs the script of the recipe, which ends with TAYGA.
+fn start_translator(lab: &Lab) -> Process {
+    let script = lab.scratch.path().join("gateway.sh").to_string_lossy().into_owned();
+    let mut translator = lab.gateway.start(&["sh", &script], &lab.scratch.path().join("gateway.log"));
+    translator.expect("TAYGA translates", |_| is_routed(lab));
+    translator
 }
 
 /// True if the gateway routes the prefix to TAYGA's device, and TAYGA has opened it.
@@ -97,6 +110,21 @@ fn the_recipe_with_the_well_known_prefix_opens_a_page_of_an_ipv4_only_server() {
     let network = Network::start(&lab, GLOBAL, &[]);
     assert_eq!(addresses(&lab, "www.shop.test"), ["64:ff9b::c01f:c450"]);
     network.expect_page("http://www.shop.test/by-name");
+    let network = network.restart_translator();
+    network.expect_page("http://www.shop.test/again");
+    let rules = lab.gateway.run(&["nft", "list", "ruleset"]).stdout;
+    assert_eq!(rules.matches("masquerade").count(), 1, "{rules}");
+}
+
+#[test]
+fn a_gateway_without_a_way_to_ipv4_says_so() {
+    let Some(lab) = lab(&[]) else { return };
+    for file in ["gateway.sh", "nat44.nft", "tayga.conf"] {
+        copy_recipe(&lab.scratch, &format!("nat64/{file}"), file);
+    }
+    let script = lab.scratch.path().join("gateway.sh").to_string_lossy().into_owned();
+    let ran = lab.gateway.run(&["sh", &script]);
+    assert!(!ran.success && ran.stderr.contains("no IPv4 default route"), "{}", ran.stderr);
 }
 
 #[test]
