@@ -4,7 +4,7 @@
 //!
 //! [`Zone`] turns a query into an answer. It is pure and allocates nothing, so any datapath can call it. [`Server`]
 //! serves a zone with its own threads, [`PolledServer`] on its caller's thread; both receive and send datagrams in
-//! batches. [`Faults`] make answers late, lost or wrong, reproducibly. With the feature `zone-file`, `Records` serve
+//! batches. [`Faults`] make answers late, lost or wrong, reproducibly. `Records` serve
 //! a zone from a master file.
 //!
 //! Not implemented: DNSSEC, zone transfers, cookies.
@@ -28,7 +28,6 @@ mod settings;
 mod stream;
 mod udp_worker;
 mod zone;
-#[cfg(feature = "zone-file")]
 mod zonefile;
 
 pub use chaos::read_counters;
@@ -41,5 +40,4 @@ pub use server::{BoundServer, Server};
 pub use service::Content;
 pub use settings::Settings;
 pub use zone::{Zone, ZoneError};
-#[cfg(feature = "zone-file")]
 pub use zonefile::{LoadError, Records};

@@ -14,7 +14,6 @@ pub enum Content {
     /// A zone that computes its answers.
     Computed(Zone),
     /// A zone from a master file.
-    #[cfg(feature = "zone-file")]
     File(std::sync::Arc<crate::Records>),
 }
 
@@ -24,7 +23,6 @@ impl From<Zone> for Content {
     }
 }
 
-#[cfg(feature = "zone-file")]
 impl From<crate::Records> for Content {
     fn from(records: crate::Records) -> Content {
         Content::File(std::sync::Arc::new(records))
@@ -81,7 +79,6 @@ impl Service {
         }
         match &self.content {
             Content::Computed(zone) => zone.body(asked, message),
-            #[cfg(feature = "zone-file")]
             Content::File(records) => records.body(asked, message),
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::{run, skips, source, text};
 use sixfold_interop::{Scratch, debian_mirror, program};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex, Weak};
@@ -106,6 +107,46 @@ fn the_packages_live_and_go_in_a_clean_debian_12() {
 #[test]
 fn the_packages_live_and_go_in_a_clean_debian_13() {
     life_in("trixie");
+}
+
+/// Builds the server in bare roots with the packages of the README, and tries the demonstration there.
+#[test]
+fn the_packages_that_the_readme_names_are_enough_on_debian_12_and_13() {
+    if skips(&["mmdebstrap", "unshare", "ip"]) {
+        return;
+    }
+    let scratch = Scratch::new();
+    let target = scratch.directory("target");
+    for suite in ["bookworm", "trixie"] {
+        let mut command = Command::new(source().join("packaging/tests/build-root"));
+        command.arg(suite).arg(source()).arg(&target).arg(scratch.directory(suite)).args(debian_mirror());
+        let ran = run(1500, &mut command);
+        let said = text(&ran);
+        if ran.status.code() == Some(CANNOT) {
+            test_skip::skip(said.lines().last().unwrap_or_default());
+            return;
+        }
+        assert!(ran.status.success() && said.contains(&format!("{suite}: done")), "{said}");
+    }
+}
+
+/// A build of both programs compiles nothing again that a build of the server has compiled: both ask for the same features.
+#[test]
+fn the_packages_are_built_from_what_the_first_build_has_compiled() {
+    let crates = |packages: &[&str]| {
+        let mut command = Command::new(env!("CARGO"));
+        command.current_dir(source()).args(["tree", "--locked", "--offline", "--prefix", "none"]);
+        command.args(["--edges", "normal,no-proc-macro", "--format", "{p} {f}"]);
+        let listed = run(60, command.args(packages.iter().flat_map(|package| ["-p", package])));
+        assert!(listed.status.success(), "{}", text(&listed));
+        let listed = String::from_utf8(listed.stdout).expect("names of crates");
+        listed.lines().map(|line| line.trim_end_matches(" (*)").to_owned()).collect::<BTreeSet<_>>()
+    };
+    let server = crates(&["sixfold"]);
+    let both = crates(&["sixfold", "sixfold-bench"]);
+    assert!(server.len() > 50, "{server:#?}");
+    let again: Vec<_> = server.difference(&both).collect();
+    assert!(again.is_empty(), "compiled again with other features: {again:#?}");
 }
 
 #[test]
