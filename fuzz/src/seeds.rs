@@ -12,6 +12,7 @@ pub const CONFIG_WORDS: &[&str] = &[
     "user",
     "sandbox",
     "proxy-from",
+    "freebind",
     "[upstream]",
     "forwarders",
     "select",

@@ -17,6 +17,7 @@ pub fn serve(listen: SocketAddr, upstream: SocketAddr) -> Result<(), String> {
         udp_size: 1232,
         tcp_fast_open: true,
         proxies: Default::default(),
+        freebind: false,
     };
     let (workers, _shared) = datapath::build::<Reflector>(&options).map_err(|error| error.to_string())?;
     for worker in workers {

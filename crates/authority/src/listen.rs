@@ -108,7 +108,7 @@ fn bind(address: SocketAddr, settings: &Settings) -> io::Result<(TcpListener, Ve
         let listener = stream_socket(address).map_err(|error| {
             io::Error::new(error.kind(), format!("cannot listen on {address} (TCP): {error}"))
         })?;
-        match UdpListener::bind_group(listener.local_addr()?, settings.threads) {
+        match UdpListener::bind_group(listener.local_addr()?, settings.threads, false) {
             Ok(group) => {
                 if settings.steer == Steer::Name && settings.threads > 1 {
                     steering::attach(group[0].socket(), settings.threads, Seed::random()?, false, &[])?;

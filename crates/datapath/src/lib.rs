@@ -39,7 +39,7 @@ pub use counters::{Counter, Snapshot};
 pub use laboratory::{Reflector, ReflectorOptions, Responder};
 pub use limits::TICK;
 pub use listen::activation::take_listen_fds;
-pub use listen::listener::{BindError, UdpListener};
+pub use listen::listener::{BindError, UdpListener, set_freebind};
 pub use listen::steering::{Seed, Steer, owner};
 pub use listen::{proxy_protocol, steering};
 pub use socket::syscalls::{fast_open, now, pin, run_when_idle};

@@ -62,6 +62,7 @@ fn a_worker_in_its_stride_allocates_nothing() {
         udp_size: 1232,
         tcp_fast_open: true,
         proxies: Default::default(),
+        freebind: false,
     })
     .unwrap();
     let how =

@@ -54,6 +54,7 @@ fn round(listen: &str, upstream_allows: bool, link_allows: bool) {
         udp_size: 1232,
         tcp_fast_open: link_allows,
         proxies: Default::default(),
+        freebind: false,
     };
     let (mut workers, shared) = build(&options).unwrap();
     let machine =

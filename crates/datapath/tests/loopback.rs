@@ -111,6 +111,7 @@ fn start_with<M: Machine + Send + 'static, S: StreamSink + Clone>(
         udp_size: 1232,
         tcp_fast_open: true,
         proxies: Default::default(),
+        freebind: false,
     })
     .unwrap();
     assert!(shared.steering_error().is_none());
@@ -466,6 +467,7 @@ fn tasks_reach_a_sleeping_worker_and_the_hook_is_called() {
         udp_size: 512,
         tcp_fast_open: true,
         proxies: Default::default(),
+        freebind: false,
     };
     let (workers, shared) = build::<Probe>(&options).unwrap();
     let (ticked, ticks) = std::sync::mpsc::channel();

@@ -2,7 +2,7 @@
 //! be bound is reported before the server takes its first query. Sockets that are bound already (`given_sockets.rs`) take the place
 //! of the addresses that they have.
 
-use crate::config::{Config, DEFAULT_CONTROL, DEFAULT_LISTEN, DEFAULT_METRICS, Steer, limits};
+use crate::config::{Config, DEFAULT_CONTROL, DEFAULT_LISTEN, DEFAULT_METRICS, Steer};
 use crate::control;
 use crate::demo::{Demo, warn_unless};
 use crate::file_limit::FileLimit;
@@ -11,6 +11,7 @@ use crate::handle::{steering_warning, stream_limits};
 use crate::taps::Machine;
 use datapath::steering::Seed;
 use datapath::{Options, Shared, Worker};
+use socket2::{Domain, Protocol, Socket, Type};
 use std::cell::Cell;
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -23,6 +24,9 @@ use transport::{BoundStreams, Streams, https, quic};
 /// Client connections with TCP Fast Open, per listening socket, whose handshake may be under way (RFC 7413 section
 /// 5.1): a flood of SYNs with stolen Fast Open cookies cannot hold more.
 const FAST_OPEN_PENDING: u32 = 256;
+
+/// Clients of the metrics that wait in the kernel: the length that the standard library gives its listeners.
+const METRICS_BACKLOG: i32 = 128;
 
 /// The bound sockets and the workers that will serve them.
 pub struct Bound {
@@ -88,7 +92,11 @@ impl Bound {
             warn_unless(is_demo, &warning);
         }
         let limits =
-            transport::Options { limits: stream_limits(config, &file_limit), proxies: config.proxies() };
+            transport::Options {
+                limits: stream_limits(config, &file_limit),
+                proxies: config.proxies(),
+                freebind: config.server.freebind,
+            };
         let listening = given.take_tcp(shared.addresses());
         let streams =
             Streams::bind_with(shared.addresses(), listening, limits).map_err(|error| error.to_string())?;
@@ -131,30 +139,26 @@ fn bind_encrypted(
     let tls = &config.tls;
     let Some(server) = &tls.server else { return Ok(streams) };
     let settings = |protocols| server.server_config(protocols).map_err(|error| error.to_string());
-    let (dot, doh) = (given.take_tcp(&tls.listen_dot), given.take_tcp(&tls.listen_doh));
-    let doq = given.take_udp(&tls.listen_doq).into_iter().flat_map(|(_, sockets)| sockets);
+    let [listen_dot, listen_doh, listen_doq] =
+        [&tls.listen_dot, &tls.listen_doh, &tls.listen_doq].map(|listen| usable(listen));
+    let (dot, doh) = (given.take_tcp(&listen_dot), given.take_tcp(&listen_doh));
+    let doq = given.take_udp(&listen_doq).into_iter().flat_map(|(_, sockets)| sockets);
     let quic = quic::Service::new(server.quic_config().map_err(|error| error.to_string())?);
     let service = https::Service::new(settings(&https::ALPN)?, &tls.doh_path);
     streams
-        .with_tls(&tls.listen_dot, dot, settings(&[ALPN_DOT])?)
-        .and_then(|streams| streams.with_https(&tls.listen_doh, doh, service))
-        .and_then(|streams| match tls.listen_doq.is_empty() {
+        .with_tls(&listen_dot, dot, settings(&[ALPN_DOT])?)
+        .and_then(|streams| streams.with_https(&listen_doh, doh, service))
+        .and_then(|streams| match listen_doq.is_empty() {
             true => Ok(streams),
-            false => streams.with_quic(&tls.listen_doq, doq.map(UdpSocket::from).collect(), quic),
+            false => streams.with_quic(&listen_doq, doq.map(UdpSocket::from).collect(), quic),
         })
         .map_err(|error| error.to_string())
 }
 
 fn datapath_options(config: &Config, is_demo: bool) -> Options {
-    let workers = match config.server.workers {
-        Some(workers) => usize::from(workers),
-        None => {
-            std::thread::available_parallelism().map_or(1, usize::from).min(*limits::WORKERS.end() as usize)
-        }
-    };
     Options {
         listen: listen(config, is_demo),
-        workers,
+        workers: config.server.worker_count(),
         steer: match config.server.steer {
             Steer::Name => datapath::Steer::Name,
             Steer::Flow => datapath::Steer::Flow,
@@ -162,6 +166,7 @@ fn datapath_options(config: &Config, is_demo: bool) -> Options {
         udp_size: usize::from(config.udp_size),
         tcp_fast_open: config.upstream.tcp_fast_open,
         proxies: config.proxies(),
+        freebind: config.server.freebind,
     }
 }
 
@@ -184,24 +189,35 @@ fn warn_of_workers(shared: &Shared<Machine>, wanted: usize, is_demo: bool) {
 /// IPv6 one of them may be missing, which is a warning.
 fn listen(config: &Config, demo: bool) -> Vec<SocketAddr> {
     let listen = &config.server.listen;
-    if listen[..] != DEFAULT_LISTEN {
-        return listen.clone();
-    }
-    let (missing, present): (Vec<_>, Vec<_>) = listen.iter().partition(|address| is_missing(address.ip()));
-    if present.is_empty() {
-        // Binding them reports the cause.
-        return listen.clone();
-    }
-    for address in missing {
+    let listening = match listen[..] == DEFAULT_LISTEN {
+        true => without(listen, |address| {
+            matches!(trial(address.ip()), Err(libc::EADDRNOTAVAIL | libc::EAFNOSUPPORT))
+        }),
+        false => usable(listen),
+    };
+    for address in listen.iter().filter(|address| !listening.contains(address)) {
         warn_unless(demo, &format!("not listening on {address}: this machine has no such address"));
     }
-    present
+    listening
 }
 
-/// True if this machine does not have the address.
-fn is_missing(address: IpAddr) -> bool {
-    let trial = UdpSocket::bind((address, 0)).map_err(|error| error.raw_os_error());
-    matches!(trial, Err(Some(libc::EADDRNOTAVAIL | libc::EAFNOSUPPORT)))
+/// The addresses that this machine can serve: "all IPv6 addresses" are none on a kernel without IPv6, and then the other
+/// addresses serve alone. An address that the operator wrote out must work.
+pub fn usable(listen: &[SocketAddr]) -> Vec<SocketAddr> {
+    without(listen, |address| {
+        address.ip().is_unspecified() && trial(address.ip()) == Err(libc::EAFNOSUPPORT)
+    })
+}
+
+/// The addresses that are not missing, or all if none is left: binding them reports the cause.
+fn without(listen: &[SocketAddr], is_missing: impl Fn(&SocketAddr) -> bool) -> Vec<SocketAddr> {
+    let present: Vec<_> = listen.iter().copied().filter(|address| !is_missing(address)).collect();
+    if present.is_empty() { listen.to_vec() } else { present }
+}
+
+/// The error number of an attempt to bind a port of the address; `Ok` also for an error without a number.
+fn trial(address: IpAddr) -> Result<(), i32> {
+    UdpSocket::bind((address, 0)).map_or_else(|error| error.raw_os_error().map_or(Ok(()), Err), |_| Ok(()))
 }
 
 /// Binds the metrics address. A second server on the machine may have taken the default address: this server then runs
@@ -212,7 +228,8 @@ fn bind_metrics(
     given: &mut GivenSockets,
 ) -> Result<Option<std::net::TcpListener>, String> {
     let Some(address) = config.metrics_listen else { return Ok(None) };
-    let listener = given.take_metrics(address).map_or_else(|| std::net::TcpListener::bind(address), Ok);
+    let bind = || listen_for_metrics(address, config.server.freebind);
+    let listener = given.take_metrics(address).map_or_else(bind, Ok);
     let listener = listener.and_then(|listener| listener.set_nonblocking(true).map(|()| listener));
     match listener {
         Ok(listener) => Ok(Some(listener)),
@@ -225,6 +242,17 @@ fn bind_metrics(
             Err(format!("cannot listen on {address} for metrics: {error}; change `metrics.listen`"))
         }
     }
+}
+
+fn listen_for_metrics(address: SocketAddr, freebind: bool) -> io::Result<std::net::TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?; // A restart must not wait for the TIME-WAIT of old connections.
+    if freebind {
+        datapath::set_freebind(&socket, address)?;
+    }
+    socket.bind(&address.into())?;
+    socket.listen(METRICS_BACKLOG)?;
+    Ok(socket.into())
 }
 
 /// Binds the control socket. The default path needs a directory that a trial run without privileges does not have:
@@ -249,5 +277,38 @@ fn bind_control(
             Ok(None)
         }
         Err(error) => Err(format!("cannot listen on {}: {error}; change `control.socket`", path.display())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn addresses(text: &[&str]) -> Vec<SocketAddr> {
+        text.iter().map(|text| text.parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn a_missing_address_is_left_out_unless_it_is_the_last() {
+        let listen = addresses(&["[::]:53", "0.0.0.0:53"]);
+        let no_ipv6 = |address: &SocketAddr| address.is_ipv6();
+        assert_eq!(without(&listen, no_ipv6), addresses(&["0.0.0.0:53"]));
+        // Binding it says why the server cannot start.
+        assert_eq!(without(&listen[..1], no_ipv6), addresses(&["[::]:53"]));
+        assert_eq!(without(&listen, |_| false), listen);
+    }
+
+    #[test]
+    fn only_all_addresses_of_a_family_may_be_missing() {
+        // No interface has this address (RFC 5737), and the operator wrote it.
+        let listen = addresses(&["192.0.2.1:53", "0.0.0.0:53"]);
+        assert_eq!(usable(&listen), listen);
+    }
+
+    #[test]
+    fn metrics_can_wait_for_their_address() {
+        let address = "192.0.2.1:0".parse().unwrap();
+        assert_eq!(listen_for_metrics(address, false).unwrap_err().kind(), io::ErrorKind::AddrNotAvailable);
+        assert_eq!(listen_for_metrics(address, true).unwrap().local_addr().unwrap().ip(), address.ip());
     }
 }

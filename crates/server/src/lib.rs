@@ -28,6 +28,7 @@ pub mod http;
 mod identity;
 mod local_networks;
 pub mod log;
+mod memory;
 pub mod metrics;
 pub mod panic;
 mod places;

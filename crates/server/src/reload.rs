@@ -179,6 +179,7 @@ pub fn restart_keys(old: &Config, new: &Config) -> Vec<&'static str> {
         (new.server.user != old.server.user, "server.user"),
         (new.server.sandbox != old.server.sandbox, "server.sandbox"),
         (new.server.proxy_from != old.server.proxy_from, "server.proxy-from"),
+        (new.server.freebind != old.server.freebind, "server.freebind"),
         (new.udp_size != old.udp_size, "edns.udp-size"),
         (new.cache.size != old.cache.size, "cache.size"),
         (new.limits.pending != old.limits.pending, "limits.pending"),

@@ -4,9 +4,9 @@
 //! The order matters. All sockets are bound first, so that every error is reported before the server takes its first
 //! query; then privileges are dropped; then the threads start; then the server says that it is ready.
 
-use crate::bind::{Bound, ControlSocket};
+use crate::bind::{Bound, ControlSocket, usable};
 use crate::cli::Serve;
-use crate::config::{Config, Datapath, Loaded, load};
+use crate::config::{Config, Datapath, Loaded, listens_for_more_than_local, load};
 use crate::demo::{self, Demo, warn_unless};
 use crate::dnstap_output::DnstapOutput;
 use crate::given_sockets::{GivenSockets, Origin};
@@ -97,6 +97,9 @@ fn start_and_serve(
     let mut log = Log::new(&config.log);
     for warning in &warnings {
         tracing::warn!("{warning}");
+    }
+    if let Some(listen) = listens_for_more_than_local(&config.server) {
+        tracing::info!("listening on {listen} for clients of local networks only (`server.allow`)");
     }
     let identity = Identity::of(&config, demo.is_some())?;
     if let Some(demo) = &mut demo {
@@ -398,11 +401,11 @@ fn announce(server: &ServerHandle, control: Option<&ControlSocket>) {
     let shown =
         |addresses: &[SocketAddr]| addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
     let encrypted = [
-        ("TLS", &config.tls.listen_dot),
-        ("HTTPS", &config.tls.listen_doh),
-        ("QUIC", &config.tls.listen_doq),
+        ("TLS", usable(&config.tls.listen_dot)),
+        ("HTTPS", usable(&config.tls.listen_doh)),
+        ("QUIC", usable(&config.tls.listen_doq)),
     ]
-    .into_iter()
+    .iter()
     .filter(|(_, addresses)| !addresses.is_empty())
     .map(|(kind, addresses)| format!(", {kind} on {}", shown(addresses)))
     .collect::<String>();

@@ -22,7 +22,10 @@ pub struct Options {
     pub limits: Limits,
     /// The proxies whose PROXY header is trusted.
     pub proxies: TrustedProxies,
+    /// True if addresses are bound that no interface has yet.
+    pub freebind: bool,
 }
+
 /// The service behind a listening socket.
 #[derive(Clone, Debug)]
 pub(crate) enum Service {
@@ -127,7 +130,7 @@ impl BoundStreams {
             let is_here = |one: &TcpListener| one.local_addr().is_ok_and(|local| local == address);
             let socket = match given.iter().position(is_here) {
                 Some(place) => adopt_one(given.remove(place)),
-                None => bind_one(address),
+                None => bind_one(address, self.options.freebind),
             };
             let socket = socket.map_err(|error| Error::at(address, error))?;
             self.listeners.push(Listener { socket, service: service.clone() });
@@ -148,7 +151,7 @@ impl BoundStreams {
         given: Vec<UdpSocket>,
         service: quic::Service,
     ) -> Result<BoundStreams, Error> {
-        self.quic = Some((quic::bind(listen, given).map_err(Error::Quic)?, service));
+        self.quic = Some((quic::bind(listen, given, self.options.freebind).map_err(Error::Quic)?, service));
         Ok(self)
     }
 
@@ -173,13 +176,16 @@ impl BoundStreams {
     }
 }
 
-fn bind_one(address: SocketAddr) -> io::Result<TcpListener> {
+fn bind_one(address: SocketAddr, freebind: bool) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     if address.is_ipv6() {
         socket.set_only_v6(true)?; // So that [::]:53 and 0.0.0.0:53 can both be bound.
     }
     socket.set_reuse_address(true)?; // A restart must not wait for the TIME-WAIT of old connections.
     set_options(&socket)?;
+    if freebind {
+        datapath::set_freebind(&socket, address)?;
+    }
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;
     Ok(socket.into())

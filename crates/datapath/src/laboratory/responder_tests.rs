@@ -8,7 +8,7 @@ use std::time::Duration;
 const TEST_TIMEOUT: Span = Span::from_secs(30);
 
 fn responder(address: &str) -> (Responder, SocketAddr) {
-    let group = UdpListener::bind_group(address.parse().unwrap(), 1).unwrap();
+    let group = UdpListener::bind_group(address.parse().unwrap(), 1, false).unwrap();
     let at = group[0].address();
     (Responder::new(group, 1232), at)
 }

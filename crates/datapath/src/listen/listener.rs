@@ -30,8 +30,14 @@ impl UdpListener {
     ///
     /// The first socket is bound alone, without SO_REUSEPORT. So a port that is in use, even by a second instance of this
     /// program, is an error and is not shared by accident. The first socket admits the others after that.
-    pub fn bind_group(address: SocketAddr, workers: usize) -> Result<Vec<UdpListener>, BindError> {
-        let first = UdpListener::bind(address, false)?;
+    ///
+    /// `freebind`: the address may be one that no interface has yet (IP_FREEBIND, ip(7)).
+    pub fn bind_group(
+        address: SocketAddr,
+        workers: usize,
+        freebind: bool,
+    ) -> Result<Vec<UdpListener>, BindError> {
+        let first = UdpListener::open(address, false, freebind)?;
         let address = first.address;
         if workers > 1 {
             first
@@ -41,13 +47,17 @@ impl UdpListener {
         }
         let mut group = vec![first];
         for _ in 1..workers {
-            group.push(UdpListener::bind(address, true)?);
+            group.push(UdpListener::open(address, true, freebind)?);
         }
         Ok(group)
     }
 
     /// Binds a socket. `reuseport`: shares the address with other sockets that set SO_REUSEPORT.
     pub fn bind(address: SocketAddr, reuseport: bool) -> Result<UdpListener, BindError> {
+        UdpListener::open(address, reuseport, false)
+    }
+
+    fn open(address: SocketAddr, reuseport: bool, freebind: bool) -> Result<UdpListener, BindError> {
         let failed = |step| move |error| BindError::new(address, step, error);
         let socket =
             Socket::new(Domain::for_address(address), Type::DGRAM.nonblocking(), Some(Protocol::UDP))
@@ -57,6 +67,9 @@ impl UdpListener {
         }
         set_options(&socket, address)?;
         set_receive_buffer(socket.as_raw_fd(), RECEIVE_BUFFER, true);
+        if freebind {
+            set_freebind(&socket, address).map_err(failed("IP_FREEBIND"))?;
+        }
         if reuseport {
             socket.set_reuse_port(true).map_err(failed("SO_REUSEPORT"))?;
         }
@@ -215,7 +228,8 @@ impl fmt::Display for BindError {
                 let family = if matches!(address.ip(), IpAddr::V6(_)) { "[::]" } else { "0.0.0.0" };
                 write!(
                     f,
-                    "no interface has this address; check with `ip address`, add it, or listen on {family}:{}",
+                    "no interface has this address; check with `ip address`, add it, listen on {family}:{}, or set \
+                     `server.freebind` if the address comes later",
                     address.port()
                 )
             }
@@ -229,6 +243,15 @@ impl fmt::Display for BindError {
 }
 
 impl std::error::Error for BindError {}
+
+/// Lets a socket be bound to an address that no interface has yet. Datagrams and connections arrive once one has it.
+///
+/// # Errors
+///
+/// The error of the system, on a kernel before Linux 4.15 for IPv6.
+pub fn set_freebind(socket: &Socket, address: SocketAddr) -> io::Result<()> {
+    if address.is_ipv6() { socket.set_freebind_v6(true) } else { socket.set_freebind_v4(true) }
+}
 
 /// Begins to read listening sockets. Sockets that are read already stay so.
 pub(crate) fn start_reading(listeners: &[UdpListener], registry: &EpollRegistry) -> io::Result<()> {
@@ -260,9 +283,9 @@ mod tests {
     #[test]
     fn a_used_port_is_an_error_that_names_it_even_when_the_user_shares_ports() {
         let address = "127.0.0.1:0".parse().unwrap();
-        let group = UdpListener::bind_group(address, 2).unwrap();
+        let group = UdpListener::bind_group(address, 2, false).unwrap();
         assert_eq!(group[0].address(), group[1].address());
-        let error = UdpListener::bind_group(group[0].address(), 2).unwrap_err();
+        let error = UdpListener::bind_group(group[0].address(), 2, false).unwrap_err();
         assert!(matches!(error, BindError::InUse(_)));
         let text = error.to_string();
         assert!(text.contains(&group[0].address().to_string()), "{text}");

@@ -336,7 +336,7 @@ pub(crate) mod tests {
         let addresses = ["127.0.0.1:0", "[::1]:0"];
         for (address, proxied) in [false, true].into_iter().flat_map(|p| addresses.map(|a| (a, p))) {
             let workers = 4;
-            let listeners = UdpListener::bind_group(address.parse().unwrap(), workers).unwrap();
+            let listeners = UdpListener::bind_group(address.parse().unwrap(), workers, false).unwrap();
             // Programs with hot names, none of which is asked for, steer in the same way.
             let hot: &[u32] = if address.starts_with('[') { &[1, 2, 3] } else { &[] };
             attach(listeners[0].socket(), workers, seed, proxied, hot).unwrap();
@@ -386,7 +386,7 @@ pub(crate) mod tests {
         let names: Vec<_> = (0..20).map(|number| question(&format!("n{number}.example"))).collect();
         let hot: Vec<u32> = names[..16].iter().map(|name| name_hash(name, seed).unwrap()).collect();
         for proxied in [false, true] {
-            let listeners = UdpListener::bind_group("127.0.0.1:0".parse().unwrap(), workers).unwrap();
+            let listeners = UdpListener::bind_group("127.0.0.1:0".parse().unwrap(), workers, false).unwrap();
             attach(listeners[0].socket(), workers, seed, proxied, &hot).unwrap();
             let client = UdpSocket::bind("127.0.0.1:0").unwrap();
             client.connect(listeners[0].address()).unwrap();

@@ -33,6 +33,8 @@ pub struct Options {
     pub tcp_fast_open: bool,
     /// The proxies whose PROXY header is trusted.
     pub proxies: TrustedProxies,
+    /// True if addresses are bound that no interface has yet.
+    pub freebind: bool,
 }
 
 /// The workers, and the handle for other threads.
@@ -146,7 +148,7 @@ fn open_group(
 ) -> Result<(Vec<UdpListener>, Steering), BuildError> {
     let bound = given.len();
     let group = match bound {
-        0 => UdpListener::bind_group(address, workers),
+        0 => UdpListener::bind_group(address, workers, options.freebind),
         _ => UdpListener::adopt_group(given, address, workers),
     }
     .map_err(BuildError::Bind)?;

@@ -233,6 +233,7 @@ mod tests {
             udp_size: 1232,
             tcp_fast_open: false,
             proxies: TrustedProxies::default(),
+            freebind: false,
         };
         let (_workers, shared) = build::<Silent>(&options).unwrap();
         let message = question("www.example");

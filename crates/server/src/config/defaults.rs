@@ -71,6 +71,7 @@ fn server() -> Server {
         user: None,
         sandbox: true,
         proxy_from: Vec::new(),
+        freebind: false,
     }
 }
 

@@ -67,6 +67,7 @@ fn server(mut table: Table<'_>, draft: &mut Draft, problems: &Problems) {
     }
     if let Some(allow) = allow(&mut table, problems) {
         draft.config.server.allow.entries = allow;
+        draft.allow_is_default = false;
     }
     set(
         &mut draft.config.server.steer,
@@ -80,6 +81,7 @@ fn server(mut table: Table<'_>, draft: &mut Draft, problems: &Problems) {
     if let Some(proxies) = networks(&mut table, "proxy-from", Family::Both, problems) {
         draft.config.server.proxy_from = proxies;
     }
+    set(&mut draft.config.server.freebind, table.boolean("freebind"));
     table.finish();
 }
 

@@ -59,6 +59,8 @@ pub struct Draft {
     pub rpz: Vec<Item<PathBuf>>,
     pub metrics_listen: Option<Item<SocketAddr>>,
     pub tls: TlsDraft,
+    /// True if neither file nor flags have `server.allow`.
+    pub allow_is_default: bool,
 }
 
 fn default<T>(value: T) -> Item<T> {
@@ -82,6 +84,7 @@ impl Default for Draft {
             rpz: Vec::new(),
             metrics_listen: Some(default(defaults::DEFAULT_METRICS)),
             tls: TlsDraft::default(),
+            allow_is_default: true,
         }
     }
 }
@@ -106,6 +109,7 @@ impl Draft {
         }
         if !overrides.allow.is_empty() {
             self.config.server.allow.entries.clone_from(&overrides.allow);
+            self.allow_is_default = false;
         }
         if let Some(workers) = overrides.workers {
             self.config.server.workers = Some(workers);
@@ -138,7 +142,9 @@ impl Draft {
         self.config.tls = self.tls.finish(&clear, problems, &mut warnings);
         self.config.metrics_listen = self.metrics_listen.map(|item| item.value);
         self.config.server.listen = self.listen.into_iter().map(|item| item.value).collect();
-        warnings.extend(super::warnings::of_access(&self.config.server));
+        warnings.extend(super::warnings::of_access(&self.config.server, self.allow_is_default));
+        warnings.extend(super::warnings::of_plain_dns(&self.config.server, &self.config.upstream));
+        warnings.extend(super::warnings::of_mapped_addresses(&self.config));
         // The forwarders of many zones may have the same fault.
         let mut known = HashSet::new();
         warnings.retain(|warning| known.insert(warning.clone()));
@@ -167,7 +173,7 @@ impl Draft {
         let (mut different, mut system_forwarders) = (HashSet::new(), None);
         let mut identified = HashMap::new();
         let mut finish = |source: &Source| {
-            let (system, items) = resolve(source, resolv_conf, &mut system_forwarders, problems);
+            let (system, items) = resolve(source, resolv_conf, &mut system_forwarders, problems, warnings);
             upstream_tls::check(&items, self.config.upstream.transport, &mut identified, problems);
             let address = |item: Item<Forwarder>| Item { value: item.value.address, place: item.place };
             let items: Vec<_> = items.into_iter().map(address).collect();
@@ -335,6 +341,7 @@ fn resolve(
     resolv_conf: &Path,
     known: &mut Option<Vec<SocketAddr>>,
     problems: &Problems,
+    warnings: &mut Vec<String>,
 ) -> (bool, Vec<Item<Forwarder>>) {
     match source {
         Source::Listed(items) => {
@@ -345,7 +352,7 @@ fn resolve(
         }
         Source::System(place) => {
             let addresses = known.get_or_insert_with(|| {
-                problems.check(place, resolv_conf::forwarders(resolv_conf)).unwrap_or_default()
+                problems.check(place, resolv_conf::forwarders(resolv_conf, warnings)).unwrap_or_default()
             });
             let place = Place::System(resolv_conf.display().to_string());
             let plain =

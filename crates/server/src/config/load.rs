@@ -3,6 +3,7 @@
 use super::report::{Fault, Place, Problem, Problems, Report};
 use super::source::SourceLines;
 use super::{Config, DEFAULT_CONTROL, DEFAULT_PATH, Overrides, document, limits, of_interfaces};
+use crate::memory;
 use crate::sandbox::reach;
 use datapath::privileges;
 use std::fmt;
@@ -67,7 +68,9 @@ impl std::error::Error for Failure {}
 
 /// Reads and checks the configuration in `file`, or in [`DEFAULT_PATH`] if that exists, or the defaults.
 pub fn load(file: Option<&Path>, overrides: &Overrides) -> Result<Loaded, Failure> {
-    read(file, overrides, missing_user)
+    let mut loaded = read(file, overrides, missing_user)?;
+    loaded.warnings.extend(memory::warning(&loaded.config));
+    Ok(loaded)
 }
 
 /// Reads and checks the configuration again, for a server that runs. `server.user` is for the next start, so the user is not looked

@@ -63,3 +63,4 @@ pub use overrides::Overrides;
 pub use record::ConfiguredRecord;
 pub use report::{Fault, Place, Problem, Report};
 pub use rpz::zone as policy_zone;
+pub use warnings::listens_for_more_than_local;

@@ -1,6 +1,6 @@
 //! The types of the effective configuration. Names and meanings are those of the file; see sixfold.toml(5).
 
-use super::{Allow, ConfiguredRecord, Name, Network};
+use super::{Allow, ConfiguredRecord, Name, Network, limits};
 use dnstap::Destination;
 use engine::message::cookie::Cookies;
 use engine::settings::{ClientSubnet, Dnssec, FailurePolicy, Lookup, Reverse, Select, Transport};
@@ -72,6 +72,16 @@ pub struct Server {
     pub sandbox: bool,
     /// Networks of proxies whose PROXY headers are trusted.
     pub proxy_from: Vec<Network>,
+    /// True if addresses are bound that no interface has yet (IP_FREEBIND).
+    pub freebind: bool,
+}
+
+impl Server {
+    /// Worker threads in effect: one per core of this machine, unless a number is set.
+    pub fn worker_count(&self) -> usize {
+        let per_core = || std::thread::available_parallelism().map_or(1, usize::from);
+        self.workers.map_or_else(|| per_core().min(*limits::WORKERS.end() as usize), usize::from)
+    }
 }
 
 /// How the kernel chooses the worker of a datagram.
@@ -140,6 +150,12 @@ pub struct Upstream {
 }
 
 impl Upstream {
+    /// The forwarders of all zones; one of several zones comes several times.
+    pub fn all_forwarders(&self) -> impl Iterator<Item = &SocketAddr> {
+        let of_zones = self.zones.iter().map(|zone| &zone.forwarders);
+        std::iter::once(&self.forwarders).chain(of_zones).flat_map(|forwarders| &forwarders.addresses)
+    }
+
     /// The address at which a forwarder is asked. A loopback address is on this host, so no NAT64 is in between.
     pub fn reached_at(&self, forwarder: SocketAddr) -> SocketAddr {
         match (self.via_nat64, forwarder.ip()) {

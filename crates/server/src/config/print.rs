@@ -92,7 +92,8 @@ impl Config {
             None => writeln!(f, "# user = \"sixfold\", if there is such a user")?,
         }
         writeln!(f, "sandbox = {}", text(if server.sandbox { "on" } else { "off" }))?;
-        writeln!(f, "proxy-from = {}\n", list(&server.proxy_from))
+        writeln!(f, "proxy-from = {}", list(&server.proxy_from))?;
+        writeln!(f, "freebind = {}\n", server.freebind)
     }
 
     fn write_cache(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

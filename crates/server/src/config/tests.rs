@@ -62,6 +62,7 @@ const WRONG: &[(&str, &str, usize, &[&str])] = &[
     ("[server]", "sandbox = \"of\"", 11, &["`of` is not a value of `server.sandbox`", "Allowed values: \"on\" or \"off\""]),
     ("[server]", "user = \"\"", 8, &["not the name of a user", "\"root\""]),
     ("[server]", "proxy-from = [\"10.0.0.0/40\"]", 15, &["`10.0.0.0/40` is not a network"]),
+    ("[server]", "freebind = \"yes\"", 12, &["true", "false"]),
     ("[upstream]", "forwarders = []", 14, &["`upstream.forwarders` is empty"]),
     ("[upstream]", "forwarders = \"192.0.2.1\"", 14, &["not a list of forwarders", "[\"192.0.2.1\"]", "\"system\""]),
     ("[upstream]", "forwarders = [\"dns.example.com\"]", 15, &["`dns.example.com`", "names are not looked up"]),
@@ -317,7 +318,7 @@ fn an_encrypted_listener_has_an_address_of_its_own() {
 
 #[test]
 fn a_setting_that_asks_for_nothing_is_accepted() {
-    let text = "[server]\nproxy-from = []\ndatapath = \"sockets\"\n[dns64]\nrule = []\n[local]\nrecords = []\nhosts-file = \"\"\nempty-zones = false\n[filter]\nblock = []\nrpz = []\n\
+    let text = "[server]\nproxy-from = []\nfreebind = false\ndatapath = \"sockets\"\n[dns64]\nrule = []\n[local]\nrecords = []\nhosts-file = \"\"\nempty-zones = false\n[filter]\nblock = []\nrpz = []\n\
         [edns]\ncookies = true\n\
         client-subnet = \"off\"\n[limits]\nqueries-per-client = 0\nresponses-per-client = 0\n[tls]\nlisten-dot = []\ncertificate = \"\"\n\
         [log]\nto = \"stderr\"\ndnstap = \"\"\n";
@@ -794,7 +795,7 @@ fn broken_syntax_is_named_with_its_line_and_the_rest_is_still_checked() {
 #[test]
 fn the_effective_configuration_reads_back_as_itself() {
     let rich = "[server]\nlisten = [\"[::]:53\", \"0.0.0.0:53\", \"fe80::1%lo\"]\nworkers = 3\nallow = [\"::ffff:0:0/96\", \"::/0\"]\n\
-        steer = \"flow\"\nuser = \"nobody\"\nsandbox = \"off\"\nproxy-from = [\"192.0.2.1\", \"2001:db8:53::/64\"]\n[upstream]\nforwarders = [\"192.0.2.53\", \"[2001:db8::53]:5353\"]\n\
+        steer = \"flow\"\nuser = \"nobody\"\nsandbox = \"off\"\nproxy-from = [\"192.0.2.1\", \"2001:db8:53::/64\"]\nfreebind = true\n[upstream]\nforwarders = [\"192.0.2.53\", \"[2001:db8::53]:5353\"]\n\
         select = \"fastest\"\ntimeout = \"1.35s\"\ntries = 8\ntransport = \"tcp\"\ntls-ca = \"system\"\ntcp-fast-open = false\nvia-nat64 = \"2001:db8:64::/96\"\n\
         [[upstream.zone]]\nzone = \"a\\\\\\\\b\\\\\\\"c.Example\"\nforwarders = [\"10.0.0.53\"]\n\
         [[upstream.zone]]\nzone = \".\"\nforwarders = \"system\"\n\

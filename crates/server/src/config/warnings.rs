@@ -2,25 +2,101 @@
 //! prefixes that violate RFC 6052 or overlap. They are not errors: only the operator knows the network.
 
 use super::access::is_reachable;
-use super::{Dns64, Server, hidden_rules, limits};
+use super::{Allowed, Config, Dns64, Network, Server, Upstream, hidden_rules, limits};
+use engine::settings::Transport;
 use pref64::Pref64;
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-/// Warnings about `[server]`: the clients that may send queries.
-pub fn of_access(server: &Server) -> Option<String> {
+/// Ports where clients and servers expect TLS or QUIC: DNS over TLS and QUIC (RFC 7858, RFC 9250), HTTPS, and the port that drafts of DNS
+/// over QUIC had. Each with the key of its listeners.
+const ENCRYPTED_PORTS: [(u16, &str); 3] =
+    [(853, "tls.listen-dot"), (443, "tls.listen-doh"), (8853, "tls.listen-doq")];
+
+/// The network of the IPv4-mapped addresses (RFC 4291 section 2.5.5.2).
+const MAPPED: Network =
+    Network { address: IpAddr::V6(Ipv6Addr::new(0, 0, 0, 0, 0, 0xffff, 0, 0)), length: 96 };
+
+/// Warnings about `[server]`: the clients that may send queries. `is_default`: nobody has chosen them.
+pub fn of_access(server: &Server, is_default: bool) -> Option<String> {
     if server.allow.entries.is_empty() {
         let remedy = "name the networks of the clients, or delete the key for \"local\"";
         return Some(format!("`server.allow` is empty, so every query is refused: {remedy}"));
     }
-    // A list without "local" is a deliberate choice.
-    if !server.allow.has_local() || server.allow.reaches_outside() {
-        return None;
-    }
-    let listen = server.listen.iter().find(|listen| is_reachable(listen.ip()))?;
+    // A list that is written down is a deliberate choice.
+    let listen = listens_for_more_than_local(server).filter(|_| is_default)?;
     Some(format!(
         "the server listens on {listen}, but answers only clients of local networks; others, also those with global addresses \
          behind a router, get REFUSED: name their networks, like allow = [\"local\", \"2001:db8:10::/48\"] below [server], or \
          --allow local --allow 2001:db8:10::/48"
     ))
+}
+
+/// An address that clients outside the site may reach, if all that may send queries are in `"local"`.
+pub fn listens_for_more_than_local(server: &Server) -> Option<&SocketAddr> {
+    if !server.allow.has_local() || server.allow.reaches_outside() {
+        return None;
+    }
+    server.listen.iter().find(|listen| is_reachable(listen.ip()))
+}
+
+/// Warnings about plain DNS on ports of encrypted DNS, for clients and towards forwarders.
+pub fn of_plain_dns(server: &Server, upstream: &Upstream) -> Vec<String> {
+    let key_of = |address: &SocketAddr| ENCRYPTED_PORTS.iter().find(|(port, _)| *port == address.port());
+    let listening = server.listen.iter().filter_map(|address| {
+        let (port, key) = key_of(address)?;
+        Some(format!(
+            "`server.listen` has {address}: this is plain DNS, and clients expect encrypted DNS on port {port}; move the address \
+             to `{key}`, or choose another port"
+        ))
+    });
+    let is_plain = |address: &SocketAddr| {
+        upstream.transport != Transport::Tls && !upstream.identities.contains_key(address)
+    };
+    let forwarders: BTreeSet<&SocketAddr> = upstream.all_forwarders().filter(|address| is_plain(address)).collect();
+    let asked = forwarders.into_iter().filter_map(|address| {
+        let (port, _) = key_of(address)?;
+        Some(format!(
+            "the forwarder {address} is asked in plain DNS, but servers expect encrypted DNS on port {port}: for DNS over TLS write \
+             the name in its certificate behind the address, like \"{}#dns.example\"",
+            address.ip()
+        ))
+    });
+    listening.chain(asked).collect()
+}
+
+/// Warnings about IPv4-mapped networks and addresses (`::ffff:192.0.2.1`). Clients over IPv4 have IPv4 addresses here, so such a
+/// network has no client.
+pub fn of_mapped_addresses(config: &Config) -> Vec<String> {
+    let allow = config.server.allow.entries.iter().filter_map(|entry| match entry {
+        Allowed::Network(network) => Some(network),
+        Allowed::Local => None,
+    });
+    let rules = config.dns64.rules.iter().flat_map(|rule| &rule.clients);
+    let lists: [(&str, Vec<&Network>); 4] = [
+        ("server.allow", allow.collect()),
+        ("server.proxy-from", config.server.proxy_from.iter().collect()),
+        ("dns64.clients", config.dns64.clients.networks.iter().map(|(network, _)| network).collect()),
+        ("clients", rules.collect()),
+    ];
+    let networks = lists.into_iter().flat_map(|(key, networks)| {
+        networks.into_iter().filter_map(move |network| Some((key, network, unmapped(network)?)))
+    });
+    let networks = networks.map(|(key, network, v4)| {
+        format!("`{key}` has {network}, which matches nobody: clients over IPv4 have IPv4 addresses; write {v4}")
+    });
+    let asked = config.upstream.all_forwarders().filter_map(|address| {
+        let v4 = unmapped(&Network::of(address.ip(), if address.is_ipv4() { 32 } else { 128 }))?;
+        Some(format!("the forwarder {address} is an IPv4 address in the form of IPv6; write {}", v4.address))
+    });
+    networks.chain(asked).collect()
+}
+
+/// The IPv4 network that an IPv4-mapped network stands for.
+fn unmapped(network: &Network) -> Option<Network> {
+    let IpAddr::V6(address) = network.address else { return None };
+    let v4 = address.to_ipv4_mapped().filter(|_| MAPPED.contains(network))?;
+    Some(Network::of(v4.into(), network.length - MAPPED.length))
 }
 
 /// Warnings about the clients, exclusions and rules of `[dns64]`. `empty` has the numbers (from 1) of rules without any key.

@@ -27,7 +27,19 @@ fn values_that_cannot_be_meant_are_warnings_with_the_remedy() {
         ("server.listen = [\"::1:5364\"]\nserver.allow = [\"::/0\"]", &["\"[::1]:5364\""]),
         ("metrics.listen = \"::1:53\"", &["\"[::1]:53\""]),
         ("server.listen = [\"[::]:53\"]", &["listens on [::]:53", "--allow local --allow 2001:db8:10::/48"]),
-        ("server.listen = [\"2001:db8::53\"]\nserver.allow = [\"local\", \"10.0.0.0/8\"]", &["get REFUSED"]),
+        ("server.listen = [\"2001:db8::53\"]", &["get REFUSED"]),
+        ("server.listen = [\"[::1]:853\"]", &["plain DNS", "`tls.listen-dot`"]),
+        ("server.listen = [\"127.0.0.1:443\"]", &["plain DNS", "`tls.listen-doh`"]),
+        ("server.listen = [\"127.0.0.1:8853\"]", &["plain DNS", "`tls.listen-doq`"]),
+        ("upstream.zone = [{ zone = \"a\", forwarders = [\"9.9.9.9:853\"] }]", &["plain DNS", "\"9.9.9.9#dns.example\""]),
+        (
+            "upstream.zone = [{ zone = \"a\", forwarders = [\"[::ffff:10.0.0.1]:5353\"] }]",
+            &["the forwarder [::ffff:10.0.0.1]:5353", "write 10.0.0.1"],
+        ),
+        ("server.allow = [\"::1\", \"::ffff:10.1.0.0/112\"]", &["`server.allow`", "matches nobody", "write 10.1.0.0/16"]),
+        ("server.proxy-from = [\"::ffff:10.1.2.3\"]", &["`server.proxy-from`", "write 10.1.2.3/32"]),
+        ("dns64.clients = [\"::/0\", \"!::ffff:0:0/96\"]", &["`dns64.clients`", "write 0.0.0.0/0"]),
+        ("[[dns64.rule]]\nclients = [\"::ffff:10.0.0.0/104\"]", &["`clients`", "write 10.0.0.0/8"]),
     ] {
         let found = warnings(text);
         assert_eq!(found.len(), 1, "{text}: {found:#?}");
@@ -40,6 +52,12 @@ fn values_that_cannot_be_meant_are_warnings_with_the_remedy() {
         "server.listen = [\"[::]:53\"]\nserver.allow = [\"local\", \"2001:db8::/32\"]",
         "server.listen = [\"0.0.0.0:53\"]\nserver.allow = [\"10.0.0.0/8\"]",
         "server.listen = [\"[fd00::1]:53\", \"192.168.1.1\"]",
+        // What the packages install: the operator finds the line in the file.
+        "server.listen = [\"[::]:53\", \"0.0.0.0:53\"]\nserver.allow = [\"local\"]",
+        "server.listen = [\"2001:db8::53\"]\nserver.allow = [\"local\", \"10.0.0.0/8\"]",
+        "server.allow = [\"::/0\"]",
+        "upstream.zone = [{ zone = \"a\", forwarders = [\"9.9.9.9#dns.quad9.net\"] }]",
+        "dns64.exclude-aaaa = [\"::ffff:0:0/96\"]",
         "dns64.clients = [\"!2001:db8:99::/64\"]",
         "[[dns64.rule]]\nprefixes = []\n",
     ] {

@@ -256,6 +256,7 @@ fn a_changed_key_that_needs_a_restart_refuses_the_whole_reload_by_name() {
         "server.user = \"nobody\"",
         "server.proxy-from = [\"192.0.2.1/32\"]",
         "server.sandbox = \"off\"",
+        "server.freebind = true",
         "upstream.tcp-fast-open = false",
         "edns.udp-size = 1400",
         "cache.size = \"2MiB\"",

@@ -29,22 +29,30 @@ const CONNECTION_ID_OCTETS: usize = 8;
 const FIRST_DATAGRAM_OCTETS: usize = 1200;
 
 /// Binds UDP sockets. `given` are sockets of these addresses that exist already: they are used instead.
-pub(crate) fn bind(listen: &[SocketAddr], mut given: Vec<UdpSocket>) -> Result<Vec<UdpSocket>, Error> {
+/// `freebind`: addresses may be bound that no interface has yet.
+pub(crate) fn bind(
+    listen: &[SocketAddr],
+    mut given: Vec<UdpSocket>,
+    freebind: bool,
+) -> Result<Vec<UdpSocket>, Error> {
     let sockets = listen.iter().map(|&address| {
         let is_here = |one: &UdpSocket| one.local_addr().is_ok_and(|local| local == address);
         match given.iter().position(is_here) {
             Some(place) => with_buffers(given.swap_remove(place).into()),
-            None => bind_one(address),
+            None => bind_one(address, freebind),
         }
         .map_err(|error| Error::Socket(address, error))
     });
     sockets.collect()
 }
 
-fn bind_one(address: SocketAddr) -> io::Result<UdpSocket> {
+fn bind_one(address: SocketAddr, freebind: bool) -> io::Result<UdpSocket> {
     let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
     if address.is_ipv6() {
         socket.set_only_v6(true)?; // So that [::]:853 and 0.0.0.0:853 can both be bound.
+    }
+    if freebind {
+        datapath::set_freebind(&socket, address)?;
     }
     socket.bind(&address.into())?;
     with_buffers(socket)
@@ -242,10 +250,10 @@ mod tests {
     fn a_given_socket_takes_the_place_of_its_address() {
         let given = UdpSocket::bind("127.0.0.1:0").unwrap();
         let address = given.local_addr().unwrap();
-        let sockets = bind(&[address, "127.0.0.1:0".parse().unwrap()], vec![given]).unwrap();
+        let sockets = bind(&[address, "127.0.0.1:0".parse().unwrap()], vec![given], false).unwrap();
         assert_eq!(sockets[0].local_addr().unwrap(), address);
         assert_eq!(sockets.len(), 2);
-        let error = bind(&[address], Vec::new()).unwrap_err();
+        let error = bind(&[address], Vec::new(), false).unwrap_err();
         assert!(error.to_string().contains(&address.to_string()) && error.to_string().contains("ss -lunp"));
     }
 }

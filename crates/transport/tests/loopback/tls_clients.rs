@@ -182,7 +182,7 @@ fn tls_on_the_port_of_plain_dns_is_closed_without_an_answer() {
 /// A service whose clients are proxies.
 fn proxied_service() -> HttpsService {
     let proxies = TrustedProxies::new(Networks(vec![Network::v4(Ipv4Addr::LOCALHOST, 32)]));
-    HttpsService::with(Options { limits: ROOMY, proxies })
+    HttpsService::with(Options { limits: ROOMY, proxies, ..Options::default() })
 }
 
 /// A PROXY header of version 2 that names this client with port 12345.

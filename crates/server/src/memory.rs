@@ -1,0 +1,170 @@
+//! The bound of resident memory, and what this machine grants. A server whose bound is above the limit of its control group works until
+//! the memory is in use, and is then killed: so `sixfold check` and the start warn of it.
+
+use crate::config::Config;
+use std::fs::read_to_string;
+use std::path::{Path, PathBuf};
+
+const MIB: u64 = 1 << 20;
+
+/// Octets of the program with its parts that do not depend on the configuration.
+const PROGRAM: u64 = 16 * MIB;
+
+/// Octets of each worker: buffers, and tables of rate limits.
+const WORKER: u64 = 14 * MIB;
+
+/// Octets of a pending query, with two questions to upstreams.
+const PENDING: u64 = 1800;
+
+/// Octets of the buffers of all client connections together.
+const STREAMS: u64 = 64 * MIB;
+
+/// Octets of a client connection.
+const CONNECTION: u64 = 5 << 10;
+
+/// The most resident memory that this configuration can take, in octets. docs/operating.md has the formula (Memory and descriptors).
+pub fn bound(config: &Config) -> u64 {
+    let (workers, limits) = (config.server.worker_count() as u64, &config.limits);
+    let worker = WORKER + limits.pending as u64 * PENDING;
+    PROGRAM + config.cache.size + workers * worker + STREAMS + limits.tcp_connections as u64 * CONNECTION
+}
+
+/// A warning if the bound is above what the control group of this process or the machine has.
+pub fn warning(config: &Config) -> Option<String> {
+    warning_of(bound(config), grants(Path::new("/")))
+}
+
+fn warning_of(bound: u64, grants: Vec<(u64, String)>) -> Option<String> {
+    let (granted, whose) = grants.into_iter().min()?;
+    (bound > granted).then(|| {
+        format!(
+            "the server may take up to {} MiB of memory, but {whose} has {} MiB: when it is used up, the kernel ends the process; lower \
+             `cache.size`, `limits.pending` or `server.workers`, or raise the limit",
+            bound.div_ceil(MIB),
+            granted / MIB
+        )
+    })
+}
+
+/// Octets that may be used, each with the name of what limits them. A file that cannot be read limits nothing that is known here.
+fn grants(root: &Path) -> Vec<(u64, String)> {
+    let mut grants = Vec::new();
+    let memory = read_to_string(root.join("proc/meminfo")).unwrap_or_default();
+    if let Some(kibibytes) = field(&memory, "MemTotal:") {
+        grants.push((kibibytes << 10, "this machine".to_owned()));
+    }
+    let groups = read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
+    for folder in group_folders(&root.join("sys/fs/cgroup"), &groups) {
+        // Version 2, and version 1 (cgroups(7)). "max" and the huge number of version 1 are no limit.
+        for file in ["memory.max", "memory.limit_in_bytes"] {
+            let file = folder.join(file);
+            let limit = read_to_string(&file).ok().and_then(|text| text.trim().parse::<u64>().ok());
+            if let Some(limit) = limit {
+                let shown = Path::new("/").join(file.strip_prefix(root).unwrap_or(&file));
+                grants.push((limit, format!("the control group ({})", shown.display())));
+            }
+        }
+    }
+    grants
+}
+
+/// The folders of this process's control group for memory and of the groups above it: a limit of each holds.
+fn group_folders(mount: &Path, groups: &str) -> Vec<PathBuf> {
+    let mut folders = Vec::new();
+    for line in groups.lines() {
+        let mut parts = line.splitn(3, ':');
+        let (Some(_), Some(controllers), Some(path)) = (parts.next(), parts.next(), parts.next()) else {
+            continue;
+        };
+        let mount = match controllers {
+            "" => mount.to_owned(),
+            _ if controllers.split(',').any(|controller| controller == "memory") => mount.join("memory"),
+            _ => continue,
+        };
+        // In a container the path may be one of the host, and the container's own group is at the mount.
+        let group = mount.join(path.trim_start_matches('/'));
+        let above = group.ancestors().take_while(|folder| folder.starts_with(&mount));
+        folders.extend(above.map(Path::to_owned));
+    }
+    folders
+}
+
+fn field(text: &str, name: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    /// A file system with these files, removed with the value.
+    struct Root(PathBuf);
+
+    impl Root {
+        fn new(name: &str, files: &[(&str, &str)]) -> Root {
+            let root = std::env::temp_dir().join(format!("sixfold-memory-{name}-{}", std::process::id()));
+            for (file, text) in files {
+                let file = root.join(file);
+                fs::create_dir_all(file.parent().unwrap()).unwrap();
+                fs::write(file, text).unwrap();
+            }
+            Root(root)
+        }
+    }
+
+    impl Drop for Root {
+        fn drop(&mut self) {
+            fs::remove_dir_all(&self.0).unwrap();
+        }
+    }
+
+    #[test]
+    fn the_smallest_limit_of_machine_and_groups_counts() {
+        let root = Root::new(
+            "v2",
+            &[
+                ("proc/meminfo", "MemTotal:        1048576 kB\nMemFree: 5 kB\n"),
+                ("proc/self/cgroup", "0::/system.slice/sixfold.service\n"),
+                ("sys/fs/cgroup/system.slice/sixfold.service/memory.max", "max\n"),
+                ("sys/fs/cgroup/system.slice/memory.max", "83886080\n"),
+            ],
+        );
+        let warning = warning_of(510 * MIB, grants(&root.0)).unwrap();
+        assert!(warning.contains("up to 510 MiB") && warning.contains("has 80 MiB"), "{warning}");
+        assert!(warning.contains("(/sys/fs/cgroup/system.slice/memory.max)"), "{warning}");
+        assert_eq!(warning_of(80 * MIB, grants(&root.0)), None);
+    }
+
+    #[test]
+    fn groups_of_version_1_and_the_machine_count_too() {
+        let root = Root::new(
+            "v1",
+            &[
+                ("proc/meminfo", "MemTotal: 524288 kB\n"),
+                ("proc/self/cgroup", "9:cpu,memory:/box\n4:pids:/other\n"),
+                ("sys/fs/cgroup/memory/box/memory.limit_in_bytes", "9223372036854771712\n"),
+            ],
+        );
+        let warning = warning_of(513 * MIB, grants(&root.0)).unwrap();
+        assert!(warning.contains("this machine has 512 MiB"), "{warning}");
+        fs::write(root.0.join("sys/fs/cgroup/memory/box/memory.limit_in_bytes"), "1048576").unwrap();
+        assert!(warning_of(2 * MIB, grants(&root.0)).unwrap().contains("has 1 MiB"));
+    }
+
+    #[test]
+    fn a_system_that_tells_nothing_limits_nothing() {
+        assert_eq!(warning_of(u64::MAX, grants(Path::new("/nonexistent"))), None);
+    }
+
+    #[test]
+    fn the_bound_is_that_of_the_documents() {
+        // docs/sizing.md: 383 and 510 MiB with all defaults and 1 and 2 workers.
+        for (workers, mebibytes) in [(1, 383), (2, 510), (8, 1269)] {
+            let text = format!("[server]\nworkers = {workers}\n[upstream]\nforwarders = [\"192.0.2.53\"]\n");
+            let parsed = crate::config::parse("x.toml", &text, &Default::default(), "/etc/resolv.conf".as_ref());
+            let Ok((config, _)) = parsed else { panic!("a configuration without faults") };
+            assert_eq!(bound(&config).div_ceil(MIB), mebibytes);
+        }
+    }
+}
