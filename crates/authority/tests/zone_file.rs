@@ -413,6 +413,22 @@ fn a_zone_without_origin_is_told_to_have_one() {
     assert!(faults("t. 5 SOA ns.t. root 1 2 3 4 5\n")[0].contains("$ORIGIN zone."));
 }
 
+/// Without `$ORIGIN` the zone is the origin; a byte order mark is skipped, a carriage return alone ends a line, and times have units.
+#[test]
+fn a_zone_as_people_write_it_is_read() {
+    let text = "\u{feff}example.test. 1h IN SOA ns.test. root.test. 1 1h 15m 30d 2h\rwww 1W2D A 192.0.2.1\r";
+    let spelled = "example.test. 3600 IN SOA ns.test. root.test. 1 3600 900 2592000 7200\n\
+                   www.example.test. 777600 A 192.0.2.1\n";
+    assert!(faults_or_none(text).is_empty() && faults_or_none(spelled).is_empty());
+    let said = faults("t. 5 SOA a. b. 1 2 3 4 5\nx URI 1 1 \"y\"\n");
+    assert!(said.len() == 1 && said[0].contains("TYPE256 \\# LENGTH"), "{said:#?}");
+}
+
+/// The faults of a text, none if it is a zone.
+fn faults_or_none(text: &str) -> Vec<String> {
+    Records::parse(text.as_bytes()).err().map(|error| error.to_string()).into_iter().collect()
+}
+
 #[test]
 fn the_number_of_faults_is_bounded() {
     let said = faults(&format!("t. 5 SOA a. b. 1 2 3 4 5\n{}", "x.t. A 1\n".repeat(100_000)));

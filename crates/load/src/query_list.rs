@@ -12,6 +12,7 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
+use textfile::PlainText;
 
 /// The queries of a file.
 pub struct QueryList {
@@ -34,7 +35,8 @@ impl QueryList {
     /// Reads queries from any source; errors name it `file`.
     pub fn read(source: impl Read, file: &Path) -> Result<QueryList, QueryListError> {
         let mut list = QueryList { questions: Vec::new(), ends: Vec::new() };
-        let (mut source, mut line, mut faults) = (BufReader::new(source), Vec::new(), Vec::new());
+        let (mut source, mut line, mut faults) =
+            (BufReader::new(PlainText::new(source)), Vec::new(), Vec::new());
         let mut number = 0;
         while faults.len() < limits::LIST_ERRORS {
             line.clear();
@@ -190,7 +192,9 @@ mod tests {
 
     #[test]
     fn queries_come_in_the_order_of_the_file_and_then_again_with_their_letter_case() {
-        let list = read(b"; comment\nwww.Example AAAA\n\n# comment\n\ta. TYPE65 ; HTTPS\r\n. ns").unwrap();
+        let list =
+            read(b"\xef\xbb\xbf; comment\nwww.Example AAAA\n\n# comment\n\ta. TYPE65 ; HTTPS\r\n. ns\r")
+                .unwrap();
         assert_eq!(list.queries(), 3);
         let questions: [&[u8]; 3] =
             [b"\x03www\x07Example\0\0\x1c\0\x01", b"\x01a\0\0\x41\0\x01", b"\0\0\x02\0\x01"];

@@ -152,7 +152,8 @@ fn anchors(file: Option<&Path>) -> Result<RootCertStore, LoadError> {
     let wrong = |what: String| {
         LoadError::Order(format!("{}: {what}; give a PEM file of certificates (--tls-ca)", file.display()))
     };
-    for certificate in CertificateDer::pem_file_iter(file).map_err(|error| wrong(error.to_string()))? {
+    let text = tls::pem_text(file).map_err(|error| wrong(error.to_string()))?;
+    for certificate in CertificateDer::pem_slice_iter(&text) {
         let certificate = certificate.map_err(|error| wrong(error.to_string()))?;
         anchors.add(certificate).map_err(|error| wrong(error.to_string()))?;
     }

@@ -88,7 +88,7 @@ impl Anchors {
 
     fn of_file(path: &Path) -> Result<Anchors, AnchorError> {
         let unreadable = |error: &dyn fmt::Display| AnchorError::Unreadable(path.into(), error.to_string());
-        let octets = std::fs::read(path).map_err(|error| unreadable(&error))?;
+        let octets = crate::pem_text(path).map_err(|error| unreadable(&error))?;
         let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&octets).collect();
         let certificates = certificates.map_err(|error| unreadable(&error))?;
         if certificates.is_empty() {
@@ -172,8 +172,11 @@ mod tests {
         assert!(read().unwrap_err().to_string().contains("is no trust anchor"));
         let key = rcgen::KeyPair::generate().unwrap();
         let certificate = rcgen::CertificateParams::new(["ca.example".to_owned()]).unwrap().self_signed(&key);
-        std::fs::write(&path, certificate.unwrap().pem()).unwrap();
-        assert_eq!(read().unwrap(), read().unwrap());
+        let pem = certificate.unwrap().pem();
+        std::fs::write(&path, &pem).unwrap();
+        let digest = read().unwrap();
+        std::fs::write(&path, "\u{feff}".to_owned() + &pem).unwrap();
+        assert_eq!(read().unwrap(), digest);
         std::fs::remove_dir_all(&directory).unwrap();
     }
 }

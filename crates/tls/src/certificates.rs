@@ -71,13 +71,17 @@ impl ResolvesServerCert for Certificates {
 }
 
 fn read_pair(certificate: &Path, key: &Path, provider: &CryptoProvider) -> Result<Arc<CertifiedKey>, Error> {
-    let chain = CertificateDer::pem_file_iter(certificate)
-        .and_then(Iterator::collect::<Result<Vec<_>, pem::Error>>)
+    let chain = crate::pem_text(certificate)
+        .map_err(pem::Error::Io)
+        .and_then(|text| CertificateDer::pem_slice_iter(&text).collect::<Result<Vec<_>, pem::Error>>())
         .map_err(|error| Error::Certificate(certificate.into(), error))?;
     if chain.is_empty() {
         return Err(Error::Certificate(certificate.into(), pem::Error::NoItemsFound));
     }
-    let der = PrivateKeyDer::from_pem_file(key).map_err(|error| Error::Key(key.into(), error))?;
+    let der = crate::pem_text(key)
+        .map_err(pem::Error::Io)
+        .and_then(|text| PrivateKeyDer::from_pem_slice(&text))
+        .map_err(|error| Error::Key(key.into(), error))?;
     CertifiedKey::from_der(chain, der, provider)
         .map(Arc::new)
         .map_err(|error| Error::Pair(certificate.into(), key.into(), error))

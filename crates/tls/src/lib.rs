@@ -17,6 +17,8 @@ pub use handshake_failure::HandshakeFailure;
 pub use server::ServerTls;
 
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use std::io::Read;
+use std::path::Path;
 use std::sync::Arc;
 
 /// The provider of cryptography: AWS-LC. The suites of rustls are all authenticated encryption with forward secrecy (RFC 9325
@@ -24,4 +26,11 @@ use std::sync::Arc;
 //= RFC 8310 section 9: requirement 81
 pub fn provider() -> Arc<CryptoProvider> {
     Arc::new(aws_lc_rs::default_provider())
+}
+
+/// The text of a PEM file, without the byte order mark that some editors put before it.
+pub fn pem_text(file: &Path) -> std::io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    textfile::PlainText::new(std::fs::File::open(file)?).read_to_end(&mut text)?;
+    Ok(text)
 }

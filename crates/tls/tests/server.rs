@@ -87,6 +87,17 @@ fn connect(client: &Arc<ClientConfig>, server: &Arc<ServerConfig>) -> Result<Han
 }
 
 #[test]
+fn a_byte_order_mark_before_certificate_and_key_is_skipped() {
+    let folder = Folder::new("marks");
+    let (certificate, key) = folder.pair("marked", 30);
+    for file in [&certificate, &key] {
+        let text = std::fs::read(file).unwrap();
+        std::fs::write(file, [b"\xef\xbb\xbf", &text[..]].concat()).unwrap();
+    }
+    assert!(ServerTls::read(&certificate, &key, None).is_ok());
+}
+
+#[test]
 fn a_bad_pair_is_refused_by_file_with_the_remedy() {
     let folder = Folder::new("bad-pairs");
     let (first, second) = (folder.pair("first", 30), folder.pair("second", 30));

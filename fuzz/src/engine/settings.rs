@@ -2,7 +2,7 @@
 
 use engine::Settings;
 use engine::rpz::ResponsePolicy;
-use sixfold::config::{self, Overrides, policy_zone};
+use sixfold::config::{self, BadRecords, Overrides, policy_zone};
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
@@ -41,7 +41,9 @@ pub fn settings(number: u8) -> Settings {
     let mut settings = ALL[usize::from(number & 0x7f) % TEXTS.len()].clone();
     if number & 0x80 != 0 {
         static POLICIES: LazyLock<Arc<ResponsePolicy>> = LazyLock::new(|| {
-            let zone = policy_zone(Path::new("policy"), POLICY.as_bytes()).expect("a good zone");
+            let zone = policy_zone(Path::new("policy"), POLICY.as_bytes(), BadRecords::Refuse)
+                .expect("a good zone")
+                .zone;
             ResponsePolicy::build(vec![zone]).expect("a small zone").into()
         });
         settings.rpz = Arc::clone(&POLICIES);

@@ -4,6 +4,7 @@
 
 use crate::limits;
 use std::io::{self, Read};
+use textfile::PlainText;
 
 /// Some entries without a directive among them, or one directive.
 #[derive(Debug, PartialEq, Eq)]
@@ -27,7 +28,7 @@ pub(crate) enum EntriesError {
 
 /// The pieces of a file.
 pub(crate) struct Entries<R> {
-    source: R,
+    source: PlainText<R>,
     buffer: Vec<u8>,
     /// Offset of the next piece in the buffer, and its line number.
     start: usize,
@@ -37,6 +38,7 @@ pub(crate) struct Entries<R> {
 
 impl<R: Read> Entries<R> {
     pub fn new(source: R) -> Entries<R> {
+        let source = PlainText::new(source);
         Entries { source, buffer: Vec::with_capacity(limits::ENTRY), start: 0, line: 1, has_ended: false }
     }
 

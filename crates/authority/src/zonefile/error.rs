@@ -42,6 +42,7 @@ pub(super) enum Cause {
     Unterminated,
     Syntax(String),
     Origin,
+    WithoutTextForm,
     Generate(GenerateError),
     GenerateSyntax(String),
     Include,
@@ -85,11 +86,15 @@ impl fmt::Display for Cause {
             ),
             Cause::Syntax(text) => write!(
                 f,
-                "{text}; write the entry as in RFC 1035 section 5.1: [NAME] [TTL] [CLASS] TYPE DATA, times in seconds"
+                "{text}; write the entry as in RFC 1035 section 5.1: [NAME] [TTL] [CLASS] TYPE DATA, times in seconds or like 1h30m"
             ),
             Cause::Origin => f.write_str(
                 "the name is relative, and there is no origin; add \"$ORIGIN zone.\", with the name of the zone, as first line, or use \
                  absolute names (with a dot at the end)",
+            ),
+            Cause::WithoutTextForm => f.write_str(
+                "data of this type have no text form here; write the generic one (RFC 3597 section 5) with the number of the type, like \
+                 TYPE256 \\# LENGTH HEXADECIMAL for URI",
             ),
             Cause::Generate(error) => error.fmt(f),
             Cause::GenerateSyntax(text) => {

@@ -8,12 +8,13 @@ use super::records::Records;
 use super::store::{MAX_NAME, Node, RrSet, Store, StoreError};
 use crate::limits;
 use domain::base::iana::Class;
-use domain::base::name::ToLabelIter;
+use domain::base::name::{ToLabelIter, ToName};
 use domain::base::rdata::ComposeRecordData;
 use domain::zonefile::inplace::{Entry, ScannedRecord, Zonefile};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
+use textfile::master;
 use wire::Type;
 
 impl Records {
@@ -109,7 +110,7 @@ impl Loader {
             (text, line) = after_record(text, line, count);
         }
         if begins(b"$TTL") {
-            self.ttl_directive = piece.text.to_vec();
+            self.ttl_directive = master::in_seconds(piece.text).into_owned();
         }
     }
 
@@ -148,7 +149,7 @@ impl Loader {
 
     /// Adds whole entries. An error comes with the number of records before it.
     fn take_text(&mut self, text: &[u8]) -> Result<(), (u64, Cause)> {
-        self.reader.extend_from_slice(text);
+        self.reader.extend_from_slice(&master::in_seconds(text));
         let mut count = 0;
         loop {
             match self.reader.next_entry() {
@@ -160,7 +161,15 @@ impl Loader {
                     let text = error.to_string();
                     let text = text.splitn(3, ':').nth(2).unwrap_or(&text).trim().to_owned();
                     let is_relative = text.contains("missing origin");
-                    return Err((count, if is_relative { Cause::Origin } else { Cause::Syntax(text) }));
+                    let has_no_text_form = text.contains("unknown record type with concrete data");
+                    return Err((
+                        count,
+                        match () {
+                            () if is_relative => Cause::Origin,
+                            () if has_no_text_form => Cause::WithoutTextForm,
+                            () => Cause::Syntax(text),
+                        },
+                    ));
                 }
             }
             count += 1;
@@ -196,6 +205,10 @@ impl Loader {
                 return if self.faults.is_empty() { Err(Cause::FirstIsNotSoa) } else { Ok(()) };
             }
             self.apex = Some(name.to_vec());
+            // Without a `$ORIGIN` the zone is the origin, which RFC 1035 section 5.1 leaves to whoever loads the file.
+            if self.reader.origin().is_err() {
+                self.reader.set_origin(record.owner().to_name());
+            }
             let apex = self.store.insert(&[]).map_err(Cause::Store)?;
             return self.store.add(apex, rtype, ttl_secs, &self.rdata).map_err(Cause::Store);
         };

@@ -26,7 +26,8 @@ pub fn read(document: &DeTable<'_>, problems: &Problems) -> Draft {
     upstream(root.table("upstream"), &mut draft, problems);
     super::dns64::read(root.table("dns64"), &mut draft, problems);
     draft.local = super::local::local(root.table("local"));
-    (draft.blocked, draft.rpz) = super::local::filter(root.table("filter"));
+    (draft.blocked, draft.rpz) =
+        super::local::filter(root.table("filter"), &mut draft.config.rpz.bad_records);
     super::cache::read(root.table("cache"), &mut draft, problems);
     edns(root.table("edns"), &mut draft, problems);
     limits(root.table("limits"), &mut draft);

@@ -3,7 +3,7 @@
 
 use super::address::{Network, prefix_fault};
 use super::local::{self, LocalDraft};
-use super::model::{Config, Forwarders, Rpz, Rule, Zone};
+use super::model::{Config, Forwarders, Rule, Zone};
 use super::report::{Fault, Item, Place, Problems};
 use super::tls::TlsDraft;
 use super::upstream_tls::{self, Forwarder};
@@ -295,8 +295,8 @@ impl Draft {
             );
         }
         self.config.blocked = std::mem::take(&mut self.blocked).into_iter().map(|item| item.value).collect();
-        let (files, policy) = rpz::read(std::mem::take(&mut self.rpz), problems);
-        self.config.rpz = Rpz { files, policy: policy.into() };
+        let bad_records = self.config.rpz.bad_records;
+        self.config.rpz = rpz::read(std::mem::take(&mut self.rpz), bad_records, problems, warnings);
     }
 
     /// Reports a forwarder that is this server: it would ask itself, and answer nothing.

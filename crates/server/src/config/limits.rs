@@ -49,6 +49,18 @@ pub const RPZ_OCTETS: u64 = 512 << 20;
 /// Reported faults of a response policy zone: the first ones show the error, and a file of another kind has millions.
 pub const RPZ_FAULTS: usize = 20;
 
+/// Reasons for which records of a response policy zone are left out that are told one by one: the first ones show the error.
+pub const RPZ_REASONS: usize = 20;
+
+/// Lines that are told for each of them, beside the first.
+pub const RPZ_PLACES: usize = 10;
+
+/// Parentheses without an end, behind which a response policy zone is read on: each costs a walk through the rest of the file.
+pub const RPZ_OPEN: usize = 16;
+
+/// TTL of a record, in seconds, if neither the record nor the file says one.
+pub const DEFAULT_TTL: u32 = 3600;
+
 /// Words of a hosts file that are reported one by one as left out: the first ones show the error, and a file of another
 /// kind has millions.
 pub const HOSTS_WARNINGS: usize = 20;

@@ -1,7 +1,8 @@
 //! The tables `[local]` and `[filter]`: local data, blocked names and response policy zones, which are used before an
 //! upstream is asked.
 
-use super::fields::path;
+use super::fields::{path, set};
+use super::model::BadRecords;
 use super::record::{self, ConfiguredRecord};
 use super::report::{Fault, Item, Problems, quoted};
 use super::table::Table;
@@ -28,13 +29,15 @@ pub fn local(mut table: Table<'_>) -> LocalDraft {
     LocalDraft { records, hosts_file, empty_zones }
 }
 
-/// Reads `[filter]`: the blocked names, and the paths of response policy zones.
-pub fn filter(mut table: Table<'_>) -> (Vec<Item<Name>>, Vec<Item<PathBuf>>) {
+/// Reads `[filter]`: the blocked names, the paths of response policy zones, and what their bad records mean.
+pub fn filter(mut table: Table<'_>, bad_records: &mut BadRecords) -> (Vec<Item<Name>>, Vec<Item<PathBuf>>) {
     let block = table.list("block", "a domain name", Name::covering).unwrap_or_default();
     let rpz = table.list("rpz", "a path", |text| match text {
         "" => Err(Fault::new("this path is empty", "write the path of a response policy zone")),
         _ => Ok(PathBuf::from(text)),
     });
+    let meanings = [("skip", BadRecords::Skip), ("refuse", BadRecords::Refuse)];
+    set(bad_records, table.choice("rpz-bad-records", &meanings));
     table.finish();
     (block, rpz.unwrap_or_default())
 }

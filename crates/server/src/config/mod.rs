@@ -36,6 +36,7 @@ pub mod regular_file;
 mod report;
 mod resolv_conf;
 mod rpz;
+mod rpz_skipped;
 mod source;
 mod table;
 #[cfg(test)]
@@ -54,8 +55,8 @@ pub use defaults::{DEFAULT_CONTROL, DEFAULT_LISTEN, DEFAULT_METRICS, DEFAULT_PAT
 pub use hosts_file::parse as hosts_text;
 pub use load::{Failure, Loaded, control_socket, load, load_again, parse};
 pub use model::{
-    Cache, Clients, Config, Datapath, Dns64, Format, Forwarders, Level, Limits, Local, Log, LogTarget, Rpz,
-    Rule, Server, Steer, Tls, Upstream, Zone,
+    BadRecords, Cache, Clients, Config, Datapath, Dns64, Format, Forwarders, Level, Limits, Local, Log,
+    LogTarget, PolicyFile, Rpz, Rule, Server, Steer, Tls, Upstream, Zone,
 };
 pub use name::Name;
 pub use notation::forgotten_brackets;

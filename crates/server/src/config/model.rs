@@ -246,8 +246,39 @@ pub struct Local {
 pub struct Rpz {
     /// The zone files, in order.
     pub files: Vec<PathBuf>,
+    /// `rpz-bad-records`.
+    pub bad_records: BadRecords,
     /// The rules of the zones.
     pub policy: Arc<engine::rpz::ResponsePolicy>,
+    /// The zones as they were loaded, in the order of `files`.
+    pub zones: Vec<PolicyFile>,
+}
+
+/// `[filter] rpz-bad-records`: what a record of a response policy zone means that cannot be used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BadRecords {
+    /// It is left out.
+    #[default]
+    Skip,
+    /// The zone cannot be used, nor the configuration.
+    Refuse,
+}
+
+/// A response policy zone as it was loaded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicyFile {
+    /// The file.
+    pub file: PathBuf,
+    /// Name of the zone: the owner of its SOA record.
+    pub zone: Name,
+    /// Serial number in the SOA record.
+    pub serial: u32,
+    /// Records that were taken, with the SOA record and others of the zone itself.
+    pub records: usize,
+    /// Records that were left out.
+    pub skipped: usize,
+    /// Time of the file's last change; none if the file system does not tell it.
+    pub modified: Option<std::time::SystemTime>,
 }
 
 /// `[limits]`.

@@ -1,7 +1,9 @@
 //! The effective configuration as a TOML file. It is complete, with all defaults: `sixfold check` shows the values in force,
 //! and the file keeps them for a later version with other defaults.
 
-use super::{Config, Datapath, Format, Forwarders, Level, LogTarget, Network, Steer, Upstream, amount};
+use super::{
+    BadRecords, Config, Datapath, Format, Forwarders, Level, LogTarget, Network, Steer, Upstream, amount,
+};
 use engine::settings::{ClientSubnet, Dnssec, Lookup, OnFailure, Reverse, Select, Transport};
 use std::fmt::{self, Display, Write};
 use std::path::{Path, PathBuf};
@@ -26,7 +28,12 @@ impl Display for Config {
         writeln!(f, "[local]\nrecords = {}\nhosts-file = {}", list(&records), text(hosts_file.display()))?;
         writeln!(f, "empty-zones = {}\n", self.local.empty_zones)?;
         let rpz: Vec<_> = self.rpz.files.iter().map(|file| file.display()).collect();
-        writeln!(f, "[filter]\nblock = {}\nrpz = {}\n", list(&self.blocked), list(&rpz))?;
+        writeln!(f, "[filter]\nblock = {}\nrpz = {}", list(&self.blocked), list(&rpz))?;
+        let bad_records = match self.rpz.bad_records {
+            BadRecords::Skip => "skip",
+            BadRecords::Refuse => "refuse",
+        };
+        writeln!(f, "rpz-bad-records = \"{bad_records}\"\n")?;
         self.write_cache(f)?;
         let subnet = match self.client_subnet {
             ClientSubnet::Off => "off",

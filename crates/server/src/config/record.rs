@@ -9,7 +9,11 @@ use domain::dep::octseq::Parser;
 use domain::rdata::ZoneRecordData;
 use domain::zonefile::inplace::{Entry, ScannedRecord, Zonefile};
 use engine::local::LocalRecord;
+use textfile::master;
 use wire::Type;
+
+/// The parser's error about data of a type that has no text form in it.
+const WITHOUT_TEXT_FORM: &str = "unknown record type with concrete data";
 
 /// A record with its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,13 +38,13 @@ pub fn parse(text: &str) -> Result<ConfiguredRecord, Fault> {
         let help = "write a record for each name, or the wildcard into a response policy zone (`filter.rpz`)";
         return Err(Fault::new(what, help));
     }
-    let mut reader = Zonefile::from(format!("{text}\n").as_bytes());
+    let mut reader = Zonefile::from(&*master::in_seconds(format!("{text}\n").as_bytes()));
     reader.set_origin(domain::base::Name::root_bytes());
     reader.set_default_class(iana::Class::IN);
     let entry = reader.next_entry().map_err(|error| {
         // The error begins with line and column, which are of no use for one line.
         let error = error.to_string();
-        refuse(error.splitn(3, ':').nth(2).unwrap_or(&error).trim())
+        refuse(&syntax_reason(error.splitn(3, ':').nth(2).unwrap_or(&error).trim(), text.as_bytes()))
     })?;
     let Some(Entry::Record(record)) = entry else { return Err(refuse("there is none")) };
     if !matches!(reader.next_entry(), Ok(None)) {
@@ -57,6 +61,16 @@ pub fn parse(text: &str) -> Result<ConfiguredRecord, Fault> {
     let record = engine_record(&record).map_err(refuse)?;
     // The text stays unchanged: a blank at its end may belong to the data.
     Ok(ConfiguredRecord { text: text.to_owned(), record })
+}
+
+/// The reason why the parser does not understand a record, from its error without line and column. For a type whose data it knows
+/// in the generic form only, that form.
+pub fn syntax_reason(error: &str, text: &[u8]) -> String {
+    let rtype = master::record_type(text).map(String::from_utf8_lossy).unwrap_or_default();
+    match rtype.parse::<iana::Rtype>() {
+        Ok(number) if error == WITHOUT_TEXT_FORM => master::generic_form(&rtype, number.to_int()),
+        _ => error.to_owned(),
+    }
 }
 
 /// Converts a parsed record into one of the engine. The error is the reason why it cannot be in a message.

@@ -1,8 +1,9 @@
-//! Reader for the files that the configuration refers to: only regular files, of a limited length.
+//! Reader for the texts that the configuration refers to: only regular files, of a limited length, without a byte order mark.
 
 use crate::sandbox::reach;
 use std::io::{Error, Read};
 use std::path::Path;
+use textfile::PlainText;
 
 /// Reads a regular file of at most `limit` octets. A pipe could wait for its writer for ever, and a device has no end.
 pub fn read(path: &Path, limit: u64) -> Result<Vec<u8>, Error> {
@@ -11,7 +12,7 @@ pub fn read(path: &Path, limit: u64) -> Result<Vec<u8>, Error> {
     }
     let mut octets = Vec::new();
     let file = std::fs::File::open(path).map_err(|error| reach::explain(path, error))?;
-    file.take(limit + 1).read_to_end(&mut octets)?;
+    PlainText::new(file).take(limit + 1).read_to_end(&mut octets)?;
     if octets.len() as u64 > limit {
         return Err(Error::other(format!("it has more than {limit} octets")));
     }

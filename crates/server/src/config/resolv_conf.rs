@@ -4,8 +4,10 @@ use super::address::endpoint;
 use super::limits::SYSTEM_FORWARDERS;
 use super::report::{Fault, quoted};
 use crate::sandbox::reach;
+use std::io::Read;
 use std::net::SocketAddr;
 use std::path::Path;
+use textfile::PlainText;
 
 /// The nameservers of the file, in order, each once. Lines that cannot be used are left out, as the C library does, each with a
 /// warning.
@@ -18,7 +20,9 @@ pub fn forwarders(resolv_conf: &Path, warnings: &mut Vec<String>) -> Result<Vec<
     let help = "write addresses instead of \"system\": forwarders = [\"192.0.2.53\"] below [upstream], or \
                 --forwarder 192.0.2.53";
     // Other programs write this file: one octet that is no UTF-8, in a comment say, must not stop the server.
-    let text = std::fs::read(resolv_conf).map_err(|error| {
+    let mut text = Vec::new();
+    let file = std::fs::File::open(resolv_conf);
+    file.and_then(|file| PlainText::new(file).read_to_end(&mut text)).map_err(|error| {
         let error = reach::explain(resolv_conf, error);
         Fault::new(format!("cannot read the system's resolvers from {path}: {error}"), help)
     })?;

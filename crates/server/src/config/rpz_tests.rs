@@ -8,9 +8,13 @@ use std::net::Ipv4Addr;
 const SOA: &str = "@ SOA localhost. root.localhost. 1 3600 600 86400 60\n";
 
 fn read(text: &str) -> Result<PolicyZone, Vec<String>> {
+    read_with(text, BadRecords::Refuse).map(|read| read.zone)
+}
+
+fn read_with(text: &str, bad_records: BadRecords) -> Result<ReadZone, Vec<String>> {
     let shown =
         |faults: Vec<Fault>| faults.iter().map(|fault| format!("{} / {}", fault.what, fault.help)).collect();
-    zone(Path::new("p.rpz"), text.as_bytes()).map_err(shown)
+    zone(Path::new("p.rpz"), text.as_bytes(), bad_records).map_err(shown)
 }
 
 #[test]
@@ -87,6 +91,80 @@ fn a_line_that_is_wrong_is_told_with_its_place_and_a_remedy() {
         let faults = read(&text).expect_err(line);
         assert!(faults.iter().any(|fault| fault.contains(place)), "{line}: {faults:?}");
         assert!(faults.iter().any(|fault| fault.contains(what)), "{line}: {faults:?}");
+    }
+}
+
+/// The names of the rules of a zone, whose bad records are left out, and the lines of these.
+fn rules_of(text: &str) -> (Vec<String>, Vec<usize>) {
+    let read = read_with(text, BadRecords::Skip).unwrap();
+    let rules = read.zone.entries.iter().map(|entry| match &entry.trigger {
+        Trigger::Name(name) => format!("{} {}", Name::from_wire(name), entry.ttl),
+        other => format!("{other:?}"),
+    });
+    let warnings = read.skipped.warnings(Path::new("p.rpz"));
+    let line =
+        |text: &String| text.strip_prefix("p.rpz:").unwrap().split(':').next().unwrap().parse().unwrap();
+    (rules.collect(), warnings.iter().map(line).collect())
+}
+
+#[test]
+fn a_bad_record_takes_neither_origin_nor_ttl_nor_owner_from_the_others() {
+    let begin = format!("$TTL 1h\n$ORIGIN rpz.test.\n{SOA}");
+    for (lines, rules, bad) in [
+        // After data that are wrong, the owner holds; after an owner that is wrong, no owner.
+        ("a A 192.0.2\n A 192.0.2.1\nb A 192.0.2.2\n", &["a. 3600", "b. 3600"][..], &[4][..]),
+        ("a A 192.0.2.1\nb..c A 192.0.2.2\n A 192.0.2.3\nd CNAME .\n", &["a. 3600", "d. 3600"], &[5, 6]),
+        ("a A 192.0.2.1\n\u{fc} A 192.0.2.2\n A 192.0.2.3\nd CNAME .\n", &["a. 3600", "d. 3600"], &[5, 6]),
+        // An origin that cannot be read leaves relative names without one.
+        ("$ORIGIN a..b\na CNAME .\n$ORIGIN x.rpz.test.\nb CNAME .\n", &["b.x. 3600"], &[4, 5]),
+        (
+            "$TTL x\na CNAME .\n$INCLUDE b\n$GENERATE 1-2 a$ CNAME .\nc CNAME .\n",
+            &["a. 3600", "c. 3600"],
+            &[4, 6, 7],
+        ),
+        // A parenthesis that is never closed costs its line.
+        ("a TXT ( x\nb CNAME .\nc 1d CNAME .\n", &["b. 3600", "c. 86400"], &[4]),
+        ("a CNAME . )\nb CNAME .\n", &["b. 3600"], &[4]),
+        ("b CH CNAME .\nc URI 1 1 \"x\"\nd CNAME .\n", &["d. 3600"], &[4, 5]),
+    ] {
+        assert_eq!(
+            rules_of(&format!("{begin}{lines}")),
+            (rules.iter().map(ToString::to_string).collect(), bad.to_vec()),
+            "{lines}"
+        );
+    }
+}
+
+/// Unbound's rpz_reload.tdir: RFC 1035 section 5.1 leaves the first origin to whoever loads the file.
+#[test]
+fn without_an_origin_names_are_below_the_zone_that_the_soa_record_names() {
+    let soa = |owner: &str| SOA.replace('@', owner);
+    let names = |text: String| rules_of(&text).0;
+    assert_eq!(
+        names(soa("rpz.test. 1d") + "a.example CNAME .\nb.example.rpz.test. CNAME .\n"),
+        ["a.example. 86400", "b.example. 86400"]
+    );
+    assert_eq!(names(soa("rpz.test") + "a.example.rpz.test CNAME .\n"), ["a.example. 3600"]);
+    assert_eq!(
+        names("$ORIGIN .\n".to_owned() + &soa("rpz.test.") + "a.example.rpz.test CNAME .\n"),
+        ["a.example. 3600"]
+    );
+}
+
+#[test]
+fn thousands_of_bad_records_are_told_in_a_few_lines() {
+    let many = format!("{SOA}{}", "x.rpz-nsip CNAME .\n".repeat(1_000));
+    let open = format!("{SOA}{}", "a TXT (\n".repeat(1_000));
+    let controls: String = (0..1_000).map(|number| format!("$X{number} x\n")).collect();
+    for (text, count, most) in [
+        (many, 1_000, 1),
+        (open, limits::RPZ_OPEN, 1),
+        (SOA.to_owned() + &controls, 1_000, limits::RPZ_REASONS + 1),
+    ] {
+        let skipped = read_with(&text, BadRecords::Skip).unwrap().skipped;
+        let warnings = skipped.warnings(Path::new("p.rpz"));
+        assert_eq!((skipped.count(), warnings.len()), (count, most), "{warnings:?}");
+        assert!(warnings.iter().all(|warning| warning.len() < 500), "{warnings:?}");
     }
 }
 

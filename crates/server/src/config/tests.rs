@@ -142,6 +142,7 @@ const WRONG: &[(&str, &str, usize, &[&str])] = &[
     ("[tls]", "doh-path = \"dns-query\"", 12, &["`dns-query` is not a path for DNS over HTTPS", "begin with /"]),
     ("[tls]", "doh-path = \"/dns-query{?dns}\"", 12, &["it has the character '{'", "\"/dns-query\""]),
     ("tls.key = \"/nowhere/key.pem\"", "tls.certificate = \"/nowhere/chain.pem\"", 19, &["cannot read a certificate from /nowhere/chain.pem: No such file"]),
+    ("[filter]", "rpz-bad-records = \"drop\"", 19, &["`drop` is not a value of `filter.rpz-bad-records`", "\"skip\" or \"refuse\""]),
     ("[filter]", "block = [\"*.example.com\"]", 10, &["`*.example.com` has a wildcard", "write \"example.com\"", "all names below"]),
     ("[filter]", "block = [\"http://ads.example\"]", 10, &["is a URL", "write the name alone: \"ads.example\""]),
     ("[filter]", "block = [\"ads.example/\"]", 10, &["ends with a slash", "write \"ads.example\""]),
@@ -527,7 +528,7 @@ fn a_hosts_file_that_is_none_is_read_to_a_bound_and_told_in_a_few_lines() {
 #[test]
 fn response_policy_zones_are_read_in_order_and_shown_again() {
     let file = std::env::temp_dir().join(format!("sixfold-policy-{}", std::process::id()));
-    let toml = format!("[filter]\nrpz = [\"{}\"]\n", file.display());
+    let toml = format!("[filter]\nrpz = [\"{}\"]\nrpz-bad-records = \"refuse\"\n", file.display());
     std::fs::write(&file, "@ SOA localhost. root.localhost. 1 3600 600 86400 60\nads.example CNAME .\n")
         .unwrap();
     let config = read(&toml);
@@ -544,6 +545,70 @@ fn response_policy_zones_are_read_in_order_and_shown_again() {
     let found = problems("filter.rpz = [\"\", \"/dev/null\"]");
     assert_eq!(found.len(), 2, "{found:#?}");
     assert!(found[1].contains("not a regular file"), "{found:#?}");
+}
+
+/// The zone is in force without its bad records; the log tells each reason once, and whoever asks gets the numbers.
+#[test]
+fn bad_records_of_a_policy_zone_are_left_out_and_told() {
+    let file = std::env::temp_dir().join(format!("sixfold-bad-records-{}", std::process::id()));
+    let toml = format!("[filter]\nrpz = [\"{}\"]\n", file.display());
+    let soa = "\u{feff}$TTL 1h\nrpz.test. SOA localhost. root.localhost. 7 1h 10m 1d 1m\n";
+    let bad = "ns.test.rpz-nsdname CNAME .\na.test A 192.0.2\nb.test.rpz-nsip CNAME .\n";
+    std::fs::write(&file, format!("{soa}{bad}ads.example CNAME .\n")).unwrap();
+    let (config, warnings) = read_with(&toml, &Overrides::default()).unwrap();
+    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    let place = file.display();
+    assert!(
+        warnings[0].starts_with(&format!("{place}:3:1: left out: `ns.test.rpz-nsdname`: ")),
+        "{warnings:?}"
+    );
+    assert!(warnings[0].ends_with("(2 records, also in line 5)"), "{warnings:?}");
+    assert!(warnings[1].starts_with(&format!("{place}:4:")), "{warnings:?}");
+    let [zone] = &config.rpz.zones[..] else { panic!("{:?}", config.rpz) };
+    assert_eq!((&zone.file, zone.zone.to_string().as_str()), (&file, "rpz.test."));
+    assert_eq!((zone.serial, zone.records, zone.skipped), (7, 2, 3));
+    assert!(zone.modified.is_some() && !config.settings().rpz.is_empty());
+    assert_eq!(problems(&format!("{toml}rpz-bad-records = \"refuse\"\n")).len(), 3);
+    // Without its SOA record a file is no zone, and one that is not there has no records to leave out.
+    std::fs::write(&file, "ads.example CNAME .\n").unwrap();
+    let found = problems(&toml);
+    assert!(found.len() == 1 && found[0].contains("begins with its SOA record"), "{found:#?}");
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(problems(&toml).len(), 1);
+}
+
+#[test]
+fn texts_with_a_byte_order_mark_and_old_line_ends_are_read() {
+    let file = std::env::temp_dir().join(format!("sixfold-marked-{}", std::process::id()));
+    std::fs::write(&file, "\u{feff}192.0.2.1 a.home\r192.0.2.2 b.home\r").unwrap();
+    let config = read(&format!("[local]\nhosts-file = \"{}\"\n", file.display()));
+    let data = config.settings().local_data;
+    assert!(data.has_records(b"\x01a\x04home\0") && data.has_records(b"\x01b\x04home\0"));
+    std::fs::remove_file(&file).unwrap();
+}
+
+#[test]
+fn ttls_of_records_may_have_units_and_a_type_without_text_form_is_told_its_generic_form() {
+    let config =
+        read("[local]\nrecords = [\"nas.home. 1h30m IN A 192.0.2.5\", \"1h. IN 1W TXT \\\"1h\\\"\"]\n");
+    let read: Vec<_> =
+        config.local.records.iter().map(|item| (item.record.ttl, &item.record.rdata[..])).collect();
+    assert_eq!(read, [(5_400, &[192, 0, 2, 5][..]), (604_800, b"\x021h")]);
+    for (rtype, number) in [
+        ("AFSDB", 18),
+        ("LOC", 29),
+        ("KX", 36),
+        ("CERT", 37),
+        ("APL", 42),
+        ("DHCID", 49),
+        ("CSYNC", 62),
+        ("SPF", 99),
+        ("EUI48", 108),
+        ("URI", 256),
+    ] {
+        let found = problems(&format!("[local]\nrecords = [\"a. 1h IN {rtype} x\"]\n"));
+        assert!(found.len() == 1 && found[0].contains(&format!("write `TYPE{number} \\# ")), "{found:#?}");
+    }
 }
 
 #[test]

@@ -54,6 +54,14 @@ pub struct EntryText<'t> {
     pub is_open: bool,
 }
 
+impl<'t> EntryText<'t> {
+    /// The entries behind the first line of this one, which must be the last.
+    pub fn behind_first_line(&self) -> Entries<'t> {
+        let end = self.text.iter().position(|&octet| octet == b'\n').map_or(self.text.len(), |at| at + 1);
+        Entries { line: self.line + 1, rest: &self.text[end..] }
+    }
+}
+
 /// Splits a master file into entries, so that each record has its line number.
 pub struct Entries<'t> {
     line: usize,

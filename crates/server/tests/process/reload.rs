@@ -144,7 +144,8 @@ fn a_policy_zone_is_read_again_and_stays_in_force_when_it_is_wrong() {
     };
     let rcode = |number: u32| Udp::to(server.v6()).ask(&name_of(number), Type::AAAA).rcode;
     write(&format!("{} CNAME .", name_of(1)));
-    server.rewrite(&[&format!("filter.rpz = [\"{}\"]", zone.display())]);
+    let key = format!("filter.rpz = [\"{}\"]", zone.display());
+    server.rewrite(&[&key, "filter.rpz-bad-records = \"refuse\""]);
     assert_eq!(server.ctl(&["reload"]).status.code(), Some(0));
     assert_eq!((rcode(1), rcode(2)), (Rcode::NXDOMAIN, Rcode::NOERROR));
     write(&format!("{} CNAME rpz-nothing.", name_of(2)));
