@@ -13,6 +13,8 @@ pub const CONFIG_WORDS: &[&str] = &[
     "sandbox",
     "proxy-from",
     "freebind",
+    "identity",
+    "version",
     "[upstream]",
     "forwarders",
     "select",

@@ -105,6 +105,8 @@ counters! {
     LocalResolverArpa = "local_answers_total" {"zone": "resolver"};
     /// Local answers from the reverse zones of RFC 6303.
     LocalEmptyZone = "local_answers_total" {"zone": "empty"};
+    /// Answers about the server itself, in class CH.
+    LocalServerNames = "local_answers_total" {"zone": "server"};
     /// Local replies for names with records in the configuration, counted by leg.
     LocalRecords = "local_answers_total" {"zone": "records"};
     /// Local replies for blocked names.
@@ -133,6 +135,8 @@ counters! {
     RefusedNotAllowed = "refused_total" {"reason": "not_allowed"};
     /// Queries for zone transfers.
     RefusedTransfer = "refused_total" {"reason": "transfer"};
+    /// Queries of class CH for names that the server does not tell.
+    RefusedClass = "refused_total" {"reason": "class"};
     /// Queries over TCP or with a valid cookie of a client network that has too many such queries pending.
     RefusedPendingPerClient = "refused_total" {"reason": "pending_per_client"};
     /// Queries refused because no slot for pending queries is free, and this client network has most of them.

@@ -24,7 +24,7 @@ use crate::resolve::from_cache::CacheLookup;
 use crate::settings::ClientSubnet;
 use crate::trace::{Subject, TraceEvent};
 use wire::header::{self, Flags};
-use wire::{EdeCode, Malformed, Message, Opcode, Rcode, Type, ede};
+use wire::{Class, EdeCode, Malformed, Message, Opcode, Rcode, Type, ede};
 
 /// Waiters of a question in flight that a new query is compared with, to find a repetition.
 const REPETITIONS_COMPARED: usize = 16;
@@ -120,8 +120,9 @@ impl Engine {
         from: &Client,
     ) -> Requestor<'q> {
         let own_size = self.settings.udp_size;
+        let tells_identity = !self.settings.server_names.identity.is_empty();
         let opt = message.and_then(Message::opt);
-        let edns = opt.map(|opt| RequestorEdns::of_query(&opt, from.transport));
+        let edns = opt.map(|opt| RequestorEdns::of_query(&opt, from.transport, tells_identity));
         Requestor {
             id: header::id(bytes),
             flags: header::flags(bytes),
@@ -161,7 +162,8 @@ impl Engine {
         proven: bool,
         out: &mut impl Outbox,
     ) {
-        let sink = ResponseSink { counters: &mut self.counters, rate_limiter: None, now };
+        let identity = &self.settings.server_names.identity;
+        let sink = ResponseSink { counters: &mut self.counters, rate_limiter: None, now, identity };
         if proven {
             sink.counters.count(Counter::RefusedQueryRate);
             out.trace(Subject::Query, || TraceEvent::Limited(Counter::RefusedQueryRate));
@@ -200,7 +202,8 @@ impl Engine {
                 });
             }
             Rejection::Slip => {
-                let sink = ResponseSink { counters: &mut self.counters, rate_limiter: None, now };
+                let identity = &self.settings.server_names.identity;
+                let sink = ResponseSink { counters: &mut self.counters, rate_limiter: None, now, identity };
                 send(sink, from, requestor, out, write_truncated);
             }
             Rejection::Drop => {}
@@ -259,6 +262,9 @@ impl Engine {
     ) {
         let qname = message.qname();
         let (qtype, class) = (message.qtype(), message.qclass());
+        if class == Class::CH {
+            return self.answer_chaos(now, from, message, requestor, out);
+        }
         match special_use::classify(self.settings.special_use(), from.address, qname, qtype, class) {
             SpecialUse::Ordinary => self.begin(now, from, message, None, requestor, out),
             // A record of the configuration takes precedence over the zone of a special-use name.
@@ -273,6 +279,7 @@ impl Engine {
                     counters: &mut self.counters,
                     rate_limiter: Some(&mut self.clients.rate_limiter),
                     now,
+                    identity: &self.settings.server_names.identity,
                 };
                 send(sink, from, requestor, out, |frame, requestor| {
                     answer.write(frame, requestor, qname, &[])
@@ -289,6 +296,32 @@ impl Engine {
                 }
             }
         }
+    }
+
+    /// Answers a query of class CH, which is about this server.
+    #[cold]
+    fn answer_chaos(
+        &mut self,
+        now: Instant,
+        from: &Client,
+        message: &Message<'_>,
+        requestor: &Requestor<'_>,
+        out: &mut impl Outbox,
+    ) {
+        let Engine { settings, clients, counters, .. } = self;
+        let names = &settings.server_names;
+        if names.knows(message) {
+            let (counter, name) = (Counter::LocalServerNames, message.qname());
+            out.trace(Subject::Query, || TraceEvent::SpecialUse { counter, name });
+            counters.count(counter);
+        } else {
+            let (rcode, ede) = (Rcode::REFUSED, Some(ede::NOT_SUPPORTED));
+            out.trace(Subject::Query, || TraceEvent::Refused { rcode, ede });
+            counters.count(Counter::RefusedClass);
+        }
+        let rate_limiter = Some(&mut clients.rate_limiter);
+        let sink = ResponseSink { counters, rate_limiter, now, identity: &names.identity };
+        send(sink, from, requestor, out, |frame, requestor| names.write(frame, requestor, message));
     }
 
     /// Begins the resolution of a query: for the name asked, or for the name that this is an alias of (`alias`).

@@ -10,6 +10,7 @@ pub use crate::interface::Transport;
 pub use crate::upstream::config::{ForwardZone, Select, TlsForwarder, UpstreamConfig};
 
 use crate::local::local_data::LocalData;
+use crate::local::server_names::ServerNames;
 use crate::local::special_use::SpecialUseSettings;
 use crate::message::cookie::Cookies;
 use crate::rpz::table::ResponsePolicy;
@@ -35,6 +36,8 @@ pub struct Settings {
     pub upstream: UpstreamConfig,
     /// Local data.
     pub local_data: Arc<LocalData>,
+    /// What the server says about itself.
+    pub server_names: ServerNames,
     /// Response policy zones.
     pub rpz: Arc<ResponsePolicy>,
     /// Synthesis of addresses.

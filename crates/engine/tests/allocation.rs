@@ -131,6 +131,7 @@ fn settings(lookup: Lookup) -> Settings {
             tls: Vec::new(),
         },
         local_data: Default::default(),
+        server_names: Default::default(),
         rpz: Default::default(),
         cache: Default::default(),
         dns64: Dns64 {

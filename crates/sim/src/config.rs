@@ -243,6 +243,7 @@ impl Config {
             }),
             upstream: self.upstream(),
             local_data: Arc::new(self.own.to_engine(truth)),
+            server_names: Default::default(),
             rpz: Arc::new(self.policy.to_engine(truth)),
             cache: Caching {
                 min_ttl_secs: self.ttl_range.0,

@@ -435,6 +435,7 @@ fn settings() -> Settings {
             tls: Vec::new(),
         },
         local_data: Arc::default(),
+        server_names: Default::default(),
         rpz: Arc::default(),
         cache: Caching::default(),
         dns64: Dns64 {

@@ -12,6 +12,9 @@ pub const EDE_LEN: usize = 6;
 /// Octets of an option without its data: code and length.
 pub const OPTION_HEADER: usize = 4;
 
+/// Option code of the name server identifier (RFC 5001 section 4).
+pub const NSID: u16 = 3;
+
 /// Option code of client subnets (RFC 7871 section 6).
 pub const CLIENT_SUBNET: u16 = 8;
 

@@ -27,8 +27,8 @@ mod walk;
 
 pub use build::{Builder, Full, Mark};
 pub use edns::{
-    CLIENT_SUBNET, COOKIE, EDE_LEN, EdeCode, OPT_LEN, OPTION_HEADER, Opt, PADDING, TCP_KEEPALIVE, add_ede,
-    add_option, ede, sole_opt, write_opt,
+    CLIENT_SUBNET, COOKIE, EDE_LEN, EdeCode, NSID, OPT_LEN, OPTION_HEADER, Opt, PADDING, TCP_KEEPALIVE,
+    add_ede, add_option, ede, sole_opt, write_opt,
 };
 pub use header::{Flags, HEADER};
 pub use letter_case::lower_question;

@@ -182,6 +182,12 @@ impl<'b, 'm> ResponseBuilder<'b, 'm> {
         }
     }
 
+    /// Adds a TXT record in class CH, which is not cached (RFC 4892 section 2.2).
+    pub(crate) fn chaos_text(&mut self, owner: wire::Name<'_>, rdata: &[u8]) {
+        let outcome = self.builder.record(Section::Answer, owner, Type::TXT, Class::CH, 0, rdata);
+        self.record_outcome(Section::Answer, outcome);
+    }
+
     /// Begins a new RRset.
     #[inline]
     pub fn begin_rrset(&mut self) {

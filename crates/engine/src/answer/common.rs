@@ -48,7 +48,8 @@ impl CommonAnswer {
         let additional = header::arcount(frame) + 1;
         header::set_arcount(frame, additional);
         let mut written = Written { len: self.length + opt, rcode: self.kind.rcode, truncated: false, ede };
-        stream_options::append(frame, &requestor, client.idle_timeout, &mut written);
+        // A query that asks for the identity is not plain.
+        stream_options::append(frame, &requestor, client.idle_timeout, &[], &mut written);
         written.len
     }
 }

@@ -17,16 +17,19 @@ pub struct RequestorEdns {
     pub size: u16,
     /// DO bit.
     pub dnssec_ok: bool,
-    /// Options for the response that only queries over streams ask for.
+    /// Options for the response that are appended to it last.
     pub stream_options: StreamOptions,
 }
 
 impl RequestorEdns {
-    /// Content of the OPT record of a query that came over a transport.
+    /// Content of the OPT record of a query that came over a transport; `tells_identity`: the server has an identity to tell.
     #[inline]
-    pub(crate) fn of_query(opt: &Opt<'_>, transport: ClientTransport) -> RequestorEdns {
-        let stream_options =
-            if transport.is_datagram() { StreamOptions::NONE } else { stream_options(opt, transport) };
+    pub(crate) fn of_query(opt: &Opt<'_>, transport: ClientTransport, tells_identity: bool) -> RequestorEdns {
+        let stream_options = if transport.is_datagram() && !tells_identity {
+            StreamOptions::NONE
+        } else {
+            stream_options(opt, transport, tells_identity)
+        };
         RequestorEdns { size: opt.udp_size(), dnssec_ok: opt.dnssec_ok(), stream_options }
     }
 
@@ -36,10 +39,12 @@ impl RequestorEdns {
     }
 }
 
-/// The stream options that a query asked for.
+/// The options that a query asked for and gets.
 #[cold]
-fn stream_options(opt: &Opt<'_>, transport: ClientTransport) -> StreamOptions {
-    of_transport(StreamOptions::of_query(opt), transport)
+fn stream_options(opt: &Opt<'_>, transport: ClientTransport, tells_identity: bool) -> StreamOptions {
+    let asked = StreamOptions::of_query(opt);
+    let identity = if tells_identity { asked.and(StreamOptions::NSID) } else { StreamOptions::NONE };
+    of_transport(asked, transport).or(identity)
 }
 
 /// Those of the stream options that a query asked for that its transport has. The idle timeout is that of a connection of DNS: HTTPS

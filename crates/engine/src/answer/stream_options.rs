@@ -1,4 +1,4 @@
-//! EDNS options of responses over streams, to queries that ask for them: edns-tcp-keepalive (RFC 7828) and padding (RFC 7830). They are
+//! EDNS options of responses to queries that ask for them: NSID (RFC 5001), and over streams edns-tcp-keepalive (RFC 7828) and padding (RFC 7830). They are
 //! added to a response that is complete, so the cache and the answers that are copied for other clients have none of them.
 
 use crate::answer::builder::Written;
@@ -6,7 +6,7 @@ use crate::answer::padding::pad;
 use crate::answer::requestor::Requestor;
 use crate::interface::IdleTimeout;
 use crate::message::stream_options::StreamOptions;
-use wire::TCP_KEEPALIVE;
+use wire::{NSID, TCP_KEEPALIVE};
 
 /// Appends the options that the query asked for to a response whose last record is its OPT record. An option that does not fit is left
 /// out. Padding comes last, because its length depends on everything else.
@@ -17,6 +17,7 @@ pub(crate) fn append(
     frame: &mut [u8],
     requestor: &Requestor<'_>,
     idle_timeout: IdleTimeout,
+    identity: &[u8],
     written: &mut Written,
 ) {
     let options = requestor.edns.map_or(StreamOptions::NONE, |edns| edns.stream_options);
@@ -27,6 +28,9 @@ pub(crate) fn append(
     if options.contains(StreamOptions::KEEPALIVE) {
         let timeout = idle_timeout.0.to_be_bytes();
         opt = wire::add_option(record, opt, TCP_KEEPALIVE, &timeout).unwrap_or(opt);
+    }
+    if options.contains(StreamOptions::NSID) && !identity.is_empty() {
+        opt = wire::add_option(record, opt, NSID, identity).unwrap_or(opt);
     }
     if options.contains(StreamOptions::PADDING) {
         opt = pad(record, opt, start);

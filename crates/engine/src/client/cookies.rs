@@ -48,6 +48,7 @@ impl Clients {
             return None;
         }
         let cookie = self.cookie_for(&opt, from, config, now, counters).ok()??;
-        Some((RequestorEdns::of_query(&opt, from.transport), cookie))
+        // Nothing but the cookie is told.
+        Some((RequestorEdns::of_query(&opt, from.transport, false), cookie))
     }
 }

@@ -21,6 +21,8 @@ pub(crate) struct ResponseSink<'e> {
     pub(crate) rate_limiter: Option<&'e mut RateLimiter>,
     /// Time of sending.
     pub(crate) now: Instant,
+    /// The server's identity, for clients that ask for it.
+    pub(crate) identity: &'e [u8],
 }
 
 /// The counter of the queries over a transport, from clients of a family.
@@ -58,7 +60,7 @@ pub(crate) fn send(
     out: &mut impl Outbox,
     write: impl FnOnce(&mut [u8], &Requestor<'_>) -> Written,
 ) {
-    let ResponseSink { counters, rate_limiter, now } = sink;
+    let ResponseSink { counters, rate_limiter, now, identity } = sink;
     let mut written = None;
     let mut decision = RateDecision::Within;
     let sent = out.answer(client, requestor.limit, |frame| {
@@ -75,7 +77,7 @@ pub(crate) fn send(
             RateDecision::Within
                 if requestor.edns.is_some_and(|edns| edns.stream_options != StreamOptions::NONE) =>
             {
-                stream_options::append(frame, requestor, client.idle_timeout, &mut done);
+                stream_options::append(frame, requestor, client.idle_timeout, identity, &mut done);
             }
             RateDecision::Within => {}
             RateDecision::Slip => done = write_truncated(frame, requestor),

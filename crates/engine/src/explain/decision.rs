@@ -128,7 +128,10 @@ impl Decision {
             Decision::SpecialUse(Counter::LocalInvalid, _) => "RFC 6761 section 6.4",
             Decision::SpecialUse(Counter::LocalOnion, _) => "RFC 7686 section 2",
             Decision::SpecialUse(Counter::LocalResolverArpa, _) => "RFC 9462 section 6.4",
-            Decision::SpecialUse(Counter::LocalEmptyZone, _) => "RFC 6303 section 4, local.empty-zones",
+            Decision::SpecialUse(Counter::LocalEmptyZone, _) => {
+                "RFC 8375 section 4, RFC 6303 section 4, local.empty-zones"
+            }
+            Decision::SpecialUse(Counter::LocalServerNames, _) => "RFC 4892",
             Decision::SpecialUse(..) | Decision::Alias(..) => "RFC 6147 section 5.3.1",
             Decision::LocalData(Counter::LocalRecords) => "local.records, local.hosts-file",
             Decision::LocalData(Counter::FilteredBlock) => "filter.block",

@@ -3,7 +3,7 @@
 //! Nothing here knows waiters, upstreams or the cache. The lookup order (`resolve/lookup.rs`) decides when these answers apply.
 //!
 //! Read `local_data.rs` first, then `special_use.rs`, which names the rest: `arpa.rs` (RFC 8880, RFC 6147 section 5.3.1),
-//! `reserved.rs` (RFC 6761, RFC 7686, RFC 6303).
+//! `reserved.rs` (RFC 6761, RFC 7686, RFC 6303). `server_names.rs` has the names of class CH.
 
 mod arpa;
 mod local_answer;
@@ -12,6 +12,7 @@ pub mod record;
 mod reserved;
 mod reverse_alias;
 mod reverse_labels;
+pub mod server_names;
 pub(crate) mod special_use;
 
 pub use local_data::LocalData;

@@ -1,9 +1,10 @@
 //! Reserved names: `localhost`, `invalid` (RFC 6761 sections 6.3 and 6.4) and `onion` (RFC 7686), which no upstream can know, and
 //! the reverse names of the two loopback addresses that `localhost` has; `resolver.arpa` (RFC 9462), which is about the resolver
 //! that is asked, so that an upstream would designate resolvers for itself. With `local.empty-zones` also the reverse zones of
-//! addresses that have no meaning outside a site (RFC 6303 section 4, RFC 7793).
+//! addresses that have no meaning outside a site (RFC 6303 section 4, RFC 7793), and the other zones that IANA lists as served locally.
+//! `home.arpa` is one of them that must not be forwarded unless the operator says where (RFC 8375 section 4).
 //!
-//! The other special-use names stay ordinary: `test`, `local` and `home.arpa` are names of a site, which its resolvers may serve.
+//! The other special-use names stay ordinary: `test` and `local` are names of a site, which its resolvers may serve.
 
 use crate::counters::Counter;
 use crate::local::local_answer::ZoneData;
@@ -16,6 +17,13 @@ pub(super) const ONION: &[u8] = b"\x05onion\x00";
 
 /// Zone of the designated resolvers of the resolver that is asked (RFC 9462 section 8.1).
 const RESOLVER_ARPA: &[u8] = b"\x08resolver\x04arpa\x00";
+
+/// Zone of homes (RFC 8375).
+const HOME_ARPA: &[u8] = b"\x04home\x04arpa\x00";
+
+/// Zones beside the reverse ones that `local.empty-zones` adds: that of service discovery, which is local to a site (RFC 9665 section
+/// 10.5), and the target of the AS112 project's redirections (RFC 7535 section 3.2).
+const LOCALLY_SERVED: [&[u8]; 2] = [b"\x07service\x04arpa\x00", b"\x05empty\x05as112\x04arpa\x00"];
 
 /// Zone of the reverse names of IPv4 addresses.
 const IN_ADDR_ARPA: &[u8] = b"\x07in-addr\x04arpa\x00";
@@ -30,7 +38,7 @@ pub(super) enum ReservedKind {
     ResolverArpa,
     /// The reverse name of a loopback address of `localhost`.
     LoopbackReverse,
-    /// A zone of RFC 6303.
+    /// A zone of RFC 6303, or one of the same kind.
     Empty,
 }
 
@@ -42,7 +50,7 @@ pub(super) struct ReservedZone {
     pub apex: usize,
 }
 
-/// Finds the reserved zone that a name in wire form is in; the zones of RFC 6303 only if `empty_zones` is set.
+/// Finds the reserved zone that a name in wire form is in; the zones of RFC 6303 and those like them only if `empty_zones` is set.
 //= RFC 6303 section 4: requirement 60
 pub(super) fn zone_of(name: &[u8], empty_zones: bool) -> Option<ReservedZone> {
     for (zone, kind) in
@@ -57,6 +65,10 @@ pub(super) fn zone_of(name: &[u8], empty_zones: bool) -> Option<ReservedZone> {
             kind: ReservedKind::ResolverArpa,
             apex: name.len() - RESOLVER_ARPA.len(),
         });
+    }
+    let served = if empty_zones { &LOCALLY_SERVED[..] } else { &[] };
+    if let Some(zone) = served.iter().chain([&HOME_ARPA]).find(|zone| wire::is_at_or_below(name, zone)) {
+        return Some(ReservedZone { kind: ReservedKind::Empty, apex: name.len() - zone.len() });
     }
     let (apex, is_loopback) = match ReverseLabels::read(name) {
         Some(read) => (ip6_zone(&read), is_loopback6(&read)),

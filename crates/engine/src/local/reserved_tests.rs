@@ -35,21 +35,42 @@ fn localhost_invalid_and_onion_are_zones_in_any_letter_case() {
             assert_eq!(zone(text, empty_zones), Some((kind, apex.into())), "{text}");
         }
     }
-    for text in [
-        ".",
-        "t.",
-        "xlocalhost.",
-        "localhost.example.",
-        "test.",
-        "a.local.",
-        "home.arpa.",
-        "x.internal.",
-        "arpa.",
-    ] {
+    for text in [".", "t.", "xlocalhost.", "localhost.example.", "test.", "a.local.", "x.internal.", "arpa."]
+    {
         assert_eq!(zone(text, true), None, "{text}");
     }
     // The octets of `onion` with its length, within a longer label.
     assert_eq!(zone_of(b"\x07a\x05onion\x00", true), None);
+}
+
+/// RFC 8375 section 4 (home.arpa), and IANA's registry of locally served zones.
+#[test]
+fn home_arpa_is_always_empty_and_other_locally_served_zones_on_demand() {
+    for (text, always, apex) in [
+        ("home.arpa.", true, "home.arpa."),
+        ("nas.Home.arpa.", true, "Home.arpa."),
+        ("default.service.arpa.", false, "service.arpa."),
+        ("a.empty.as112.arpa.", false, "empty.as112.arpa."),
+    ] {
+        let expected = Some((ReservedKind::Empty, apex.to_owned()));
+        assert_eq!(zone(text, true), expected, "{text}");
+        assert_eq!(zone(text, false), expected.filter(|_| always), "{text}");
+    }
+    for text in ["xhome.arpa.", "as112.arpa.", "arpa."] {
+        assert_eq!(zone(text, true), None, "{text}");
+    }
+    let apex = zone_of(&wire_name("home.arpa."), false).unwrap();
+    let below = zone_of(&wire_name("nas.home.arpa."), false).unwrap();
+    assert_eq!(
+        (apex.data(Type::SOA, || false), apex.data(Type::AAAA, || false)),
+        (Some(ZoneData::Soa), Some(ZoneData::NoData))
+    );
+    assert_eq!(
+        (below.data(Type::A, || false), below.data(Type::A, || true)),
+        (Some(ZoneData::NxDomain), Some(ZoneData::NoData))
+    );
+    // A validator must be able to prove that the zone is not signed.
+    assert_eq!(apex.data(Type::DS, || false), None);
 }
 
 //= RFC 9462 section 4: requirement 61

@@ -1,6 +1,7 @@
-//! EDNS options that only queries over streams ask for: edns-tcp-keepalive (RFC 7828) and padding (RFC 7830).
+//! EDNS options that are appended to a complete response: edns-tcp-keepalive (RFC 7828) and padding (RFC 7830), which only queries over
+//! streams ask for, and NSID (RFC 5001).
 
-use wire::{Opt, PADDING, TCP_KEEPALIVE};
+use wire::{NSID, Opt, PADDING, TCP_KEEPALIVE};
 
 /// Set of options for the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,6 +14,8 @@ impl StreamOptions {
     pub const KEEPALIVE: StreamOptions = StreamOptions(1);
     /// The response is padded.
     pub const PADDING: StreamOptions = StreamOptions(1 << 1);
+    /// The response has the server's identity, over any transport.
+    pub const NSID: StreamOptions = StreamOptions(1 << 2);
 
     /// The options that a query asks for. A keepalive option with a TIMEOUT, which queries must not have, is ignored (RFC 7828 section
     /// 3.2.1). The data of a padding option are not looked at (RFC 7830 section 3).
@@ -23,6 +26,8 @@ impl StreamOptions {
                 match code {
                     TCP_KEEPALIVE if data.is_empty() => asked.0 |= StreamOptions::KEEPALIVE.0,
                     PADDING => asked.0 |= StreamOptions::PADDING.0,
+                    // Data in a query have no meaning (RFC 5001 section 2.1).
+                    NSID => asked.0 |= StreamOptions::NSID.0,
                     _ => {}
                 }
             }
@@ -49,6 +54,11 @@ impl StreamOptions {
     /// The options that are in both sets.
     pub(crate) fn and(self, other: StreamOptions) -> StreamOptions {
         StreamOptions(self.0 & other.0)
+    }
+
+    /// The options that are in either set.
+    pub(crate) fn or(self, other: StreamOptions) -> StreamOptions {
+        StreamOptions(self.0 | other.0)
     }
 
     /// True if all options of another set are in this one.

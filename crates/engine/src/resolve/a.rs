@@ -132,7 +132,9 @@ impl Engine {
         let input = SynthesisInput { message, chain, dns64, rules: &rules, negative_ttl, secure, before };
         let written = stored.as_mut().and_then(|frame| synthesize_for_cache(frame, state, &input));
         let mut counts = EmbeddingCounts::default();
-        let sink = ResponseSink { counters: &mut self.counters, rate_limiter: Some(rate_limiter), now };
+        let identity = &self.settings.server_names.identity;
+        let rate_limiter = Some(rate_limiter);
+        let sink = ResponseSink { counters: &mut self.counters, rate_limiter, now, identity };
         respond(waiters, sink, self.settings.udp_size, waiter, out, |frame, requestor| {
             let compose = |frame: &mut [u8], requestor: &Requestor<'_>| synthesize(frame, requestor, &input);
             let composition = || input.composition();

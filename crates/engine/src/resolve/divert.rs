@@ -92,11 +92,11 @@ impl Engine {
     /// there are no data.
     #[cold]
     pub(crate) fn respond_too_long(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) {
-        let own_size = self.settings.udp_size;
-        let Engine { clients, counters, .. } = self;
+        let Engine { settings, clients, counters, .. } = self;
         let Clients { waiters, rate_limiter, .. } = clients;
-        let sink = ResponseSink { counters, rate_limiter: Some(rate_limiter), now };
-        respond(waiters, sink, own_size, waiter, out, |frame, requestor| {
+        let identity = &settings.server_names.identity;
+        let sink = ResponseSink { counters, rate_limiter: Some(rate_limiter), now, identity };
+        respond(waiters, sink, settings.udp_size, waiter, out, |frame, requestor| {
             write_failure(frame, requestor, ede::OTHER, TOO_LONG)
         });
         self.free_waiter(waiter, out);

@@ -113,6 +113,7 @@ impl Engine {
             counters: &mut self.counters,
             rate_limiter: Some(&mut self.clients.rate_limiter),
             now,
+            identity: &self.settings.server_names.identity,
         };
         send(sink, from, requestor, out, |frame, requestor| copy(&entry, frame, requestor, trusted, now));
         if let Some(&counter) = reason.and_then(|reason| Counter::ALL.get(usize::from(reason))) {

@@ -84,7 +84,8 @@ impl Engine {
                     name,
                 });
                 counters.count(answer.counter);
-                let sink = ResponseSink { counters, rate_limiter: Some(rate_limiter), now };
+                let identity = &settings.server_names.identity;
+                let sink = ResponseSink { counters, rate_limiter: Some(rate_limiter), now, identity };
                 respond(waiters, sink, own_size, waiter, out, |frame, requestor| {
                     answer.write(frame, requestor, name, replies)
                 });

@@ -24,7 +24,9 @@ use wire::{EdeCode, Message, Rcode, ede};
 impl Engine {
     /// The sink for a response: counters and the response rate limit.
     pub(crate) fn response_sink(&mut self, now: Instant) -> ResponseSink<'_> {
-        ResponseSink { counters: &mut self.counters, rate_limiter: Some(&mut self.clients.rate_limiter), now }
+        let identity = &self.settings.server_names.identity;
+        let rate_limiter = Some(&mut self.clients.rate_limiter);
+        ResponseSink { counters: &mut self.counters, rate_limiter, now, identity }
     }
 
     /// Answers a waiter without records, and frees it.
@@ -36,11 +38,11 @@ impl Engine {
         now: Instant,
         out: &mut impl Outbox,
     ) {
-        let own_size = self.settings.udp_size;
-        let Engine { clients, counters, .. } = self;
+        let Engine { settings, clients, counters, .. } = self;
         let Clients { waiters, rate_limiter, .. } = clients;
-        let sink = ResponseSink { counters, rate_limiter: Some(rate_limiter), now };
-        respond(waiters, sink, own_size, index, out, |frame, requestor| {
+        let identity = &settings.server_names.identity;
+        let sink = ResponseSink { counters, rate_limiter: Some(rate_limiter), now, identity };
+        respond(waiters, sink, settings.udp_size, index, out, |frame, requestor| {
             write_empty(frame, requestor, rcode, ede)
         });
         self.free_waiter(index, out);
@@ -49,7 +51,8 @@ impl Engine {
     /// Sends the client of a waiter to TCP, and frees the waiter.
     #[cold]
     pub(crate) fn respond_truncated(&mut self, index: Index, now: Instant, out: &mut impl Outbox) {
-        let sink = ResponseSink { counters: &mut self.counters, rate_limiter: None, now };
+        let identity = &self.settings.server_names.identity;
+        let sink = ResponseSink { counters: &mut self.counters, rate_limiter: None, now, identity };
         respond(&self.clients.waiters, sink, self.settings.udp_size, index, out, write_truncated);
         self.free_waiter(index, out);
     }
@@ -58,13 +61,13 @@ impl Engine {
     /// could not be authenticated.
     #[cold]
     pub(crate) fn respond_failed(&mut self, index: Index, now: Instant, out: &mut impl Outbox) {
-        let own_size = self.settings.udp_size;
         let reason = self.upstream.untrusted(self.clients.current_question(index).name);
         let text = reason.map_or("", Untrusted::text);
-        let Engine { clients, counters, .. } = self;
+        let Engine { settings, clients, counters, .. } = self;
         let Clients { waiters, rate_limiter, .. } = clients;
-        let sink = ResponseSink { counters, rate_limiter: Some(rate_limiter), now };
-        respond(waiters, sink, own_size, index, out, |frame, requestor| {
+        let identity = &settings.server_names.identity;
+        let sink = ResponseSink { counters, rate_limiter: Some(rate_limiter), now, identity };
+        respond(waiters, sink, settings.udp_size, index, out, |frame, requestor| {
             write_failure(frame, requestor, ede::NETWORK_ERROR, text)
         });
         self.free_waiter(index, out);
@@ -107,7 +110,8 @@ impl Engine {
         let Engine { settings, clients, counters, .. } = self;
         let Clients { waiters, rate_limiter, chases, .. } = clients;
         let before = replies(chases, waiters[waiter].chase);
-        let sink = ResponseSink { counters, rate_limiter: Some(rate_limiter), now };
+        let identity = &settings.server_names.identity;
+        let sink = ResponseSink { counters, rate_limiter: Some(rate_limiter), now, identity };
         respond(waiters, sink, settings.udp_size, waiter, out, |frame, requestor| {
             write_aliases(frame, requestor, before)
         });
@@ -137,7 +141,8 @@ impl Engine {
             exclude: filter.then_some(&settings.dns64),
             before: replies(chases, waiters[waiter].chase),
         };
-        let sink = ResponseSink { counters, rate_limiter: Some(rate_limiter), now };
+        let identity = &settings.server_names.identity;
+        let sink = ResponseSink { counters, rate_limiter: Some(rate_limiter), now, identity };
         respond(waiters, sink, settings.udp_size, waiter, out, |frame, requestor| {
             let compose = |frame: &mut [u8], requestor: &Requestor<'_>| {
                 (forward(frame, requestor, &forwarded), EmbeddingCounts::default())

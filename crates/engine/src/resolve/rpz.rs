@@ -171,11 +171,11 @@ impl Engine {
 
     /// Answers a waiter with TC and no records (draft section 3.5).
     fn refer_to_tcp(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) {
-        let own_size = self.settings.udp_size;
-        let Engine { clients, counters, .. } = self;
+        let Engine { settings, clients, counters, .. } = self;
         let Clients { waiters, rate_limiter, .. } = clients;
-        let sink = ResponseSink { counters, rate_limiter: Some(rate_limiter), now };
-        respond(waiters, sink, own_size, waiter, out, write_truncated);
+        let identity = &settings.server_names.identity;
+        let sink = ResponseSink { counters, rate_limiter: Some(rate_limiter), now, identity };
+        respond(waiters, sink, settings.udp_size, waiter, out, write_truncated);
         self.free_waiter(waiter, out);
     }
 

@@ -237,7 +237,7 @@ fn question(number: u16, rng: &mut Rng) -> ClientQuery {
         asked = asked.tcp(u64::from(number) + 1);
     }
     if rng.percent(3) {
-        asked.class = Class::CH;
+        asked.class = Class::HS;
     }
     if rng.percent(5) {
         asked = asked.option(crate::world::subnet("203.0.113.0/24"));

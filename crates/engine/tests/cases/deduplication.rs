@@ -78,7 +78,7 @@ fn questions_with_different_flags_are_not_combined() {
         query("www.example.", Type::AAAA).flags(Flags::RD.with(Flags::CD)),
         query("www.example.", Type::AAAA).flags(Flags::RD.with(Flags::AD)),
         query("www.example.", Type::AAAA).edns(1232, true),
-        ClientQuery { class: wire::Class::CH, ..query("www.example.", Type::AAAA) },
+        ClientQuery { class: wire::Class::HS, ..query("www.example.", Type::AAAA) },
         query("www.example.", Type::A),
         query("www1.example.", Type::AAAA),
     ]

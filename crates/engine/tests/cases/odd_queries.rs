@@ -1,8 +1,9 @@
 //! Client messages that are not ordinary queries.
 
-use crate::world::{ClientQuery, World, client, query, settings};
-use engine::Counter;
-use wire::{Flags, Opcode, Rcode, Type};
+use crate::world::{ClientQuery, Reply, World, client, deliver, query, settings};
+use engine::local::server_names::ServerNames;
+use engine::{Counter, Span};
+use wire::{Class, Flags, NSID, Opcode, Rcode, Section, Type};
 
 fn world() -> World {
     World::new(settings())
@@ -155,5 +156,67 @@ fn an_answer_or_query_that_the_datapath_cannot_send_is_counted() {
         assert_eq!(world.answer_to(token).rcode(), Rcode::SERVFAIL);
         assert!(world.count(Counter::DroppedQuestion) > 0);
         assert_eq!((world.engine.pending(), world.engine.flights()), (0, 0));
+    }
+}
+
+/// Settings of a server that tells who it is.
+fn named() -> engine::Settings {
+    let server_names = ServerNames { identity: b"dns1.example"[..].into(), version: b"1.0"[..].into() };
+    engine::Settings { server_names, ..settings() }
+}
+
+/// RFC 4892 section 2: no server can answer about another one.
+#[test]
+fn questions_of_class_ch_are_about_this_server_and_never_forwarded() {
+    let ask = |settings: engine::Settings, name: &str, qtype| {
+        let mut world = World::with_cache(settings, 1 << 20);
+        let token = world.ask(&ClientQuery { class: Class::CH, ..query(name, qtype) }.edns(1232, false));
+        world.assert_conservation();
+        assert!(world.asked.is_empty(), "{name} forwarded to an upstream");
+        let answer = world.answer_to(token);
+        (answer.message().rcode(), answer.records(Section::Answer))
+    };
+    let text = |name: &str, text: &str| vec![format!("{} 0 CH TXT \"{text}\"", name.to_ascii_lowercase())];
+    for (name, told) in [
+        ("id.server.", "dns1.example"),
+        ("HostName.bind.", "dns1.example"),
+        ("version.server.", "1.0"),
+        ("version.bind.", "1.0"),
+    ] {
+        assert_eq!(ask(named(), name, Type::TXT), (Rcode::NOERROR, text(name, told)));
+        assert_eq!(ask(named(), name, Type::ANY), (Rcode::NOERROR, text(name, told)));
+        assert_eq!(ask(named(), name, Type::A), (Rcode::NOERROR, vec![]));
+        assert_eq!(ask(settings(), name, Type::TXT), (Rcode::REFUSED, vec![]), "not told");
+    }
+    for name in [".", "bind.", "authors.bind.", "x.id.server.", "localhost.", "www.example."] {
+        assert_eq!(ask(named(), name, Type::TXT), (Rcode::REFUSED, vec![]), "{name}");
+    }
+}
+
+/// RFC 5001 section 2.1: whoever asks gets the identity, with every answer, and nobody else does.
+#[test]
+fn the_identity_is_told_over_any_transport_to_those_who_ask_for_it() {
+    for settings in [named(), settings()] {
+        let is_told = !settings.server_names.identity.is_empty();
+        let mut world = World::with_cache(settings, 1 << 20);
+        world.set_upstreams(|asked, _| {
+            vec![deliver(asked, Span::from_millis(20), &Reply::answer(&["www.example. 600 IN A 192.0.2.1"]))]
+        });
+        let mut told = |query: &ClientQuery| {
+            let token = world.ask(query);
+            world.run(Span::from_millis(100));
+            let message = world.answer_to(token);
+            let message = message.message();
+            let opt = message.opt().expect("an OPT record");
+            opt.options().find(|(code, _)| *code == NSID).map(|(_, data)| data.to_vec())
+        };
+        let asks = || query("www.example.", Type::A).edns(1232, false);
+        let expected = is_told.then(|| b"dns1.example".to_vec());
+        assert_eq!(told(&asks().option((NSID, vec![]))), expected, "from the upstream");
+        assert_eq!(told(&asks().option((NSID, vec![]))), expected, "from the cache");
+        assert_eq!(told(&asks().tcp(1).option((NSID, vec![]))), expected, "over TCP");
+        assert_eq!(told(&asks()), None, "not asked for");
+        let refused = query("www.example.", Type::AXFR).edns(1232, false).option((NSID, vec![]));
+        assert_eq!(told(&refused), expected, "with an error");
     }
 }

@@ -68,6 +68,7 @@ pub fn settings() -> Settings {
             tls: Vec::new(),
         },
         local_data: Default::default(),
+        server_names: Default::default(),
         rpz: Default::default(),
         cache: Default::default(),
         dns64: Dns64 {

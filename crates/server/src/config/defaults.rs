@@ -72,6 +72,8 @@ fn server() -> Server {
         sandbox: true,
         proxy_from: Vec::new(),
         freebind: false,
+        identity: String::new(),
+        version: String::new(),
     }
 }
 

@@ -12,6 +12,7 @@ use super::table::{Entry, Table};
 use super::upstream_tls::Forwarder;
 use super::{Name, amount, dnstap, limits};
 use engine::limits::{TRIES, UDP_SIZE};
+use engine::local::server_names::SERVER_TEXT;
 use engine::message::cookie::{NotASecret, SECRETS, Secret};
 use engine::settings::{ClientSubnet, Select, Transport};
 use std::path::PathBuf;
@@ -83,7 +84,18 @@ fn server(mut table: Table<'_>, draft: &mut Draft, problems: &Problems) {
         draft.config.server.proxy_from = proxies;
     }
     set(&mut draft.config.server.freebind, table.boolean("freebind"));
+    set(&mut draft.config.server.identity, table.parse("identity", "a text", server_text));
+    set(&mut draft.config.server.version, table.parse("version", "a text", server_text));
     table.finish();
+}
+
+/// Parses a text about the server, which must fit into a character string (RFC 1035 section 3.3).
+fn server_text(text: &str) -> Result<String, Fault> {
+    if text.len() > SERVER_TEXT || text.contains(|c: char| c.is_control()) {
+        let what = format!("{} is longer than {SERVER_TEXT} octets, or has control characters", quoted(text));
+        return Err(Fault::new(what, "write a short text, like \"dns1.example\", or \"\" to tell nothing"));
+    }
+    Ok(text.to_owned())
 }
 
 /// Parses the name of a user.

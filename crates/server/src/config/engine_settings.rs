@@ -4,6 +4,7 @@ use super::{Clients, Config, Dns64, Forwarders, Network, Rule, ddr};
 use datapath::proxy_protocol::TrustedProxies;
 use engine::dns64::rules::{self, Rules, RulesTooLarge};
 use engine::local::LocalData;
+use engine::local::server_names::ServerNames;
 use engine::settings::{self, ClientNetworks, Networks};
 use engine::{Capacity, Settings};
 use std::collections::HashSet;
@@ -38,6 +39,10 @@ impl Config {
                 tls: self.upstream.tls_forwarders(),
             },
             local_data: Arc::new(self.local_data()),
+            server_names: ServerNames {
+                identity: self.server.identity.as_bytes().into(),
+                version: self.server.version.as_bytes().into(),
+            },
             rpz: Arc::clone(&self.rpz.policy),
             dns64: settings::Dns64 {
                 prefixes: dns64.prefixes.clone(),

@@ -74,6 +74,10 @@ pub struct Server {
     pub proxy_from: Vec<Network>,
     /// True if addresses are bound that no interface has yet (IP_FREEBIND).
     pub freebind: bool,
+    /// Identity for clients that ask for it; empty: not told.
+    pub identity: String,
+    /// Version for clients that ask for it; empty: not told.
+    pub version: String,
 }
 
 impl Server {

@@ -100,7 +100,8 @@ impl Config {
         }
         writeln!(f, "sandbox = {}", text(if server.sandbox { "on" } else { "off" }))?;
         writeln!(f, "proxy-from = {}", list(&server.proxy_from))?;
-        writeln!(f, "freebind = {}\n", server.freebind)
+        writeln!(f, "freebind = {}", server.freebind)?;
+        writeln!(f, "identity = {}\nversion = {}\n", text(&server.identity), text(&server.version))
     }
 
     fn write_cache(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

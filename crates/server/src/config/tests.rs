@@ -142,6 +142,7 @@ const WRONG: &[(&str, &str, usize, &[&str])] = &[
     ("[tls]", "doh-path = \"dns-query\"", 12, &["`dns-query` is not a path for DNS over HTTPS", "begin with /"]),
     ("[tls]", "doh-path = \"/dns-query{?dns}\"", 12, &["it has the character '{'", "\"/dns-query\""]),
     ("tls.key = \"/nowhere/key.pem\"", "tls.certificate = \"/nowhere/chain.pem\"", 19, &["cannot read a certificate from /nowhere/chain.pem: No such file"]),
+    ("[server]", "identity = \"a\\nb\"", 12, &["has control characters", "like \"dns1.example\""]),
     ("[filter]", "rpz-bad-records = \"drop\"", 19, &["`drop` is not a value of `filter.rpz-bad-records`", "\"skip\" or \"refuse\""]),
     ("[filter]", "block = [\"*.example.com\"]", 10, &["`*.example.com` has a wildcard", "write \"example.com\"", "all names below"]),
     ("[filter]", "block = [\"http://ads.example\"]", 10, &["is a URL", "write the name alone: \"ads.example\""]),
@@ -860,7 +861,7 @@ fn broken_syntax_is_named_with_its_line_and_the_rest_is_still_checked() {
 #[test]
 fn the_effective_configuration_reads_back_as_itself() {
     let rich = "[server]\nlisten = [\"[::]:53\", \"0.0.0.0:53\", \"fe80::1%lo\"]\nworkers = 3\nallow = [\"::ffff:0:0/96\", \"::/0\"]\n\
-        steer = \"flow\"\nuser = \"nobody\"\nsandbox = \"off\"\nproxy-from = [\"192.0.2.1\", \"2001:db8:53::/64\"]\nfreebind = true\n[upstream]\nforwarders = [\"192.0.2.53\", \"[2001:db8::53]:5353\"]\n\
+        steer = \"flow\"\nuser = \"nobody\"\nsandbox = \"off\"\nidentity = \"dns1\"\nversion = \"a \\\"b\\\"\"\nproxy-from = [\"192.0.2.1\", \"2001:db8:53::/64\"]\nfreebind = true\n[upstream]\nforwarders = [\"192.0.2.53\", \"[2001:db8::53]:5353\"]\n\
         select = \"fastest\"\ntimeout = \"1.35s\"\ntries = 8\ntransport = \"tcp\"\ntls-ca = \"system\"\ntcp-fast-open = false\nvia-nat64 = \"2001:db8:64::/96\"\n\
         [[upstream.zone]]\nzone = \"a\\\\\\\\b\\\\\\\"c.Example\"\nforwarders = [\"10.0.0.53\"]\n\
         [[upstream.zone]]\nzone = \".\"\nforwarders = \"system\"\n\
