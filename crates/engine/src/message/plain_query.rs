@@ -198,10 +198,16 @@ mod tests {
         assert_eq!(options(&[0, 11, 0, 0]), Some(StreamOptions::KEEPALIVE));
         let both = options(&[0, 11, 0, 0, 0, 12, 0, 0]).unwrap();
         assert!(both.contains(StreamOptions::PADDING) && both.contains(StreamOptions::KEEPALIVE));
-        // A cookie, a client subnet, a keepalive option with a timeout, options that are cut.
-        for odd in
-            [&[0, 10, 0, 0][..], &[0, 8, 0, 0], &[0, 11, 0, 2, 0, 9], &[0, 12, 0], &[0, 12, 0, 1], &[0, 12]]
-        {
+        // A cookie, a client subnet, the identity, a keepalive option with a timeout, options that are cut.
+        for odd in [
+            &[0, 10, 0, 0][..],
+            &[0, 8, 0, 0],
+            &[0, 3, 0, 0],
+            &[0, 11, 0, 2, 0, 9],
+            &[0, 12, 0],
+            &[0, 12, 0, 1],
+            &[0, 12],
+        ] {
             assert_eq!(options(odd), None, "{odd:?}");
         }
     }
