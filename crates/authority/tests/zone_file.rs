@@ -340,7 +340,7 @@ fn errors_name_the_file_the_line_and_the_remedy() {
         ("x A 192.0.2\n", 4, "TYPE DATA"),
         ("x A 192.0.2.1\n\ny A 1.2.3.4\n\n\nz AAAA oops\n", 9, "TYPE DATA"),
         ("x A 192.0.2.1\nx A 192.0.2.1 trailing\n", 5, "TYPE DATA"),
-        ("x A 192.0.2.1\n$TTL 1h\n", 5, "seconds"),
+        ("x A 192.0.2.1\n$TTL 1y\n", 5, "seconds"),
         ("x A\n", 4, "TYPE DATA"),
         ("x 2147483647 A 192.0.2.1\ny 2147483648 A 192.0.2.1\n", 5, "at most 2147483647"),
         ("$TTL 4294967295\nx A 192.0.2.1\n", 5, "at most 2147483647"),
@@ -380,7 +380,7 @@ fn faults(text: &str) -> Vec<String> {
 fn all_faults_of_a_zone_are_told_and_what_follows_from_one_is_not() {
     let said = faults(
         "$ORIGIN t.\n@ 5 IN SOA a b 1 2 3 4 5\nx A 192.0.2\n AAAA ::1\ny A 1.2.3.4\n A 1.2.3\n TXT b\nz.other. A 1.2.3.4\n\
-         $TTL 1h\n$ORIGIN u.t.\nw AAAA 1\n$GENERATE 1-300 a$ A 1.2.3.$\n$INCLUDE other\n$TTL 9\nv A 1.2.3.4\nv CNAME y\n\
+         $TTL 1y\n$ORIGIN u.t.\nw AAAA 1\n$GENERATE 1-300 a$ A 1.2.3.$\n$INCLUDE other\n$TTL 9\nv A 1.2.3.4\nv CNAME y\n\
          u DNAME y\nt ( TXT x\n",
     );
     let lines: Vec<_> = said.iter().map(|line| line.split(": ").next().unwrap()).collect();
