@@ -44,6 +44,7 @@ pub use listen::steering::{Seed, Steer, owner};
 pub use listen::{proxy_protocol, steering};
 pub use socket::syscalls::{fast_open, now, pin, run_when_idle};
 pub use upstream::framing;
+pub use upstream::links::failure_reason;
 pub use upstream::tls_upstreams;
 pub use worker::event_loop::{Hook, Worker};
 #[cfg(feature = "xdp")]

@@ -3,7 +3,7 @@
 #[path = "loopback/tls.rs"]
 mod tls;
 
-use engine::{Client, ClientTransport, Instant, Link, Machine, Outbox, Transport};
+use engine::{Client, ClientTransport, Instant, Link, Machine, Outbox, Transport, Unreachable};
 use sixfold_datapath::{
     Counter, NoStreams, Options, Reflector, ReflectorOptions, Shared, Steer, StreamSink, build,
 };
@@ -64,7 +64,7 @@ impl Machine for Probe {
         });
     }
 
-    fn unreachable(&mut self, _: Instant, via: Link, out: &mut impl Outbox) {
+    fn unreachable(&mut self, _: Instant, via: Link, _: Unreachable, out: &mut impl Outbox) {
         self.unreachable.push(via);
         self.pending = 0;
         self.open = false;

@@ -5,7 +5,7 @@
 use crate::base::network::{Network, is_ipv4};
 use crate::base::time::Instant;
 use crate::common_answer::{CommonAnswer, CommonAnswerKind, PacketCacheHits};
-use crate::trace::{Subject, TraceEvent, Untrusted};
+use crate::trace::{Subject, TraceEvent, Unreachable};
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 use core::time::Duration;
 
@@ -251,14 +251,8 @@ pub trait Machine {
     fn reply(&mut self, now: Instant, via: Link, message: &mut [u8], out: &mut impl Outbox);
 
     /// Handles the failure of a link: an ICMP error (UDP), or a connection that was refused, reset or closed (TCP; the datapath
-    /// has already released it).
-    fn unreachable(&mut self, now: Instant, via: Link, out: &mut impl Outbox);
-
-    /// Handles the failure of a TLS link whose upstream could not be authenticated, for this reason. Another connection to the
-    /// upstream would fail as well.
-    fn untrusted(&mut self, now: Instant, via: Link, _reason: Untrusted, out: &mut impl Outbox) {
-        self.unreachable(now, via, out);
-    }
+    /// has already released it). If its upstream could not be authenticated, another connection would fail as well.
+    fn unreachable(&mut self, now: Instant, via: Link, reason: Unreachable, out: &mut impl Outbox);
 
     /// True if no client waits for an answer. A draining datapath stops then.
     fn idle(&self) -> bool;

@@ -63,4 +63,4 @@ pub use interface::{
 };
 pub use observed::{Moment, ObservedEngine, ObservedLink, Observer};
 pub use settings::{Capacity, Settings};
-pub use trace::Untrusted;
+pub use trace::{RuleSource, Unreachable, Untrusted};

@@ -9,8 +9,8 @@ use crate::common_answer::{CommonAnswer, CommonAnswerKind, PacketCacheHits};
 use crate::counters::Counter;
 use crate::engine::Engine;
 use crate::interface::{Client, ClientTransport, Link, Machine, Outbox};
-use crate::trace::{Subject, TraceEvent, Untrusted};
-use crate::upstream::receive::Received;
+use crate::trace::{Subject, TraceEvent, Unreachable, Untrusted};
+use crate::upstream::receive::{FailedLink, Received};
 use crate::upstream::reconnect::Reconnect;
 use crate::upstream::retry::{NextTry, TryDeadline};
 use wire::{Message, ede, lower_question};
@@ -61,8 +61,11 @@ impl Machine for Engine {
     }
 
     //= RFC 7858 section 3.4: requirement 75
-    fn unreachable(&mut self, now: Instant, via: Link, out: &mut impl Outbox) {
-        let Some(mut failed) = self.upstream.fail_link(via, now, &mut self.counters) else { return };
+    fn unreachable(&mut self, now: Instant, via: Link, reason: Unreachable, out: &mut impl Outbox) {
+        let Some(mut failed) = self.upstream.fail_link(via, reason, now, &mut self.counters) else { return };
+        if let Unreachable::Untrusted(reason) = reason {
+            return self.fail_untrusted(failed, reason, now, out);
+        }
         // Every question whose current try used the link is asked again at once, over another server if possible.
         while let Some(flight) = self.upstream.next_stranded(&mut failed) {
             out.trace(Subject::Flight(flight), || TraceEvent::LinkFailed);
@@ -73,21 +76,6 @@ impl Machine for Engine {
             }
         }
         self.upstream.finish_failed_link(&failed, out);
-    }
-
-    //= RFC 8310 section 5.1: requirement 78
-    fn untrusted(&mut self, now: Instant, via: Link, reason: Untrusted, out: &mut impl Outbox) {
-        let Some(mut failed) = self.upstream.fail_link(via, now, &mut self.counters) else { return };
-        self.upstream.distrust(failed.lost.server, reason);
-        while let Some(flight) = self.upstream.next_stranded(&mut failed) {
-            out.trace(Subject::Flight(flight), || TraceEvent::Untrusted(reason));
-            if self.upstream.has_another(flight, &failed.lost) {
-                self.retry(flight, now, out);
-            } else {
-                // Another connection would end in the same way, and there is no other way that is as safe.
-                self.complete_flight(flight, None, now, out);
-            }
-        }
     }
 
     fn idle(&self) -> bool {
@@ -126,6 +114,27 @@ impl Machine for Engine {
 }
 
 impl Engine {
+    /// Goes on with the questions on a TLS link whose upstream could not be authenticated.
+    //= RFC 8310 section 5.1: requirement 78
+    fn fail_untrusted(
+        &mut self,
+        mut failed: FailedLink,
+        reason: Untrusted,
+        now: Instant,
+        out: &mut impl Outbox,
+    ) {
+        self.upstream.distrust(failed.lost.server, reason);
+        while let Some(flight) = self.upstream.next_stranded(&mut failed) {
+            out.trace(Subject::Flight(flight), || TraceEvent::Untrusted(reason));
+            if self.upstream.has_another(flight, &failed.lost) {
+                self.retry(flight, now, out);
+            } else {
+                // Another connection would end in the same way, and there is no other way that is as safe.
+                self.complete_flight(flight, None, now, out);
+            }
+        }
+    }
+
     /// Handles the timer of a question in flight.
     fn on_timer(&mut self, flight: Index, now: Instant, out: &mut impl Outbox) {
         let due = self.upstream.take_due(flight, now);

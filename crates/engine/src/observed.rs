@@ -14,7 +14,7 @@ use crate::common_answer::{CommonAnswer, CommonAnswerKind, PacketCacheHits};
 use crate::engine::Engine;
 use crate::explain::Policy;
 use crate::interface::{Client, ClientTransport, Link, Machine, Outbox, Transport};
-use crate::trace::{Subject, TraceEvent, Untrusted};
+use crate::trace::{Subject, TraceEvent, Unreachable};
 use core::net::SocketAddr;
 use core::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -173,23 +173,16 @@ impl<O: Observer> Observation<O> {
 
     #[cold]
     #[inline(never)]
-    fn unreachable(&mut self, engine: &mut Engine, now: Instant, via: Link, out: &mut impl Outbox) {
-        let at = Moment { now, unix: engine.unix_time(now) };
-        engine.unreachable(now, via, &mut self.outbox(at, out));
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn untrusted(
+    fn unreachable(
         &mut self,
         engine: &mut Engine,
         now: Instant,
         via: Link,
-        reason: Untrusted,
+        reason: Unreachable,
         out: &mut impl Outbox,
     ) {
         let at = Moment { now, unix: engine.unix_time(now) };
-        engine.untrusted(now, via, reason, &mut self.outbox(at, out));
+        engine.unreachable(now, via, reason, &mut self.outbox(at, out));
     }
 
     #[cold]
@@ -228,17 +221,10 @@ impl<O: Observer> Machine for ObservedEngine<O> {
     }
 
     #[inline(always)]
-    fn unreachable(&mut self, now: Instant, via: Link, out: &mut impl Outbox) {
+    fn unreachable(&mut self, now: Instant, via: Link, reason: Unreachable, out: &mut impl Outbox) {
         match &mut self.observation {
-            None => self.engine.unreachable(now, via, out),
-            Some(observation) => observation.unreachable(&mut self.engine, now, via, out),
-        }
-    }
-
-    fn untrusted(&mut self, now: Instant, via: Link, reason: Untrusted, out: &mut impl Outbox) {
-        match &mut self.observation {
-            None => self.engine.untrusted(now, via, reason, out),
-            Some(observation) => observation.untrusted(&mut self.engine, now, via, reason, out),
+            None => self.engine.unreachable(now, via, reason, out),
+            Some(observation) => observation.unreachable(&mut self.engine, now, via, reason, out),
         }
     }
 

@@ -16,6 +16,7 @@ use crate::counters::Counter;
 use crate::dns64::decision::Cause;
 use crate::dns64::rules::{Applicable, Rule};
 use crate::message::cname_chain::Chain;
+use core::fmt;
 use wire::{EdeCode, Message, Rcode, Type};
 
 /// Query or question that an event belongs to. An index is used again after [`TraceEvent::Freed`] or [`TraceEvent::Completed`].
@@ -110,6 +111,11 @@ pub enum TraceEvent<'n> {
     },
     /// The reply of the next event is local; its counter.
     LocalReply(Counter),
+    /// A rule of a response policy zone decides; its counter, and its source if that is known. Unless the rule is PASSTHRU, the reply of
+    /// the next event is local.
+    PolicyRule(Counter, Option<RuleSource>),
+    /// The reply of the next event is local, by the decision of an earlier event; its counter.
+    LocalLeg(Counter),
     /// A leg has a reply, or timed out.
     Leg {
         /// Name of the leg's question.
@@ -161,6 +167,76 @@ pub enum TraceEvent<'n> {
         /// True if both legs were secure.
         secure: bool,
     },
+}
+
+/// Source of the rule of a response policy zone that decided, for operators.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RuleSource {
+    /// Name of the zone, in wire form.
+    pub zone: Box<[u8]>,
+    /// File of the zone; empty if there is none.
+    pub file: Box<str>,
+    /// Line of the rule in the file, counted from 1; none if it is not known.
+    pub line: Option<u32>,
+    /// Kind of the trigger: `name`, `address` (of an answer), or `client`.
+    pub kind: &'static str,
+    /// The trigger as an operator writes it: a name, `*.` and a name, or a network.
+    pub trigger: Box<str>,
+}
+
+/// Reason why an upstream cannot be reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unreachable {
+    /// The host replied that no program listens on the port (an ICMP error, or a reset of the connection attempt).
+    PortRefused,
+    /// There is no route to the host, or a router or the host replied so.
+    NoRoute,
+    /// The connection was closed before the reply.
+    Closed,
+    /// The connection was reset before the reply.
+    Reset,
+    /// The upstream could not be authenticated.
+    Untrusted(Untrusted),
+    /// No socket could be opened: no route, no descriptor, or it is forbidden.
+    NoSocket,
+    /// The system reported another error.
+    Failed,
+}
+
+impl Unreachable {
+    /// Code of the reason for programs.
+    pub fn code(self) -> &'static str {
+        match self {
+            Unreachable::PortRefused => "port_refused",
+            Unreachable::NoRoute => "no_route",
+            Unreachable::Closed => "connection_closed",
+            Unreachable::Reset => "connection_reset",
+            Unreachable::Untrusted(reason) => match reason {
+                Untrusted::Name => "certificate_name",
+                Untrusted::Expired => "certificate_expired",
+                Untrusted::Issuer => "certificate_issuer",
+                Untrusted::Pin => "certificate_pin",
+                Untrusted::Certificate => "certificate",
+                Untrusted::Protocol => "no_tls",
+            },
+            Unreachable::NoSocket => "no_socket",
+            Unreachable::Failed => "failed",
+        }
+    }
+}
+
+impl fmt::Display for Unreachable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Unreachable::PortRefused => "port refused",
+            Unreachable::NoRoute => "no route",
+            Unreachable::Closed => "connection closed",
+            Unreachable::Reset => "connection reset",
+            Unreachable::Untrusted(reason) => reason.text(),
+            Unreachable::NoSocket => "no socket, or no route",
+            Unreachable::Failed => "the system reports an error",
+        })
+    }
 }
 
 /// Reason why an upstream could not be authenticated over TLS (RFC 8310 section 8.1).

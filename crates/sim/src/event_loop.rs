@@ -16,7 +16,7 @@ use crate::truth::{Bits, MILLI, SECOND, Said};
 use crate::upstream::{Arrival, Delivery, Path, deliver, has_no_opt, question_key};
 use crate::weather::{Mood, SERVERS};
 use crate::world::{Admission, Event, NO_TOKEN, Tally, Violation, World};
-use engine::{Link, Machine};
+use engine::{Link, Machine, Unreachable};
 use std::cmp::Reverse;
 use std::rc::Rc;
 
@@ -266,7 +266,7 @@ impl World {
                     self.outbox.links.remove(&via);
                 }
                 self.timeline.record_trouble(None, self.now);
-                self.engine.unreachable(instant(self.now), via, &mut self.outbox);
+                self.engine.unreachable(instant(self.now), via, Unreachable::PortRefused, &mut self.outbox);
             }
             Arrival::Message { mut bytes, said, to_query_without_opt } => {
                 if is_forged && link.matches_query(&bytes) {

@@ -243,7 +243,7 @@ impl Answer {
 mod tests {
     use super::*;
     use engine::settings::Network;
-    use engine::{CommonAnswerKind, Link, Machine, Outbox};
+    use engine::{CommonAnswerKind, Link, Machine, Outbox, Unreachable};
     use std::net::Ipv6Addr;
     use std::sync::Mutex;
 
@@ -258,7 +258,7 @@ mod tests {
     impl Machine for FakeMachine {
         fn query(&mut self, _: Instant, _: &Client, _: &[u8], _: &mut impl Outbox) {}
         fn reply(&mut self, _: Instant, _: Link, _: &mut [u8], _: &mut impl Outbox) {}
-        fn unreachable(&mut self, _: Instant, _: Link, _: &mut impl Outbox) {}
+        fn unreachable(&mut self, _: Instant, _: Link, _: Unreachable, _: &mut impl Outbox) {}
         fn expire(&mut self, _: Instant, _: &mut impl Outbox) -> Option<Instant> {
             None
         }

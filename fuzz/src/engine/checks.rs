@@ -154,7 +154,7 @@ impl World {
         if self.outbox.links[&via].is_stream() {
             self.outbox.links.remove(&via);
         }
-        self.engine.unreachable(self.now, via, &mut self.outbox);
+        self.engine.unreachable(self.now, via, engine::Unreachable::PortRefused, &mut self.outbox);
     }
 
     /// Time passes.

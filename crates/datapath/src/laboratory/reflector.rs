@@ -3,7 +3,7 @@
 //! the client with the client's ID. The rest of the messages is left as it is.
 
 use crate::limits::{REFLECTOR_LINKS, REFLECTOR_QUESTION_OCTETS, REFLECTOR_SLOTS};
-use engine::{Client, Instant, Link, Machine, Outbox, Transport};
+use engine::{Client, Instant, Link, Machine, Outbox, Transport, Unreachable};
 use std::net::SocketAddr;
 
 /// Octets of a DNS header. Shorter messages are ignored.
@@ -141,7 +141,7 @@ impl Machine for Reflector {
         }
     }
 
-    fn unreachable(&mut self, _: Instant, via: Link, out: &mut impl Outbox) {
+    fn unreachable(&mut self, _: Instant, via: Link, _: Unreachable, out: &mut impl Outbox) {
         if via == self.link {
             out.close(via);
             self.link.generation = self.link.generation.wrapping_add(1);

@@ -10,7 +10,7 @@ use crate::upstream::tls_link::{TlsLink, TlsRead};
 use crate::upstream::tls_upstreams::{TlsFailure, TlsFault, TlsUpstreams};
 use crate::upstream::udp_link::{UdpLink, UdpSendQueue};
 use engine::limits::LINKS;
-use engine::{Instant, Link, Transport, Untrusted};
+use engine::{Instant, Link, Transport, Unreachable, Untrusted};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::RawFd;
@@ -52,8 +52,8 @@ pub(crate) struct Links {
 pub(crate) struct Failure {
     /// The link.
     pub(crate) link: Link,
-    /// Reason why its upstream could not be authenticated, if that is the failure.
-    pub(crate) untrusted: Option<Untrusted>,
+    /// Reason of the failure.
+    pub(crate) reason: Unreachable,
 }
 
 struct OpenLink {
@@ -253,8 +253,9 @@ impl Links {
             entry.unsent = false;
             let link = Link { slot, generation: entry.generation };
             if let LinkSocket::Udp(udp) = &mut entry.socket {
-                if self.send_queue.flush(udp, counters).is_err() {
-                    self.mark_failed(link, counters);
+                if let Err(error) = self.send_queue.flush(udp, counters) {
+                    let reason = failure_reason(&io::Error::from_raw_os_error(error));
+                    self.mark_failed(link, reason, counters);
                 }
             } else if let Some(tcp) = entry.socket.stream() {
                 match tcp.next_action(self.now) {
@@ -308,7 +309,7 @@ impl Links {
             tcp.awaits_writable = await_writable;
             let interest = if await_writable { libc::EPOLLIN | libc::EPOLLOUT } else { libc::EPOLLIN };
             if self.registry.change(descriptor, interest, token(link)).is_err() {
-                self.mark_failed(link, counters);
+                self.mark_failed(link, Unreachable::Failed, counters);
             }
         }
         self.busy_until = self.busy_until.max(busy_until);
@@ -321,21 +322,18 @@ impl Links {
             _ => None,
         };
         let untrusted = self.note_tls_failure(failure, counters);
-        self.mark(Failure { link, untrusted }, counters);
+        let reason = untrusted.map_or_else(|| failure_reason(error), Unreachable::Untrusted);
+        self.mark_failed(link, reason, counters);
     }
 
     /// Records that a link failed. A TCP or TLS link is closed at once. The machine decides about a UDP link.
-    pub(crate) fn mark_failed(&mut self, link: Link, counters: &Counters) {
-        self.mark(Failure { link, untrusted: None }, counters);
-    }
-
-    fn mark(&mut self, failure: Failure, counters: &Counters) {
-        let Some(entry) = self.entry(failure.link) else { return };
+    pub(crate) fn mark_failed(&mut self, link: Link, reason: Unreachable, counters: &Counters) {
+        let Some(entry) = self.entry(link) else { return };
         if !matches!(entry.socket, LinkSocket::Udp(_)) {
-            self.remove(failure.link.slot, counters);
+            self.remove(link.slot, counters);
         }
-        if !self.failed.iter().any(|failed| failed.link == failure.link) {
-            self.failed.push(failure);
+        if !self.failed.iter().any(|failed| failed.link == link) {
+            self.failed.push(Failure { link, reason });
         }
     }
 
@@ -386,8 +384,8 @@ impl Links {
         };
         match tcp.read(chunk) {
             Ok(count) => count.map(|count| (count, std::mem::take(tcp.decoder()))),
-            Err(_) => {
-                self.mark_failed(link, counters);
+            Err(error) => {
+                self.mark_failed(link, failure_reason(&error), counters);
                 None
             }
         }
@@ -419,7 +417,8 @@ impl Links {
             TlsRead::Octets(count) => Some((count, std::mem::take(tls.tcp.decoder()))),
             TlsRead::Failed(failure) => {
                 let untrusted = self.note_tls_failure(failure, counters);
-                self.mark(Failure { link, untrusted }, counters);
+                let reason = untrusted.map_or(Unreachable::Closed, Unreachable::Untrusted);
+                self.mark_failed(link, reason, counters);
                 None
             }
         }
@@ -440,7 +439,7 @@ impl Links {
         if let LinkSocket::Tls(tls) = &entry.socket
             && tls.is_over
         {
-            self.mark_failed(link, counters);
+            self.mark_failed(link, Unreachable::Closed, counters);
         }
     }
 
@@ -474,6 +473,21 @@ impl LinkSocket {
             LinkSocket::Tcp(tcp) => Some(tcp),
             LinkSocket::Tls(tls) => Some(&mut tls.tcp),
         }
+    }
+}
+
+/// The reason why an upstream cannot be reached, from the error of its socket.
+pub fn failure_reason(error: &io::Error) -> Unreachable {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => Unreachable::PortRefused,
+        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable | io::ErrorKind::NetworkDown => {
+            Unreachable::NoRoute
+        }
+        io::ErrorKind::UnexpectedEof => Unreachable::Closed,
+        io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted | io::ErrorKind::BrokenPipe => {
+            Unreachable::Reset
+        }
+        _ => Unreachable::Failed,
     }
 }
 

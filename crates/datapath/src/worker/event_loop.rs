@@ -24,7 +24,7 @@ use crate::socket::receive_batch::ReceiveBatch;
 use crate::socket::send_batch::kernel_supports_gso;
 use crate::socket::syscalls::{Epoll, now, receive_drops, sleep_until};
 use crate::socket::unreleased::UnreleasedOctets;
-use crate::upstream::links::{LINK_TOKEN, Links, ReadMode, from_token};
+use crate::upstream::links::{LINK_TOKEN, Links, ReadMode, failure_reason, from_token};
 use crate::worker::mailbox::{LISTEN, Mailbox, RELEASE, StreamSink};
 use crate::worker::outbox::SocketOutbox;
 use crate::worker::packet_cache_task::NO_COMMON_ANSWERS;
@@ -368,9 +368,9 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
         let count = match self.worker.batch.receive_replies(socket) {
             Ok(count) => count,
             Err(error) if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EINTR)) => return false,
-            Err(_) => {
+            Err(error) => {
                 // An ICMP error. The replies that came before it must still be read.
-                self.out.links.mark_failed(link, counters);
+                self.out.links.mark_failed(link, failure_reason(&error), counters);
                 return true;
             }
         };
@@ -457,10 +457,7 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
                 break;
             }
             while let Some(failure) = self.out.links.take_failed() {
-                match failure.untrusted {
-                    Some(reason) => self.machine.untrusted(self.now, failure.link, reason, &mut self.out),
-                    None => self.machine.unreachable(self.now, failure.link, &mut self.out),
-                }
+                self.machine.unreachable(self.now, failure.link, failure.reason, &mut self.out);
             }
             self.out.flush(self.now);
         }

@@ -208,14 +208,14 @@ mod tests {
     use super::*;
     use crate::listen::steering::tests::question;
     use crate::{Options, Steer, build};
-    use engine::{Instant, Link, Machine, Outbox};
+    use engine::{Instant, Link, Machine, Outbox, Unreachable};
 
     struct Silent;
 
     impl Machine for Silent {
         fn query(&mut self, _: Instant, _: &Client, _: &[u8], _: &mut impl Outbox) {}
         fn reply(&mut self, _: Instant, _: Link, _: &mut [u8], _: &mut impl Outbox) {}
-        fn unreachable(&mut self, _: Instant, _: Link, _: &mut impl Outbox) {}
+        fn unreachable(&mut self, _: Instant, _: Link, _: Unreachable, _: &mut impl Outbox) {}
         fn expire(&mut self, _: Instant, _: &mut impl Outbox) -> Option<Instant> {
             None
         }

@@ -1,6 +1,6 @@
 //! A machine that answers each query with itself, for tests with real sockets.
 
-use engine::{Client, Instant, Link, Machine, Outbox};
+use engine::{Client, Instant, Link, Machine, Outbox, Unreachable};
 use sixfold_datapath::{Options, Steer};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -34,7 +34,7 @@ impl Machine for Echo {
 
     fn reply(&mut self, _: Instant, _: Link, _: &mut [u8], _: &mut impl Outbox) {}
 
-    fn unreachable(&mut self, _: Instant, _: Link, _: &mut impl Outbox) {}
+    fn unreachable(&mut self, _: Instant, _: Link, _: Unreachable, _: &mut impl Outbox) {}
 
     fn idle(&self) -> bool {
         true

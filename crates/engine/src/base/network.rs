@@ -1,5 +1,6 @@
 //! Networks of IP addresses, as client lists, exclusion lists and RPZ triggers use them.
 
+use core::fmt;
 use core::net::{Ipv4Addr, Ipv6Addr};
 
 /// Network: an address and a prefix length. IPv4 networks are stored as IPv4-mapped IPv6 networks (prefix length + 96).
@@ -27,6 +28,17 @@ impl Network {
     #[inline]
     pub fn contains(&self, address: Ipv6Addr) -> bool {
         u128::from(address) & self.mask == self.address
+    }
+}
+
+/// The network as the configuration writes it.
+impl fmt::Display for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (address, length) = (Ipv6Addr::from(self.address), self.mask.count_ones());
+        match address.to_ipv4_mapped().filter(|_| length >= 96) {
+            Some(address) => write!(f, "{address}/{}", length - 96),
+            None => write!(f, "{address}/{length}"),
+        }
     }
 }
 

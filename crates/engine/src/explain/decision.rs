@@ -6,10 +6,10 @@ use crate::counters::Counter;
 use crate::dns64::decision::Cause;
 use crate::dns64::embed::Embedding;
 use crate::explain::immediate::{limit_code, limit_requirement, write_cached, write_limited};
-use crate::explain::{NoReply, RealFate, Unreachable};
-use crate::trace::{Diversion, Untrusted};
+use crate::explain::{NoReply, RealFate};
+use crate::trace::{Diversion, RuleSource};
 use core::fmt;
-use core::net::{Ipv4Addr, Ipv6Addr};
+use core::net::Ipv4Addr;
 use wire::{EdeCode, Name, Rcode};
 
 /// One decision on the way to an answer. Names are in wire form; rules are counted from 1.
@@ -36,8 +36,10 @@ pub enum Decision {
     SpecialUse(Counter, Box<[u8]>),
     /// The name is an alias of the reverse name of an IPv4 address.
     Alias(Box<[u8]>, Ipv4Addr),
-    /// Local data or a filter decides, and is counted by this counter.
+    /// Local data or `filter.block` decides, and is counted by this counter.
     LocalData(Counter),
+    /// A response policy zone decides, and is counted by this counter: the source of the rule, if it is known.
+    Policy(Counter, Option<Box<RuleSource>>),
     /// The reply, or the failure of the leg, is the answer for this reason.
     PassedOn(Counter),
     /// The A records decide, for this cause. The number is that of the rule that ignores the AAAA records, if that is the cause; the
@@ -67,6 +69,14 @@ fn label(counter: Counter) -> &'static str {
 }
 
 impl Decision {
+    /// The source of the rule of a response policy zone that decided.
+    pub fn rule_source(&self) -> Option<&RuleSource> {
+        match self {
+            Decision::Policy(_, source) => source.as_deref(),
+            _ => None,
+        }
+    }
+
     /// Code of the decision for programs.
     pub fn code(&self) -> &'static str {
         match self {
@@ -86,7 +96,7 @@ impl Decision {
             Decision::SpecialUse(Counter::LocalEmptyZone, _) => "empty_zone",
             Decision::SpecialUse(counter, _) => label(*counter),
             Decision::Alias(..) => "reverse_alias",
-            Decision::LocalData(counter) => label(*counter),
+            Decision::LocalData(counter) | Decision::Policy(counter, _) => label(*counter),
             Decision::QueriesA(cause, ..) => match cause {
                 Cause::NoData => "nodata",
                 Cause::Excluded => "excluded",
@@ -135,7 +145,7 @@ impl Decision {
             Decision::SpecialUse(..) | Decision::Alias(..) => "RFC 6147 section 5.3.1",
             Decision::LocalData(Counter::LocalRecords) => "local.records, local.hosts-file",
             Decision::LocalData(Counter::FilteredBlock) => "filter.block",
-            Decision::LocalData(_) => "filter.rpz",
+            Decision::LocalData(_) | Decision::Policy(..) => "filter.rpz",
             Decision::PassedOn(reason) => match reason {
                 Counter::NotSynthesizedReal => "RFC 6147 section 5.1.1",
                 Counter::NotSynthesizedNxDomain => "RFC 6147 section 5.1.2",
@@ -159,38 +169,6 @@ impl Decision {
             Decision::RepeatsAaaa => "RFC 2308 section 5",
             Decision::ChecksBogus | Decision::RechecksBogus => "RFC 6147 section 5.5 (2)",
         }
-    }
-}
-
-impl Unreachable {
-    /// Code of the reason for programs.
-    pub fn code(self) -> &'static str {
-        match self {
-            Unreachable::PortRefused => "port_refused",
-            Unreachable::NoRoute => "no_route",
-            Unreachable::Closed => "connection_closed",
-            Unreachable::Untrusted(reason) => match reason {
-                Untrusted::Name => "certificate_name",
-                Untrusted::Expired => "certificate_expired",
-                Untrusted::Issuer => "certificate_issuer",
-                Untrusted::Pin => "certificate_pin",
-                Untrusted::Certificate => "certificate",
-                Untrusted::Protocol => "no_tls",
-            },
-            Unreachable::Failed => "failed",
-        }
-    }
-}
-
-impl fmt::Display for Unreachable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Unreachable::PortRefused => "port refused",
-            Unreachable::NoRoute => "no route",
-            Unreachable::Closed => "connection closed",
-            Unreachable::Untrusted(reason) => reason.text(),
-            Unreachable::Failed => "the system reports an error",
-        })
     }
 }
 
@@ -219,19 +197,6 @@ impl fmt::Display for DisplayName<'_> {
     }
 }
 
-/// A network, displayed as the configuration writes it.
-struct DisplayNetwork<'a>(&'a Network);
-
-impl fmt::Display for DisplayNetwork<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (address, length) = (Ipv6Addr::from(self.0.address), self.0.mask.count_ones());
-        match address.to_ipv4_mapped().filter(|_| length >= 96) {
-            Some(address) => write!(f, "{address}/{}", length - 96),
-            None => write!(f, "{address}/{length}"),
-        }
-    }
-}
-
 impl fmt::Display for Decision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -247,7 +212,7 @@ impl fmt::Display for Decision {
             Decision::NotAClient(Some(network)) => write!(
                 f,
                 "DNS64 does not apply to this client: {} is excluded from the clients with synthesis",
-                DisplayNetwork(network)
+                network
             ),
             Decision::NotAClient(None) => {
                 write!(f, "DNS64 does not apply to this client: it is outside the networks with synthesis")
@@ -268,8 +233,20 @@ impl fmt::Display for Decision {
             Decision::LocalData(counter) => match counter {
                 Counter::LocalRecords => write!(f, "the name has local records: no upstream is queried"),
                 Counter::FilteredBlock => write!(f, "the name or a parent domain is blocked"),
-                other => write!(f, "a response policy zone decides ({})", label(*other)),
+                other => write!(f, "local data decide ({})", label(*other)),
             },
+            Decision::Policy(counter, source) => {
+                write!(f, "a response policy zone decides ({})", label(*counter))?;
+                let Some(source) = source else { return Ok(()) };
+                let RuleSource { zone, file, line, kind, trigger } = &**source;
+                write!(f, ": zone {}", DisplayName(zone))?;
+                match (&**file, line) {
+                    ("", _) => {}
+                    (file, Some(line)) => write!(f, ", {file}:{line}")?,
+                    (file, None) => write!(f, ", {file}")?,
+                }
+                write!(f, ", {kind} {trigger}")
+            }
             Decision::PassedOn(reason) => write_passed_on(f, *reason),
             Decision::QueriesA(cause, rule, no_reply) => write_queries_a(f, *cause, *rule, *no_reply),
             Decision::FollowsAlias(name) => {

@@ -267,11 +267,16 @@ impl Transcript {
                 self.record(Decision::Alias(lower_case(name), address.into()));
             }
             TraceEvent::LocalReply(counter) => {
+                self.local_source = Some(LocalSource::Counted(counter));
+                self.record(Decision::LocalData(counter));
+            }
+            TraceEvent::PolicyRule(counter, ref source) => {
                 // PASSTHRU gives no reply, so the reply comes from an upstream.
                 let is_reply = counter != Counter::FilteredPassthru;
                 self.local_source = is_reply.then_some(LocalSource::Counted(counter));
-                self.record(Decision::LocalData(counter));
+                self.record(Decision::Policy(counter, source.clone().map(Box::new)));
             }
+            TraceEvent::LocalLeg(counter) => self.local_source = Some(LocalSource::Counted(counter)),
             TraceEvent::Leg { name, qtype, reply } => {
                 self.end_leg(name, qtype, reply);
                 let unchecked = qtype == Type::AAAA && core::mem::take(&mut self.unchecked);

@@ -14,7 +14,6 @@ use crate::engine::Engine;
 use crate::explain::listen::{Listener, Transcript};
 use crate::interface::{Client, Link, Machine, Outbox, Transport};
 use crate::settings::{Capacity, Settings};
-use crate::trace::Untrusted;
 use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use pref64::Pref64;
 use std::sync::Arc;
@@ -28,6 +27,7 @@ mod security;
 
 pub use crate::dns64::decision::Cause;
 pub use crate::dns64::embed::Embedding;
+pub use crate::trace::Unreachable;
 pub use decision::Decision;
 pub use listen::Policy;
 pub use security::Security;
@@ -109,21 +109,6 @@ pub enum End {
     Truncated,
     /// The upstream cannot be reached.
     Unreachable(Unreachable),
-}
-
-/// Reason why an upstream cannot be reached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unreachable {
-    /// The host replied that no program listens on the port (an ICMP error, or a reset of the connection attempt).
-    PortRefused,
-    /// There is no route to the host, or a router or the host replied so.
-    NoRoute,
-    /// The connection was closed before the reply.
-    Closed,
-    /// The upstream could not be authenticated.
-    Untrusted(Untrusted),
-    /// The system reported another error.
-    Failed,
 }
 
 /// Reason why a leg has no reply.
@@ -268,14 +253,15 @@ impl Explainer {
         self.engine.reply(now, via, message, &mut Listener { transcript: &mut self.transcript, now, out });
     }
 
-    /// Handles the failure of a link. The engine distinguishes only upstreams that could not be authenticated.
+    /// Handles the failure of a link.
     pub fn unreachable(&mut self, now: Instant, via: Link, reason: Unreachable, out: &mut impl Outbox) {
         self.transcript.on_link_failure(now, via, reason);
-        let mut out = Listener { transcript: &mut self.transcript, now, out };
-        match reason {
-            Unreachable::Untrusted(reason) => self.engine.untrusted(now, via, reason, &mut out),
-            _ => self.engine.unreachable(now, via, &mut out),
-        }
+        self.engine.unreachable(
+            now,
+            via,
+            reason,
+            &mut Listener { transcript: &mut self.transcript, now, out },
+        );
     }
 
     /// Handles the passage of time. Returns the next deadline, if there is one.

@@ -20,7 +20,7 @@ use crate::message::question::QUESTION;
 use crate::message::reply::Outcome;
 use crate::rpz::response::RewritePoint;
 use crate::rpz::table::{Action, NO_RULE_YET, PASSTHRU, ReplyAddresses, RuleMatch};
-use crate::trace::{Subject, TraceEvent};
+use crate::trace::{RuleSource, Subject, TraceEvent};
 use core::net::Ipv6Addr;
 use wire::{Message, Rcode, Type, ede};
 
@@ -36,7 +36,10 @@ impl Engine {
         match state.rpz_rule {
             PASSTHRU => return false,
             NO_RULE_YET => {}
-            rule => return self.answer_from(waiter, rule, now, out),
+            rule => {
+                out.trace(Subject::Waiter(waiter), || TraceEvent::LocalLeg(Counter::FilteredLocal));
+                return self.answer_from(waiter, rule, now, out);
+            }
         }
         if !self.clients.current_question(waiter).is_ours() {
             return false;
@@ -45,6 +48,8 @@ impl Engine {
         let (leg, policy) = (self.clients.current_question(waiter), &self.settings.rpz);
         match policy.of_question(client, leg.name) {
             Some(hit) if !policy.is_open(hit, leg.qtype) => {
+                let source = || policy.source(hit.rule, leg.name, client, None);
+                out.trace(Subject::Waiter(waiter), || self.policy_event(waiter, hit.rule, source()));
                 self.apply_action(waiter, hit.rule, None, now, out)
             }
             _ => false,
@@ -69,11 +74,13 @@ impl Engine {
         let leg = self.clients.current_question(waiter);
         let (policy, dns64) = (&self.settings.rpz, &self.settings.dns64);
         let Outcome::Reply(message, chain) = *outcome else {
-            let hit = policy.of_question(client, leg.name);
-            return hit.is_some_and(|hit| {
-                !(is_whole && self.waits_for_addresses(waiter, hit, outcome))
-                    && self.apply_action(waiter, hit.rule, None, now, out)
-            });
+            let Some(hit) = policy.of_question(client, leg.name) else { return false };
+            if is_whole && self.waits_for_addresses(waiter, hit, outcome) {
+                return false;
+            }
+            let source = || policy.source(hit.rule, leg.name, client, None);
+            out.trace(Subject::Waiter(waiter), || self.policy_event(waiter, hit.rule, source()));
+            return self.apply_action(waiter, hit.rule, None, now, out);
         };
         let rules = (state.stage == Stage::A).then(|| dns64.rules.of(state.client.address, state.name()));
         let reply = ReplyAddresses {
@@ -88,6 +95,13 @@ impl Engine {
         if is_whole && self.waits_for_addresses(waiter, hit, outcome) {
             return false;
         }
+        out.trace(Subject::Waiter(waiter), || {
+            let mut name = [0; wire::MAX_NAME];
+            let length = chain.name(place).write(&mut name);
+            let client = client.filter(|_| place == 0);
+            let addresses = (place + 1 == chain.len()).then_some(&reply);
+            self.policy_event(waiter, hit.rule, policy.source(hit.rule, &name[..length], client, addresses))
+        });
         self.apply_action(waiter, hit.rule, Some(RewritePoint { message, chain, place }), now, out)
     }
 
@@ -114,6 +128,20 @@ impl Engine {
             }
     }
 
+    /// The event that a rule decides a waiter's query.
+    fn policy_event(&self, waiter: Index, rule: u32, source: Option<RuleSource>) -> TraceEvent<'static> {
+        let over_udp = self.clients.waiters[waiter].client.transport.is_datagram();
+        let counter = match self.settings.rpz.rule_of(rule).map(|(found, _)| &found.action) {
+            Some(Action::NxDomain) => Counter::FilteredNxDomain,
+            Some(Action::NoData) => Counter::FilteredNoData,
+            Some(Action::Drop) => Counter::FilteredDrop,
+            Some(Action::TcpOnly) if over_udp => Counter::FilteredTcpOnly,
+            Some(Action::Data(_) | Action::Suffix(_)) => Counter::FilteredLocal,
+            Some(Action::Passthru | Action::TcpOnly) | None => Counter::FilteredPassthru,
+        };
+        TraceEvent::PolicyRule(counter, source)
+    }
+
     /// Executes the action of a rule. Returns false for PASSTHRU. `from`: the part of the reply that led to the rule.
     fn apply_action(
         &mut self,
@@ -132,14 +160,12 @@ impl Engine {
             Action::TcpOnly if over_udp => (Counter::FilteredTcpOnly, false),
             Action::Passthru | Action::TcpOnly => {
                 self.counters.count(Counter::FilteredPassthru);
-                out.trace(Subject::Waiter(waiter), || TraceEvent::LocalReply(Counter::FilteredPassthru));
                 self.clients.waiters[waiter].rpz_rule = PASSTHRU;
                 return false;
             }
             Action::Data(_) | Action::Suffix(_) => (Counter::FilteredLocal, true),
         };
         self.counters.count(counter);
-        out.trace(Subject::Waiter(waiter), || TraceEvent::LocalReply(counter));
         if leads_on {
             let state = &mut self.clients.waiters[waiter];
             state.rpz_rule = rule;

@@ -2,13 +2,15 @@
 //!
 //! Nothing here knows waiters, upstreams or the cache. `resolve/rpz.rs` applies the rules to questions and replies.
 //!
-//! Read `table.rs` first: triggers and their precedence. `zone_record.rs` makes rules of the records of a zone, and
-//! `response.rs` writes replies by a rule.
+//! Read `table.rs` first: triggers and their precedence. `zone_record.rs` makes rules of the records of a zone, `response.rs` writes
+//! replies by a rule, and `source.rs` says where a rule comes from.
 
 pub(crate) mod response;
+pub mod source;
 pub mod table;
 pub mod zone_record;
 
+pub use source::ZoneSource;
 pub use table::{
     Action, NETWORKS, PolicyRule, PolicyZone, ResponsePolicy, TRIGGERS, TooMany, Trigger, ZONES,
 };

@@ -73,16 +73,15 @@ impl ResponsePolicy {
         let limit = frame.len();
         let mut builder = Builder::new(frame, limit, 0, Flags(0).with(Flags::QR), question)?;
         let owner = Name::from_wire(wire)?;
-        let answered = match &found.action {
+        match &found.action {
             // Draft section 3.6: ANY gets all data.
             Action::Data(records) if qtype == Type::ANY => {
                 for record in records {
                     let LocalRecord { rtype, ttl, rdata, .. } = record;
                     builder.record(Section::Answer, owner, *rtype, Class::IN, *ttl, rdata).ok()?;
                 }
-                true
             }
-            Action::Data(records) => answer_records(&mut builder, owner, qtype, records, arpa).ok()?,
+            Action::Data(records) => _ = answer_records(&mut builder, owner, qtype, records, arpa).ok()?,
             Action::Suffix(suffix) => {
                 // Draft section 3.6: the asterisk stands for the name of the question.
                 let (mut target, labels) = ([0; 255], wire.len() - 1);
@@ -92,12 +91,12 @@ impl ResponsePolicy {
                 let written =
                     builder.record(Section::Answer, owner, Type::CNAME, Class::IN, found.ttl, target);
                 written.ok()?;
-                true
             }
             _ => return None,
-        };
-        // RFC 8914 sections 4.5 and 4.16.
-        write_source(&mut builder, zone, if answered { ede::FORGED } else { ede::BLOCKED })?;
+        }
+        // RFC 8914 section 4.5: other data than those of the owner. Also if the rule has none of the type: the name is not blocked
+        // (section 4.16).
+        write_source(&mut builder, zone, ede::FORGED)?;
         Some(builder.finish())
     }
 }

@@ -16,14 +16,15 @@ use crate::dns64::embed::{self, Embedding};
 use crate::dns64::rules::Applicable;
 use crate::local::record::LocalRecord;
 use crate::message::cname_chain::Chain;
+use crate::rpz::source::ZoneSource;
 use core::net::Ipv6Addr;
 use core::ops::ControlFlow;
 use std::collections::HashMap;
 use std::fmt;
 use wire::{Message, Section, Type};
 
-/// Limit of triggers of all zones together: 2^23 at about 115 octets each (the name, its place in the heap, its slots in the
-/// table, its rules) are 920 MiB. While they are read, at 270 octets each, they are 2.1 GiB.
+/// Limit of triggers of all zones together: 2^23 at about 123 octets each (the name, its place in the heap, its slots in the
+/// table, its rules and their lines) are 984 MiB. While they are read, at 270 octets each, they are 2.1 GiB.
 pub const TRIGGERS: usize = 1 << 23;
 
 /// Limit of triggers that are networks: each cuts the range of addresses in two places, and 2^21 parts at 20 octets are 40 MiB.
@@ -118,11 +119,13 @@ pub(crate) struct CompiledRule {
     pub ttl: u32,
 }
 
-/// Numbers of the rules of one name: for the name itself, and for the names below it.
+/// Numbers of the rules of one name: for the name itself, and for the names below it. Their lines are for operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct PolicyNode {
-    exact: u32,
-    below: u32,
+pub(super) struct PolicyNode {
+    pub exact: u32,
+    pub below: u32,
+    pub exact_line: u32,
+    pub below_line: u32,
 }
 
 /// A rule that was found, and its zone.
@@ -143,17 +146,21 @@ pub const PASSTHRU: u32 = u32::MAX - 1;
 /// Tables of all response policy zones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResponsePolicy {
-    soas: Vec<LocalRecord>,
+    pub(super) soas: Vec<LocalRecord>,
+    /// Files of the zones.
+    pub(super) files: Vec<Box<str>>,
     rules: Vec<CompiledRule>,
-    names: NameTable,
-    nodes: Vec<PolicyNode>,
-    /// Rules of networks in answers, those with precedence first.
-    address_rules: Vec<u32>,
+    pub(super) names: NameTable,
+    pub(super) nodes: Vec<PolicyNode>,
+    /// Rules of networks in answers, those with precedence first, and the networks with their lines.
+    pub(super) address_rules: Vec<u32>,
+    pub(super) address_sources: Vec<(Network, u32)>,
     /// For addresses, indices in `address_rules`.
     ipv4: RangeMap<u32>,
     ipv6: RangeMap<u128>,
     /// Rules of clients, those with precedence first, and for client addresses the indices in them.
-    client_rules: Vec<u32>,
+    pub(super) client_rules: Vec<u32>,
+    pub(super) client_sources: Vec<(Network, u32)>,
     clients: RangeMap<u128>,
     /// Number of the first zone with triggers for addresses in answers; if there is none, the number of zones.
     first_address_zone: u16,
@@ -162,10 +169,16 @@ pub struct ResponsePolicy {
 impl ResponsePolicy {
     /// Builds the tables. The order of the zones is their precedence.
     pub fn build(zones: Vec<PolicyZone>) -> Result<ResponsePolicy, TooMany> {
+        let zones = zones.into_iter().map(|zone| (zone, ZoneSource::default()));
+        ResponsePolicy::build_with_sources(zones.collect())
+    }
+
+    /// Builds the tables, and keeps the source of each zone for operators.
+    pub fn build_with_sources(zones: Vec<(PolicyZone, ZoneSource)>) -> Result<ResponsePolicy, TooMany> {
         if zones.len() > ZONES {
             return Err(TooMany::Zones);
         }
-        if zones.iter().map(|zone| zone.entries.len()).sum::<usize>() > TRIGGERS {
+        if zones.iter().map(|(zone, _)| zone.entries.len()).sum::<usize>() > TRIGGERS {
             return Err(TooMany::Triggers);
         }
         let mut policy =
@@ -173,25 +186,31 @@ impl ResponsePolicy {
         let mut nodes: HashMap<Box<[u8]>, PolicyNode> = HashMap::new();
         let (mut addresses, mut clients) = (Vec::new(), Vec::new());
         let mut shared = HashMap::new();
-        for (zone, PolicyZone { soa, entries }) in (0..).zip(zones) {
+        for (zone, (PolicyZone { soa, entries }, source)) in (0..).zip(zones) {
             policy.soas.push(soa);
-            for PolicyRule { trigger, action, ttl } in entries {
+            policy.files.push(source.file);
+            let lines = source.lines.into_iter().chain(core::iter::repeat(0));
+            for (PolicyRule { trigger, action, ttl }, line) in entries.into_iter().zip(lines) {
                 let rule = policy.rule(CompiledRule { zone, action, ttl }, &mut shared);
-                let empty = PolicyNode { exact: NO_MATCH, below: NO_MATCH };
+                let empty = PolicyNode { exact: NO_MATCH, below: NO_MATCH, exact_line: 0, below_line: 0 };
                 match trigger {
                     Trigger::Name(name) => {
-                        let place = &mut nodes.entry(name).or_insert(empty).exact;
-                        *place = policy.stronger(*place, rule);
+                        let node = nodes.entry(name).or_insert(empty);
+                        let before = (node.exact, node.exact_line);
+                        (node.exact, node.exact_line) = policy.stronger(before, (rule, line));
                     }
                     Trigger::Below(name) => {
-                        let place = &mut nodes.entry(name).or_insert(empty).below;
-                        *place = policy.stronger(*place, rule);
+                        let node = nodes.entry(name).or_insert(empty);
+                        let before = (node.below, node.below_line);
+                        (node.below, node.below_line) = policy.stronger(before, (rule, line));
                     }
                     Trigger::Address(network) => {
                         policy.first_address_zone = policy.first_address_zone.min(zone);
-                        addresses.push((rank(zone, &network), rule, network));
+                        addresses.push((rank(zone, &network), rule, (network, line)));
                     }
-                    Trigger::Client(network) => clients.push((rank(zone, &network), rule, network)),
+                    Trigger::Client(network) => {
+                        clients.push((rank(zone, &network), rule, (network, line)));
+                    }
                 }
             }
         }
@@ -214,8 +233,9 @@ impl ResponsePolicy {
         addresses.sort_by_key(|&(rank, ..)| rank);
         clients.sort_by_key(|&(rank, ..)| rank);
         let (mut spans4, mut spans6) = (Vec::new(), Vec::new());
-        for (place, (_, rule, network)) in (0..).zip(&addresses) {
+        for (place, (_, rule, source @ (network, _))) in (0..).zip(&addresses) {
             self.address_rules.push(*rule);
+            self.address_sources.push(*source);
             if is_ipv4(network) {
                 spans4.push((span4(network), place));
             } else {
@@ -223,8 +243,9 @@ impl ResponsePolicy {
             }
         }
         let mut client_ranges = Vec::new();
-        for (place, (_, rule, network)) in (0..).zip(&clients) {
+        for (place, (_, rule, source @ (network, _))) in (0..).zip(&clients) {
             self.client_rules.push(*rule);
+            self.client_sources.push(*source);
             client_ranges.extend(client_spans(network).map(|span| (span, place)));
         }
         // Two cuts for each span, and two spans at most for each network.
@@ -257,10 +278,11 @@ impl ResponsePolicy {
         number
     }
 
-    /// Returns the rule with precedence of two with the same trigger: that of the earlier zone, in one zone the later rule.
-    fn stronger(&self, old: u32, new: u32) -> u32 {
-        match self.rule_match(old) {
-            Some(old) if old.zone < self.rules[new as usize].zone => old.rule,
+    /// Returns the rule with precedence of two with the same trigger, with its line: that of the earlier zone, in one zone the later
+    /// rule.
+    fn stronger(&self, old: (u32, u32), new: (u32, u32)) -> (u32, u32) {
+        match self.rule_match(old.0) {
+            Some(found) if found.zone < self.rules[new.0 as usize].zone => old,
             _ => new,
         }
     }
@@ -301,7 +323,13 @@ impl ResponsePolicy {
     /// Finds the rule for the address of a client.
     #[inline]
     pub(crate) fn of_client(&self, client: Ipv6Addr) -> Option<RuleMatch> {
-        self.rule_match(*self.client_rules.get(self.clients.find(u128::from(client)) as usize)?)
+        self.rule_match(*self.client_rules.get(self.client_place(client))?)
+    }
+
+    /// Index in `client_rules` of the rule for the address of a client.
+    #[inline]
+    pub(super) fn client_place(&self, client: Ipv6Addr) -> usize {
+        self.clients.find(u128::from(client)) as usize
     }
 
     /// Finds the rule for a question before its answer is known. `client`: none behind an alias, as the client's address has been
@@ -351,6 +379,11 @@ impl ResponsePolicy {
         if self.address_rules.is_empty() {
             return None;
         }
+        self.rule_match(*self.address_rules.get(self.address_place(reply))?)
+    }
+
+    /// Index in `address_rules` of the rule with precedence among those for the addresses of a reply.
+    pub(super) fn address_place(&self, reply: &ReplyAddresses<'_, '_>) -> usize {
         let ReplyAddresses { message, chain, dns64, rules, excludes, ignores_aaaa } = *reply;
         let mut lowest = NO_MATCH;
         for record in message.records(Section::Answer).filter(|record| chain.keeps(record)) {
@@ -376,7 +409,7 @@ impl ResponsePolicy {
                 ControlFlow::Continue(())
             });
         }
-        self.rule_match(*self.address_rules.get(lowest as usize)?)
+        lowest as usize
     }
 }
 
@@ -405,8 +438,8 @@ fn earlier_zone(one: Option<RuleMatch>, other: Option<RuleMatch>) -> Option<Rule
     }
 }
 
-/// A network with its sort key and the index of its rule.
-type RankedNetwork = (Rank, u32, Network);
+/// A network and its line, with its sort key and the index of its rule.
+type RankedNetwork = (Rank, u32, (Network, u32));
 
 /// Sort key of a network: zone, length of the host part in bits, address.
 type Rank = (u16, u32, u128);

@@ -3,6 +3,7 @@
 
 use crate::base::network::Network;
 use crate::local::record::LocalRecord;
+use crate::rpz::source::ZoneSource;
 use crate::rpz::table::{Action, PolicyRule, PolicyZone, Trigger};
 use core::net::{Ipv4Addr, Ipv6Addr};
 use std::collections::HashMap;
@@ -103,6 +104,10 @@ pub struct RpzZoneBuilder {
     entries: Vec<PolicyRule>,
     /// Index of the entry of each owner.
     entry_of: HashMap<Box<[u8]>, u32>,
+    /// Line of each entry.
+    lines: Vec<u32>,
+    /// Line of the records that are added now.
+    line: u32,
 }
 
 impl RpzZoneBuilder {
@@ -111,7 +116,12 @@ impl RpzZoneBuilder {
         if soa.rtype != Type::SOA {
             return Err(RpzRecordError::NoSoa);
         }
-        Ok(RpzZoneBuilder { soa, entries: Vec::new(), entry_of: HashMap::new() })
+        Ok(RpzZoneBuilder { soa, entries: Vec::new(), entry_of: HashMap::new(), lines: Vec::new(), line: 0 })
+    }
+
+    /// Says in which line the records begin that are added next.
+    pub fn at_line(&mut self, line: u32) {
+        self.line = line;
     }
 
     /// Adds a record; names in its data are not compressed.
@@ -142,6 +152,7 @@ impl RpzZoneBuilder {
         let number = *self.entry_of.entry(record.owner).or_insert(next);
         let Some(entry) = self.entries.get_mut(number as usize) else {
             self.entries.push(PolicyRule { trigger, action, ttl });
+            self.lines.push(self.line);
             return Ok(());
         };
         if entry.action == action {
@@ -156,6 +167,12 @@ impl RpzZoneBuilder {
     /// Returns the zone.
     pub fn finish(self) -> PolicyZone {
         PolicyZone { soa: self.soa, entries: self.entries }
+    }
+
+    /// Returns the zone, and its source: this file, and the line of each rule.
+    pub fn finish_with_source(mut self, file: &str) -> (PolicyZone, ZoneSource) {
+        let lines = core::mem::take(&mut self.lines);
+        (self.finish(), ZoneSource { file: file.into(), lines })
     }
 }
 

@@ -15,11 +15,17 @@
 //! servers replace a dead one, the pause between its probes doubles up to `LONGEST_PAUSE`; where all servers of a group are dead
 //! there is no pause. All pauses have jitter; otherwise all workers would query a server at the moment of its recovery.
 //!
+//! A server that replies with errors only (`ERRORS_ONLY` in a row) where no other server shows that there is an answer, stays
+//! closed: the errors may be about the names. It is probed, too, and if that fails as well, operators hear of it.
+//!
 //! The state of a server that received no query for a while is unknown. So the first timeout of another server of its group
 //! makes Sixfold probe such idle servers (`ServerGroups::probe_idle_servers`): a question has few tries, and they must not go to
 //! one dead server after another.
 
 use crate::base::time::{Instant, Span};
+use crate::trace::Unreachable;
+use core::fmt;
+use wire::Rcode;
 
 /// Tries without a reply in a row after which a server is probed. A few names whose authoritative servers are silent look like a
 /// silent upstream, and must not make all upstreams seem dead.
@@ -29,6 +35,9 @@ const REFUSAL: u32 = 4;
 /// Failures in a row of names that another server answered, after which a server is asked last. A server that refuses
 /// everything, or whose own upstreams are gone, would cost every question a round trip.
 const FAILURES: u32 = 8;
+/// Replies with errors in a row, without an answer in between, after which a probe decides if the server answers at all. A few
+/// broken names that are asked for again and again look the same.
+const ERRORS_ONLY: u32 = 20;
 /// Interval between the queries of a probe, and the base of the pauses between probes.
 pub(crate) const PROBE_INTERVAL: Span = Span::from_millis(500);
 /// The longest pause between probes.
@@ -63,6 +72,83 @@ pub(crate) struct CircuitBreaker {
     opened: Instant,
     /// The breaker has opened since [`CircuitBreaker::take_has_opened`].
     has_opened: bool,
+    /// The latest tries without a reply. Their row begins with the first one after a reply.
+    silence: Row,
+    /// The latest replies with errors. Their row begins with the first one after an answer.
+    errors: Row,
+    /// Replies with errors in a row.
+    errors_in_row: u32,
+    /// The reply to a probe was an error, too, after `ERRORS_ONLY` errors in a row.
+    only_errors: bool,
+}
+
+/// A row of failures of one kind.
+#[derive(Clone, Copy, Debug, Default)]
+struct Row {
+    since: Instant,
+    tries: u64,
+    cause: Cause,
+}
+
+impl Row {
+    /// Adds a failure. `is_first`: it begins a row.
+    fn add(&mut self, is_first: bool, cause: Cause, now: Instant) {
+        if is_first {
+            (self.since, self.tries) = (now, 0);
+        }
+        self.tries += 1;
+        self.cause = cause;
+    }
+}
+
+/// Cause of the latest failure of a server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Cause {
+    /// No reply in time.
+    #[default]
+    Silent,
+    /// The server cannot be reached.
+    Unreachable(Unreachable),
+    /// A reply with this RCODE, which is an error.
+    Replied(Rcode),
+    /// A reply that is no answer: a referral, nothing at all, or a reply that is truncated over TCP.
+    Useless,
+}
+
+impl Cause {
+    /// Code of the cause for programs: those of [`Unreachable::code`], or `silent`, `servfail`, `refused`, `useless`, `error`.
+    pub fn code(self) -> &'static str {
+        match self {
+            Cause::Silent => "silent",
+            Cause::Unreachable(reason) => reason.code(),
+            Cause::Replied(Rcode::SERVFAIL) => "servfail",
+            Cause::Replied(Rcode::REFUSED) => "refused",
+            Cause::Replied(_) => "error",
+            Cause::Useless => "useless",
+        }
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Cause::Silent => f.write_str("no reply"),
+            Cause::Unreachable(reason) => write!(f, "{reason}"),
+            Cause::Replied(rcode) => write!(f, "it replies {rcode}"),
+            Cause::Useless => f.write_str("its replies are no answers (it does not resolve)"),
+        }
+    }
+}
+
+/// Trouble with a server, for operators.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    /// Time of the first failure after the last reply or answer.
+    pub since: Instant,
+    /// Tries that have failed since then.
+    pub tries: u64,
+    /// Cause of the latest one.
+    pub cause: Cause,
 }
 
 /// The state of a breaker.
@@ -99,6 +185,19 @@ impl CircuitBreaker {
             () if self.suspected => BreakerState::HalfOpen,
             () => BreakerState::Closed,
         }
+    }
+
+    /// Trouble with the server; none if it answers, or may answer.
+    pub fn trouble(&self) -> Option<Trouble> {
+        let row = match self.state() {
+            BreakerState::Open => self.silence,
+            // A server that was idle may be probed without a failure.
+            BreakerState::HalfOpen if self.silent_tries > 0 => self.silence,
+            BreakerState::Failing => self.errors,
+            BreakerState::Closed if self.only_errors => self.errors,
+            BreakerState::Closed | BreakerState::HalfOpen => return None,
+        };
+        Some(Trouble { since: row.since, tries: row.tries, cause: row.cause })
     }
 
     /// True if the server counts as dead.
@@ -150,6 +249,7 @@ impl CircuitBreaker {
 
     /// Records a try without a reply in time.
     pub fn on_timeout(&mut self, now: Instant) {
+        self.note_silence(Cause::Silent, now);
         self.silent_tries = self.silent_tries.saturating_add(1);
         if !self.dead && !self.suspected && self.silent_tries >= SILENT_TRIES {
             self.suspected = true;
@@ -159,6 +259,9 @@ impl CircuitBreaker {
 
     /// Records a query of a probe without a reply in time. One is enough: a server that was silent before is dead now.
     pub fn on_probe_timeout(&mut self, now: Instant) {
+        if self.silent_tries > 0 {
+            self.note_silence(Cause::Silent, now);
+        }
         if self.suspected && self.silent_tries >= SILENT_TRIES {
             self.open(now);
         }
@@ -179,7 +282,8 @@ impl CircuitBreaker {
     /// Records a reply to a probe. `is_failure`: the reply is a failure, so the server is alive, but not useful.
     pub fn on_probe_reply(&mut self, now: Instant, is_failure: bool, jitter: u64) {
         self.probing = false;
-        if self.failing && is_failure {
+        if (self.failing || self.has_errors_only()) && is_failure {
+            self.only_errors = self.has_errors_only();
             self.failed_probes = self.failed_probes.saturating_add(1);
             self.probe_at = now + jittered(self.doubled_pause(), jitter);
         } else {
@@ -189,7 +293,8 @@ impl CircuitBreaker {
     }
 
     /// Records that the server cannot be reached. The second time in a row it counts as dead, without a probe.
-    pub fn on_refused(&mut self, now: Instant) {
+    pub fn on_refused(&mut self, reason: Unreachable, now: Instant) {
+        self.note_silence(Cause::Unreachable(reason), now);
         self.silent_tries = self.silent_tries.saturating_add(REFUSAL);
         if !self.dead && self.silent_tries >= SILENT_TRIES {
             self.refused = true;
@@ -206,11 +311,23 @@ impl CircuitBreaker {
         }
     }
 
+    /// Records a reply with an error: another server may have an answer, or none.
+    #[cold]
+    pub fn on_error(&mut self, cause: Cause, now: Instant) {
+        self.errors.add(self.errors_in_row == 0, cause, now);
+        self.errors_in_row = self.errors_in_row.saturating_add(1);
+        if self.errors_in_row == ERRORS_ONLY && !self.failing {
+            self.probe_at = now;
+        }
+    }
+
     /// Records an answer without a failure.
     #[inline]
     pub fn on_success(&mut self) {
         self.failures = 0;
+        self.errors_in_row = 0;
         self.failing = false;
+        self.only_errors = false;
     }
 
     /// True once after the breaker has opened.
@@ -233,7 +350,8 @@ impl CircuitBreaker {
 
     /// Time of the next probe; none while one is on its way.
     pub fn next_probe(&self) -> Option<Instant> {
-        ((self.dead || self.suspected || self.failing) && !self.probing).then_some(self.probe_at)
+        let is_probed = self.dead || self.suspected || self.failing || self.has_errors_only();
+        (is_probed && !self.probing).then_some(self.probe_at)
     }
 
     /// Suspects the server if it is alive and had no query for a while, so that it is probed at once. Returns true if so.
@@ -259,8 +377,22 @@ impl CircuitBreaker {
         self.probe_at = self.probe_at.min(now + PROBE_INTERVAL);
     }
 
+    /// True if the server has replied with errors only for a while.
+    fn has_errors_only(&self) -> bool {
+        self.errors_in_row >= ERRORS_ONLY
+    }
+
+    /// Records a try without a reply for operators.
+    fn note_silence(&mut self, cause: Cause, now: Instant) {
+        self.silence.add(self.silent_tries == 0 && !self.dead, cause, now);
+    }
+
     /// Opens the breaker: the server counts as dead.
     fn open(&mut self, now: Instant) {
+        if self.silent_tries == 0 {
+            // A server that was idle: the probe is its first try without a reply.
+            self.note_silence(Cause::Silent, now);
+        }
         self.dead = true;
         self.has_opened = true;
         self.opened = now;
@@ -384,5 +516,65 @@ mod tests {
         assert_eq!(breaker.state(), BreakerState::Failing);
         breaker.on_probe_reply(NOW, false, 0);
         assert_eq!(breaker.state(), BreakerState::Closed);
+    }
+
+    #[test]
+    fn trouble_begins_with_the_first_failure_after_a_reply_and_has_the_latest_cause() {
+        let at = |seconds| NOW + Span::from_secs(seconds);
+        let mut breaker = breaker();
+        breaker.on_timeout(at(0));
+        breaker.on_reply();
+        for second in 1..SILENT_TRIES.into() {
+            breaker.on_timeout(at(second));
+        }
+        assert_eq!(breaker.trouble(), None, "a lossy server");
+        breaker.on_timeout(at(9));
+        let trouble = Trouble { since: at(1), tries: 8, cause: Cause::Silent };
+        assert_eq!(breaker.trouble(), Some(trouble));
+        // The host is there again, but the program is not.
+        breaker.on_refused(Unreachable::PortRefused, at(10));
+        assert_eq!(breaker.state(), BreakerState::Open);
+        let cause = Cause::Unreachable(Unreachable::PortRefused);
+        assert_eq!(breaker.trouble(), Some(Trouble { tries: 9, cause, ..trouble }));
+        breaker.on_reply();
+        assert_eq!(breaker.trouble(), None);
+    }
+
+    #[test]
+    fn an_idle_server_is_in_trouble_from_its_failed_probe_on() {
+        let mut breaker = breaker();
+        assert!(breaker.suspect_if_idle(NOW) && breaker.take_probe(NOW));
+        assert_eq!((breaker.state(), breaker.trouble()), (BreakerState::HalfOpen, None));
+        breaker.on_probe_failed(NOW + PROBE_INTERVAL, false, 0);
+        let trouble = Trouble { since: NOW + PROBE_INTERVAL, tries: 1, cause: Cause::Silent };
+        assert_eq!(breaker.trouble(), Some(trouble));
+    }
+
+    #[test]
+    fn errors_without_an_answer_in_between_are_trouble_once_a_probe_has_failed_too() {
+        let refused = Cause::Replied(Rcode::REFUSED);
+        let mut breaker = breaker();
+        for _ in 1..ERRORS_ONLY {
+            breaker.on_error(refused, NOW);
+        }
+        assert_eq!(breaker.next_probe(), None);
+        breaker.on_error(refused, NOW + PROBE_INTERVAL);
+        assert_eq!((breaker.next_probe(), breaker.trouble()), (Some(NOW + PROBE_INTERVAL), None));
+        // The names were broken, not the server.
+        assert!(breaker.take_probe(NOW + PROBE_INTERVAL));
+        breaker.on_probe_reply(NOW, false, 0);
+        assert_eq!((breaker.next_probe(), breaker.trouble()), (None, None));
+        for _ in 0..ERRORS_ONLY {
+            breaker.on_error(refused, NOW);
+        }
+        assert!(breaker.take_probe(NOW));
+        breaker.on_error(refused, NOW);
+        breaker.on_probe_reply(NOW, true, 0);
+        let trouble = Trouble { since: NOW, tries: u64::from(ERRORS_ONLY) + 1, cause: refused };
+        assert_eq!((breaker.state(), breaker.handicap()), (BreakerState::Closed, 0));
+        assert_eq!(breaker.trouble(), Some(trouble));
+        assert!(breaker.next_probe().is_some_and(|next| next > NOW), "the end is noticed without clients");
+        breaker.on_success();
+        assert_eq!((breaker.next_probe(), breaker.trouble()), (None, None));
     }
 }

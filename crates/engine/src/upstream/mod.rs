@@ -29,7 +29,7 @@ mod streams;
 pub mod transport_choice;
 mod zones;
 
-pub use circuit_breaker::BreakerState;
+pub use circuit_breaker::{BreakerState, Cause, Trouble};
 pub use server::{QueryKind, Server};
 
 use crate::base::name_hash::HashKey;

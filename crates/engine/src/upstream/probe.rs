@@ -9,6 +9,7 @@ use crate::message::lame::is_lame;
 use crate::message::question::{QueryFlags, Question};
 use crate::message::reply::warrants_failover;
 use crate::upstream::Upstream;
+use crate::upstream::circuit_breaker::Cause;
 use crate::upstream::retry::NextTry;
 use wire::{Class, Message, Type};
 
@@ -66,6 +67,10 @@ impl Upstream {
     pub(super) fn on_probe_reply(&mut self, server: u16, message: &Message<'_>, now: Instant) {
         let jitter = self.random.bits();
         let is_failure = warrants_failover(message) || is_lame(message);
+        if is_failure {
+            let error = if is_lame(message) { Cause::Useless } else { Cause::Replied(message.rcode()) };
+            self.servers.list[usize::from(server)].breaker.on_error(error, now);
+        }
         self.servers.list[usize::from(server)].breaker.on_probe_reply(now, is_failure, jitter);
     }
 }

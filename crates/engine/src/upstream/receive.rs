@@ -12,8 +12,9 @@ use crate::limits::{REPLY_RECORDS, SHORTEST_RECORD};
 use crate::message::lame::is_lame;
 use crate::message::question::QueryFlags;
 use crate::message::reply::{is_bogus, warrants_failover};
-use crate::trace::{Subject, TraceEvent};
+use crate::trace::{Subject, TraceEvent, Unreachable};
 use crate::upstream::Upstream;
+use crate::upstream::circuit_breaker::Cause;
 use crate::upstream::in_flight::FlightState;
 use crate::upstream::reconnect::LostLink;
 use wire::header::{self, Flags};
@@ -207,6 +208,10 @@ impl Upstream {
             return None;
         }
         self.flights[index].attempts[place].failed = true;
+        if !is_bogus(message) {
+            let error = if is_unusable { Cause::Useless } else { Cause::Replied(message.rcode()) };
+            self.servers.list[usize::from(attempt.server)].breaker.on_error(error, now);
+        }
         if self.flights[index].is_wanted() && !is_bogus(message) {
             if self.can_ask_another(index, attempt.server) {
                 counters.count(Counter::Failover);
@@ -322,7 +327,13 @@ pub(crate) struct FailedLink {
 impl Upstream {
     /// Handles the failure of a link: nothing more goes over it. The caller goes on with the questions whose current try went
     /// over it ([`Upstream::next_stranded`]), and ends with [`Upstream::finish_failed_link`]. None: the link is not open.
-    pub fn fail_link(&mut self, via: Link, now: Instant, counters: &mut Counters) -> Option<FailedLink> {
+    pub fn fail_link(
+        &mut self,
+        via: Link,
+        reason: Unreachable,
+        now: Instant,
+        counters: &mut Counters,
+    ) -> Option<FailedLink> {
         if !self.links.is_open(via) {
             return None;
         }
@@ -344,7 +355,7 @@ impl Upstream {
             let is_only_way = transport != Transport::Tcp || self.parameters.transport == Transport::Tcp;
             // A connection that ends after it has worked is no refusal: the next one may be accepted.
             if is_only_way && !was_active {
-                self.servers.list[server as usize].on_refused(now);
+                self.servers.list[server as usize].on_refused(reason, now);
             }
         }
         let end = match transport {

@@ -7,7 +7,7 @@ use crate::interface::{Link, Outbox, Transport};
 use crate::limits::ATTEMPTS;
 use crate::message::cookie::{self, LONGEST};
 use crate::message::question::{QueryFlags, Question};
-use crate::trace::{Subject, TraceEvent};
+use crate::trace::{Subject, TraceEvent, Unreachable};
 use crate::upstream::Upstream;
 use crate::upstream::in_flight::{Attempt, Flight};
 use crate::upstream::links::Release;
@@ -288,7 +288,7 @@ impl Upstream {
         if !out.open(link, self.servers.list[server as usize].address, transport, port) {
             self.links.free(link);
             // No route, no descriptor, forbidden: as good as refused.
-            self.servers.list[server as usize].on_refused(now);
+            self.servers.list[server as usize].on_refused(Unreachable::NoSocket, now);
             return None;
         }
         self.servers.list[server as usize].untrusted = None;

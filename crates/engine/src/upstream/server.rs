@@ -7,8 +7,8 @@
 use crate::base::time::{Instant, Span};
 use crate::counters::DURATION_BOUNDS_US;
 use crate::interface::Transport;
-use crate::trace::Untrusted;
-use crate::upstream::circuit_breaker::{BreakerState, CircuitBreaker};
+use crate::trace::{Unreachable, Untrusted};
+use crate::upstream::circuit_breaker::{BreakerState, CircuitBreaker, Trouble};
 use crate::upstream::cookies::ServerCookieState;
 use crate::upstream::edns_support::EdnsSupport;
 use crate::upstream::stream_limits::StreamLimits;
@@ -137,9 +137,9 @@ impl Server {
     }
 
     /// Records a link that failed: an ICMP error, a refused or reset connection.
-    pub(crate) fn on_refused(&mut self, now: Instant) {
+    pub(crate) fn on_refused(&mut self, reason: Unreachable, now: Instant) {
         self.failures += 1;
-        self.breaker.on_refused(now);
+        self.breaker.on_refused(reason, now);
     }
 
     /// Records a reply with an error, after which another server answered.
@@ -171,6 +171,16 @@ impl Server {
     /// State of the circuit breaker.
     pub fn state(&self) -> BreakerState {
         self.breaker.state()
+    }
+
+    /// Trouble with the server: since when, and why. None: it answers.
+    pub fn trouble(&self) -> Option<Trouble> {
+        self.breaker.trouble()
+    }
+
+    /// Number of replies of any kind so far.
+    pub fn replies(&self) -> u64 {
+        self.durations.iter().sum()
     }
 
     /// True if the server counts as dead.

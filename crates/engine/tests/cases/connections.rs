@@ -2,7 +2,7 @@
 
 use crate::world::{Reply, World, deliver, forwarders, query, settings};
 use engine::settings::TlsForwarder;
-use engine::{Machine, Settings, Span, Transport, Untrusted};
+use engine::{Machine, Settings, Span, Transport, Unreachable, Untrusted};
 use std::net::SocketAddr;
 use wire::{Rcode, Type};
 
@@ -47,7 +47,7 @@ fn a_forwarder_with_tls_is_asked_over_tls_alone() {
 fn distrust(world: &mut World, reason: Untrusted) {
     let link = world.asked.last().unwrap().link;
     world.outbox.links.remove(&link);
-    world.engine.untrusted(world.now, link, reason, &mut world.outbox);
+    world.engine.unreachable(world.now, link, Unreachable::Untrusted(reason), &mut world.outbox);
     world.poll();
 }
 

@@ -9,7 +9,8 @@ use engine::explain::{
     Unreachable,
 };
 use engine::local::LocalRecord;
-use engine::settings::Lookup;
+use engine::rpz::{Action, PolicyRule, PolicyZone, ResponsePolicy, Trigger, ZoneSource};
+use engine::settings::{Lookup, Network};
 use engine::{Counter, Instant, Settings, Span, Transport};
 use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
@@ -389,6 +390,77 @@ fn local_data_are_legs_without_upstream_queries() {
     });
     assert_eq!(codes(&explanation), ["reverse_alias", "other_type"]);
     assert_eq!(explanation.legs.len(), 1);
+}
+
+/// Settings with a response policy zone of these rules, which are in the lines 2, 3 and so on of a file.
+fn with_policy(rules: Vec<(Trigger, Action)>) -> Settings {
+    let mut settings = settings();
+    let soa = LocalRecord {
+        owner: Box::from(&b"\x03rpz\x07example\0"[..]),
+        rtype: Type::SOA,
+        ttl: 60,
+        rdata: Box::from(&b"\0\0\0\0\0\x01\0\0\0\x02\0\0\0\x03\0\0\0\x04\0\0\0\x3c"[..]),
+    };
+    let source = ZoneSource { file: "/etc/policy.rpz".into(), lines: (2..).take(rules.len()).collect() };
+    let entries = rules.into_iter().map(|(trigger, action)| PolicyRule { trigger, action, ttl: 60 });
+    let zone = PolicyZone { soa, entries: entries.collect() };
+    settings.rpz = ResponsePolicy::build_with_sources(vec![(zone, source)]).unwrap().into();
+    settings
+}
+
+#[test]
+fn the_rule_of_a_policy_zone_is_named_with_zone_file_line_and_trigger() {
+    let client = Network::new("2001:db8::".parse().unwrap(), 32);
+    let rules = || {
+        vec![
+            (Trigger::Name(Box::from(&b"\x03ads\x07example\0"[..])), Action::NxDomain),
+            (Trigger::Below(Box::from(&b"\x07tracker\x04test\0"[..])), Action::NoData),
+            (Trigger::Address(Network::v4([192, 0, 2, 0].into(), 24)), Action::NxDomain),
+        ]
+    };
+    let a = Reply::answer(&["www.example. 60 IN A 192.0.2.1"]);
+    let told = |rules: Vec<_>, name: &str| {
+        let reactions = replies(Reply::empty("example", 60, 60), a.clone());
+        let explanation = explain(with_policy(rules), &query(name, Type::AAAA), reactions);
+        let text = |decision: &Decision| decision.rule_source().is_some().then(|| decision.to_string());
+        explanation.decisions.iter().find_map(text).unwrap_or_else(|| panic!("{:?}", codes(&explanation)))
+    };
+    let words = "a response policy zone decides";
+    let zone = "zone rpz.example., /etc/policy.rpz";
+    assert_eq!(told(rules(), "ads.example"), format!("{words} (rpz_nxdomain): {zone}:2, name ads.example."));
+    assert_eq!(
+        told(rules(), "a.b.tracker.test"),
+        format!("{words} (rpz_nodata): {zone}:3, name *.tracker.test.")
+    );
+    assert_eq!(
+        told(rules(), "www.example"),
+        format!("{words} (rpz_nxdomain): {zone}:4, address 192.0.2.0/24")
+    );
+    let pass = vec![(Trigger::Client(client), Action::Passthru)];
+    assert_eq!(told(pass, "www.example"), format!("{words} (rpz_passthru): {zone}:2, client 2001:db8::/32"));
+}
+
+#[test]
+fn every_leg_with_data_of_a_policy_zone_is_local_and_its_name_is_not_blocked() {
+    let record = LocalRecord {
+        owner: Box::from(&b"\x03nas\x04home\0"[..]),
+        rtype: Type::A,
+        ttl: 60,
+        rdata: Box::from(&[203, 0, 113, 5][..]),
+    };
+    let name = Trigger::Name(Box::from(&b"\x03nas\x04home\0"[..]));
+    let settings = with_policy(vec![(name, Action::Data([record].into()))]);
+    let no_upstream = |asked: &SentQuery| -> Reaction { panic!("{} is queried upstream", asked.name()) };
+    let explanation = explain(settings, &query("nas.home", Type::AAAA), no_upstream);
+    assert_eq!(codes(&explanation), ["dns64", "rpz_local", "nodata", "synthesized"]);
+    let local = Some(LocalSource::Counted(Counter::FilteredLocal));
+    let legs: Vec<_> = explanation.legs.iter().map(|leg| (leg.qtype, leg.own, leg.tries.len())).collect();
+    assert_eq!(legs, [(Type::AAAA, local, 0), (Type::A, local, 0)]);
+    // RFC 8914 section 4.5 (Forged Answer), and not 4.16 (Blocked): the name has data.
+    for leg in &explanation.legs {
+        let errors: Vec<u16> = leg.replied().unwrap().opt().unwrap().ede().map(|(code, _)| code).collect();
+        assert_eq!(errors, [4], "{}", leg.qtype);
+    }
 }
 
 #[test]

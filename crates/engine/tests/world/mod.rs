@@ -22,7 +22,9 @@ pub use reply::{ParsedRecord, Reply, record, records};
 pub use rng::Rng;
 pub use settings::{START_UNIX_SECS, clients, forwarders, networks, set_prefixes, settings};
 
-use engine::{Capacity, Client, Counter, Engine, Instant, Link, Machine, ObservedEngine, Settings, Span};
+use engine::{
+    Capacity, Client, Counter, Engine, Instant, Link, Machine, ObservedEngine, Settings, Span, Unreachable,
+};
 use std::collections::{BTreeMap, HashMap};
 use std::net::Ipv6Addr;
 
@@ -154,7 +156,7 @@ impl World {
             self.outbox.links.remove(&via);
         }
         self.outbox.now = self.now;
-        self.engine.unreachable(self.now, via, &mut self.outbox);
+        self.engine.unreachable(self.now, via, Unreachable::PortRefused, &mut self.outbox);
         self.poll();
     }
 

@@ -128,22 +128,11 @@ fn udp(upstream: SocketAddr, port: u16) -> io::Result<UdpSocket> {
 
 /// The reason why an upstream cannot be reached, from the error of its socket.
 fn reason(error: &io::Error) -> Unreachable {
-    use io::ErrorKind;
     let tls = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>());
     if let Some(untrusted) = tls.and_then(|error| TlsFault::of(error).untrusted()) {
         return Unreachable::Untrusted(untrusted);
     }
-    match error.kind() {
-        ErrorKind::ConnectionRefused => Unreachable::PortRefused,
-        ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable | ErrorKind::NetworkDown => {
-            Unreachable::NoRoute
-        }
-        ErrorKind::ConnectionReset
-        | ErrorKind::ConnectionAborted
-        | ErrorKind::BrokenPipe
-        | ErrorKind::UnexpectedEof => Unreachable::Closed,
-        _ => Unreachable::Failed,
-    }
+    datapath::failure_reason(error)
 }
 
 async fn run_udp(socket: UdpSocket, link: Link, mut questions: Receiver<Vec<u8>>, events: EventSender) {
