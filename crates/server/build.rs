@@ -24,7 +24,10 @@ fn of_checkout(git: &Path) -> Option<String> {
     let Some(branch) = head.strip_prefix("ref: ").map(str::trim) else { return shortened(&head) };
     let packed = watched(&common.join("packed-refs")).unwrap_or_default();
     watched(&common.join(branch)).and_then(|commit| shortened(&commit)).or_else(|| {
-        packed.lines().filter_map(|line| line.split_once(' ')).find(|(_, name)| *name == branch)
+        packed
+            .lines()
+            .filter_map(|line| line.split_once(' '))
+            .find(|(_, name)| *name == branch)
             .and_then(|(commit, _)| shortened(commit))
     })
 }

@@ -91,12 +91,11 @@ impl Bound {
         if let Some(warning) = file_limit.warning(config) {
             warn_unless(is_demo, &warning);
         }
-        let limits =
-            transport::Options {
-                limits: stream_limits(config, &file_limit),
-                proxies: config.proxies(),
-                freebind: config.server.freebind,
-            };
+        let limits = transport::Options {
+            limits: stream_limits(config, &file_limit),
+            proxies: config.proxies(),
+            freebind: config.server.freebind,
+        };
         let listening = given.take_tcp(shared.addresses());
         let streams =
             Streams::bind_with(shared.addresses(), listening, limits).map_err(|error| error.to_string())?;
@@ -204,9 +203,7 @@ fn listen(config: &Config, demo: bool) -> Vec<SocketAddr> {
 /// The addresses that this machine can serve: "all IPv6 addresses" are none on a kernel without IPv6, and then the other
 /// addresses serve alone. An address that the operator wrote out must work.
 pub fn usable(listen: &[SocketAddr]) -> Vec<SocketAddr> {
-    without(listen, |address| {
-        address.ip().is_unspecified() && trial(address.ip()) == Err(libc::EAFNOSUPPORT)
-    })
+    without(listen, |address| address.ip().is_unspecified() && trial(address.ip()) == Err(libc::EAFNOSUPPORT))
 }
 
 /// The addresses that are not missing, or all if none is left: binding them reports the cause.

@@ -4,13 +4,17 @@
 //! Only certificate, key and ticket secret are read again, not the configuration: somebody may be editing that.
 
 use crate::config::Tls;
+use crate::date;
 use crate::handle::ServerHandle;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use tls::ServerTls;
+
+/// Time between two warnings about a certificate that expires soon, or has expired.
+const WARNING_PAUSE: Duration = Duration::from_secs(86_400);
 
 /// Time between two looks at the files. Kubernetes itself takes a minute to bring a changed secret to a pod.
 const PERIOD: Duration = Duration::from_secs(60);
@@ -30,6 +34,28 @@ enum Look {
     Unusable(String),
 }
 
+/// The warnings about the end of the certificate.
+#[derive(Default)]
+struct Expiry {
+    /// Time of the last warning, since the start of the server, which warned itself.
+    warned: Duration,
+    /// The certificate had expired at the last look; none before the first one.
+    had_expired: Option<bool>,
+}
+
+impl Expiry {
+    /// True if a warning is due, should there be one: once a day, and at once after the certificate has expired or was replaced.
+    fn is_due(&mut self, now: Duration, expires: Option<SystemTime>, wall: SystemTime, is_new: bool) -> bool {
+        let has_expired = expires.is_some_and(|end| end < wall);
+        let before = self.had_expired.replace(has_expired).unwrap_or(has_expired);
+        let is_due = is_new || has_expired && !before || now.saturating_sub(self.warned) >= WARNING_PAUSE;
+        if is_due {
+            self.warned = now;
+        }
+        is_due
+    }
+}
+
 /// The files as they were at the last look.
 #[derive(Default)]
 struct CertificateFiles {
@@ -38,7 +64,7 @@ struct CertificateFiles {
 
 /// Follows the files until the server stops.
 pub async fn follow(server: Arc<ServerHandle>) {
-    let mut files = CertificateFiles::default();
+    let (mut files, mut expiry) = (CertificateFiles::default(), Expiry::default());
     let mut ticks = tokio::time::interval(PERIOD);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
@@ -55,17 +81,36 @@ pub async fn follow(server: Arc<ServerHandle>) {
         (look, files) = looked.unwrap_or_else(|_| (Look::Same, CertificateFiles::default()));
         let config = server.config();
         let path = config.tls.certificate.as_deref().unwrap_or(Path::new("")).display();
+        if let Some(tls) = &config.tls.server {
+            // The start has warned, and so has a reload.
+            let is_due = expiry.is_due(
+                server.started.elapsed(),
+                tls.expires(),
+                SystemTime::now(),
+                look == Look::Replaced,
+            );
+            if let Some(warning) = tls.warning().filter(|_| is_due) {
+                tracing::warn!(
+                    event = "certificate_expires",
+                    expires = tls.expires().map(date::utc),
+                    "the certificate in {path} {warning}"
+                );
+            }
+        }
         match look {
             Look::Same => {}
             Look::Replaced => {
-                tracing::info!("the certificate in {path} has changed: new connections over TLS get it");
-                if let Some(warning) = config.tls.server.as_ref().and_then(ServerTls::warning) {
-                    tracing::warn!("the certificate in {path} {warning}");
-                }
+                tracing::info!(
+                    event = "certificate_replaced",
+                    "the certificate in {path} has changed: new connections over TLS get it"
+                );
             }
             // The start may have read files as root that the server itself cannot read.
-            Look::Unusable(why) if is_first => tracing::debug!("cannot follow the certificate: {why}"),
+            Look::Unusable(why) if is_first => {
+                tracing::debug!(event = "certificate_not_followed", "cannot follow the certificate: {why}")
+            }
             Look::Unusable(why) => tracing::warn!(
+                event = "certificate_unusable",
                 "the certificate in {path} or its key has changed and cannot be used: {why}; the old one stays in use"
             ),
         }
@@ -152,6 +197,23 @@ mod tests {
         fn drop(&mut self) {
             let _ = std::fs::remove_dir_all(&self.0);
         }
+    }
+
+    #[test]
+    fn the_end_of_a_certificate_is_told_once_a_day_and_at_once_when_it_has_come() {
+        const DAY: u64 = 86_400;
+        let begin = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
+        let end = Some(begin + Duration::from_secs(3 * DAY + 7_000));
+        let mut expiry = Expiry::default();
+        // A look each minute, for five days.
+        let told: Vec<u64> = (0..5 * 1_440)
+            .map(|minute| Duration::from_secs(60 * minute))
+            .filter(|&now| expiry.is_due(now, end, begin + now, false))
+            .map(|now| now.as_secs())
+            .collect();
+        // The look after the end is 3 days, 1 hour and 57 minutes after the start.
+        assert_eq!(told, [DAY, 2 * DAY, 3 * DAY, 3 * DAY + 7_020, 4 * DAY + 7_020]);
+        assert!(expiry.is_due(Duration::from_secs(5 * DAY), end, begin, true), "another certificate");
     }
 
     fn pair() -> (String, String) {

@@ -202,6 +202,8 @@ pub enum CtlCommand {
     Explain(Explain),
     /// Address, transport, state, round trip, questions and failures of every forwarder
     Upstreams,
+    /// File, name, serial number, records, left-out records and age of every response policy zone
+    Rpz,
     /// Reports not ready, so that traffic goes to other servers, and still answers queries
     Drain,
     /// Reverses `drain`

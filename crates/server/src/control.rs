@@ -7,6 +7,9 @@ use crate::control_answer::{Answer, Format, UNKNOWN_COMMAND};
 use crate::handle::ServerHandle;
 use crate::metrics::Metrics;
 use crate::places::{Place, Places};
+use crate::policy_zones;
+use crate::reload::Reloaded;
+use crate::reload_changes;
 use crate::upgrade::attempt::{self, Upgraded};
 use crate::upgrade::request;
 use crate::{service_manager, status, trace};
@@ -100,7 +103,7 @@ async fn handle_connection(stream: UnixStream, place: &Place, server: &Arc<Serve
             read??;
         }
         () = place.evicted() => {
-            tracing::debug!("control: a connection without a command gave way to a new one");
+            tracing::debug!(event = "control_gave_way", "control: a connection without a command gave way to a new one");
             return Ok(());
         }
     }
@@ -108,12 +111,12 @@ async fn handle_connection(stream: UnixStream, place: &Place, server: &Arc<Serve
         return Ok(());
     }
     let (format, command) = requested(line.trim());
-    tracing::debug!("control command {command:?}");
+    tracing::debug!(event = "control_command", "control command {command:?}");
     if let Some(rest) = command.strip_prefix("trace on") {
         return trace::follow(server, rest, format, &mut reader, &mut write).await;
     }
     let result = match command {
-        "reload" => reload(server).await.map(|notes| reload_answer(&notes, format)),
+        "reload" => reload(server).await.map(|reloaded| reload_answer(&reloaded, format)),
         _ if let Some(request) = request::Request::from_line(command) => {
             attempt::run(server, request).await.map(|upgraded| upgrade_answer(&upgraded, format))
         }
@@ -150,6 +153,10 @@ async fn execute(command: &str, format: Format, server: &ServerHandle) -> Result
             Format::Json => Answer::json_lines(&status::upstreams_json(server).await),
             Format::Text => Answer::text(status::upstreams(server).await),
         }),
+        "rpz" => Ok(match format {
+            Format::Json => Answer::json_lines(&policy_zones::json(&server.config())),
+            Format::Text => Answer::text(policy_zones::text(&server.config())),
+        }),
         "drain" => Ok(drain(server, true, format)),
         "undrain" => Ok(drain(server, false, format)),
         "trace off" => Ok(end_traces(server, format)),
@@ -183,7 +190,7 @@ fn drain(server: &ServerHandle, drained: bool, format: Format) -> Answer {
     };
     let is_changed = server.set_drained(drained);
     if is_changed {
-        tracing::info!("{news}");
+        tracing::info!(event = "drain_changed", "{news}");
     }
     match format {
         Format::Json => Answer::json(&json!({ "drained": drained, "changed": is_changed })),
@@ -211,29 +218,34 @@ fn end_traces(server: &ServerHandle, format: Format) -> Answer {
     }
 }
 
-/// Reloads the configuration, and logs the result. Returns the notes about the new configuration.
-pub async fn reload(server: &ServerHandle) -> Result<Vec<String>, String> {
+/// Reloads the configuration, and logs the result.
+pub async fn reload(server: &ServerHandle) -> Result<Reloaded, String> {
     service_manager::reloading();
     let result = server.reload().await;
     service_manager::reloaded(server);
     match result {
-        Ok(notes) => {
-            tracing::info!("configuration reloaded");
-            for note in &notes {
-                tracing::warn!("{note}");
+        Ok(reloaded) => {
+            let changes = reload_changes::listed(&reloaded.changes);
+            let changed = reloaded.changes.join(", ");
+            tracing::info!(event = "reloaded", changed, "configuration reloaded; {changes}");
+            for note in &reloaded.notes {
+                tracing::warn!(event = "warning", "{note}");
             }
-            Ok(notes)
+            Ok(reloaded)
         }
         Err(error) => {
-            tracing::error!("reload failed, the old configuration stays in force: {error}");
+            tracing::error!(
+                event = "reload_failed",
+                "reload failed, the old configuration stays in force: {error}"
+            );
             Err(format!("reload failed, the old configuration stays in force:\n{error}\n"))
         }
     }
 }
 
-fn reload_answer(notes: &[String], format: Format) -> Answer {
+fn reload_answer(Reloaded { changes, notes }: &Reloaded, format: Format) -> Answer {
     match format {
-        Format::Json => Answer::json(&json!({ "reloaded": true, "notes": notes })),
+        Format::Json => Answer::json(&json!({ "reloaded": true, "changed": changes, "notes": notes })),
         Format::Text => {
             let notes: String = notes.iter().map(|note| format!("note: {note}\n")).collect();
             Answer::text(format!("reloaded\n{notes}"))

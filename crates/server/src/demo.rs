@@ -69,7 +69,12 @@ impl Demo {
             return;
         }
         self.directory = PrivateDirectory::make(user)
-            .inspect_err(|error| tracing::debug!("the demonstration has no control socket: {error}"))
+            .inspect_err(|error| {
+                tracing::debug!(
+                    event = "no_control_socket",
+                    "the demonstration has no control socket: {error}"
+                )
+            })
             .ok();
         config.control_socket = self.directory.as_ref().map(|directory| directory.0.join(SOCKET));
     }
@@ -97,9 +102,9 @@ pub fn adapt(config: &mut Config) {
 /// Logs a warning about the start, which a demonstration does not need: it serves one person for a while.
 pub fn warn_unless(demo: bool, warning: &str) {
     if demo {
-        tracing::debug!("{warning}");
+        tracing::debug!(event = "demo_warning", "{warning}");
     } else {
-        tracing::warn!("{warning}");
+        tracing::warn!(event = "demo_warning", "{warning}");
     }
 }
 

@@ -54,9 +54,10 @@ impl DnstapOutput {
         let origin = Origin::new(&host_name(), &format!("sixfold {}", version::VERSION));
         let shown = to.to_string();
         let listener = move |report| match report {
-            Report::Connected => tracing::info!("dnstap: connected to {shown}"),
+            Report::Connected => tracing::info!(event = "dnstap_connected", "dnstap: connected to {shown}"),
             Report::Failed(why) => {
                 tracing::warn!(
+                    event = "dnstap_lost",
                     "dnstap: no connection to {shown}: {why}; messages are dropped until there is one"
                 );
             }

@@ -4,12 +4,17 @@
 //! that it refused, and compares them with what it knew. Each kind of line has a limit, as upstreams may fail and recover all the
 //! time, and as anybody can forge the source addresses of refused queries.
 
+use crate::config::Config;
+use crate::date;
 use crate::handle::{ServerHandle, WORKER_TIMEOUT};
+use crate::log_line::Line;
 use crate::status::{details, is_up};
 use crate::stream_events::{StreamEvents, Streams};
+use crate::upstream_trouble::Trouble;
+use crate::zone_outages::{Answers, ZoneOutages};
 use datapath::tls_upstreams::TlsFailure;
-use engine::upstream::BreakerState;
-use engine::{Engine, RefusedClients};
+use engine::upstream::{BreakerState, Server};
+use engine::{Counter, Engine, RefusedClients};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::net::{Ipv6Addr, SocketAddr};
@@ -31,45 +36,52 @@ const REFUSAL_PAUSE: Duration = Duration::from_secs(60);
 /// Lines about refused client networks in each [`REFUSAL_PAUSE`]: 20 a minute are 3 MiB of log a day in the worst case.
 const REFUSAL_LINES: u32 = 20;
 
-/// A line of the log.
-#[derive(Debug, PartialEq, Eq)]
-struct Line {
-    level: Level,
-    text: String,
-}
-
-impl Line {
-    fn new(level: Level, text: String) -> Line {
-        Line { level, text }
-    }
-
-    fn write(&self) {
-        match self.level {
-            Level::ERROR => tracing::error!("{}", self.text),
-            Level::WARN => tracing::warn!("{}", self.text),
-            Level::INFO => tracing::info!("{}", self.text),
-            Level::DEBUG => tracing::debug!("{}", self.text),
-            Level::TRACE => tracing::trace!("{}", self.text),
-        }
-    }
-}
-
 /// The state of one worker, and its refusals since the last look.
 struct Observation {
-    upstreams: Vec<(SocketAddr, BreakerState)>,
+    upstreams: Vec<(SocketAddr, Seen)>,
     streams: Vec<(SocketAddr, Streams)>,
     refused: Box<RefusedClients>,
     /// Pending queries, questions in flight, open links.
     load: [usize; 3],
+    /// Answers that tell of an outage, so far.
+    answers: Answers,
+}
+
+/// One upstream, as one worker sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Seen {
+    state: BreakerState,
+    trouble: Option<engine::upstream::Trouble>,
+    /// Replies so far.
+    replies: u64,
+}
+
+impl Seen {
+    fn of(server: &Server) -> Seen {
+        Seen { state: server.state(), trouble: server.trouble(), replies: server.replies() }
+    }
+
+    /// True if the worker does not ask the upstream in its turn, or gets nothing but errors from it.
+    fn is_trouble(&self) -> bool {
+        match self.state {
+            BreakerState::Open | BreakerState::Failing => true,
+            BreakerState::Closed => self.trouble.is_some(),
+            BreakerState::HalfOpen => false,
+        }
+    }
 }
 
 impl Observation {
     fn of(engine: &mut Engine) -> Observation {
         Observation {
-            upstreams: engine.servers().map(|server| (server.address, server.state())).collect(),
+            upstreams: engine.servers().map(|server| (server.address, Seen::of(server))).collect(),
             streams: engine.servers().map(|server| (server.address, Streams::of(server))).collect(),
             refused: Box::new(engine.take_refused_clients()),
             load: [engine.pending(), engine.flights(), engine.open_links()],
+            answers: Answers {
+                failed: engine.counters().get(Counter::ResponsesServFail),
+                expired: engine.counters().get(Counter::CacheHitsStale),
+            },
         }
     }
 }
@@ -90,6 +102,7 @@ pub async fn run(server: Arc<ServerHandle>) {
         let refused = REFUSED_CONNECTIONS.map(|(counter, _)| server.streams.counter(counter));
         let now = server.started.elapsed();
         let mut lines = events.observe(now, &observations, refused);
+        lines.extend(events.observe_outages(now, &server.config(), &observations));
         events.observe_tls(now, server.workers.tls_upstreams().take_failures(), &mut lines);
         lines.iter().for_each(Line::write);
     }
@@ -135,6 +148,9 @@ struct Events {
     /// The last load of each worker; none if it did not respond.
     workers: Vec<Option<[usize; 3]>>,
     upstreams: BTreeMap<SocketAddr, UpstreamEvents>,
+    outages: ZoneOutages,
+    /// Last known answers by worker.
+    answers: BTreeMap<usize, Answers>,
     streams: StreamEvents,
     /// Time of the last line about a handshake of TLS with each upstream.
     tls: BTreeMap<SocketAddr, Duration>,
@@ -154,7 +170,7 @@ impl Events {
         self.observe_workers(observations, &mut lines);
         self.observe_upstreams(now, observations, &mut lines);
         let streams = observations.iter().flatten().flat_map(|one| one.streams.iter().copied());
-        lines.extend(self.streams.lines(streams).into_iter().map(|text| Line::new(Level::INFO, text)));
+        lines.extend(self.streams.lines(streams));
         for observation in observations.iter().flatten() {
             self.refusals.add(&observation.refused);
         }
@@ -163,23 +179,54 @@ impl Events {
         for (index, (_, reason)) in REFUSED_CONNECTIONS.iter().enumerate() {
             let more = refused_connections[index].saturating_sub(before[index]);
             if more > 0 {
-                lines.push(Line::new(
-                    Level::DEBUG,
-                    format!("client connections refused: {more}, as {reason}"),
-                ));
+                let text = format!("client connections refused: {more}, as {reason}");
+                lines
+                    .push(Line { count: Some(more), ..Line::new(Level::DEBUG, "connections_refused", text) });
             }
         }
         lines
     }
 
+    /// The lines about zones for which nobody answers any more, or for which somebody answers again.
+    fn observe_outages(
+        &mut self,
+        now: Duration,
+        config: &Config,
+        observations: &[Option<Observation>],
+    ) -> Vec<Line> {
+        // Without a worker that responds nothing is known.
+        if observations.iter().flatten().next().is_none() {
+            return Vec::new();
+        }
+        let silent = |(&address, upstream): (&SocketAddr, &UpstreamEvents)| {
+            Some((address, upstream.without_answers(now)?))
+        };
+        let silent = self.upstreams.iter().filter_map(silent).collect();
+        // A worker that does not respond counts with what it said last.
+        for (worker, observation) in observations.iter().enumerate() {
+            if let Some(observation) = observation {
+                self.answers.insert(worker, observation.answers);
+            }
+        }
+        let answers = self.answers.values().fold(Answers::default(), |sum, one| Answers {
+            failed: sum.failed + one.failed,
+            expired: sum.expired + one.expired,
+        });
+        self.outages.lines(now, config, &silent, answers)
+    }
+
     /// Handshakes of TLS with upstreams that failed: the reason is for the operator, and the metrics have the number.
     fn observe_tls(&mut self, now: Duration, failures: Vec<TlsFailure>, lines: &mut Vec<Line>) {
         self.tls.retain(|_, last| now.saturating_sub(*last) < UPSTREAM_PAUSE);
-        for TlsFailure { address, name, text, .. } in failures {
+        for TlsFailure { address, name, text, fault } in failures {
             if let Entry::Vacant(place) = self.tls.entry(address) {
                 place.insert(now);
                 let text = format!("upstream {address}: no TLS connection to {name}: {text}");
-                lines.push(Line::new(Level::WARN, text));
+                lines.push(Line {
+                    upstream: Some(address.to_string()),
+                    reason: Some(fault.code()),
+                    ..Line::new(Level::WARN, "upstream_tls_failed", text)
+                });
             }
         }
     }
@@ -188,20 +235,23 @@ impl Events {
         let is_first = self.workers.is_empty();
         let loads: Vec<_> = observations.iter().map(|one| one.as_ref().map(|one| one.load)).collect();
         let before = std::mem::replace(&mut self.workers, loads);
+        let of = |worker, level, event, text| Line { worker: Some(worker), ..Line::new(level, event, text) };
         for (worker, load) in self.workers.iter().enumerate() {
             match (before.get(worker).copied().flatten(), load) {
                 (Some(_), None) => {
-                    lines.push(Line::new(Level::WARN, format!("worker {worker} does not respond")));
+                    let text = format!("worker {worker} does not respond");
+                    lines.push(of(worker, Level::WARN, "worker_silent", text));
                 }
                 (None, Some(_)) if !is_first => {
-                    lines.push(Line::new(Level::INFO, format!("worker {worker} responds again")));
+                    let text = format!("worker {worker} responds again");
+                    lines.push(of(worker, Level::INFO, "worker_responds", text));
                 }
                 (Some(old), Some(new)) if old != *new => {
                     let [pending, flights, links] = new;
                     let text = format!(
                         "worker {worker}: {pending} pending queries, {flights} questions in flight, {links} links"
                     );
-                    lines.push(Line::new(Level::TRACE, text));
+                    lines.push(of(worker, Level::TRACE, "worker_load", text));
                 }
                 _ => {}
             }
@@ -222,29 +272,36 @@ impl Events {
             });
         }
         for (worker, observation) in observations.iter().enumerate() {
-            for &(address, state) in observation.iter().flat_map(|one| &one.upstreams) {
+            for &(address, seen) in observation.iter().flat_map(|one| &one.upstreams) {
                 let upstream = self.upstreams.entry(address).or_default();
-                let before = upstream.states.insert(worker, state).unwrap_or(BreakerState::Closed);
-                if before != state {
-                    let text =
-                        format!("upstream {address}: worker {worker}: {} -> {}", before.word(), state.word());
-                    lines.push(Line::new(Level::DEBUG, text));
+                let before =
+                    upstream.seen.insert(worker, seen).map_or(BreakerState::Closed, |seen| seen.state);
+                if before != seen.state {
+                    let (before, state) = (before.word(), seen.state.word());
+                    let text = format!("upstream {address}: worker {worker}: {before} -> {state}");
+                    lines.push(Line {
+                        upstream: Some(address.to_string()),
+                        worker: Some(worker),
+                        reason: seen.trouble.map(|trouble| trouble.cause.code()),
+                        ..Line::new(Level::DEBUG, "upstream_state", text)
+                    });
                 }
             }
         }
         for (address, upstream) in &mut self.upstreams {
+            upstream.look(now);
             lines.extend(upstream.line(now, address));
         }
     }
 }
 
-/// Trouble with an upstream, over all workers.
+/// Extent of the trouble with an upstream, over all workers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-enum Trouble {
+enum Extent {
     /// All workers ask it.
     #[default]
     Nothing,
-    /// Some workers do not ask it in its turn.
+    /// Some workers do not ask it in its turn, or get nothing but errors from it.
     Some,
     /// No worker asks it in its turn.
     Down,
@@ -253,42 +310,72 @@ enum Trouble {
 /// History of one upstream.
 #[derive(Default)]
 struct UpstreamEvents {
-    /// Last known state by worker.
-    states: BTreeMap<usize, BreakerState>,
-    now: Trouble,
-    /// Trouble in the last line.
-    logged: Trouble,
+    /// What each worker saw last.
+    seen: BTreeMap<usize, Seen>,
+    now: Extent,
+    /// Extent in the last line.
+    logged: Extent,
     last_line: Option<Duration>,
     /// Time at which the last trouble began, and time at which it ended.
     began: Duration,
     ended: Duration,
     /// Times that it failed or recovered since the last line.
     changes: u32,
+    /// Replies to the workers without trouble, and the time at which there was a new one.
+    replies: u64,
+    replied: Duration,
 }
 
+/// Time after which workers without trouble, but without replies either, do not show that an upstream answers: they may ask nothing.
+const WITHOUT_REPLIES: Duration = Duration::from_secs(2);
+
 impl UpstreamEvents {
-    /// The line for the present state, if there is something to say and the last line was long enough ago.
-    fn line(&mut self, now: Duration, address: &SocketAddr) -> Option<Line> {
-        let states: Vec<BreakerState> = self.states.values().copied().collect();
-        let is_trouble = |state: &BreakerState| matches!(state, BreakerState::Open | BreakerState::Failing);
-        let trouble = match () {
-            () if !is_up(&states) => Trouble::Down,
-            () if states.iter().any(is_trouble) => Trouble::Some,
-            () => Trouble::Nothing,
+    /// Compares the present state with that of the last look.
+    fn look(&mut self, now: Duration) {
+        let states: Vec<BreakerState> = self.seen.values().map(|seen| seen.state).collect();
+        let extent = match () {
+            () if !is_up(&states) => Extent::Down,
+            () if self.seen.values().any(Seen::is_trouble) => Extent::Some,
+            () => Extent::Nothing,
         };
-        match (self.now, trouble) {
-            (Trouble::Nothing, Trouble::Some | Trouble::Down) => {
+        match (self.now, extent) {
+            (Extent::Nothing, Extent::Some | Extent::Down) => {
                 self.began = now;
                 self.changes += 1;
             }
-            (Trouble::Some | Trouble::Down, Trouble::Nothing) => {
+            (Extent::Some | Extent::Down, Extent::Nothing) => {
                 self.ended = now;
                 self.changes += 1;
             }
             _ => {}
         }
-        self.now = trouble;
-        let is_news = trouble > self.logged || trouble == Trouble::Nothing && self.logged != Trouble::Nothing;
+        self.now = extent;
+        let others = self.seen.values().filter(|seen| !seen.is_trouble());
+        let replies = others.map(|seen| seen.replies).sum();
+        if replies > self.replies {
+            self.replied = now;
+        }
+        self.replies = replies;
+    }
+
+    /// The trouble with the upstream, in words and with its codes; none if no worker has any.
+    fn trouble(&self) -> Option<Trouble> {
+        let of_workers = self.seen.values().filter(|seen| seen.is_trouble()).filter_map(|seen| seen.trouble);
+        Trouble::join(of_workers, datapath::now())
+    }
+
+    /// The trouble if the upstream answers no worker any more. A worker that does not ask it does not know.
+    fn without_answers(&self, now: Duration) -> Option<Trouble> {
+        let is_last = now - self.began.max(self.replied).min(now) >= WITHOUT_REPLIES;
+        let is_out = self.seen.values().all(Seen::is_trouble) || self.now != Extent::Nothing && is_last;
+        self.trouble().filter(|_| is_out)
+    }
+
+    /// The line for the present state, if there is something to say and the last line was long enough ago.
+    fn line(&mut self, now: Duration, address: &SocketAddr) -> Option<Line> {
+        let states: Vec<BreakerState> = self.seen.values().map(|seen| seen.state).collect();
+        let extent = self.now;
+        let is_news = extent > self.logged || extent == Extent::Nothing && self.logged != Extent::Nothing;
         if !is_news || self.last_line.is_some_and(|last| now - last < UPSTREAM_PAUSE) {
             return None;
         }
@@ -297,20 +384,24 @@ impl UpstreamEvents {
             1 => "; 1 change before that is left out".into(),
             changes => format!("; {changes} changes before that are left out"),
         };
-        (self.logged, self.last_line, self.changes) = (trouble, Some(now), 0);
-        let details = details(&states).unwrap_or_default();
-        Some(match trouble {
-            Trouble::Down => {
-                Line::new(Level::WARN, format!("upstream {address} is down: {details}{left_out}"))
-            }
-            Trouble::Some => Line::new(Level::WARN, format!("upstream {address}: {details}{left_out}")),
-            Trouble::Nothing => {
+        (self.logged, self.last_line, self.changes) = (extent, Some(now), 0);
+        let trouble = self.trouble();
+        let why = trouble.as_ref().map(|trouble| format!(" {trouble}")).unwrap_or_default();
+        let details = details(&states).map(|details| format!("; {details}")).unwrap_or_default();
+        let (level, event, text) = match extent {
+            Extent::Down => (Level::WARN, "upstream_down", format!("is down{why}{details}")),
+            Extent::Some => (Level::WARN, "upstream_trouble", format!("has trouble{why}{details}")),
+            Extent::Nothing => {
                 let seconds = (self.ended - self.began).as_secs();
-                Line::new(
-                    Level::INFO,
-                    format!("upstream {address} answers again, after {seconds} s{left_out}"),
-                )
+                (Level::INFO, "upstream_up", format!("answers again, after {seconds} s"))
             }
+        };
+        Some(Line {
+            upstream: Some(address.to_string()),
+            reason: trouble.as_ref().map(|trouble| trouble.cause.code()),
+            since: trouble.as_ref().map(|trouble| date::utc(trouble.since)),
+            count: trouble.as_ref().map(|trouble| trouble.tries),
+            ..Line::new(level, event, format!("upstream {address} {text}{left_out}"))
         })
     }
 }
@@ -372,7 +463,7 @@ impl Refusals {
                     refusal.take(now),
                     Shown(network)
                 );
-                lines.push(Line::new(Level::INFO, text));
+                lines.push(Line::new(Level::INFO, "clients_refused", text));
             } else {
                 self.others.queries += std::mem::take(&mut refusal.queries);
             }
@@ -380,7 +471,7 @@ impl Refusals {
         self.networks.retain(|_, refusal| refusal.last_line.is_some_and(|last| now - last < REFUSAL_PAUSE));
         if self.others.is_due(now) {
             let text = format!("refused {} of other networks: not in server.allow", self.others.take(now));
-            lines.push(Line::new(Level::INFO, text));
+            lines.push(Line::new(Level::INFO, "clients_refused", text));
         }
     }
 }

@@ -2,13 +2,38 @@
 
 use super::*;
 use BreakerState::{Closed, HalfOpen, Open};
+use engine::Unreachable;
+use engine::upstream::{Cause, Trouble as TroubleOfWorker};
 
 const UPSTREAM: &str = "192.0.2.53:53";
 
 /// A worker with one upstream in a state.
 fn worker(state: BreakerState) -> Option<Observation> {
-    let upstreams = vec![(UPSTREAM.parse().unwrap(), state)];
-    Some(Observation { upstreams, streams: Vec::new(), refused: Box::default(), load: [0; 3] })
+    Some(seeing(vec![(UPSTREAM.parse().unwrap(), seen(state, 0))]))
+}
+
+/// An upstream in a state, with a reason if that is trouble.
+fn seen(state: BreakerState, replies: u64) -> Seen {
+    let cause = Cause::Unreachable(Unreachable::PortRefused);
+    let trouble = TroubleOfWorker { since: datapath::now(), tries: 2, cause };
+    Seen { state, trouble: (state == Open).then_some(trouble), replies }
+}
+
+/// A worker that sees these upstreams.
+fn seeing(upstreams: Vec<(SocketAddr, Seen)>) -> Observation {
+    Observation {
+        upstreams,
+        streams: Vec::new(),
+        refused: Box::default(),
+        load: [0; 3],
+        answers: Answers::default(),
+    }
+}
+
+/// A text without the times in it.
+fn without_times(text: &str) -> String {
+    let words = text.split(' ').map(|word| if word.ends_with("Z:") { "T:" } else { word });
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// The lines of one look, from the level `info` upwards.
@@ -16,7 +41,7 @@ fn look(events: &mut Events, seconds: u64, workers: &[BreakerState]) -> Vec<Stri
     let observations: Vec<_> = workers.iter().map(|&state| worker(state)).collect();
     let lines = events.observe(Duration::from_secs(seconds), &observations, [0; 3]);
     let shown = lines.into_iter().filter(|line| line.level <= Level::INFO);
-    shown.map(|line| format!("{} {}", line.level, line.text)).collect()
+    shown.map(|line| without_times(&format!("{} {}", line.level, line.text))).collect()
 }
 
 #[test]
@@ -25,12 +50,22 @@ fn the_failure_and_the_recovery_of_an_upstream_are_one_line_each() {
     assert_eq!(look(&mut events, 0, &[Closed, Closed]), [""; 0]);
     assert_eq!(look(&mut events, 1, &[HalfOpen, Closed]), [""; 0]);
     let told = look(&mut events, 2, &[Open, Closed]);
-    assert_eq!(told, ["WARN upstream 192.0.2.53:53: 1 of 2 workers has stopped asking it"]);
+    assert_eq!(
+        told,
+        [
+            "WARN upstream 192.0.2.53:53 has trouble since T: port refused (2 failed tries); 1 of 2 workers has stopped asking it"
+        ]
+    );
     for second in 3..7 {
         assert_eq!(look(&mut events, second, &[Open, Open]), [""; 0], "the last line is not long ago");
     }
     let told = look(&mut events, 7, &[Open, Open]);
-    assert_eq!(told, ["WARN upstream 192.0.2.53:53 is down: 2 of 2 workers have stopped asking it"]);
+    assert_eq!(
+        told,
+        [
+            "WARN upstream 192.0.2.53:53 is down since T: port refused (4 failed tries); 2 of 2 workers have stopped asking it"
+        ]
+    );
     assert_eq!(look(&mut events, 60, &[Closed, Open]), [""; 0], "it has not recovered for all");
     let told = look(&mut events, 62, &[Closed, Closed]);
     assert_eq!(told, ["INFO upstream 192.0.2.53:53 answers again, after 60 s"]);
@@ -44,16 +79,51 @@ fn an_upstream_that_fails_and_recovers_all_the_time_fills_no_log() {
     let told: Vec<String> =
         (0..1_000).flat_map(|second| look(&mut events, second, &states(second))).collect();
     assert!(told.len() <= 200, "{}", told.len());
-    assert_eq!(told[0], "WARN upstream 192.0.2.53:53 is down: 1 of 1 workers has stopped asking it");
+    assert_eq!(
+        told[0],
+        "WARN upstream 192.0.2.53:53 is down since T: port refused (2 failed tries); 1 of 1 workers has stopped asking it"
+    );
     let counted: usize = told
         .iter()
         .map(|line| {
-            let left_out = line.split("; ").nth(1).map_or("0", |rest| rest.split(' ').next().unwrap());
+            let last = line.rsplit("; ").next().filter(|last| last.contains("left out"));
+            let left_out = last.map_or("0", |rest| rest.split(' ').next().unwrap());
             1 + left_out.parse::<usize>().unwrap()
         })
         .sum();
     // The changes after the last line are not told yet.
     assert!((990..1_000).contains(&counted), "{counted}");
+}
+
+#[test]
+fn a_line_about_an_upstream_has_fields_for_programs() {
+    let mut events = Events::default();
+    let lines = events.observe(Duration::from_secs(1), &[worker(Open)], [0; 3]);
+    let line = lines.iter().find(|line| line.level == Level::WARN).unwrap();
+    assert_eq!((line.event, line.upstream.as_deref()), ("upstream_down", Some(UPSTREAM)));
+    assert_eq!((line.reason, line.count), (Some("port_refused"), Some(2)));
+    assert!(line.since.as_ref().is_some_and(|since| since.ends_with('Z')), "{line:?}");
+}
+
+#[test]
+fn an_upstream_that_one_worker_asks_and_that_never_replies_is_without_answers() {
+    let address: SocketAddr = UPSTREAM.parse().unwrap();
+    let mut events = Events::default();
+    let mut without_answers = |second, states: [(BreakerState, u64); 2]| {
+        let observations = states.map(|(state, replies)| Some(seeing(vec![(address, seen(state, replies))])));
+        let now = Duration::from_secs(second);
+        events.observe(now, &observations, [0; 3]);
+        events.upstreams[&address].without_answers(now).is_some()
+    };
+    // The other worker gets replies.
+    for second in 10..15 {
+        assert!(!without_answers(second, [(Open, 7), (Closed, second)]));
+    }
+    // It asks nothing any more, or gets nothing.
+    assert!(!without_answers(15, [(Open, 7), (Closed, 14)]));
+    assert!(without_answers(16, [(Open, 7), (Closed, 14)]));
+    assert!(!without_answers(17, [(Closed, 8), (Closed, 14)]));
+    assert!(without_answers(18, [(Open, 8), (Open, 14)]), "all of them know");
 }
 
 #[test]
@@ -74,12 +144,7 @@ fn changes_of_each_worker_are_told_to_who_asks_for_details() {
 fn an_upstream_that_a_reload_removed_is_forgotten() {
     let mut events = Events::default();
     look(&mut events, 0, &[Open]);
-    let nothing = Some(Observation {
-        upstreams: Vec::new(),
-        streams: Vec::new(),
-        refused: Box::default(),
-        load: [0; 3],
-    });
+    let nothing = Some(seeing(Vec::new()));
     assert_eq!(events.observe(Duration::from_secs(9), &[nothing], [0; 3]), []);
     assert!(events.upstreams.is_empty());
 }

@@ -20,6 +20,11 @@ impl FileLimit {
         FileLimit { limit: usize::try_from(limit).unwrap_or(usize::MAX), reserved }
     }
 
+    /// The limit of open files.
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
+
     /// Number of client connections, of `wanted`, that may be open without taking the files of the workers. If there
     /// are too few files for both, the connections get a quarter.
     pub fn grant(&self, wanted: usize) -> usize {

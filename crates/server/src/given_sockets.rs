@@ -135,7 +135,11 @@ impl GivenSockets {
         match (unused.is_empty(), self.origin) {
             (true, _) => Ok(()),
             (false, Origin::Predecessor) => {
-                tracing::info!("no longer in the configuration, closed: {}", unused.join(", "));
+                tracing::info!(
+                    event = "sockets_closed",
+                    "no longer in the configuration, closed: {}",
+                    unused.join(", ")
+                );
                 Ok(())
             }
             (false, Origin::ServiceManager) => Err(format!(

@@ -9,7 +9,11 @@ use crate::config::{Config, Network, Overrides, of_interfaces};
 use crate::dnstap_output::DnstapOutput;
 use crate::file_limit::FileLimit;
 use crate::log;
-use crate::reload::{Prepared, Reloads, Replaced, Request, engine_settings, free, in_background, replace};
+use crate::policy_zones;
+use crate::process::Process;
+use crate::reload::{
+    Prepared, Reloaded, Reloads, Replaced, Request, engine_settings, free, in_background, replace,
+};
 use crate::sandbox::Sandbox;
 use crate::taps::{Machine, RunningTraces};
 use crate::traffic::{Sample, Traffic};
@@ -85,13 +89,15 @@ pub struct ServerHandle {
     pub traces: RunningTraces,
     /// The restrictions of the process.
     pub sandbox: Sandbox,
+    /// Memory and descriptors of the process.
+    pub process: Process,
 }
 
 impl ServerHandle {
     /// Makes the workers read the UDP sockets, which another process has read until now.
     pub fn read_sockets(&self) {
         if let Err(error) = self.workers.listen() {
-            tracing::warn!("{}", steering_warning(&error));
+            tracing::warn!(event = "steering_warning", "{}", steering_warning(&error));
         }
     }
 
@@ -214,9 +220,8 @@ impl ServerHandle {
     }
 
     /// Reads the configuration again. After an error, or if a key has changed that needs a restart, the old configuration stays in
-    /// force, with all its parts. After success the workers use the new configuration; the result has warnings. A second reload
-    /// waits for the first.
-    pub async fn reload(&self) -> Result<Vec<String>, String> {
+    /// force, with all its parts. After success the workers use the new configuration. A second reload waits for the first.
+    pub async fn reload(&self) -> Result<Reloaded, String> {
         let _one_at_a_time = self.reloads.turn.lock().await;
         let request = Request {
             source: self.source.clone(),
@@ -234,9 +239,9 @@ impl ServerHandle {
         result
     }
 
-    /// Uses a configuration that was read. The result has warnings.
-    async fn use_configuration(&self, prepared: Prepared) -> Result<Vec<String>, String> {
-        let Prepared { config: mut new, warnings: mut notes, mut settings } = prepared;
+    /// Uses a configuration that was read.
+    async fn use_configuration(&self, prepared: Prepared) -> Result<Reloaded, String> {
+        let Prepared { config: mut new, warnings: mut notes, changes, mut settings } = prepared;
         // Addresses may have changed since the thread read them, and the news about that is taken.
         if new.server.allow.has_local()
             && let Ok(networks) = of_interfaces()
@@ -260,6 +265,7 @@ impl ServerHandle {
             std::mem::replace(&mut *config, Arc::new(new))
         };
         let config = self.config();
+        policy_zones::log_changes(&old.rpz.zones, &config.rpz.zones);
         if config.log.dnstap != old.log.dnstap {
             notes.extend(self.dnstap.configure(&config, &self.workers, self.streams.addresses()).err());
         }
@@ -277,7 +283,7 @@ impl ServerHandle {
             }
         }
         free((old, former));
-        Ok(notes)
+        Ok(Reloaded { changes, notes })
     }
 
     /// Sends the new configuration to all workers and to the streams; if one worker cannot take it, all keep the old
@@ -339,6 +345,7 @@ impl ServerHandle {
         }
         *self.config.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(new);
         tracing::info!(
+            event = "addresses_changed",
             "addresses have changed: networks of this machine's interfaces beside private ones: [{}]",
             shown.join(", ")
         );

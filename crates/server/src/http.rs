@@ -8,7 +8,7 @@ use crate::places::{Place, Places};
 use crate::status_page;
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{ALLOW, CONTENT_TYPE};
+use hyper::header::{ALLOW, CONTENT_TYPE, LOCATION};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -54,7 +54,7 @@ async fn serve_connection(stream: TcpStream, place: Rc<Place>, server: Arc<Serve
             place.begin_request();
             let response = answer(&request, &server).await;
             let (method, uri) = (request.method(), request.uri().to_string());
-            tracing::trace!("HTTP request {method} {uri:?}: {}", response.status());
+            tracing::trace!(event = "http_request", "HTTP request {method} {uri:?}: {}", response.status());
             place.wait_for_request();
             Ok::<_, Infallible>(response)
         }
@@ -67,7 +67,7 @@ async fn serve_connection(stream: TcpStream, place: Rc<Place>, server: Arc<Serve
     tokio::select! {
         // An error or a timeout concerns only this client.
         _ = tokio::time::timeout(DEADLINE, connection) => {}
-        () = place.evicted() => tracing::debug!("metrics: a connection without a request gave way to a new one"),
+        () = place.evicted() => tracing::debug!(event = "http_gave_way", "metrics: a connection without a request gave way to a new one"),
     }
 }
 
@@ -99,6 +99,13 @@ async fn answer(request: &Request<Incoming>, server: &ServerHandle) -> Response<
         },
         "/status" | "/status.json" | "/status.css" | "/status.js" => {
             status_page::answer(request, server).await
+        }
+        // For people who know the port only. The address is relative, as the page may lie behind a proxy.
+        "/" => {
+            let mut response =
+                text(StatusCode::TEMPORARY_REDIRECT, "the page for people is /status\n".into());
+            response.headers_mut().insert(LOCATION, hyper::header::HeaderValue::from_static("status"));
+            response
         }
         _ => text(StatusCode::NOT_FOUND, "the paths are /metrics, /livez, /readyz and /status\n".into()),
     }

@@ -41,7 +41,11 @@ impl Identity {
             && let Err(error) = std::os::unix::fs::lchown(path, Some(self.uid), Some(self.gid))
         {
             let user = &self.user;
-            tracing::warn!("cannot give {} to {user}: {error}; only root may use it", path.display());
+            tracing::warn!(
+                event = "control_socket_owner",
+                "cannot give {} to {user}: {error}; only root may use it",
+                path.display()
+            );
         }
         privileges::become_user(&self.user).map_err(|error| error.to_string())
     }

@@ -25,6 +25,7 @@ pub async fn follow(server: Arc<ServerHandle>) {
         Ok(news) => news,
         Err(error) => {
             tracing::warn!(
+                event = "addresses_not_followed",
                 "not told when addresses of this machine change: {error}; after a change reload the configuration"
             );
             return;
@@ -48,7 +49,10 @@ fn is_up_to_date(server: &ServerHandle) -> bool {
     match of_interfaces() {
         Ok(networks) => server.set_interface_networks(networks),
         Err(why) => {
-            tracing::debug!("cannot read the networks of this machine's interfaces: {why}");
+            tracing::debug!(
+                event = "addresses_not_followed",
+                "cannot read the networks of this machine's interfaces: {why}"
+            );
             false
         }
     }
@@ -65,7 +69,10 @@ async fn wait(news: &UnixDatagram) {
             Ok(true) => return,
             Ok(false) => {}
             Err(error) => {
-                tracing::debug!("cannot read the news about addresses: {error}");
+                tracing::debug!(
+                    event = "addresses_not_followed",
+                    "cannot read the news about addresses: {error}"
+                );
                 // An error that stays must not keep the thread busy.
                 return tokio::time::sleep(RETRY).await;
             }

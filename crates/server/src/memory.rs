@@ -162,7 +162,8 @@ mod tests {
         // docs/sizing.md: 383 and 510 MiB with all defaults and 1 and 2 workers.
         for (workers, mebibytes) in [(1, 383), (2, 510), (8, 1269)] {
             let text = format!("[server]\nworkers = {workers}\n[upstream]\nforwarders = [\"192.0.2.53\"]\n");
-            let parsed = crate::config::parse("x.toml", &text, &Default::default(), "/etc/resolv.conf".as_ref());
+            let parsed =
+                crate::config::parse("x.toml", &text, &Default::default(), "/etc/resolv.conf".as_ref());
             let Ok((config, _)) = parsed else { panic!("a configuration without faults") };
             assert_eq!(bound(&config).div_ceil(MIB), mebibytes);
         }

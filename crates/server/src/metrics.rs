@@ -1,6 +1,7 @@
 //! The metrics in the text format of Prometheus and as JSON. Label values come from closed sets: reasons, types, and
 //! the upstreams of the configuration; never from a packet.
 
+use crate::config::Config;
 use crate::handle::{ServerHandle, WorkerStatus, health};
 use crate::version;
 use engine::counters::DURATION_BOUNDS_US;
@@ -11,7 +12,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 /// Sample: labels and value.
 type Sample = (Vec<(String, String)>, f64);
@@ -69,7 +70,8 @@ impl Metrics {
         metrics.counter("config_reloads_total", &[("result", "succeeded")], succeeded as f64);
         metrics.counter("config_reloads_total", &[("result", "failed")], failed as f64);
         metrics.limits(server);
-        metrics.counter("cpu_seconds_total", &[], processor_time().as_secs_f64());
+        metrics.policy_zones(&server.config());
+        metrics.process(server);
         let upgrades = server.upgrade.history();
         metrics.counter("upgrades_total", &[("result", "success")], upgrades.succeeded as f64);
         metrics.counter("upgrades_total", &[("result", "failure")], upgrades.failed as f64);
@@ -98,7 +100,7 @@ impl Metrics {
         let connections = server.file_limit.grant(config.limits.tcp_connections);
         self.gauge("stream_connections_limit", &[], connections as f64);
         if let Some(end) = config.tls.server.as_ref().and_then(|tls| tls.expires()) {
-            let since_1970 = end.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+            let since_1970 = end.duration_since(UNIX_EPOCH).unwrap_or_default();
             self.gauge("tls_certificate_expiry_timestamp_seconds", &[], since_1970.as_secs_f64());
         }
     }
@@ -151,6 +153,39 @@ impl Metrics {
         }
     }
 
+    /// The response policy zones. Their files are the operator's choice, so they are a closed set.
+    fn policy_zones(&mut self, config: &Config) {
+        for zone in &config.rpz.zones {
+            let file = zone.file.display().to_string();
+            let labels = [("file", file.as_str())];
+            self.gauge("rpz_serial", &labels, f64::from(zone.serial));
+            self.gauge("rpz_records", &labels, zone.records as f64);
+            self.gauge("rpz_skipped_records", &labels, zone.skipped as f64);
+            if let Some(modified) = zone.modified {
+                let since_1970 = modified.duration_since(UNIX_EPOCH).unwrap_or_default();
+                self.gauge("rpz_modified_timestamp_seconds", &labels, since_1970.as_secs_f64());
+            }
+        }
+    }
+
+    /// The figures of the process. Those with `process_` have the names and meanings that the client libraries of Prometheus give them.
+    fn process(&mut self, server: &ServerHandle) {
+        let (process, seconds) = (&server.process, processor_time().as_secs_f64());
+        self.counter("cpu_seconds_total", &[], seconds);
+        self.counter("process_cpu_seconds_total", &[], seconds);
+        self.gauge("process_start_time_seconds", &[], process.start_unix_secs());
+        self.gauge("process_max_fds", &[], server.file_limit.limit() as f64);
+        for (name, value) in [
+            ("process_resident_memory_bytes", process.resident()),
+            ("process_virtual_memory_bytes", process.virtual_memory()),
+            ("process_open_fds", process.open_files()),
+        ] {
+            if let Some(value) = value {
+                self.gauge(name, &[], value as f64);
+            }
+        }
+    }
+
     fn dnstap(&mut self, server: &ServerHandle) {
         let counts = &server.dnstap.counts;
         for (result, count) in [("sent", &counts.sent), ("dropped", &counts.dropped)] {
@@ -168,12 +203,11 @@ impl Metrics {
     }
 
     fn add(&mut self, kind: &'static str, name: &str, labels: &[(&str, &str)], value: f64) {
-        let labels = labels.iter().map(|&(label, value)| (label.to_owned(), value.to_owned())).collect();
-        let family = self.0.entry(format!("sixfold_{name}")).or_insert_with(|| Family {
-            kind,
-            help: help(name),
-            samples: Vec::new(),
-        });
+        let labels = labels.iter().map(|&(label, value)| (label.to_owned(), escaped(value))).collect();
+        // The names of Prometheus for every program have no prefix.
+        let full = if name.starts_with("process_") { name.to_owned() } else { format!("sixfold_{name}") };
+        let family =
+            self.0.entry(full).or_insert_with(|| Family { kind, help: help(name), samples: Vec::new() });
         family.samples.push((labels, value));
     }
 
@@ -236,6 +270,11 @@ fn series(name: &str, kind: &str, labels: &[(String, String)]) -> String {
     } else {
         format!("{name}{suffix}{{{}}}", labels.join(","))
     }
+}
+
+/// A label value as the text format has it. Values that may need this are the operator's: paths of files.
+fn escaped(value: &str) -> String {
+    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
 /// Processor time of all threads.
@@ -391,6 +430,19 @@ const HELP: &[(&str, &str)] = &[
         "Time of the last reload that succeeded, or of the start, in seconds since 1970.",
     ),
     ("cpu_seconds_total", "Processor time of the process, user and system."),
+    ("process_cpu_seconds_total", "Processor time of the process, user and system."),
+    ("process_start_time_seconds", "Time of the start of the process, in seconds since 1970."),
+    ("process_resident_memory_bytes", "Resident memory of the process."),
+    ("process_virtual_memory_bytes", "Address space of the process."),
+    ("process_open_fds", "Open file descriptors."),
+    ("process_max_fds", "Limit of open file descriptors."),
+    ("rpz_serial", "Serial number of the SOA record of a response policy zone, by its file."),
+    ("rpz_records", "Records of a response policy zone that were taken, by its file."),
+    ("rpz_skipped_records", "Records of a response policy zone that were left out, by its file."),
+    (
+        "rpz_modified_timestamp_seconds",
+        "Time of the last change of the file of a response policy zone when it was read, in seconds since 1970.",
+    ),
     (
         "upgrades_total",
         "Upgrades of the service since the start of its first process, by result: after a failure the old process goes on.",

@@ -7,6 +7,7 @@
 use crate::config::{Config, Overrides, load_again};
 use crate::demo;
 use crate::history::History;
+use crate::reload_changes;
 use engine::message::cookie::Secret;
 use engine::{Engine, Settings};
 use std::path::PathBuf;
@@ -23,7 +24,10 @@ pub async fn in_background<T: Send + 'static>(job: impl FnOnce() -> T + Send + '
         .name("reload".into())
         .spawn(move || {
             if let Err(error) = datapath::run_when_idle() {
-                tracing::debug!("the thread of a reload keeps its priority: {error}");
+                tracing::debug!(
+                    event = "reload_priority",
+                    "the thread of a reload keeps its priority: {error}"
+                );
             }
             // The receiver may have given up.
             let _ = sender.send(job());
@@ -54,12 +58,23 @@ pub struct Request {
     pub workers: usize,
 }
 
+/// Result of a reload that succeeded.
+#[derive(Clone, Debug, Default)]
+pub struct Reloaded {
+    /// Keys that have changed.
+    pub changes: Vec<String>,
+    /// Warnings about the new configuration.
+    pub notes: Vec<String>,
+}
+
 /// A configuration that can take effect.
 pub struct Prepared {
     /// The configuration.
     pub config: Config,
     /// Warnings about it.
     pub warnings: Vec<String>,
+    /// Keys that have changed.
+    pub changes: Vec<String>,
     /// Its settings, for each worker.
     pub settings: Vec<Settings>,
 }
@@ -80,7 +95,8 @@ impl Request {
         }
         let settings = engine_settings(&config, self.cookie_secret);
         let settings = std::iter::repeat_n(settings, self.workers).collect();
-        Ok(Prepared { config, warnings: loaded.warnings, settings })
+        let changes = reload_changes::between(&self.old, &config);
+        Ok(Prepared { config, warnings: loaded.warnings, changes, settings })
     }
 }
 
@@ -118,12 +134,14 @@ impl Reloads {
         reloads
     }
 
-    /// Records the result of a reload: notes, or errors.
-    pub fn record(&self, result: &Result<Vec<String>, String>) {
+    /// Records the result of a reload, or its errors.
+    pub fn record(&self, result: &Result<Reloaded, String>) {
         self.set(result.is_ok());
         match result {
-            Ok(notes) if notes.is_empty() => self.history.record(true, "the new configuration is in force"),
-            Ok(notes) => self.history.record(true, &notes.join("\n")),
+            Ok(Reloaded { changes, notes }) => {
+                let all = std::iter::once(reload_changes::listed(changes)).chain(notes.iter().cloned());
+                self.history.record(true, &all.collect::<Vec<_>>().join("\n"));
+            }
             Err(error) => self.history.record(false, error),
         }
     }

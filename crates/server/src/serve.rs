@@ -6,13 +6,14 @@
 
 use crate::bind::{Bound, ControlSocket, usable};
 use crate::cli::Serve;
-use crate::config::{Config, Datapath, Loaded, listens_for_more_than_local, load};
+use crate::config::{Config, Datapath, Format, Loaded, listens_for_more_than_local, load};
 use crate::demo::{self, Demo, warn_unless};
 use crate::dnstap_output::DnstapOutput;
 use crate::given_sockets::{GivenSockets, Origin};
 use crate::handle::ServerHandle;
 use crate::identity::Identity;
 use crate::log::{self, Log};
+use crate::process::Process;
 use crate::reload::{Reloads, engine_settings};
 use crate::sandbox::{Needs, Sandbox};
 use crate::signals::{End, Signals};
@@ -21,7 +22,9 @@ use crate::traffic::{self, Traffic};
 use crate::upgrade::attempt;
 use crate::upgrade::state::{Refusal, Upgrade};
 use crate::upgrade::successor::Predecessor;
-use crate::{certificate_files, control, event_log, http, local_networks, sandbox, service_manager};
+use crate::{
+    certificate_files, control, event_log, http, local_networks, policy_zones, sandbox, service_manager,
+};
 use datapath::{PacketCacheTask, Shared, Worker, privileges};
 use engine::message::cookie::Secret;
 use engine::{Client, Engine};
@@ -50,9 +53,9 @@ const STREAM_THREADS: usize = 1;
 
 /// Runs the command until a signal ends it.
 pub fn run(arguments: &Serve) -> ExitCode {
-    let mut predecessor = None;
+    let (mut predecessor, mut format) = (None, Format::Text);
     let served = given_sockets(&mut predecessor)
-        .and_then(|given| start_and_serve(arguments, given, predecessor.as_ref()));
+        .and_then(|given| start_and_serve(arguments, given, predecessor.as_ref(), &mut format));
     match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -63,7 +66,7 @@ pub fn run(arguments: &Serve) -> ExitCode {
             let has_prefix = error.starts_with("error") || error.starts_with("sixfold: ");
             let error = if has_prefix { error } else { format!("sixfold: {error}") };
             // If standard error is closed, nobody can be told.
-            let _ = writeln!(std::io::stderr(), "{}", log::marked_error(&error));
+            let _ = writeln!(std::io::stderr(), "{}", log::error_line(&error, format));
             ExitCode::FAILURE
         }
     }
@@ -86,7 +89,9 @@ fn start_and_serve(
     arguments: &Serve,
     given: GivenSockets,
     predecessor: Option<&Predecessor>,
+    format: &mut Format,
 ) -> Result<(), String> {
+    let process = Process::open();
     let mut overrides = arguments.overrides();
     let mut demo = arguments.demo.then(Demo::bind).transpose()?;
     if let Some(demo) = &demo {
@@ -94,13 +99,18 @@ fn start_and_serve(
     }
     let Loaded { mut config, source, warnings } =
         load(arguments.config.as_deref(), &overrides).map_err(|failure| failure.to_string())?;
+    *format = config.log.format;
     let mut log = Log::new(&config.log);
     for warning in &warnings {
-        tracing::warn!("{warning}");
+        tracing::warn!(event = "warning", "{warning}");
     }
     if let Some(listen) = listens_for_more_than_local(&config.server) {
-        tracing::info!("listening on {listen} for clients of local networks only (`server.allow`)");
+        tracing::info!(
+            event = "local_only",
+            "listening on {listen} for clients of local networks only (`server.allow`)"
+        );
     }
+    policy_zones::log_changes(&[], &config.rpz.zones);
     let identity = Identity::of(&config, demo.is_some())?;
     if let Some(demo) = &mut demo {
         demo.prepare(&mut config, identity.as_ref().map(|identity| (identity.uid, identity.gid)));
@@ -143,10 +153,11 @@ fn start_and_serve(
         dnstap: DnstapOutput::default(),
         traces: RunningTraces::default(),
         sandbox,
+        process,
     });
     if let Err(error) = server.dnstap.configure(&server.config(), &server.workers, server.streams.addresses())
     {
-        tracing::warn!("{error}");
+        tracing::warn!(event = "dnstap_lost", "{error}");
     }
     supervise(&server, threads, metrics, control.as_ref(), predecessor)
 }
@@ -308,6 +319,17 @@ fn take_over(server: &ServerHandle, predecessor: &Predecessor, control: Option<&
     predecessor.replace(control.is_some_and(|control| !control.owns_path.get()));
     server.read_sockets();
     server.upgrade.note_success();
+    let (process, former) = (std::process::id(), predecessor.process);
+    let launcher = server.upgrade.launcher_process();
+    let of_launcher =
+        launcher.map(|launcher| format!("; its launcher is process {launcher}")).unwrap_or_default();
+    tracing::info!(
+        event = "took_over",
+        process,
+        former,
+        launcher,
+        "process {process} took over from process {former}{of_launcher}"
+    );
     if let Some(control) = control {
         control.owns_path.set(control.owns_path.get() || predecessor.owns_control_path);
     }
@@ -319,7 +341,7 @@ async fn stop_all(
     threads: Vec<JoinHandle<Machine>>,
     signals: &mut Signals,
 ) -> Result<(), String> {
-    tracing::info!("draining");
+    tracing::info!(event = "draining", "draining");
     server.draining.store(true, Ordering::Relaxed);
     service_manager::stopping();
     // A successor that is not ready must not outlive this process.
@@ -327,7 +349,7 @@ async fn stop_all(
     let stopped = start_stop(server, threads, stop)?;
     tokio::select! {
         _ = stopped => {}
-        () = signals.second_stop() => tracing::warn!("second signal: not waiting"),
+        () = signals.second_stop() => tracing::warn!(event = "not_waiting", "second signal: not waiting"),
     }
     Ok(())
 }
@@ -344,14 +366,14 @@ async fn retire(
     })?;
     tokio::select! {
         _ = &mut stopped => return Ok(()),
-        () = signals.stop() => tracing::info!("draining"),
+        () = signals.stop() => tracing::info!(event = "draining", "draining"),
     }
     let streams = server.streams.clone();
     // The call blocks until the connections have ended; the other thread waits for that too.
     tokio::task::spawn_blocking(move || streams.drain(GRACE));
     tokio::select! {
         _ = stopped => {}
-        () = signals.second_stop() => tracing::warn!("second signal: not waiting"),
+        () = signals.second_stop() => tracing::warn!(event = "not_waiting", "second signal: not waiting"),
     }
     Ok(())
 }
@@ -410,17 +432,18 @@ fn announce(server: &ServerHandle, control: Option<&ControlSocket>) {
     .map(|(kind, addresses)| format!(", {kind} on {}", shown(addresses)))
     .collect::<String>();
     let prefixes: Vec<_> = config.dns64.prefixes.iter().map(ToString::to_string).collect();
-    server.log.print(format!(
+    let ready = format!(
         "sixfold: ready, {} worker{} on {}{encrypted}, prefix {}",
         server.workers.workers(),
         if server.workers.workers() == 1 { "" } else { "s" },
         shown(server.workers.addresses()),
         prefixes.join(" ")
-    ));
+    );
+    server.log.print("ready", ready);
     if server.demo {
         let control = control.map(|control| control.path.as_path());
         for hint in demo::hints(server.workers.addresses().first(), control) {
-            server.log.print(format!("sixfold: try: {hint}"));
+            server.log.print("hint", format!("sixfold: try: {hint}"));
         }
     }
     service_manager::ready(server);
@@ -455,5 +478,18 @@ fn stop(server: &ServerHandle, threads: Vec<JoinHandle<Machine>>) {
     let left: usize =
         threads.into_iter().filter_map(|thread| thread.join().ok()).map(|machine| machine.pending()).sum();
     server.dnstap.stop();
-    tracing::info!("stopped: {cut} connections cut, {left} queries left without an answer");
+    let process = std::process::id();
+    let successor = server.upgrade.successor();
+    let end = match successor {
+        Some(successor) => {
+            format!("process {process} has ended after its upgrade, process {successor} serves")
+        }
+        None => format!("stopped, process {process}"),
+    };
+    tracing::info!(
+        event = "stopped",
+        process,
+        successor,
+        "{end}: {cut} connections cut, {left} queries left without an answer"
+    );
 }

@@ -15,7 +15,7 @@ const RETRY: Duration = Duration::from_millis(100);
 /// Sends news. A service manager that does not listen is no reason to stop.
 fn notify(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
-        tracing::debug!("cannot notify the service manager: {error}");
+        tracing::debug!(event = "not_notified", "cannot notify the service manager: {error}");
     }
 }
 
@@ -70,6 +70,7 @@ pub async fn watchdog(server: Arc<ServerHandle>) {
         let silent = server.ask_all(|_, _| ()).await.iter().position(Option::is_none);
         if let Some(worker) = silent {
             tracing::warn!(
+                event = "worker_silent",
                 "worker {worker} does not respond: the watchdog of the service manager is not answered"
             );
         }

@@ -1,4 +1,5 @@
-//! The signals of `sixfold serve`: SIGTERM and SIGINT stop, SIGHUP reloads, SIGUSR2 upgrades.
+//! The signals of `sixfold serve`: SIGTERM and SIGINT stop, SIGHUP reloads, SIGUSR2 upgrades. SIGUSR1 is ignored: scripts that rotate
+//! logs send it to servers that write files. All other signals have their usual effect.
 
 use crate::control;
 use crate::handle::ServerHandle;
@@ -18,6 +19,7 @@ pub struct Signals {
     interrupt: Signal,
     hangup: Signal,
     upgrade: Signal,
+    ignored: Signal,
 }
 
 /// The reason why the server ends.
@@ -36,6 +38,7 @@ impl Signals {
             interrupt: signal(SignalKind::interrupt())?,
             hangup: signal(SignalKind::hangup())?,
             upgrade: signal(SignalKind::user_defined2())?,
+            ignored: signal(SignalKind::user_defined1())?,
         })
     }
 
@@ -60,6 +63,10 @@ impl Signals {
                         drop(attempt::run(&server, Request::default()).await);
                     });
                 }
+                _ = self.ignored.recv() => tracing::info!(
+                    event = "signal_ignored",
+                    "SIGUSR1 is ignored: the log needs no rotation; SIGHUP reloads the configuration, SIGUSR2 upgrades"
+                ),
             }
         }
     }

@@ -1,18 +1,22 @@
 //! The state of the server for an operator: the text of `sixfold ctl status`, and the state of an upstream over all workers, which
 //! the log uses too (`event_log.rs`).
 
+use crate::config::Config;
+use crate::date;
 use crate::handle::{ServerHandle, WorkerStatus, health};
 use crate::upgrade::history::History;
+use crate::upstream_trouble::Trouble;
 use crate::version;
 use datapath::tls_upstreams::TlsFailure;
 use engine::Span;
 use engine::settings::Transport;
 use engine::upstream::{BreakerState, QueryKind, Server};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -33,9 +37,16 @@ pub async fn text(server: &ServerHandle) -> String {
     line("state", state(server.out_of_service(), &statuses));
     let addresses: Vec<_> = server.workers.addresses().iter().map(ToString::to_string).collect();
     line("listen", addresses.join(" "));
+    for (key, addresses) in encrypted_listeners(&config) {
+        line(key, addresses.join(" "));
+    }
+    if let Some(certificate) = Certificate::of(&config) {
+        line("certificate", certificate.to_string());
+    }
     let prefixes: Vec<_> = config.dns64.prefixes.iter().map(ToString::to_string).collect();
     line("prefixes", prefixes.join(" "));
     line("workers", format!("{} ({} responding)", statuses.len(), responding.len()));
+    line("memory", memory(server));
     line("pending", responding.iter().map(|status| status.pending).sum::<usize>().to_string());
     line("streams", server.streams.connections().to_string());
     line("upgrades", upgrades(&server.upgrade.history()));
@@ -60,6 +71,12 @@ pub async fn json(server: &ServerHandle) -> Value {
         "serving": state == SERVING,
         "state": state,
         "listen": server.workers.addresses().iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "encrypted": encrypted_listeners(&config).into_iter().collect::<BTreeMap<_, _>>(),
+        "certificate": Certificate::of(&config).map(|certificate| json!({
+            "file": certificate.file.display().to_string(),
+            "expires": certificate.expires.map(date::utc),
+        })),
+        "memory_resident_bytes": server.process.resident(),
         "prefixes": config.dns64.prefixes.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "workers": statuses.len(),
         "workers_responding": responding.len(),
@@ -70,6 +87,54 @@ pub async fn json(server: &ServerHandle) -> Value {
             .map(UpstreamStatus::to_json)
             .collect::<Vec<_>>(),
     })
+}
+
+/// The addresses of the encrypted listeners, by their keys in the configuration.
+pub fn encrypted_listeners(config: &Config) -> Vec<(&'static str, Vec<String>)> {
+    let tls = &config.tls;
+    [("listen-dot", &tls.listen_dot), ("listen-doh", &tls.listen_doh), ("listen-doq", &tls.listen_doq)]
+        .into_iter()
+        .filter(|(_, addresses)| !addresses.is_empty())
+        .map(|(key, addresses)| (key, addresses.iter().map(ToString::to_string).collect()))
+        .collect()
+}
+
+/// The certificate of the encrypted listeners.
+pub struct Certificate {
+    /// Its file.
+    pub file: PathBuf,
+    /// The time after which clients refuse it.
+    pub expires: Option<SystemTime>,
+}
+
+impl Certificate {
+    /// The certificate in use; none without encrypted listeners.
+    pub fn of(config: &Config) -> Option<Certificate> {
+        let expires = config.tls.server.as_ref()?.expires();
+        Some(Certificate { file: config.tls.certificate.clone()?, expires })
+    }
+}
+
+impl fmt::Display for Certificate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.file.display())?;
+        let Some(expires) = self.expires else { return Ok(()) };
+        let days = |span: Duration| span.as_secs() / 86_400;
+        match expires.duration_since(SystemTime::now()) {
+            Ok(left) => write!(f, ", valid until {} ({} days)", date::utc(expires), days(left)),
+            Err(past) => {
+                write!(f, ", expired since {} ({} days)", date::utc(expires), days(past.duration()))
+            }
+        }
+    }
+}
+
+/// The resident memory of the process.
+pub fn memory(server: &ServerHandle) -> String {
+    match server.process.resident() {
+        Some(octets) => format!("{} MiB resident", octets.div_ceil(1 << 20)),
+        None => "resident memory unknown (no /proc)".to_owned(),
+    }
 }
 
 /// The file of the configuration, with its whole path: nobody knows the folder in which the server was started.
@@ -114,6 +179,8 @@ pub struct UpstreamStatus {
     pub up: bool,
     /// Workers that do not ask it in its turn, and why.
     pub details: Option<String>,
+    /// Trouble with it: since when, and why.
+    pub trouble: Option<Trouble>,
     /// Mean round trip.
     pub round_trip: Option<Span>,
     /// Questions sent, without probes.
@@ -143,6 +210,7 @@ impl UpstreamStatus {
             },
             up: is_up(&states),
             details: details(&states),
+            trouble: trouble(servers),
             round_trip: mean(&round_trips),
             questions: questions.sum(),
             failures: servers.iter().map(|server| server.failures).sum(),
@@ -156,6 +224,10 @@ impl UpstreamStatus {
             "transport": self.transport,
             "state": if self.up { "up" } else { "down" },
             "details": self.details,
+            "since": self.trouble.as_ref().map(|trouble| date::utc(trouble.since)),
+            "reason": self.trouble.as_ref().map(|trouble| trouble.cause.code()),
+            "reason_text": self.trouble.as_ref().map(|trouble| trouble.cause.to_string()),
+            "failed_tries": self.trouble.as_ref().map(|trouble| trouble.tries),
             "round_trip_milliseconds": self.round_trip.map(|span| span.as_secs_f64() * 1e3),
             "questions": self.questions,
             "failures": self.failures,
@@ -177,6 +249,7 @@ impl fmt::Display for UpstreamStatus {
             None => f.write_str(" round trip not measured")?,
         }
         write!(f, ", {} questions, {} failures", self.questions, self.failures)?;
+        self.trouble.as_ref().map_or(Ok(()), |trouble| write!(f, "; {trouble}"))?;
         self.details.as_ref().map_or(Ok(()), |details| write!(f, "; {details}"))?;
         let failure =
             |failure: &TlsFailure| write!(f, "; no TLS connection to {}: {}", failure.name, failure.text);
@@ -243,11 +316,14 @@ fn upstream(servers: &[&Server]) -> String {
         Some(span) => format!("round trip {:.1} ms", span.as_secs_f64() * 1e3),
         None => "round trip not measured".into(),
     };
-    match (is_up(&states), details(&states)) {
-        (true, None) => format!("up, {measured}"),
-        (true, Some(details)) => format!("up, {measured}; {details}"),
-        (false, details) => format!("down: {}; {measured}", details.unwrap_or_default()),
-    }
+    let parts = [trouble(servers).map(|trouble| trouble.to_string()), details(&states), Some(measured)];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    format!("{} {}", if is_up(&states) { "up," } else { "down" }, parts.join("; "))
+}
+
+/// The trouble that the workers have with an upstream.
+fn trouble(servers: &[&Server]) -> Option<Trouble> {
+    Trouble::join(servers.iter().filter_map(|server| server.trouble()), datapath::now())
 }
 
 /// Mean of the round trips of the workers that have measured one.
@@ -291,6 +367,8 @@ pub fn details(states: &[BreakerState]) -> Option<String> {
 mod tests {
     use super::*;
     use BreakerState::{Closed, Failing, HalfOpen, Open};
+    use engine::Unreachable;
+    use engine::upstream::Cause;
 
     #[test]
     fn the_round_trip_is_that_of_all_workers_that_have_measured_one() {
@@ -307,6 +385,11 @@ mod tests {
             transport: "udp",
             up,
             details: (!up).then(|| "1 of 1 workers has stopped asking it".into()),
+            trouble: (!up).then(|| Trouble {
+                since: UNIX_EPOCH + Duration::from_secs(1_700_000_000),
+                tries: 7_779,
+                cause: Cause::Unreachable(Unreachable::PortRefused),
+            }),
             round_trip,
             questions: 7,
             failures: 1,
@@ -320,7 +403,7 @@ mod tests {
             table(&all),
             "192.0.2.53:53    udp up,   round trip 4.0 ms, 7 questions, 1 failures\n\
              [2001:db8::1]:53 udp down, round trip not measured, 7 questions, 1 failures; \
-             1 of 1 workers has stopped asking it\n"
+             since 2023-11-14T22:13:20Z: port refused (7779 failed tries); 1 of 1 workers has stopped asking it\n"
         );
     }
 

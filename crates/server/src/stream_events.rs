@@ -2,9 +2,11 @@
 //!
 //! Each limit is said once per upstream and process. The metrics count how often it was learned.
 
+use crate::log_line::Line;
 use engine::upstream::Server;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use tracing::Level;
 
 /// State of the connections to one upstream, in one worker or in all of them together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,7 +49,7 @@ pub struct StreamEvents(BTreeMap<SocketAddr, Streams>);
 
 impl StreamEvents {
     /// The lines for what is new. `seen` has the states of all workers that respond.
-    pub fn lines(&mut self, seen: impl Iterator<Item = (SocketAddr, Streams)>) -> Vec<String> {
+    pub fn lines(&mut self, seen: impl Iterator<Item = (SocketAddr, Streams)>) -> Vec<Line> {
         let mut all: BTreeMap<SocketAddr, Streams> = BTreeMap::new();
         for (address, streams) in seen {
             let known = all.entry(address).or_default();
@@ -60,7 +62,12 @@ impl StreamEvents {
         let mut lines = Vec::new();
         for (address, new) in all {
             let said = self.0.entry(address).or_default();
-            let mut say = |text: String| lines.push(format!("upstream {address} {text}"));
+            let mut say = |text: String| {
+                lines.push(Line {
+                    upstream: Some(address.to_string()),
+                    ..Line::new(Level::INFO, "upstream_connections", format!("upstream {address} {text}"))
+                });
+            };
             if let Some(count) = new.questions.filter(|_| said.questions.is_none()) {
                 say(format!("ends connections after {count} answers: each carries {count} queries"));
             }
@@ -89,7 +96,10 @@ mod tests {
     fn each_limit_is_said_once_and_each_change_of_the_transport() {
         let address: SocketAddr = "192.0.2.53:53".parse().unwrap();
         let mut events = StreamEvents::default();
-        let mut lines = |streams: [Streams; 2]| events.lines(streams.into_iter().map(|one| (address, one)));
+        let mut lines = |streams: [Streams; 2]| {
+            let lines = events.lines(streams.into_iter().map(|one| (address, one)));
+            lines.into_iter().map(|line| line.text).collect::<Vec<_>>()
+        };
         let nothing = Streams::default();
         assert!(lines([nothing; 2]).is_empty());
         let limited =

@@ -12,8 +12,13 @@ pub const LONG: &str = if cfg!(feature = "xdp") {
         env!("CARGO_PKG_VERSION"),
         " (commit ",
         env!("SIXFOLD_COMMIT"),
-        ")\nfeatures: sockets xdp udp tcp"
+        ")\nfeatures: sockets xdp udp tcp tls https quic"
     )
 } else {
-    concat!(env!("CARGO_PKG_VERSION"), " (commit ", env!("SIXFOLD_COMMIT"), ")\nfeatures: sockets udp tcp")
+    concat!(
+        env!("CARGO_PKG_VERSION"),
+        " (commit ",
+        env!("SIXFOLD_COMMIT"),
+        ")\nfeatures: sockets udp tcp tls https quic"
+    )
 };

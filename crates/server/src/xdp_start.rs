@@ -20,9 +20,10 @@ pub fn start(
         return Err("`server.datapath = \"xdp\"` takes effect only at a start, not by an upgrade: restart the service".to_owned());
     }
     for attached in attach(workers, shared, &config.server.interfaces).map_err(|error| error.to_string())? {
-        tracing::info!("{}", line(&attached));
+        tracing::info!(event = "xdp_attached", "{}", line(&attached));
         if attached.places == 0 {
             tracing::warn!(
+                event = "xdp_warning",
                 "XDP on {}: no address of `server.listen` can be reached over this interface; sockets serve all queries",
                 attached.interface
             );

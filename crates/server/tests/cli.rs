@@ -194,7 +194,8 @@ fn version_names_version_commit_and_features() {
     assert_eq!(output.status.code(), Some(0));
     let text = stdout(&output);
     assert!(text.starts_with(concat!("sixfold ", env!("CARGO_PKG_VERSION"), " (commit ")), "{text}");
-    assert!(text.contains("\nfeatures: "), "{text}");
+    // All transports of this build.
+    assert!(text.contains("\nfeatures: ") && text.contains(" udp tcp tls https quic"), "{text}");
 }
 
 /// The completions of `sixfold` for a shell, as a file.

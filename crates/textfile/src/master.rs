@@ -61,24 +61,21 @@ pub fn generic_form(rtype: &str, number: u16) -> String {
 fn entry(words: &mut Words<'_>, mut tell: impl FnMut(Range<usize>)) {
     let Some(first) = words.begin_entry() else { return };
     if first.is_directive(words.text) {
-        if words.text[first.range].eq_ignore_ascii_case(b"$TTL")
-            && let Some(time) = words.next()
-        {
-            tell(time.range);
-        }
-    } else if let Some(rtype) = words.skip_to_type(&mut tell) {
-        if words.text[rtype.range].eq_ignore_ascii_case(b"SOA") {
-            let mut place = 0;
-            while let Some(word) = words.next() {
-                // The generic form has no times (RFC 3597 section 5).
-                if place == 0 && &words.text[word.range.clone()] == br"\#" {
-                    break;
-                }
-                if (REFRESH..REFRESH + 4).contains(&place) {
-                    tell(word.range);
-                }
-                place += 1;
+        let is_ttl = words.text[first.range].eq_ignore_ascii_case(b"$TTL");
+        words.next().filter(|_| is_ttl).into_iter().for_each(|time| tell(time.range));
+    } else if let Some(rtype) = words.skip_to_type(&mut tell)
+        && words.text[rtype.range].eq_ignore_ascii_case(b"SOA")
+    {
+        let mut place = 0;
+        while let Some(word) = words.next() {
+            // The generic form has no times (RFC 3597 section 5).
+            if place == 0 && &words.text[word.range.clone()] == br"\#" {
+                break;
             }
+            if (REFRESH..REFRESH + 4).contains(&place) {
+                tell(word.range);
+            }
+            place += 1;
         }
     }
     words.end_entry();

@@ -12,7 +12,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 /// Time before the end of a certificate at which a warning begins. Certificates that are renewed by a program are renewed before that.
-const EXPIRES_SOON: Duration = Duration::from_secs(7 * 86_400);
+const EXPIRES_SOON: Duration = Duration::from_secs(14 * DAY);
+
+/// Seconds of a day.
+const DAY: u64 = 86_400;
 
 /// The certificate chain and the key that handshakes use. Connections that exist keep theirs after a change.
 #[derive(Debug)]
@@ -56,10 +59,11 @@ impl Certificates {
         let expires = self.expires()?;
         match expires.duration_since(now) {
             Ok(left) if left > EXPIRES_SOON => None,
-            Ok(left) => {
-                Some(format!("expires in {} hours: renew it and reload the server", left.as_secs() / 3_600))
+            Ok(left) if left.as_secs() >= 2 * DAY => {
+                Some(format!("expires in {} days: renew it", left.as_secs() / DAY))
             }
-            Err(_) => Some("has expired, and clients refuse it: renew it and reload the server".to_owned()),
+            Ok(left) => Some(format!("expires in {} hours: renew it", left.as_secs() / 3_600)),
+            Err(_) => Some("has expired, and clients refuse it: renew it".to_owned()),
         }
     }
 }

@@ -48,5 +48,13 @@ impl Machine for Echo {
 /// Options for workers on one address.
 pub fn options(listen: SocketAddr, workers: usize, steer: Steer) -> Options {
     let proxies = Default::default();
-    Options { listen: vec![listen], workers, steer, udp_size: 1232, tcp_fast_open: false, proxies, freebind: false }
+    Options {
+        listen: vec![listen],
+        workers,
+        steer,
+        udp_size: 1232,
+        tcp_fast_open: false,
+        proxies,
+        freebind: false,
+    }
 }

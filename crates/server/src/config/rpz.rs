@@ -11,7 +11,7 @@ use super::{Name, limits};
 use domain::base::iana;
 use domain::base::name::ToName;
 use domain::zonefile::inplace::{Entry, ScannedRecord, Zonefile};
-use engine::rpz::{NETWORKS, PolicyZone, ResponsePolicy, TRIGGERS, Trigger};
+use engine::rpz::{NETWORKS, PolicyZone, ResponsePolicy, TRIGGERS, Trigger, ZoneSource};
 use engine::rpz::{RpzRecordError, RpzZoneBuilder};
 use std::path::{Path, PathBuf};
 use textfile::master;
@@ -42,7 +42,7 @@ pub fn read(
                         }
                         warnings.extend(read.skipped.warnings(&path));
                         rpz.zones.push(read.policy_file(&path));
-                        zones.push(read.zone);
+                        zones.push((read.zone, read.source));
                     }
                     Err(faults) => faults.into_iter().for_each(|fault| problems.add(&place, fault)),
                 }
@@ -58,7 +58,7 @@ pub fn read(
         }
         rpz.files.push(path);
     }
-    let policy = ResponsePolicy::build(zones).unwrap_or_else(|error| {
+    let policy = ResponsePolicy::build_with_sources(zones).unwrap_or_else(|error| {
         if let Some(place) = last {
             problems.add(&place, Fault::new(error.to_string(), "name fewer or smaller zones"));
         }
@@ -74,11 +74,24 @@ struct Room {
     networks: usize,
 }
 
+impl Room {
+    /// Takes the place of a trigger. Returns false if there is none.
+    fn take(&mut self, trigger: &Trigger) -> bool {
+        let is_network = matches!(trigger, Trigger::Address(_) | Trigger::Client(_));
+        let fits = self.triggers > 0 && (!is_network || self.networks > 0);
+        self.triggers -= usize::from(fits);
+        self.networks -= usize::from(fits && is_network);
+        fits
+    }
+}
+
 /// A zone that was read.
 #[derive(Debug)]
 pub struct ReadZone {
     /// The zone.
     pub zone: PolicyZone,
+    /// The lines of its rules.
+    pub source: ZoneSource,
     /// Records that were taken, with those of the zone itself.
     pub records: usize,
     /// Records that were left out.
@@ -89,13 +102,11 @@ impl ReadZone {
     /// Leaves out the last triggers, if there is no room for them.
     fn keep_within(&mut self, room: &mut Room) {
         let before = self.zone.entries.len();
-        self.zone.entries.retain(|entry| {
-            let is_network = matches!(entry.trigger, Trigger::Address(_) | Trigger::Client(_));
-            let fits = room.triggers > 0 && (!is_network || room.networks > 0);
-            room.triggers -= usize::from(fits);
-            room.networks -= usize::from(fits && is_network);
-            fits
-        });
+        let fits: Vec<bool> = self.zone.entries.iter().map(|entry| room.take(&entry.trigger)).collect();
+        let mut kept = fits.iter();
+        self.zone.entries.retain(|_| *kept.next().expect("one for each entry"));
+        let mut kept = fits.iter();
+        self.source.lines.retain(|_| *kept.next().expect("one for each entry"));
         self.skipped.add_beyond_limits(before - self.zone.entries.len());
     }
 
@@ -138,7 +149,10 @@ pub fn zone(path: &Path, text: &[u8], bad_records: BadRecords) -> Result<ReadZon
     }
     let ZoneReader { zone, taken, faults, skipped, .. } = reader;
     match zone {
-        Some(zone) if faults.is_empty() => Ok(ReadZone { zone: zone.finish(), records: taken, skipped }),
+        Some(zone) if faults.is_empty() => {
+            let (zone, source) = zone.finish_with_source(&path.display().to_string());
+            Ok(ReadZone { zone, source, records: taken, skipped })
+        }
         Some(_) => Err(faults),
         None => {
             let (what, help) = RpzRecordError::NoSoa.advice();
@@ -233,7 +247,7 @@ impl<'p> ZoneReader<'p> {
                     return Ok(());
                 }
                 Ok(Some(Entry::Record(record))) => {
-                    let unfit = self.take(&record, text);
+                    let unfit = self.take(&record, line, text);
                     self.last = Some(record);
                     if let Err(unfit) = unfit {
                         let bad = unfit.placed(line, text);
@@ -260,14 +274,17 @@ impl<'p> ZoneReader<'p> {
     }
 
     /// Takes a record into the zone. The first one must be the SOA record.
-    fn take(&mut self, record: &ScannedRecord, text: &[u8]) -> Result<(), Unfit> {
+    fn take(&mut self, record: &ScannedRecord, line: usize, text: &[u8]) -> Result<(), Unfit> {
         let owner = text.split(|octet| octet.is_ascii_whitespace()).next().unwrap_or_default();
         if has_empty_label(owner) {
             return Err(Unfit::Owner);
         }
         let converted = engine_record(record).map_err(Unfit::Data)?;
         match &mut self.zone {
-            Some(zone) => zone.add(converted).map_err(Unfit::Policy)?,
+            Some(zone) => {
+                zone.at_line(u32::try_from(line).unwrap_or(0));
+                zone.add(converted).map_err(Unfit::Policy)?;
+            }
             None => {
                 self.zone = Some(RpzZoneBuilder::begin(converted).map_err(Unfit::Policy)?);
                 if !self.has_origin && owner.len() > 1 && owner.ends_with(b".") {

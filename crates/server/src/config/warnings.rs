@@ -53,7 +53,8 @@ pub fn of_plain_dns(server: &Server, upstream: &Upstream) -> Vec<String> {
     let is_plain = |address: &SocketAddr| {
         upstream.transport != Transport::Tls && !upstream.identities.contains_key(address)
     };
-    let forwarders: BTreeSet<&SocketAddr> = upstream.all_forwarders().filter(|address| is_plain(address)).collect();
+    let forwarders: BTreeSet<&SocketAddr> =
+        upstream.all_forwarders().filter(|address| is_plain(address)).collect();
     let asked = forwarders.into_iter().filter_map(|address| {
         let (port, _) = key_of(address)?;
         Some(format!(
@@ -83,7 +84,9 @@ pub fn of_mapped_addresses(config: &Config) -> Vec<String> {
         networks.into_iter().filter_map(move |network| Some((key, network, unmapped(network)?)))
     });
     let networks = networks.map(|(key, network, v4)| {
-        format!("`{key}` has {network}, which matches nobody: clients over IPv4 have IPv4 addresses; write {v4}")
+        format!(
+            "`{key}` has {network}, which matches nobody: clients over IPv4 have IPv4 addresses; write {v4}"
+        )
     });
     let asked = config.upstream.all_forwarders().filter_map(|address| {
         let v4 = unmapped(&Network::of(address.ip(), if address.is_ipv4() { 32 } else { 128 }))?;

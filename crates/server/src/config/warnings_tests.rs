@@ -31,12 +31,18 @@ fn values_that_cannot_be_meant_are_warnings_with_the_remedy() {
         ("server.listen = [\"[::1]:853\"]", &["plain DNS", "`tls.listen-dot`"]),
         ("server.listen = [\"127.0.0.1:443\"]", &["plain DNS", "`tls.listen-doh`"]),
         ("server.listen = [\"127.0.0.1:8853\"]", &["plain DNS", "`tls.listen-doq`"]),
-        ("upstream.zone = [{ zone = \"a\", forwarders = [\"9.9.9.9:853\"] }]", &["plain DNS", "\"9.9.9.9#dns.example\""]),
+        (
+            "upstream.zone = [{ zone = \"a\", forwarders = [\"9.9.9.9:853\"] }]",
+            &["plain DNS", "\"9.9.9.9#dns.example\""],
+        ),
         (
             "upstream.zone = [{ zone = \"a\", forwarders = [\"[::ffff:10.0.0.1]:5353\"] }]",
             &["the forwarder [::ffff:10.0.0.1]:5353", "write 10.0.0.1"],
         ),
-        ("server.allow = [\"::1\", \"::ffff:10.1.0.0/112\"]", &["`server.allow`", "matches nobody", "write 10.1.0.0/16"]),
+        (
+            "server.allow = [\"::1\", \"::ffff:10.1.0.0/112\"]",
+            &["`server.allow`", "matches nobody", "write 10.1.0.0/16"],
+        ),
         ("server.proxy-from = [\"::ffff:10.1.2.3\"]", &["`server.proxy-from`", "write 10.1.2.3/32"]),
         ("dns64.clients = [\"::/0\", \"!::ffff:0:0/96\"]", &["`dns64.clients`", "write 0.0.0.0/0"]),
         ("[[dns64.rule]]\nclients = [\"::ffff:10.0.0.0/104\"]", &["`clients`", "write 10.0.0.0/8"]),

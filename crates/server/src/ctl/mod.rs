@@ -72,6 +72,7 @@ fn command_line(command: &CtlCommand) -> String {
             format!("lookup {name}{qtype}")
         }
         CtlCommand::Upstreams => "upstreams".into(),
+        CtlCommand::Rpz => "rpz".into(),
         CtlCommand::Drain => "drain".into(),
         CtlCommand::Undrain => "undrain".into(),
         CtlCommand::Upgrade { binary, timeout } => {

@@ -3,8 +3,8 @@
 use super::records;
 use super::words::{milliseconds, name, network, outcome, source};
 use crate::config::Config;
-use engine::Transport;
 use engine::explain::{Address, End, Explanation, Leg, Real, RealFate, Try};
+use engine::{RuleSource, Transport};
 use serde_json::{Value, json};
 use wire::{Flags, Section};
 
@@ -14,11 +14,15 @@ pub fn of(explanation: &Explanation, config: &Config) -> Value {
         .decisions
         .iter()
         .map(|decision| {
-            json!({
+            let mut object = json!({
                 "decision": decision.code(),
                 "text": decision.to_string(),
                 "requirement": decision.requirement(),
-            })
+            });
+            if let Some(source) = decision.rule_source() {
+                object["policy"] = rule_source(source);
+            }
+            object
         })
         .collect();
     json!({
@@ -38,6 +42,17 @@ pub fn of(explanation: &Explanation, config: &Config) -> Value {
             "requirement": "RFC 6147 section 5.1.7",
         })),
         "dnssec": dnssec(explanation),
+    })
+}
+
+/// The source of the rule of a response policy zone.
+pub fn rule_source(source: &RuleSource) -> Value {
+    json!({
+        "zone": name(&source.zone),
+        "file": Some(&source.file).filter(|file| !file.is_empty()),
+        "line": source.line,
+        "trigger": source.trigger,
+        "trigger_kind": source.kind,
     })
 }
 

@@ -9,6 +9,7 @@ mod sockets;
 mod text;
 mod words;
 
+pub use json::rule_source;
 pub use words::name;
 
 use crate::config::Name;

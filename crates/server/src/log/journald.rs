@@ -72,6 +72,7 @@ fn encode(record: &Record, format: Format) -> Vec<u8> {
     append(&mut message, "PRIORITY", &record.severity().to_string());
     append(&mut message, "SYSLOG_IDENTIFIER", "sixfold");
     append(&mut message, "MESSAGE", &record.body(format));
+    append(&mut message, &field_name("event"), &record.event);
     for (name, value) in &record.fields {
         append(&mut message, &field_name(name), value);
     }
@@ -108,14 +109,15 @@ mod tests {
 
     fn record(message: &str) -> Record {
         let fields = vec![("io.error", "no\nroom".to_owned())];
-        Record { time: String::new(), level: Level::ERROR, message: message.into(), fields }
+        let event = "library".to_owned();
+        Record { time: String::new(), level: Level::ERROR, event, message: message.into(), fields }
     }
 
     #[test]
     fn values_with_line_feeds_have_a_length() {
         let expected = [
             &b"PRIORITY=3\nSYSLOG_IDENTIFIER=sixfold\nMESSAGE\n\x1f\0\0\0\0\0\0\0two\nlines \\027 io.error=no\nroom"[..],
-            b"\nSIXFOLD_IO_ERROR\n\x07\0\0\0\0\0\0\0no\nroom\n",
+            b"\nSIXFOLD_EVENT=library\nSIXFOLD_IO_ERROR\n\x07\0\0\0\0\0\0\0no\nroom\n",
         ];
         let length = "two\nlines \\027 io.error=no\nroom".len();
         assert_eq!(length, 0x1f);

@@ -22,11 +22,12 @@ use crate::config;
 use counts::Counts;
 use layer::{LevelHandle, QueueLayer, level_filter};
 use queue::Queue;
+use record::Record;
 use std::sync::Arc;
 use tracing_subscriber::layer::SubscriberExt;
 use writer::Writer;
 
-pub use stderr::marked as marked_error;
+pub use stderr::error as error_line;
 
 /// Access to the running log, for the parts of the server that change it or count its lines.
 #[derive(Clone)]
@@ -44,9 +45,10 @@ impl Handle {
         self.queue.configure(config.format, config.to);
     }
 
-    /// Prints a line on standard error, after the lines of the log before it, whatever the target of the log is.
-    pub fn print(&self, line: String) {
-        self.queue.push_plain(line);
+    /// Prints a message on standard error, after the lines of the log before it, whatever the target of the log is. With
+    /// `log.format = "json"` it is an object like all other lines.
+    pub fn print(&self, event: &str, message: String) {
+        self.queue.push_plain(Record::new(tracing::Level::INFO, event, message));
     }
 
     /// Counts of the lines so far by their fate.

@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 pub enum Item {
     /// Write this record to the target.
     Record(Record),
-    /// Write this line to standard error.
-    Plain(String),
+    /// Write the message of this record to standard error.
+    Plain(Record),
     /// Use this format and this target from now on.
     Configure(Format, LogTarget),
 }
@@ -63,10 +63,10 @@ impl Queue {
         self.push_bounded(Item::Record(record), octets);
     }
 
-    /// Adds a line for standard error, or drops it if there is no room.
-    pub fn push_plain(&self, line: String) {
-        let octets = line.len();
-        self.push_bounded(Item::Plain(line), octets);
+    /// Adds a message for standard error, or drops it if there is no room.
+    pub fn push_plain(&self, record: Record) {
+        let octets = record.octets();
+        self.push_bounded(Item::Plain(record), octets);
     }
 
     fn push_bounded(&self, item: Item, octets: usize) {
@@ -158,8 +158,7 @@ impl State {
             false => self.items.pop_front()?,
         };
         self.octets -= match &item {
-            Item::Record(record) => record.octets(),
-            Item::Plain(line) => line.len(),
+            Item::Record(record) | Item::Plain(record) => record.octets(),
             Item::Configure(..) => 0,
         };
         Some(item)
@@ -176,14 +175,14 @@ mod tests {
     }
 
     fn record(text: &str) -> Record {
-        Record { time: String::new(), level: Level::INFO, message: text.into(), fields: Vec::new() }
+        Record { time: String::new(), ..Record::new(Level::INFO, "test", text.into()) }
     }
 
     #[test]
     fn items_come_in_order_and_a_change_overtakes_records_that_wait() {
         let queue = queue();
         queue.push(record("a"));
-        queue.push_plain("b".into());
+        queue.push_plain(record("b"));
         queue.configure(Format::Text, LogTarget::Syslog);
         queue.configure(Format::Json, LogTarget::Stderr);
         let change = Item::Configure(Format::Json, LogTarget::Stderr);
@@ -191,7 +190,7 @@ mod tests {
         assert_eq!(queue.take(Duration::ZERO, true), Taken::Nothing);
         assert_eq!(queue.take(Duration::ZERO, false), Taken::Item(Item::Record(record("a")), 0));
         queue.close();
-        assert_eq!(queue.take(Duration::ZERO, false), Taken::Item(Item::Plain("b".into()), 0));
+        assert_eq!(queue.take(Duration::ZERO, false), Taken::Item(Item::Plain(record("b")), 0));
         assert_eq!(queue.take(Duration::ZERO, false), Taken::End);
     }
 
@@ -206,7 +205,7 @@ mod tests {
         assert_eq!(queue.take(Duration::ZERO, false), Taken::Item(Item::Record(record("a")), 0));
         // By octets: the room that they leave is used again.
         let queue = self::queue();
-        let half = "x".repeat(QUEUE_OCTETS / 2);
+        let half = "x".repeat(QUEUE_OCTETS / 2 - "test".len());
         for _ in 0..3 {
             queue.push(record(&half));
         }

@@ -1,4 +1,7 @@
 //! A record: one event of the log, and its forms as text and as JSON.
+//!
+//! Each event of the server has a word, `event`, and perhaps fields for programs. Its text for people says the same in a sentence, so
+//! the text form shows no fields. Events of libraries have none of that: their fields belong to the text.
 
 use super::limits::MESSAGE_OCTETS;
 use crate::config::Format;
@@ -10,6 +13,9 @@ use tracing::field::{Field, Visit};
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 
+/// Word for the events of libraries.
+const LIBRARY: &str = "library";
+
 /// One event of the log.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Record {
@@ -17,6 +23,8 @@ pub struct Record {
     pub time: String,
     /// Level of the event.
     pub level: Level,
+    /// Word for the kind of event, which does not change.
+    pub event: String,
     /// Text of the event. It may have several lines.
     pub message: String,
     /// Named values beside the text.
@@ -25,13 +33,13 @@ pub struct Record {
 
 impl Record {
     /// A record of the log about itself, or of an event that has a message only.
-    pub fn new(level: Level, message: String) -> Record {
-        Record { time: now(), level, message, fields: Vec::new() }
+    pub fn new(level: Level, event: &str, message: String) -> Record {
+        Record { time: now(), level, event: event.to_owned(), message, fields: Vec::new() }
     }
 
     /// The record of an event.
     pub fn of(event: &tracing::Event<'_>) -> Record {
-        let mut record = Record::new(*event.metadata().level(), String::new());
+        let mut record = Record::new(*event.metadata().level(), LIBRARY, String::new());
         event.record(&mut record);
         cut(&mut record.message, MESSAGE_OCTETS);
         record
@@ -40,7 +48,7 @@ impl Record {
     /// Octets that the record takes in the queue.
     pub fn octets(&self) -> usize {
         let fields = self.fields.iter().map(|(name, value)| name.len() + value.len());
-        self.message.len() + fields.sum::<usize>()
+        self.event.len() + self.message.len() + fields.sum::<usize>()
     }
 
     /// Priority of syslog (RFC 5424 section 6.2.1) and of the journal.
@@ -60,7 +68,7 @@ impl Record {
             Format::Json => self.json(),
             Format::Text => {
                 let mut text = self.message.clone();
-                for (name, value) in &self.fields {
+                for (name, value) in self.fields.iter().filter(|_| self.event == LIBRARY) {
                     let _ = write!(text, " {name}={value}");
                 }
                 escape::text(&text)
@@ -68,18 +76,28 @@ impl Record {
         }
     }
 
-    /// The line or the lines for a target that adds neither time nor level.
-    pub fn line(&self, format: Format) -> String {
+    /// The line or the lines for a target that adds no level. `has_time`: the target adds the time.
+    pub fn line(&self, format: Format, has_time: bool) -> String {
+        let level = self.level.as_str();
         match format {
             Format::Json => self.json(),
-            Format::Text => format!("{} {:>5} {}", self.time, self.level.as_str(), self.body(format)),
+            Format::Text if has_time => format!("{level:>5} {}", self.body(format)),
+            Format::Text => format!("{} {level:>5} {}", self.time, self.body(format)),
+        }
+    }
+
+    /// The line for a target that is to have the message alone, like `sixfold: ready`.
+    pub fn plain(&self, format: Format) -> String {
+        match format {
+            Format::Json => self.json(),
+            Format::Text => self.message.clone(),
         }
     }
 
     /// One object with `timestamp`, `level` and `fields`, on one line. People read it too, so the time stands first.
     fn json(&self) -> String {
         let quoted = |text: &str| escape::json(&Value::from(text).to_string());
-        let mut fields = format!("\"message\":{}", quoted(&self.message));
+        let mut fields = format!("\"message\":{},\"event\":{}", quoted(&self.message), quoted(&self.event));
         for (name, value) in &self.fields {
             let _ = write!(fields, ",{}:{}", quoted(name), quoted(value));
         }
@@ -97,10 +115,10 @@ impl Visit for Record {
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
-        if field.name() == "message" {
-            let _ = write!(self.message, "{value:?}");
-        } else {
-            self.fields.push((field.name(), format!("{value:?}")));
+        match field.name() {
+            "message" => _ = write!(self.message, "{value:?}"),
+            "event" => self.event = format!("{value:?}"),
+            name => self.fields.push((name, format!("{value:?}"))),
         }
     }
 }
@@ -134,6 +152,7 @@ mod tests {
         Record {
             time: "2026-01-02T03:04:05.000006Z".into(),
             level: Level::WARN,
+            event: LIBRARY.into(),
             message: "first\nsecond \u{1b}[31m \u{e9}".into(),
             fields: vec![("error", "no \"room\"".into())],
         }
@@ -142,15 +161,18 @@ mod tests {
     #[test]
     fn a_line_has_time_level_message_and_fields_and_no_control_characters() {
         assert_eq!(
-            record().line(Format::Text),
+            record().line(Format::Text, false),
             "2026-01-02T03:04:05.000006Z  WARN first\nsecond \\027[31m \u{e9} error=no \"room\""
         );
-        let json = record().line(Format::Json);
+        let ours = Record { event: "reloaded".into(), ..record() };
+        assert_eq!(ours.line(Format::Text, true), " WARN first\nsecond \\027[31m \u{e9}");
+        let json = ours.line(Format::Json, true);
         assert!(!json.chars().any(char::is_control), "{json}");
         let value: Value = serde_json::from_str(&json).unwrap();
         assert_eq!(value["timestamp"], "2026-01-02T03:04:05.000006Z");
         assert_eq!((&value["level"], &value["fields"]["error"]), (&"WARN".into(), &"no \"room\"".into()));
         assert_eq!(value["fields"]["message"], record().message);
+        assert_eq!(value["fields"]["event"], "reloaded");
     }
 
     #[test]

@@ -81,7 +81,7 @@ impl Text {
     fn summary(&self, span: Duration) -> Option<Record> {
         let seconds = span.as_secs().max(1);
         let message = format!("message repeated {} times in {seconds} s: [{}]", self.held_back, self.message);
-        (self.held_back > 0).then(|| Record::new(self.level, message))
+        (self.held_back > 0).then(|| Record::new(self.level, "repeated", message))
     }
 }
 
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     fn record(level: Level, message: &str) -> Record {
-        Record { time: String::new(), level, message: message.into(), fields: Vec::new() }
+        Record { time: String::new(), ..Record::new(level, "test", message.into()) }
     }
 
     fn seconds(seconds: u64) -> Duration {

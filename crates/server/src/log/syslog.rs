@@ -112,7 +112,7 @@ mod tests {
 
     fn record(message: &str) -> Record {
         let time = "2026-01-02T03:04:05.000006Z".into();
-        Record { time, level: Level::WARN, message: message.into(), fields: Vec::new() }
+        Record { time, ..Record::new(Level::WARN, "test", message.into()) }
     }
 
     fn folder(name: &str) -> PathBuf {

@@ -37,6 +37,10 @@ pub struct Writer {
     lines_done: usize,
     /// True after the target has refused a line, until it takes one.
     is_failing: bool,
+    /// Standard error, for the log or beside it.
+    stderr: Stderr,
+    /// Lines that standard error did not take since it took one.
+    lost: u64,
 }
 
 /// Sockets of the daemons.
@@ -47,7 +51,7 @@ struct Paths {
 
 /// An open target.
 enum Target {
-    Stderr(Stderr),
+    Stderr,
     Journald(Journald),
     Syslog(Box<Syslog>),
 }
@@ -55,15 +59,21 @@ enum Target {
 impl Target {
     fn open(target: LogTarget, paths: &Paths) -> io::Result<Target> {
         Ok(match target {
-            LogTarget::Stderr => Target::Stderr(Stderr::new()),
+            LogTarget::Stderr => Target::Stderr,
             LogTarget::Journald => Target::Journald(Journald::new(paths.journald.clone())?),
             LogTarget::Syslog => Target::Syslog(Box::new(Syslog::new(paths.syslog.clone())?)),
         })
     }
 
-    fn write(&mut self, record: &Record, format: Format, lines_done: &mut usize) -> io::Result<()> {
+    fn write(
+        &mut self,
+        record: &Record,
+        format: Format,
+        stderr: &mut Stderr,
+        lines_done: &mut usize,
+    ) -> io::Result<()> {
         match self {
-            Target::Stderr(stderr) => stderr.write(record, format),
+            Target::Stderr => stderr.write(record, format),
             Target::Journald(journald) => journald.write(record, format),
             Target::Syslog(syslog) => syslog.write(record, format, lines_done),
         }
@@ -85,13 +95,15 @@ impl Writer {
             pending: VecDeque::new(),
             lines_done: 0,
             is_failing: false,
+            stderr: Stderr::new(),
+            lost: 0,
         }
     }
 
     /// Writes until the log ends and the queue is empty, or the target refuses what is left.
     pub fn run(mut self) {
         loop {
-            let wait = match self.is_failing {
+            let wait = match self.is_failing || self.lost > 0 {
                 true => RETRY,
                 false => self.repeats.next_due(self.started.elapsed()).unwrap_or(IDLE),
             };
@@ -114,10 +126,7 @@ impl Writer {
         match taken {
             Taken::Item(item, dropped) => {
                 if dropped > 0 {
-                    let text = format!(
-                        "{dropped} lines of the log were dropped: they came faster than it took them"
-                    );
-                    due.push(Record::new(Level::WARN, text));
+                    due.push(dropped_lines(dropped, "they came faster than it took them"));
                 }
                 match item {
                     Item::Record(record) => {
@@ -127,8 +136,8 @@ impl Writer {
                             self.counts.held_back.fetch_add(1, Ordering::Relaxed);
                         }
                     }
-                    // A line that standard error does not take is lost.
-                    Item::Plain(line) => _ = Stderr::print(&line),
+                    // A message that standard error does not take is lost.
+                    Item::Plain(record) => _ = self.stderr.print(&record, self.format),
                     Item::Configure(format, target) => self.configure(format, target),
                 }
             }
@@ -147,11 +156,15 @@ impl Writer {
     }
 
     /// Writes the pending records, up to the first one that the target refuses. That one stays: the daemon behind the target may be
-    /// about to start again. Standard error has no daemon, so a line that it refuses is lost.
+    /// about to start again. Standard error has no daemon, so a line that it refuses is lost, and is told of before the next one that
+    /// it takes.
     fn write_pending(&mut self) {
+        self.tell_lost();
         while let Some(record) = self.pending.front() {
             let result = match &mut self.open {
-                Some(open) => open.write(record, self.format, &mut self.lines_done),
+                // The lines before it could not be told of, so nothing can be written.
+                Some(_) if self.lost > 0 => Err(io::ErrorKind::StorageFull.into()),
+                Some(open) => open.write(record, self.format, &mut self.stderr, &mut self.lines_done),
                 None => match Target::open(self.target, &self.paths) {
                     Ok(open) => {
                         self.open = Some(open);
@@ -162,12 +175,31 @@ impl Writer {
             };
             let count = match result {
                 Ok(()) => &self.counts.written,
-                Err(_) if self.target == LogTarget::Stderr => &self.counts.dropped,
+                Err(_) if self.target == LogTarget::Stderr => {
+                    self.lost += 1;
+                    &self.counts.dropped
+                }
                 Err(error) => return self.fail(&error),
             };
             count.fetch_add(1, Ordering::Relaxed);
             self.pending.pop_front();
             (self.is_failing, self.lines_done) = (false, 0);
+        }
+    }
+
+    /// Says how many lines standard error did not take, as soon as it takes one.
+    fn tell_lost(&mut self) {
+        if self.lost == 0 {
+            return;
+        }
+        let record = dropped_lines(self.lost, "standard error did not take them");
+        if self.target != LogTarget::Stderr {
+            // A reload has changed the target, which is told like of any other line.
+            self.pending.push_front(record);
+            self.lost = 0;
+        } else if self.stderr.write(&record, self.format).is_ok() {
+            self.lost = 0;
+            self.counts.written.fetch_add(1, Ordering::Relaxed);
         }
     }
 
@@ -178,12 +210,26 @@ impl Writer {
                 LogTarget::Journald => &self.paths.journald,
                 LogTarget::Syslog | LogTarget::Stderr => &self.paths.syslog,
             };
-            Stderr::print_if_ready(&format!(
+            let text = format!(
                 "sixfold: cannot log to {}: {error}; new lines wait, and those without room are dropped and counted",
                 path.display()
-            ));
+            );
+            let record = Record::new(Level::ERROR, "log_target_failed", text);
+            self.stderr.print_if_ready(&record, self.format);
         }
         self.is_failing = true;
+    }
+}
+
+/// The line that says how many lines were dropped, and why.
+fn dropped_lines(count: u64, why: &str) -> Record {
+    let text = match count {
+        1 => format!("1 line of the log was dropped: {why}"),
+        _ => format!("{count} lines of the log were dropped: {why}"),
+    };
+    Record {
+        fields: vec![("count", count.to_string())],
+        ..Record::new(Level::WARN, "log_lines_dropped", text)
     }
 }
 

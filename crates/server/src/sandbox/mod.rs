@@ -78,14 +78,14 @@ fn enter_with(needs: &Needs, unlisted: Unlisted) -> Result<Sandbox, String> {
             Some(version)
         }
         Err(why) => {
-            tracing::warn!("the sandbox does not restrict files: {why}");
+            tracing::warn!(event = "sandbox_incomplete", "the sandbox does not restrict files: {why}");
             None
         }
     };
     let seccomp = match seccomp::restrict(unlisted) {
         Ok(()) => true,
         Err(why) => {
-            tracing::warn!("the sandbox does not restrict system calls: {why}");
+            tracing::warn!(event = "sandbox_incomplete", "the sandbox does not restrict system calls: {why}");
             false
         }
     };

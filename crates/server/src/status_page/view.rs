@@ -1,13 +1,13 @@
 //! The contents of the status page, as texts that are ready to be shown.
 
 use super::figures::{count, latency, mebibytes, points, rate, share, uptime};
-use crate::config::Config;
+use crate::config::{Config, PolicyFile};
 use crate::escape;
 use crate::handle::{ServerHandle, WorkerStatus};
 use crate::history::{Event, History};
-use crate::status::{self, UpstreamStatus};
+use crate::status::{self, Certificate, UpstreamStatus};
 use crate::traffic::{PERIOD, Sample, Window, sample_before};
-use crate::{upgrade, version};
+use crate::{policy_zones, upgrade, version};
 use engine::Counter;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -99,6 +99,7 @@ impl View {
         view.fields.insert("chart", caption);
         view.rows.insert("traffic", traffic(&windows));
         view.rows.insert("upstreams", upstream_rows(upstreams, &config));
+        view.rows.insert("zones", zone_rows(&config));
         view.rows.insert("reasons", reasons(&windows));
         view.rows.insert("reloads", history(&server.reloads.history));
         view.rows.insert("upgrades", upgrades(&server.upgrade.history()));
@@ -206,7 +207,9 @@ fn upstream_rows(mut upstreams: Vec<UpstreamStatus>, config: &Config) -> Vec<Row
     upstreams.sort_by_key(|upstream| (upstream.up, upstream.details.is_none()));
     let row = |upstream: UpstreamStatus| {
         let state = if upstream.up { "up" } else { "down" };
-        let state = upstream.details.map_or(state.into(), |details| format!("{state}: {details}"));
+        let trouble = upstream.trouble.map(|trouble| trouble.to_string());
+        let why: Vec<String> = [trouble, upstream.details].into_iter().flatten().collect();
+        let state = if why.is_empty() { state.into() } else { format!("{state}: {}", why.join("; ")) };
         let round_trip = upstream.round_trip;
         let cells = vec![
             upstream.address.to_string(),
@@ -220,6 +223,25 @@ fn upstream_rows(mut upstreams: Vec<UpstreamStatus>, config: &Config) -> Vec<Row
         Row { tone: if upstream.up { "" } else { "bad" }, cells }
     };
     or_none(upstreams.into_iter().map(row).collect())
+}
+
+/// The response policy zones, in the order of their precedence.
+fn zone_rows(config: &Config) -> Vec<Row> {
+    let row = |zone: &PolicyFile| Row {
+        tone: if zone.skipped == 0 { "" } else { "bad" },
+        cells: vec![
+            zone.file.display().to_string(),
+            zone.zone.to_string(),
+            zone.serial.to_string(),
+            count(zone.records as u64),
+            count(zone.skipped as u64),
+            policy_zones::shown_age(zone),
+        ],
+    };
+    match config.rpz.zones.is_empty() {
+        true => vec![Row::new(vec!["None.".into()])],
+        false => config.rpz.zones.iter().map(row).collect(),
+    }
 }
 
 /// The zones of each upstream.
@@ -312,11 +334,12 @@ fn facts(server: &ServerHandle, config: &Config, workers: &[&Arc<WorkerStatus>])
     let sum = |value: fn(&WorkerStatus) -> usize| {
         count(workers.iter().map(|status| value(status)).sum::<usize>() as u64)
     };
-    [
+    let mut facts = vec![
         ("Version", format!("{}, commit {}", version::VERSION, version::COMMIT)),
         ("Running for", uptime(server.started.elapsed())),
         ("Process", std::process::id().to_string()),
         ("Configuration", status::source(server.source.as_deref())),
+        ("Memory", status::memory(server)),
         ("Listening on", listen.join(" ")),
         ("Prefixes", prefixes.join(" ")),
         ("Workers", format!("{}, of which {} respond", server.workers.workers(), workers.len())),
@@ -327,7 +350,21 @@ fn facts(server: &ServerHandle, config: &Config, workers: &[&Arc<WorkerStatus>])
         ("Questions in flight", sum(|status| status.flights)),
         ("Links to upstreams", sum(|status| status.links)),
         ("Cache entries", sum(|status| status.cached.1)),
-    ]
-    .map(|(name, value)| Row::new(vec![name.into(), value]))
-    .into()
+    ];
+    for (key, addresses) in status::encrypted_listeners(config) {
+        let name = match key {
+            "listen-dot" => "DNS over TLS",
+            "listen-doh" => "DNS over HTTPS",
+            _ => "DNS over QUIC",
+        };
+        facts.push((name, addresses.join(" ")));
+    }
+    let mut rows: Vec<Row> =
+        facts.into_iter().map(|(name, value)| Row::new(vec![name.into(), value])).collect();
+    if let Some(certificate) = Certificate::of(config) {
+        let has_expired = certificate.expires.is_some_and(|end| end < SystemTime::now());
+        let tone = if has_expired { "bad" } else { "" };
+        rows.push(Row { tone, cells: vec!["Certificate".into(), certificate.to_string()] });
+    }
+    rows
 }

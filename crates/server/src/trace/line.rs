@@ -2,7 +2,7 @@
 //! steps are microseconds since the query arrived.
 
 use crate::escape;
-use crate::explain::{name, records};
+use crate::explain::{name, records, rule_source};
 use engine::explain::Answer;
 use engine::explain::live::{Step, Trace, UpstreamEvent};
 use engine::{ClientTransport, Span, Transport};
@@ -109,7 +109,11 @@ fn time(unix: Span) -> Option<String> {
 fn step(after: Span, step: &Step) -> StepOf {
     let (step, details) = match step {
         Step::Decided(decision) => {
-            (decision.code(), json!({ "text": decision.to_string(), "requirement": decision.requirement() }))
+            let mut details = json!({ "text": decision.to_string(), "requirement": decision.requirement() });
+            if let Some(source) = decision.rule_source() {
+                details["policy"] = rule_source(source);
+            }
+            (decision.code(), details)
         }
         Step::Waits { name: asked, qtype, is_shared } => (
             if *is_shared { "joins" } else { "asks" },

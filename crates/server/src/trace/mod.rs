@@ -76,7 +76,7 @@ pub async fn follow(
         Err(text) => return writer.write_all(Answer::error(&text, format).to_wire().as_bytes()).await,
     };
     writer.write_all(b"0\n").await?;
-    tracing::info!("{}", request.to_line());
+    tracing::info!(event = "trace_began", "{}", request.to_line());
     let closed = async {
         // The operator sends nothing more.
         while reader.read_u8().await.is_ok() {}
@@ -87,7 +87,11 @@ pub async fn follow(
         result = lines.write(server, writer) => result,
     };
     let Lines { written, .. } = lines;
-    tracing::info!("trace ended: {written} queries shown, {} left out", running.0.left_out());
+    tracing::info!(
+        event = "trace_ended",
+        "trace ended: {written} queries shown, {} left out",
+        running.0.left_out()
+    );
     result
 }
 

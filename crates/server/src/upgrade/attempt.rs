@@ -51,14 +51,18 @@ fn note(upgrade: &Upgrade, result: Result<Successor, Failure>) -> Result<Upgrade
     match result {
         Ok(Successor { process, version, control }) => {
             tracing::info!(
-                "upgraded: process {process}, version {version}; this process answers what it has"
+                event = "upgraded",
+                process,
+                version,
+                "upgraded: process {process}, version {version}, took over; process {} answers what it has",
+                std::process::id()
             );
             upgrade.note_successor(process, &version, control);
             Ok(Upgraded { process, version })
         }
         Err(Failure { error, process }) => {
             upgrade.note_failure(process, &error);
-            tracing::error!("upgrade failed, this process goes on: {error}");
+            tracing::error!(event = "upgrade_failed", "upgrade failed, this process goes on: {error}");
             Err(format!("upgrade failed, process {} goes on: {error}\n", std::process::id()))
         }
     }

@@ -70,6 +70,11 @@ impl Launcher {
         Ok(Launcher { channel: Some(channel), process })
     }
 
+    /// Number of its process.
+    pub fn process_id(&self) -> u32 {
+        self.process.id()
+    }
+
     /// Starts a successor with this end of a channel. Returns its number.
     pub fn start_successor(&self, program: Option<&Path>, handover: Channel) -> Result<u32, String> {
         match self.ask(&Request::Start(program.map(Path::to_owned)), Some(handover))? {

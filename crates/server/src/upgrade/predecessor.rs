@@ -71,7 +71,13 @@ fn try_replace(
     let (channel, end) =
         Channel::pair().map_err(|error| format!("cannot make a channel to a new process: {error}"))?;
     let process = launcher.start_successor(request.program.as_deref(), end)?;
-    tracing::info!("upgrade: process {process} was started");
+    tracing::info!(
+        event = "upgrade_started",
+        process,
+        launcher = launcher.process_id(),
+        "upgrade: process {process} was started by the launcher, process {}",
+        launcher.process_id()
+    );
     let ready = hand_over(server, &channel, request.patience);
     match ready.and_then(|ready| release(server, &channel).map(|()| ready)) {
         Ok((version, control)) => Ok((Successor { process, version, control }, channel)),
@@ -89,6 +95,7 @@ fn hand_over(server: &ServerHandle, channel: &Channel, patience: Duration) -> Re
     let handover = Handover {
         protocol: PROTOCOL,
         sockets: borrowed.len(),
+        process: std::process::id(),
         cookie_secret: server.cookie_secret.0,
         steering_seed: server.workers.seed().into(),
         drained: server.drained.load(Ordering::Relaxed),
@@ -133,7 +140,11 @@ fn hand_over(server: &ServerHandle, channel: &Channel, patience: Duration) -> Re
 /// Stops reading the sockets. A successor that has ended meanwhile has read nothing, so this process reads them again.
 fn release(server: &ServerHandle, channel: &Channel) -> Result<(), String> {
     if !server.workers.release_listeners(RELEASE) {
-        tracing::warn!("a worker has not stopped reading within {} s", RELEASE.as_secs());
+        tracing::warn!(
+            event = "worker_silent",
+            "a worker has not stopped reading within {} s",
+            RELEASE.as_secs()
+        );
     }
     if channel.receive::<Reply>(Some(Duration::ZERO)).is_ok() {
         return Ok(());

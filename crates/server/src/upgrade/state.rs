@@ -54,7 +54,10 @@ impl Upgrade {
     ) -> Upgrade {
         let launcher = (refusal.is_none() && std::process::id() != 1).then(|| {
             Launcher::start().inspect_err(|error| {
-                tracing::warn!("cannot start the launcher: {error}; upgrades need a restart of the service");
+                tracing::warn!(
+                    event = "no_launcher",
+                    "cannot start the launcher: {error}; upgrades need a restart of the service"
+                );
             })
         });
         Upgrade {
@@ -108,6 +111,17 @@ impl Upgrade {
         lock(&self.history).add_success(process, version);
         *lock(&self.replaced) = Some(control);
         self.wakeup.notify_one();
+    }
+
+    /// Number of the process that has taken the place of this one.
+    pub fn successor(&self) -> Option<u32> {
+        self.successor_has_path()?;
+        lock(&self.history).attempts.last()?.process
+    }
+
+    /// Number of the launcher's process; none if this process cannot have a successor, or has one.
+    pub fn launcher_process(&self) -> Option<u32> {
+        lock(&self.launcher).as_ref().map(Launcher::process_id)
     }
 
     /// Enters an attempt after which this process goes on.

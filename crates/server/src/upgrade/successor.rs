@@ -29,6 +29,9 @@ pub struct Handover {
     pub protocol: u32,
     /// Number of descriptors that follow.
     pub sockets: usize,
+    /// Number of the predecessor's process; 0 from a version that does not tell.
+    #[serde(default)]
+    pub process: u32,
     /// Secret of server cookies that was drawn at the first start: cookies of clients stay valid.
     pub cookie_secret: [u8; 16],
     /// Secret of the steering hash, so that a name keeps its worker.
@@ -65,6 +68,8 @@ pub struct Confirmation {}
 /// The predecessor of this process.
 pub struct Predecessor {
     channel: Channel,
+    /// Number of its process; 0 if it has not told.
+    pub process: u32,
     /// Secret of server cookies.
     pub cookie_secret: Secret,
     /// Secret of the steering hash.
@@ -102,6 +107,7 @@ impl Predecessor {
         let sockets = channel.receive_descriptors(handover.sockets, MESSAGE).map_err(failed)?;
         let predecessor = Predecessor {
             channel,
+            process: handover.process,
             cookie_secret: Secret(handover.cookie_secret),
             steering_seed: Seed::from(handover.steering_seed),
             drained: handover.drained,
@@ -129,7 +135,10 @@ impl Predecessor {
             }
         });
         if let Err(error) = confirmed {
-            tracing::warn!("the former process does not answer: {error}; this one goes on");
+            tracing::warn!(
+                event = "predecessor_silent",
+                "the former process does not answer: {error}; this one goes on"
+            );
         }
     }
 

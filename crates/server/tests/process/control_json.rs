@@ -68,7 +68,7 @@ fn every_command_has_an_object_with_the_documented_fields() {
     assert!(entries[1]["authority"][0].as_str().unwrap().contains(" SOA "), "{found}");
 
     assert_eq!(yes(&server, &["flush", &name_of(1)]), json!({ "flushed": 3 }));
-    assert_eq!(yes(&server, &["reload"]), json!({ "reloaded": true, "notes": [] }));
+    assert_eq!(yes(&server, &["reload"]), json!({ "reloaded": true, "changed": [], "notes": [] }));
     assert_eq!(yes(&server, &["drain"]), json!({ "drained": true, "changed": true }));
     assert_eq!(yes(&server, &["drain"]), json!({ "drained": true, "changed": false }));
     assert_eq!(yes(&server, &["undrain"]), json!({ "drained": false, "changed": true }));

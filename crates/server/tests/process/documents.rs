@@ -159,9 +159,14 @@ fn every_metric_and_every_label_value_is_documented_and_no_other() {
     let made = rcgen::generate_simple_self_signed(["dns.example".to_owned()]).unwrap();
     std::fs::write(&certificate, made.cert.pem()).unwrap();
     std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    // Others are there only with a response policy zone.
+    let zone = directory.file("policy.rpz");
+    std::fs::write(&zone, "@ SOA localhost. root.localhost. 1 3600 600 86400 60\nads.example CNAME .\n")
+        .unwrap();
     let server = Setup::new(upstream.address)
         .line(&format!("tls.certificate = {certificate:?}"))
         .line(&format!("tls.key = {key:?}"))
+        .line(&format!("filter.rpz = [{zone:?}]"))
         .metrics()
         .start();
     Udp::to(server.v6()).ask(&name_of(1), Type::AAAA);
@@ -173,13 +178,16 @@ fn every_metric_and_every_label_value_is_documented_and_no_other() {
         let row = row.unwrap_or_else(|| panic!("no row {begins} in operating.md"));
         for (label, value) in family.samples.iter().flat_map(|(_, labels, _)| labels) {
             assert!(row.contains(&format!("`{label}`")), "{name}: {label}");
-            let open = ["upstream", "le", "version", "commit"].contains(&label.as_str());
+            let open = ["upstream", "le", "version", "commit", "file"].contains(&label.as_str());
             let below = name == "sixfold_dropped_total" && text.contains(&format!("\n| `{value}` | "));
             assert!(open || below || row.contains(&format!("`{value}`")), "{name}: {label}={value}");
         }
     }
     // Metric names in the text, some with labels.
-    for name in text.split('`').filter(|word| word.starts_with("sixfold_")) {
+    for name in text
+        .split('`')
+        .filter(|word| word.starts_with("sixfold_") || word.starts_with("process_") && *word != "process_id")
+    {
         let name = name.split('{').next().unwrap();
         assert!(scrape.0.contains_key(name), "{name} does not exist");
     }
@@ -199,4 +207,63 @@ fn the_manual_pages_are_set_without_a_warning() {
             Err(_) => test_skip::missing("groff", "apt-get install man-db"),
         }
     }
+}
+
+/// The texts of the program's source files below a folder, without their tests.
+fn sources(folder: &std::path::Path, texts: &mut Vec<(PathBuf, String)>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, texts);
+        } else if path.extension().is_some_and(|end| end == "rs") && !path.to_string_lossy().contains("tests")
+        {
+            let text = std::fs::read_to_string(&path).unwrap();
+            let end = text.find("#[cfg(test)]\nmod tests").or(text.find("#[cfg(test)]\n#[path"));
+            let code = &text[..end.unwrap_or(text.len())];
+            texts.push((path, code.split_whitespace().collect::<Vec<_>>().join(" ")));
+        }
+    }
+}
+
+#[test]
+fn every_line_of_the_log_has_an_event_and_every_event_is_documented() {
+    let (mut texts, mut events) = (Vec::new(), BTreeSet::new());
+    sources(&PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src"), &mut texts);
+    let is_word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    for (path, text) in &texts {
+        for level in ["error", "warn", "info", "debug", "trace"] {
+            for call in text.split(&format!("tracing::{level}!(")).skip(1) {
+                let event = call.trim_start().strip_prefix("event = \"");
+                let event = event.unwrap_or_else(|| {
+                    panic!("{}: a line without an event: {level}!({:.60}", path.display(), call)
+                });
+                events.insert(event.split('"').next().unwrap().to_owned());
+            }
+        }
+        // The lines of `Line` and `Record`, which have level, event, text.
+        for start in [
+            "Level::ERROR, ",
+            "Level::WARN, ",
+            "Level::INFO, ",
+            "Level::DEBUG, ",
+            "Level::TRACE, ",
+            "log.print( ",
+            "log.print(",
+        ] {
+            let words =
+                text.split(start).skip(1).filter_map(|rest| rest.strip_prefix('"')?.split('"').next());
+            events.extend(words.filter(|word| word.chars().all(is_word)).map(str::to_owned));
+        }
+    }
+    assert!(events.len() > 40 && events.contains("upstream_down") && events.contains("ready"), "{events:?}");
+    let text = document("operating.md");
+    let table = text.split("\n### Events\n").nth(1).and_then(|rest| rest.split("\n## ").next()).unwrap();
+    let mut documented = BTreeSet::new();
+    for row in table.lines().filter(|line| line.starts_with("| `")) {
+        let words = row.split('|').nth(1).unwrap().split('`').skip(1).step_by(2);
+        documented.extend(words.filter(|word| *word != "event").map(str::to_owned));
+    }
+    // The log itself writes these two.
+    events.extend(["repeated", "library"].map(str::to_owned));
+    assert_eq!(events, documented);
 }

@@ -31,15 +31,61 @@ fn the_log_has_refused_clients_and_upstreams_that_fail_and_recover() {
     wait_until("the log says that the upstream is down", || {
         client.ask(&name_of(number), Type::AAAA);
         number += 1;
-        server.process.log().contains(&format!("upstream {address} is down: "))
+        server.process.log().contains(&format!("upstream {address} is down since "))
     });
-    let line = server.process.wait_for("is down: ").unwrap();
+    let line = server.process.wait_for("is down since ").unwrap();
     assert!(line.contains(" WARN ") && line.ends_with("2 of 2 workers have stopped asking it"), "{line}");
+    assert!(line.contains("is down since 20") && line.contains("Z: port refused ("), "{line}");
+    let line = server.process.wait_for("no upstream answers for ").unwrap();
+    let words = format!(
+        "the names without a zone of their own any more: clients get expired data, or SERVFAIL; {address} since 20"
+    );
+    assert!(line.contains(" ERROR ") && line.contains(&words), "{line}");
     let _upstream = Upstream::start_at(address, |_| Behavior::Answer);
     let line = server.process.wait_for(&format!("upstream {address} answers again, after ")).unwrap();
     assert!(line.contains(" INFO "), "{line}");
+    let line = server
+        .process
+        .wait_for("upstreams answer for the names without a zone of their own again, after ")
+        .unwrap();
+    let failed =
+        line.split("meanwhile all clients got ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
+    assert!(line.contains(" INFO ") && failed.parse::<u64>().unwrap() > 0, "{line}");
     let log = server.process.log();
     assert!(!log.contains("DEBUG") && log.matches(&format!("upstream {address}")).count() <= 4, "{log}");
+    server.process.stop();
+}
+
+#[test]
+fn an_upstream_that_refuses_every_question_is_named_with_the_reason() {
+    let upstream = Upstream::start(|_| Behavior::Refuse);
+    let server = Setup::new(upstream.address).line("cache.size = \"0MiB\"").metrics().start();
+    let client = Udp::to(server.v6());
+    let mut number = 0;
+    wait_until("the log says that there are errors only", || {
+        client.ask(&name_of(number), Type::AAAA);
+        number += 1;
+        server.process.log().contains("has trouble since ")
+    });
+    let line = server.process.wait_for("has trouble since ").unwrap();
+    assert!(line.contains(" WARN ") && line.contains(": it replies REFUSED ("), "{line}");
+    let line = server.process.wait_for("no upstream answers for ").unwrap();
+    assert!(line.contains(" ERROR ") && line.contains(": it replies REFUSED ("), "{line}");
+    let output = server.ctl(&["upstreams", "--json"]);
+    let object: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&object["state"], &object["reason"]), (&"up".into(), &"refused".into()), "{object}");
+    assert!(object["since"].as_str().unwrap().ends_with('Z') && object["failed_tries"].as_u64() >= Some(20));
+    server.process.stop();
+}
+
+#[test]
+fn sigusr1_of_a_script_that_rotates_logs_is_ignored_and_said() {
+    let upstream = Upstream::start(|_| Behavior::Answer);
+    let server = Setup::new(upstream.address).start();
+    server.process.signal("USR1");
+    let line = server.process.wait_for("SIGUSR1 is ignored").unwrap();
+    assert!(line.contains(" INFO "), "{line}");
+    assert_eq!(Udp::to(server.v6()).ask(&name_of(1), Type::AAAA).rcode, Rcode::NOERROR);
     server.process.stop();
 }
 

@@ -38,8 +38,13 @@ fn a_server_whose_upstream_is_silent_is_alive_but_not_ready_until_the_upstream_i
     assert_eq!(String::from_utf8(output.stderr).unwrap(), "sixfold: not serving: no upstream answers\n");
     assert_eq!(Scrape::of(server.metrics).value("upstream_up", &[]), 0.0);
     let status_text = String::from_utf8(server.ctl(&["status"]).stdout).unwrap();
-    let down = format!("{} down: 1 of 1 workers has stopped asking it", upstream.address);
-    assert!(status_text.contains(&down), "{status_text}");
+    let down = format!("{} down since 20", upstream.address);
+    let words = "Z: no reply (";
+    let line =
+        status_text.lines().find(|line| line.contains(&down)).unwrap_or_else(|| panic!("{status_text}"));
+    assert!(line.contains(words) && line.contains("1 of 1 workers has stopped asking it"), "{line}");
+    let table = String::from_utf8(server.ctl(&["upstreams"]).stdout).unwrap();
+    assert!(table.contains("; since 20") && table.contains(words), "{table}");
     assert!(status_text.contains("\nstate       not serving: no upstream answers\n"), "{status_text}");
 
     answers.store(true, Ordering::SeqCst);
@@ -79,12 +84,12 @@ fn other_methods_and_other_paths_are_refused() {
         assert_eq!(response.status, 405, "{method}");
         assert!(response.head.contains("\r\nallow: get, head"), "{}", response.head);
     }
-    for path in
-        ["/", "/status/", "/status.html", "/metrics/", "/Metrics", "/../metrics", "/livez2", "//metrics"]
-    {
+    for path in ["/status/", "/status.html", "/metrics/", "/Metrics", "/../metrics", "/livez2", "//metrics"] {
         assert_eq!(request(server.metrics, "GET", path).status, 404, "{path}");
     }
     assert_eq!(request(server.metrics, "GET", "/metrics?name=x").status, 200);
+    let root = request(server.metrics, "GET", "/");
+    assert!(root.status == 307 && root.head.contains("\r\nlocation: status\r\n"), "{}", root.head);
     let head = request(server.metrics, "HEAD", "/metrics");
     assert_eq!((head.status, head.body.as_str()), (200, ""));
     assert!(request(server.metrics, "GET", "/metrics").head.contains("text/plain; version=0.0.4"));

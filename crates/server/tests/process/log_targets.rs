@@ -96,6 +96,121 @@ fn level_and_format_change_with_a_reload() {
 }
 
 #[test]
+fn with_the_format_json_every_line_is_an_object_with_an_event() {
+    let upstream = Upstream::start(|_| Behavior::Answer);
+    let setup = || {
+        let setup = Setup::new(upstream.address).line("log.format = \"json\"").line("log.level = \"trace\"");
+        setup.line("upstream.timeout = \"100ms\"").metrics()
+    };
+    let server = setup().start();
+    assert_eq!(Udp::to(server.v6()).ask(&name_of(1), Type::AAAA).addresses.len(), 1);
+    server.rewrite(&["log.format = \"json\"", "log.level = \"trace\"", "upstream.tries = 99"]);
+    server.ctl(&["reload"]);
+    server.process.signal("USR1");
+    server.process.wait_for("signal_ignored").unwrap();
+    let address = upstream.address;
+    drop(upstream);
+    let mut number = 2;
+    wait_until("the log says that nobody answers", || {
+        Udp::to(server.v6()).ask(&name_of(number), Type::AAAA);
+        number += 1;
+        server.process.log().contains("outage_began")
+    });
+    server.process.stop();
+    let log = server.process.log();
+    let objects: Vec<Value> = log
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{line}: {error}")))
+        .collect();
+    for object in &objects {
+        let fields = &object["fields"];
+        assert!(
+            fields["event"].as_str().is_some_and(|event| !event.is_empty() && event != "library"),
+            "{object}"
+        );
+        assert!(object["timestamp"].is_string() && object["level"].is_string(), "{object}");
+    }
+    let of = |event: &str| {
+        let found = objects.iter().find(|object| object["fields"]["event"] == event);
+        found.unwrap_or_else(|| panic!("no {event} in\n{log}"))["fields"].clone()
+    };
+    assert!(of("ready")["message"].as_str().unwrap().starts_with("sixfold: ready"));
+    let down = of("upstream_down");
+    assert_eq!((&down["upstream"], &down["reason"]), (&address.to_string().into(), &"port_refused".into()));
+    assert_eq!(of("outage_began")["zone"], ".");
+    for event in ["reload_failed", "stopped", "upstream_state"] {
+        of(event);
+    }
+    // The error that ends the program.
+    let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let directory = Directory::new();
+    let config = directory.file("x.toml");
+    let text = format!(
+        "log.format = \"json\"\nserver.listen = [\"{}\"]\nupstream.forwarders = [\"{address}\"]\ncontrol.socket = \"\"\nmetrics.listen = \"\"",
+        taken.local_addr().unwrap()
+    );
+    std::fs::write(&config, text).unwrap();
+    let arguments = ["serve", "--config", &config.display().to_string()].map(str::to_owned);
+    let failed = Process::start(&[], &arguments);
+    assert_eq!(failed.wait().0.code(), Some(1));
+    let last: Value = serde_json::from_str(failed.log().lines().last().unwrap()).unwrap();
+    assert_eq!((&last["level"], &last["fields"]["event"]), (&"ERROR".into(), &"start_failed".into()));
+}
+
+/// A server whose standard error is a file on a small file system; what it has when the server is ready goes to the test.
+const SMALL_DISK: &str = "mount -t tmpfs -o size=32k none \"$0\" || exit 1; \
+    (until grep -q ready \"$0/log\" 2>&-; do sleep 0.05; done; cat \"$0/log\" >&2; exec sleep 600) & exec \"$@\" 2>>\"$0/log\"";
+
+#[test]
+fn lines_that_a_full_disk_did_not_take_are_told_of_when_it_takes_some_again() {
+    if !crate::demo::is_root() {
+        return test_skip::skip("only root mounts a small file system");
+    }
+    let disk = Directory::new();
+    let upstream = Upstream::start(|_| Behavior::Answer);
+    let folder = disk.file("disk");
+    std::fs::create_dir(&folder).unwrap();
+    let place = folder.display().to_string();
+    let server = Setup::new(upstream.address)
+        .line("log.level = \"debug\"")
+        .line("server.sandbox = \"off\"")
+        .through(&["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", SMALL_DISK, &place])
+        .start();
+    // The file system as the server sees it.
+    let inside = |name: &str| {
+        let child = format!("/proc/{}/task/{}/children", server.process.pid(), server.process.pid());
+        let child = std::fs::read_to_string(child).unwrap();
+        Path::new(&format!("/proc/{}/root", child.trim())).join(place.trim_start_matches('/')).join(name)
+    };
+    // It fills up in the middle of a line.
+    let mut number = 0;
+    wait_until("the disk is full", || {
+        number += 1;
+        command(&server, &format!("fills the disk {number}"));
+        dropped(&server) >= 3.0
+    });
+    let lost = dropped(&server);
+    let full = std::fs::read_to_string(inside("log")).unwrap();
+    assert!(!full.ends_with('\n'), "the last line is cut");
+    // Somebody makes room: the next line begins at the left, and there is one about the lines that are missing.
+    let log = std::fs::OpenOptions::new().write(true).open(inside("log")).unwrap();
+    log.set_len(full.len() as u64 / 2).unwrap();
+    wait_until("the log says so", || {
+        let text = std::fs::read_to_string(inside("log")).unwrap();
+        text.contains(" lines of the log were dropped: standard error did not take them")
+    });
+    command(&server, "after that");
+    wait_until("the log goes on", || std::fs::read_to_string(inside("log")).unwrap().contains("after that"));
+    let text = std::fs::read_to_string(inside("log")).unwrap();
+    let line = text.lines().find(|line| line.contains("were dropped")).unwrap();
+    assert!(line.starts_with("20") && line.contains(&format!(" WARN {lost} lines of the log")), "{line}");
+    let line = text.lines().find(|line| line.contains("after that")).unwrap();
+    assert!(line.starts_with("20"), "{line}");
+    // The command of the test ends with the server's parent.
+    server.process.signal("KILL");
+}
+
+#[test]
 fn lines_for_the_journal_on_standard_error_have_their_priority() {
     let upstream = Upstream::start(|_| Behavior::Answer);
     let server = Setup::new(upstream.address).through(&AS_JOURNAL).start();
@@ -104,7 +219,8 @@ fn lines_for_the_journal_on_standard_error_have_their_priority() {
     server.rewrite(&[]);
     assert_eq!(server.ctl(&["reload"]).status.code(), Some(0));
     let line = server.process.wait_for("configuration reloaded").unwrap();
-    assert!(line.starts_with("<6>") && line.contains(" INFO "), "{line}");
+    // The journal has the time of each line.
+    assert!(line.starts_with("<6> INFO configuration reloaded"), "{line}");
     let log = server.process.log();
     // Also the lines after the first one of a message.
     let errors: Vec<&str> = log.lines().skip_while(|line| !line.contains("reload failed")).collect();
@@ -162,7 +278,11 @@ fn journald_gets_messages_with_priority_and_fields() {
     server.rewrite(&[]);
     server.ctl(&["reload"]);
     wait_until("the journal has the next line", || {
-        journal().iter().any(|message| message["MESSAGE"] == "configuration reloaded")
+        let is_it = |message: &Value| message["SIXFOLD_EVENT"] == "reloaded";
+        journal().iter().any(|message| {
+            is_it(message)
+                && message["MESSAGE"].as_str().is_some_and(|text| text.starts_with("configuration reloaded"))
+        })
     });
     assert_eq!(dropped(&server), 0.0);
     server.process.stop();

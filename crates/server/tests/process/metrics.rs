@@ -57,13 +57,23 @@ fn the_format_is_correct_and_every_promised_name_is_there() {
         assert_eq!(names(found), *labels, "{name}");
     }
     for (name, family) in &scrape.0 {
-        assert!(name.starts_with("sixfold_"), "{name}");
+        assert!(name.starts_with("sixfold_") || name.starts_with("process_"), "{name}");
         assert_eq!(name.ends_with("_total"), family.kind == "counter", "{name} is a {}", family.kind);
         assert!(!family.samples.is_empty() && family.help.ends_with('.'), "{name}: {}", family.help);
         assert!(!family.help.starts_with("See "), "{name} has no help of its own");
     }
     let all = scrape.series();
     assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len(), "a series is there twice");
+    // The names that Prometheus has for every program.
+    for name in ["resident_memory_bytes", "virtual_memory_bytes", "open_fds", "max_fds", "start_time_seconds"]
+    {
+        let family = &scrape.0[&format!("process_{name}")];
+        assert!(family.kind == "gauge" && family.samples[0].2 > 0.0, "{name}");
+    }
+    let resident =
+        server.process.proc_status("VmRSS").trim_end_matches(" kB").parse::<f64>().unwrap() * 1024.0;
+    let found = scrape.0["process_resident_memory_bytes"].samples[0].2;
+    assert!((found / resident - 1.0).abs() < 0.5, "{found} {resident}");
     // `ctl stats` shows the same series.
     let told = String::from_utf8(server.ctl(&["stats"]).stdout).unwrap();
     assert_eq!(Scrape::parse(&told).series(), all);

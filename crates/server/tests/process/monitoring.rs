@@ -1,7 +1,7 @@
 //! The alert rules and the dashboard in `packaging/monitoring` name only metrics, labels and label values that the server has, and
 //! sections of the manual that exist.
 
-use crate::daemon::Setup;
+use crate::daemon::{Directory, Setup};
 use crate::scrape::Scrape;
 use crate::upstream::{Behavior, Upstream};
 use serde_json::Value;
@@ -26,7 +26,8 @@ fn is_word(c: char) -> bool {
 
 /// Every metric in a text, with what stands in the braces behind it.
 fn selectors(text: &str) -> Vec<(&str, &str)> {
-    let starts = text.match_indices("sixfold_").filter(|(at, _)| !text[..*at].ends_with(is_word));
+    let starts = ["sixfold_", "process_"].into_iter().flat_map(|start| text.match_indices(start));
+    let starts = starts.filter(|(at, _)| !text[..*at].ends_with(is_word));
     let selector = |(at, _): (usize, &str)| {
         let rest = &text[at..];
         let (name, rest) = rest.split_at(rest.find(|c| !is_word(c)).unwrap_or(rest.len()));
@@ -54,8 +55,8 @@ fn check<'t>(scrape: &Scrape, text: &'t str) -> BTreeSet<&'t str> {
             let (label, value) = matcher.split_once('=').unwrap();
             let values = value.trim_start_matches('~').trim_matches('"');
             if !FOREIGN.contains(&label) {
-                // The addresses of upstreams are those of each configuration.
-                let has_value = |value| has(label, (label != "upstream").then_some(value));
+                // The addresses of upstreams and the files of zones are those of each configuration.
+                let has_value = |value| has(label, (!["upstream", "file"].contains(&label)).then_some(value));
                 values.split('|').for_each(|value| assert!(has_value(value), "{name}: {label}={value}"));
             }
         }
@@ -74,7 +75,20 @@ fn check<'t>(scrape: &Scrape, text: &'t str) -> BTreeSet<&'t str> {
 /// All metrics of a server with every feature that adds some.
 fn scrape() -> Scrape {
     let upstream = Upstream::start(|_| Behavior::Answer);
-    let server = Setup::new(upstream.address).metrics().start();
+    let directory = Directory::new();
+    let (certificate, key) = (directory.file("chain.pem"), directory.file("key.pem"));
+    let made = rcgen::generate_simple_self_signed(["dns.example".to_owned()]).unwrap();
+    std::fs::write(&certificate, made.cert.pem()).unwrap();
+    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    let zone = directory.file("policy.rpz");
+    std::fs::write(&zone, "@ SOA localhost. root.localhost. 1 3600 600 86400 60\nads.example CNAME .\n")
+        .unwrap();
+    let server = Setup::new(upstream.address)
+        .line(&format!("tls.certificate = {certificate:?}"))
+        .line(&format!("tls.key = {key:?}"))
+        .line(&format!("filter.rpz = [{zone:?}]"))
+        .metrics()
+        .start();
     let scrape = Scrape::of(server.metrics);
     server.process.stop();
     scrape

@@ -1,7 +1,8 @@
 //! The status page: its headers, its protection, and the page as a browser shows it.
 
 use crate::client::{Udp, name_of};
-use crate::daemon::{Daemon, Setup, wait_until};
+use crate::daemon::{Daemon, Directory, Setup, wait_until};
+use crate::encrypted_service::{Listeners, Pair};
 use crate::scrape::{Response, request, request_of};
 use crate::upstream::{Behavior, Upstream};
 use serde_json::Value;
@@ -174,8 +175,70 @@ fn an_upstream_that_is_down_comes_first_among_a_hundred() {
         (&row["tone"], &row["cells"][0]),
         (&Value::from("bad"), &Value::from(dead.address.to_string()))
     );
-    assert_eq!(row["cells"][1], "down: 1 of 1 workers has stopped asking it");
+    let state = row["cells"][1].as_str().unwrap();
+    assert!(state.starts_with("down: since 20") && state.contains("Z: no reply ("), "{state}");
+    assert!(state.ends_with("1 of 1 workers has stopped asking it"), "{state}");
     assert_eq!(row["cells"][6], "all other names, v4.test.");
+    server.process.stop();
+}
+
+#[test]
+fn listeners_certificate_memory_and_policy_zones_are_shown_to_operators() {
+    let upstream = Upstream::start(|_| Behavior::Answer);
+    let pair = Pair::new();
+    let listeners = Listeners::new(&pair);
+    let directory = Directory::new();
+    let zone = directory.file("policy.rpz");
+    let text = "$ORIGIN rpz.example.\n@ 60 SOA localhost. root.localhost. 2026112601 3600 600 86400 60\nads.test 60 CNAME .\n";
+    std::fs::write(&zone, text).unwrap();
+    let server = listeners
+        .add_quic_to(listeners.add_to(Setup::new(upstream.address)))
+        .line(&format!("filter.rpz = [{zone:?}]"))
+        .metrics()
+        .start();
+    let status = String::from_utf8(server.ctl(&["status"]).stdout).unwrap();
+    for words in [
+        format!("listen-dot  {}\n", listeners.dot),
+        format!("listen-doh  {}\n", listeners.doh),
+        format!("listen-doq  {}\n", listeners.doq),
+        format!("certificate {}, valid until ", listeners.certificate().display()),
+        " MiB resident".to_owned(),
+    ] {
+        assert!(status.contains(&words), "{words} is not in\n{status}");
+    }
+    let status: Value = serde_json::from_slice(&server.ctl(&["status", "--json"]).stdout).unwrap();
+    assert_eq!(status["encrypted"]["listen-dot"][0], listeners.dot.to_string());
+    assert!(status["certificate"]["expires"].as_str().unwrap().ends_with('Z'), "{status}");
+    assert!(status["memory_resident_bytes"].as_u64().unwrap() > 1 << 20, "{status}");
+    let line = String::from_utf8(server.ctl(&["rpz"]).stdout).unwrap();
+    let words = format!("{} rpz.example. serial 2026112601, 2 records, 0 skipped, ", zone.display());
+    assert!(line.starts_with(&words) && line.ends_with(" old\n") && line.lines().count() == 1, "{line}");
+    let object: Value = serde_json::from_slice(&server.ctl(&["rpz", "--json"]).stdout).unwrap();
+    assert_eq!((&object["name"], &object["serial"]), (&"rpz.example.".into(), &2_026_112_601_u32.into()));
+    assert!(object["age_seconds"].as_u64().is_some() && object["modified"].is_string(), "{object}");
+    let file = format!("{{file=\"{}\"}}", zone.display());
+    assert_eq!(server.stat(&format!("rpz_serial{file}")), 2_026_112_601.0);
+    assert_eq!(server.stat(&format!("rpz_records{file}")), 2.0);
+    let data = data(&server);
+    assert_eq!(data["rows"]["zones"][0]["cells"][2], "2026112601");
+    let facts = headers(&data, "server");
+    for fact in ["DNS over TLS", "DNS over HTTPS", "DNS over QUIC", "Certificate", "Memory"] {
+        assert!(facts.iter().any(|found| found == fact), "{facts:?}");
+    }
+    // What decided is named with its place, and the log has the zone after a reload.
+    let told: Value = serde_json::from_slice(&server.ctl(&["explain", "ads.test", "--json"]).stdout).unwrap();
+    let policy = told["decisions"].as_array().unwrap().iter().find_map(|one| one.get("policy")).unwrap();
+    assert_eq!((&policy["zone"], &policy["line"]), (&"rpz.example.".into(), &3.into()));
+    assert_eq!(
+        (&policy["trigger"], &policy["file"]),
+        (&"ads.test.".into(), &zone.display().to_string().into())
+    );
+    std::fs::write(&zone, text.replace("601", "602")).unwrap();
+    assert_eq!(server.ctl(&["reload"]).status.code(), Some(0));
+    let line = server.process.wait_for("configuration reloaded").unwrap();
+    assert!(line.ends_with("; changed: the contents of filter.rpz"), "{line}");
+    let words = format!("policy zone rpz.example. of {} is in force: serial 2026112602, ", zone.display());
+    assert!(server.process.wait_for(&words).is_some());
     server.process.stop();
 }
 
@@ -287,17 +350,17 @@ fn the_page_follows_the_server_and_the_keyboard_reaches_everything() {
     let title = browser.value("document.title").unwrap();
     assert!(title.as_str().unwrap().starts_with("Sixfold: drained by the operator"), "{title}");
 
-    // Everything that takes the focus, in the order of the page: a button, six tables, three links.
+    // Everything that takes the focus, in the order of the page: a button, seven tables, three links.
     browser.value("document.body.focus()").unwrap();
     let mut reached = Vec::new();
-    for _ in 0..10 {
+    for _ in 0..11 {
         browser.press("Tab", 9).unwrap();
         let focused = "(e => e.id || e.getAttribute('aria-labelledby') || e.getAttribute('href'))(document.activeElement)";
         reached.push(browser.value(focused).unwrap().as_str().unwrap_or_default().to_owned());
         let outline = browser.value("getComputedStyle(document.activeElement).outlineStyle").unwrap();
         assert_eq!(outline, "solid", "{reached:?}");
     }
-    let tables = ["h-traffic", "h-upstreams", "h-reasons", "h-reloads", "h-upgrades", "h-server"];
+    let tables = ["h-traffic", "h-upstreams", "h-zones", "h-reasons", "h-reloads", "h-upgrades", "h-server"];
     let expected: Vec<&str> =
         ["pause"].into_iter().chain(tables).chain(["metrics", "readyz", "livez"]).collect();
     assert_eq!(reached, expected);

@@ -125,7 +125,17 @@ fn the_old_process_answers_what_it_has_and_serves_its_connections_to_their_end()
     // A connection that falls silent is closed soon, and the old process ends.
     tcp.wait_for_close();
     wait_until("the old process has ended", || !service.server.process.is_running());
-    assert!(service.server.process.log().contains("0 connections cut, 0 queries left"));
+    let log = service.server.process.log();
+    assert!(log.contains("0 connections cut, 0 queries left"));
+    // The lines of both processes are in one log: each says which process is meant.
+    let (old, new) = (service.server.process.pid(), service.pid());
+    for words in [
+        format!("upgrade: process {new} was started by the launcher, process "),
+        format!("process {new} took over from process {old}; its launcher is process "),
+        format!("process {old} has ended after its upgrade, process {new} serves: "),
+    ] {
+        assert!(log.contains(&words), "{words} is not in\n{log}");
+    }
     assert!(service.server.control.exists());
     service.stop();
 }

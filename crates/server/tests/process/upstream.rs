@@ -24,6 +24,8 @@ pub enum Behavior {
     Hold,
     /// Never answers.
     Ignore,
+    /// Answers REFUSED.
+    Refuse,
 }
 
 #[derive(Default)]
@@ -107,6 +109,13 @@ fn serve(socket: &UdpSocket, state: &State, behavior: impl Fn(&str) -> Behavior)
                 Behavior::After(time) => waiting.push((Some(Instant::now() + time), query.to_vec(), client)),
                 Behavior::Hold => waiting.push((None, query.to_vec(), client)),
                 Behavior::Ignore => {}
+                Behavior::Refuse => {
+                    let mut refused = query.to_vec();
+                    // QR, and RCODE 5.
+                    refused[2] |= 0x80;
+                    refused[3] = refused[3] & 0xf0 | 5;
+                    let _ = socket.send_to(&refused, client);
+                }
             }
         }
         let (now, released) = (Instant::now(), state.released.load(Ordering::SeqCst));

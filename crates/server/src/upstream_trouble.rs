@@ -1,0 +1,65 @@
+//! Trouble with an upstream over all workers: since when, and why. The log, `sixfold ctl upstreams` and the status page show it.
+
+use crate::date;
+use engine::Instant;
+use engine::upstream::{Cause, Trouble as OfWorker};
+use std::fmt;
+use std::time::{Duration, SystemTime};
+
+/// Trouble with an upstream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    /// Time of the first failure after the last reply, in the worker that has had trouble for longest.
+    pub since: SystemTime,
+    /// Tries that have failed since then, in all workers.
+    pub tries: u64,
+    /// Cause of the latest failure, in the worker with most of them.
+    pub cause: Cause,
+}
+
+impl Trouble {
+    /// The trouble that the workers have. `now`: the time of the workers' clock. None: no worker has any.
+    pub fn join(of_workers: impl IntoIterator<Item = OfWorker>, now: Instant) -> Option<Trouble> {
+        let of_workers: Vec<OfWorker> = of_workers.into_iter().collect();
+        let since = of_workers.iter().map(|trouble| trouble.since).min()?;
+        let cause = of_workers.iter().max_by_key(|trouble| trouble.tries)?.cause;
+        let ago = Duration::from_nanos(now.0.saturating_sub(since.0));
+        Some(Trouble {
+            since: SystemTime::now() - ago,
+            tries: of_workers.iter().map(|trouble| trouble.tries).sum(),
+            cause,
+        })
+    }
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tries = if self.tries == 1 { "try" } else { "tries" };
+        write!(f, "since {}: {} ({} failed {tries})", date::utc(self.since), self.cause, self.tries)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use engine::Unreachable;
+    use wire::Rcode;
+
+    #[test]
+    fn the_earliest_time_the_most_frequent_cause_and_all_tries_are_told() {
+        let second = 1_000_000_000;
+        let refused = Cause::Unreachable(Unreachable::PortRefused);
+        let of = |since: u64, tries, cause| OfWorker { since: Instant(since * second), tries, cause };
+        let now = Instant(100 * second);
+        assert_eq!(Trouble::join([], now), None);
+        let trouble = Trouble::join([of(70, 3, Cause::Silent), of(75, 9, refused)], now).unwrap();
+        let ago = trouble.since.elapsed().unwrap().as_secs();
+        assert!((30..90).contains(&ago), "{ago}");
+        assert_eq!((trouble.tries, trouble.cause), (12, refused));
+        let since = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
+        let told = |tries, cause| Trouble { since, tries, cause }.to_string();
+        assert_eq!(told(12, refused), "since 2023-11-14T22:13:20Z: port refused (12 failed tries)");
+        let servfail = Cause::Replied(Rcode::SERVFAIL);
+        assert_eq!(told(1, servfail), "since 2023-11-14T22:13:20Z: it replies SERVFAIL (1 failed try)");
+    }
+}
