@@ -13,7 +13,7 @@ use crate::timeline::{Heard, Key};
 use crate::truth::{A, AAAA, Bits, NameId, SECOND, Said, ZONES, zone_of};
 
 /// Largest number of aliases that are chased for one query, with one question each.
-const MAX_CHASED: usize = 8;
+pub(crate) const MAX_CHASED: usize = 8;
 
 /// The zone with upstream servers of its own.
 const OWN_SERVERS: usize = ZONES.len() - 1;
@@ -343,11 +343,11 @@ fn is_data(said: &Said) -> bool {
 /// What follows a leg that may end in an alias.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Chase {
-    /// The leg does not end in an alias, or it is an unfinished loop, which is passed on.
+    /// The leg does not end in an alias.
     None,
     /// This name is queried next.
     Goes(NameId),
-    /// There are too many aliases.
+    /// There are too many aliases, or they are a loop.
     Fails,
 }
 
@@ -355,13 +355,15 @@ impl Chase {
     /// The chase behind a leg. `is_unfinished`: the whole reply ends in an alias that is followed.
     fn of(before: &[Leg<'_>], leg: &Leg<'_>, is_unfinished: bool) -> Chase {
         let edges = leg.edges();
+        if !leg.is_diverted && leg.reply.is_some_and(|said| said.is_loop) {
+            return Chase::Fails;
+        }
         let target = match edges.last() {
             Some(edge) if leg.is_diverted || is_unfinished => edge.1,
             _ => return Chase::None,
         };
         let comes_back = |leg: &Leg<'_>| leg.edges().first().is_some_and(|edge| edge.0 == target);
         match before.iter().any(comes_back) {
-            true if !leg.is_diverted => Chase::None,
             true => Chase::Fails,
             false if before.len() < MAX_CHASED => Chase::Goes(target),
             false => Chase::Fails,

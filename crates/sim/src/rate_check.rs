@@ -1,6 +1,7 @@
 //! Checks of the rate limits (I13): client queries on their way in, and answers on their way out. The buckets of
 //! [`crate::rates`] predict the fate of each, given what the client proved with its cookie ([`crate::cookie`]).
 
+use crate::oracle::MAX_CHASED;
 use crate::outbox::{SentAnswer, instant};
 use crate::pending::Pending;
 use crate::policy::Action;
@@ -121,8 +122,8 @@ fn check_eviction(world: &mut World, client: u32, is_proven: bool, evicted: u64)
     }
 }
 
-/// True if a response policy drops a query. Such a rule is for a client and in the first zone, so only local data take
-/// precedence over it.
+/// True if a response policy drops a query at once. Such a rule is for a client and in the first zone, so only local data take
+/// precedence over it, at the question or at the end of local aliases.
 fn is_dropped_by_policy(world: &World, token: u64) -> bool {
     let Some(pending) = world.pending.get(&token) else { return false };
     let (config, client) = (world.config(), world.clients.address(pending.client));
@@ -132,7 +133,19 @@ fn is_dropped_by_policy(world: &World, token: u64) -> bool {
     // A client without DNS64 gets no local answer for `ipv4only.arpa`.
     let has_own = !(is_ipv4only && is_v4 && config.v6_only);
     rule.is_some_and(|rule| rule.action == Action::Drop)
-        && !(has_own && config.own.lookup(pending.name, pending.rtype).is_some())
+        && !(has_own && ends_in_local_data(world, pending.name, pending.rtype))
+}
+
+/// True if local aliases from this name lead to local data, or to themselves: then there is an answer, or a failure.
+fn ends_in_local_data(world: &World, mut name: NameId, rtype: u16) -> bool {
+    for _ in 0..MAX_CHASED {
+        match world.config().own.lookup(name, rtype).map(|said| said.edges.last().copied()) {
+            None => return false,
+            Some(None) => return true,
+            Some(Some((_, target, _))) => name = target,
+        }
+    }
+    true
 }
 
 /// Predicts the admission of a message, and charges the buckets.

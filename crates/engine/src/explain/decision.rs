@@ -264,7 +264,7 @@ impl fmt::Display for Decision {
                 )
             }
             Decision::UnfinishedAlias => {
-                write!(f, "the reply ends in an alias that is not followed: the chain is too long or a loop")
+                write!(f, "the aliases have no end that is followed: the chain is too long or a loop")
             }
             Decision::RuleWithoutPrefixes(_) | Decision::Synthesizes(_) => write_synthesis(f, self),
             Decision::ChecksBogus => {

@@ -16,8 +16,6 @@ pub struct Chain<'a> {
     len: usize,
     /// True if the chain is a loop, or longer than [`CHAIN`].
     pub broken: bool,
-    /// True if the reply has more aliases than are followed, so that its end is not known.
-    too_long: bool,
     /// True if the answer section has more aliases than any chain, or more distinct owner names than an honest answer. Then no
     /// alias is followed, and only records belong to the chain whose owner is a pointer to the question or repeats its name.
     crowded: bool,
@@ -41,7 +39,6 @@ impl<'a> Chain<'a> {
             labels: [0; CHAIN],
             len: 1,
             broken: false,
-            too_long: false,
             crowded: message.count(Section::Answer) > ALIASES && is_crowded(message),
             class: message.qclass(),
             last_owner: Cell::new((0, None)),
@@ -52,7 +49,6 @@ impl<'a> Chain<'a> {
             return chain;
         }
         chain.broken = chain.crowded;
-        chain.too_long = chain.crowded && message.has_cname();
         // Most replies have no alias.
         if message.has_cname() {
             chain.follow_aliases();
@@ -77,10 +73,8 @@ impl<'a> Chain<'a> {
             if !record.owner.eq_ignore_case(&self.end()) {
                 continue;
             }
-            let is_loop = self.names().any(|on| on.eq_ignore_case(&target));
-            if self.len == CHAIN || is_loop {
+            if self.len == CHAIN || self.names().any(|on| on.eq_ignore_case(&target)) {
                 self.broken = true;
-                self.too_long = !is_loop;
                 return false;
             }
             self.offsets[self.len] = target.offset() as u16;
@@ -135,11 +129,12 @@ impl<'a> Chain<'a> {
         Chain { len: place, last_owner: Cell::new((0, None)), ..self.clone() }
     }
 
-    /// True if the reply has more aliases than are followed ([`CHAIN`], [`ALIASES`]), and no data of the type at the last one that is: the
-    /// client must not take that for the absence of data.
+    /// True if the aliases are a loop (RFC 1034 section 3.6.2: an error), or more than are followed ([`CHAIN`], [`ALIASES`]), and the last
+    /// one that is followed has no data of the type: the client must not take that for the absence of data.
     #[inline]
     pub(crate) fn has_no_end(&self, message: &Message<'a>) -> bool {
-        self.too_long
+        self.broken
+            && message.has_cname()
             && !message.records(Section::Answer).any(|record| self.ends_in(&record, message.qtype()))
     }
 

@@ -162,11 +162,8 @@ impl Engine {
         out: &mut impl Outbox,
     ) {
         let is_failure = message.rcode() != Rcode::NOERROR;
-        if !is_failure
-            && chain.is_unfinished(message)
-            && self.chase_cname(waiter, message, chain.end(), now, out)
-        {
-            return;
+        if chain.is_unfinished(message) {
+            return self.chase_cname(waiter, message, chain.end(), now, out);
         }
         let reason = if is_failure { Counter::NotSynthesizedAFailed } else { Counter::NotSynthesizedNoA };
         self.counters.count(reason);

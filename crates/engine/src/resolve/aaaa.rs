@@ -37,10 +37,7 @@ impl Engine {
                 return self.on_direct(waiter, outcome, now, out);
             }
             (AaaaDecision::ChaseCname, Outcome::Reply(message, chain)) => {
-                if self.chase_cname(waiter, message, chain.end(), now, out) {
-                    return;
-                }
-                Cause::NoData
+                return self.chase_cname(waiter, message, chain.end(), now, out);
             }
             (AaaaDecision::ChaseCname, Outcome::Failed) => Cause::Timeout,
             (AaaaDecision::Synthesize(cause), _) => cause,

@@ -1,18 +1,28 @@
 //! CNAME chase: a reply ends in an alias that the upstream did not follow, so its target is asked for (RFC 6147 section 5.1.5).
 
+use crate::answer::builder::write_failure;
 use crate::base::slab::{Index, NONE};
 use crate::base::time::Instant;
+use crate::client::Clients;
 use crate::client::chased::replies;
+use crate::client::respond::{ResponseSink, respond};
 use crate::counters::Counter;
+use crate::dns64::decision::Stage;
 use crate::engine::Engine;
 use crate::interface::Outbox;
 use crate::limits::{CHAIN_OCTETS, HOPS};
 use crate::trace::{Subject, TraceEvent};
-use wire::{Message, Name};
+use wire::{Message, Name, ede};
+
+/// Text of the extended error for aliases that are a loop, or more than are followed.
+pub(crate) const NO_END: &str = "too many aliases, or a loop of them";
+
+/// Text of the extended error for an alias of a client whose network follows too many already.
+const NO_ROOM: &str = "too many queries that follow aliases";
 
 impl Engine {
-    /// Asks for the target of the last CNAME in a reply, or answers SERVFAIL if the chain is too long or if the client's network has too
-    /// many chases. Returns false if the chain is a loop.
+    /// Asks for the target of the last CNAME in a reply, or answers SERVFAIL if the chain is too long or a loop, or if the client's network
+    /// has too many chases.
     //= RFC 6147 section 5.1.5: requirement 10
     pub(crate) fn chase_cname(
         &mut self,
@@ -21,28 +31,23 @@ impl Engine {
         end: Name<'_>,
         now: Instant,
         out: &mut impl Outbox,
-    ) -> bool {
+    ) {
         let before = replies(&self.clients.chases, self.clients.waiters[waiter].chase);
         let comes_back = before.iter().any(|reply| {
             // The two callers of `CnameChase::advance` store parsed replies (below) and aliases (`special_use::alias`).
             let earlier = Message::parse(reply).expect("it was parsed before it was stored");
             earlier.question_name().eq_ignore_case(&end)
         });
-        if comes_back {
-            out.trace(Subject::Waiter(waiter), || TraceEvent::ChaseEnds);
-            return false;
-        }
         let octets = before.iter().map(Vec::len).sum::<usize>() + message.bytes().len();
-        let fits = before.len() < HOPS && octets <= CHAIN_OCTETS;
+        if comes_back || before.len() == HOPS || octets > CHAIN_OCTETS {
+            return self.respond_endless(waiter, NO_END, now, out);
+        }
         let chase = match self.clients.waiters[waiter].chase {
-            _ if !fits => None,
             NONE => self.clients.start_chase(waiter),
             chase => Some(chase),
         };
         let Some(chase) = chase else {
-            out.trace(Subject::Waiter(waiter), || TraceEvent::ChaseEnds);
-            self.respond_too_long(waiter, now, out);
-            return true;
+            return self.respond_endless(waiter, NO_ROOM, now, out);
         };
         let mut name = [0u8; 255];
         let len = end.write(&mut name);
@@ -57,6 +62,29 @@ impl Engine {
         }
         self.counters.count(Counter::CnameHops);
         self.look_up(waiter, now, out);
-        true
+    }
+
+    /// Answers a waiter whose aliases have no end that is followed with SERVFAIL, and frees it: an answer with aliases alone would say that
+    /// there are no data. `reason`: text of the extended error.
+    #[cold]
+    pub(crate) fn respond_endless(
+        &mut self,
+        waiter: Index,
+        reason: &str,
+        now: Instant,
+        out: &mut impl Outbox,
+    ) {
+        out.trace(Subject::Waiter(waiter), || TraceEvent::ChaseEnds);
+        if self.clients.waiters[waiter].stage != Stage::Direct {
+            self.counters.count(Counter::NotSynthesizedFailure);
+        }
+        let Engine { settings, clients, counters, .. } = self;
+        let Clients { waiters, rate_limiter, .. } = clients;
+        let identity = &settings.server_names.identity;
+        let sink = ResponseSink { counters, rate_limiter: Some(rate_limiter), now, identity };
+        respond(waiters, sink, settings.udp_size, waiter, out, |frame, requestor| {
+            write_failure(frame, requestor, ede::OTHER, reason)
+        });
+        self.free_waiter(waiter, out);
     }
 }

@@ -5,24 +5,19 @@
 //! So a public name that leads to a name of the site gets the site's address (split horizon, private endpoints of cloud providers), and an
 //! alias is no way around a block list. This holds for replies from the cache, too, which may be older than the configuration.
 
-use crate::answer::builder::write_failure;
 use crate::base::slab::Index;
 use crate::base::time::Instant;
-use crate::client::Clients;
-use crate::client::respond::{ResponseSink, respond};
 use crate::dns64::decision::Stage;
 use crate::engine::Engine;
 use crate::interface::Outbox;
 use crate::local::special_use::{self, SpecialUse};
 use crate::message::cname_chain::Chain;
 use crate::message::question::QUESTION;
-use crate::message::reply::Outcome;
+use crate::message::reply::{Outcome, is_bogus};
+use crate::resolve::chase::NO_END;
 use crate::trace::{Diversion, Subject, TraceEvent};
 use wire::header::Flags;
-use wire::{Builder, Message, Section, ede};
-
-/// Text of the extended error for a chain that has no end here.
-const TOO_LONG: &str = "too many aliases, or a loop of them";
+use wire::{Builder, Message, Name, Section};
 
 /// Octets of the longest name in wire form (RFC 1035 section 3.1).
 const NAME: usize = 255;
@@ -40,6 +35,10 @@ impl Engine {
         out: &mut impl Outbox,
     ) -> bool {
         let Some((place, reason)) = self.diversion(waiter, chain) else { return false };
+        // Its aliases may be forged.
+        if is_bogus(message) {
+            return false;
+        }
         // Policy has its say about the names before.
         let before = chain.up_to(place);
         if self.is_subject_to_rpz(waiter)
@@ -52,11 +51,9 @@ impl Engine {
         let mut room = [0; QUESTION];
         let question = self.clients.current_question(waiter).question(&mut room);
         let length = cut(message, chain, place, question, &mut frame);
-        let goes_on = length
-            .and_then(|length| Message::parse(&frame[..length]).ok())
-            .is_some_and(|message| self.chase_cname(waiter, &message, chain.name(place), now, out));
-        if !goes_on {
-            self.respond_too_long(waiter, now, out);
+        match length.and_then(|length| Message::parse(&frame[..length]).ok()) {
+            Some(message) => self.chase_cname(waiter, &message, chain.name(place), now, out),
+            None => self.respond_endless(waiter, NO_END, now, out),
         }
         self.frames.give(frame);
         true
@@ -87,20 +84,14 @@ impl Engine {
             Some((place, reason))
         })
     }
+}
 
-    /// Answers a waiter whose chain of aliases has no end with SERVFAIL, and frees it: an answer with aliases alone would say that
-    /// there are no data.
-    #[cold]
-    pub(crate) fn respond_too_long(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) {
-        let Engine { settings, clients, counters, .. } = self;
-        let Clients { waiters, rate_limiter, .. } = clients;
-        let identity = &settings.server_names.identity;
-        let sink = ResponseSink { counters, rate_limiter: Some(rate_limiter), now, identity };
-        respond(waiters, sink, settings.udp_size, waiter, out, |frame, requestor| {
-            write_failure(frame, requestor, ede::OTHER, TOO_LONG)
-        });
-        self.free_waiter(waiter, out);
-    }
+/// True if a name of a chain behind that of the question may be a special-use name for some clients only: `ipv4only.arpa` and the
+/// reverse names of its addresses are ordinary names for clients without DNS64.
+pub(crate) fn depends_on_client(chain: &Chain<'_>) -> bool {
+    let arpa = Name::from_wire(b"\x04arpa\0");
+    chain.is_alias()
+        && (1..chain.len()).any(|place| arpa.is_some_and(|arpa| chain.name(place).is_at_or_below(&arpa)))
 }
 
 /// Writes a reply up to the name at a place of its chain: the aliases that lead there, with their signatures, and nothing more. AD stays,

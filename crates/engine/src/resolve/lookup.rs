@@ -14,6 +14,7 @@ use crate::local::special_use::{self, Alias, SpecialUse};
 use crate::message::cname_chain::Chain;
 use crate::message::question::{QUESTION, Question};
 use crate::message::reply::Outcome;
+use crate::resolve::chase::NO_END;
 use crate::trace::{Subject, TraceEvent};
 use wire::{Class, Message, Rcode, Type};
 
@@ -102,9 +103,7 @@ impl Engine {
                 // `special_use::alias` wrote it with the builder of `wire`.
                 let message = Message::parse(&reply).expect("an alias is well formed");
                 let chain = Chain::follow(&message);
-                if !self.chase_cname(waiter, &message, chain.end(), now, out) {
-                    self.proceed_locally(waiter, &Outcome::Reply(&message, &chain), now, out);
-                }
+                self.chase_cname(waiter, &message, chain.end(), now, out);
                 true
             }
         }
@@ -148,8 +147,10 @@ impl Engine {
         let follows = self.clients.waiters[waiter].stage == Stage::Direct
             && !matches!(qtype, Type::CNAME | Type::ANY)
             && chain.is_unfinished(&message);
-        if !follows || !self.chase_cname(waiter, &message, chain.end(), now, out) {
-            self.proceed_locally(waiter, &Outcome::Reply(&message, &chain), now, out);
+        match () {
+            () if chain.has_no_end(&message) => self.respond_endless(waiter, NO_END, now, out),
+            () if follows => self.chase_cname(waiter, &message, chain.end(), now, out),
+            () => self.proceed_locally(waiter, &Outcome::Reply(&message, &chain), now, out),
         }
     }
 

@@ -17,6 +17,7 @@ use crate::interface::Outbox;
 use crate::message::cname_chain::Chain;
 use crate::message::question::QueryFlags;
 use crate::message::reply::Outcome;
+use crate::resolve::divert::depends_on_client;
 use crate::trace::{Subject, Untrusted};
 use wire::header::{self, Flags};
 use wire::{EdeCode, Message, Rcode, ede};
@@ -84,12 +85,12 @@ impl Engine {
         out.trace(Subject::Waiter(waiter), || self.leg_event(waiter, outcome));
         match outcome {
             Outcome::Reply(message, chain) => {
-                if self.follows_to_the_end(waiter, message, chain)
-                    && self.chase_cname(waiter, message, chain.end(), now, out)
-                {
-                    return;
+                if self.follows_to_the_end(waiter, message, chain) {
+                    return self.chase_cname(waiter, message, chain.end(), now, out);
                 }
-                self.mark_valid(waiter, None);
+                if !depends_on_client(chain) {
+                    self.mark_valid(waiter, None);
+                }
                 self.forward_to(waiter, message, chain, false, now, out);
             }
             Outcome::Failed => self.respond_failed(waiter, now, out),

@@ -119,7 +119,10 @@ impl Engine {
     /// True if the A leg follows, whose addresses may match a rule of an earlier zone: that zone decides (draft section 5.2), so the rule
     /// waits for the A leg.
     fn waits_for_addresses(&self, waiter: Index, hit: RuleMatch, outcome: &Outcome<'_, '_>) -> bool {
+        // Aliases without an end are an error, and no A leg follows.
+        let has_no_end = matches!(outcome, Outcome::Reply(message, chain) if chain.has_no_end(message));
         self.clients.waiters[waiter].stage == Stage::Aaaa
+            && !has_no_end
             && self.settings.rpz.gives_way_to_addresses(hit)
             && match decide(outcome, &self.settings.dns64) {
                 AaaaDecision::Synthesize(_) | AaaaDecision::CheckBogus => true,
@@ -244,12 +247,11 @@ impl Engine {
         let leg = self.clients.current_question(waiter);
         let question = leg.question(&mut room);
         let length = from.way(question, &mut frame);
-        let goes = length.and_then(|length| Message::parse(&frame[..length]).ok()).is_some_and(|message| {
-            let end = from.chain.name(from.place);
-            self.chase_cname(waiter, &message, end, now, out)
-        });
-        if !goes {
-            self.respond_empty(waiter, Rcode::SERVFAIL, Some(ede::BLOCKED), now, out);
+        match length.and_then(|length| Message::parse(&frame[..length]).ok()) {
+            Some(message) => {
+                self.chase_cname(waiter, &message, from.chain.name(from.place), now, out);
+            }
+            None => self.respond_empty(waiter, Rcode::SERVFAIL, Some(ede::BLOCKED), now, out),
         }
         self.frames.give(frame);
         true

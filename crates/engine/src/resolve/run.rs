@@ -7,14 +7,14 @@ use crate::engine::Engine;
 use crate::interface::Outbox;
 use crate::message::question::CurrentQuestion;
 use crate::message::reply::Outcome;
+use crate::resolve::chase::NO_END;
 use crate::rpz::table::NO_RULE_YET;
 use crate::trace::TraceEvent;
 use wire::Type;
 
 impl Engine {
     /// Continues a waiter with an upstream's reply, new or cached, unless a response policy zone replaces it or an alias in it leads
-    /// elsewhere (`divert.rs`). `decision`: decision
-    /// about an AAAA outcome, made once for all waiters of a question.
+    /// elsewhere (`divert.rs`). `decision`: decision about an AAAA outcome, made once for all waiters of a question.
     #[inline]
     pub(crate) fn proceed(
         &mut self,
@@ -35,7 +35,7 @@ impl Engine {
         }
         match outcome {
             Outcome::Reply(message, chain) if chain.has_no_end(message) => {
-                self.respond_too_long(waiter, now, out);
+                self.respond_endless(waiter, NO_END, now, out);
             }
             _ => self.step(waiter, outcome, decision, now, out),
         }
