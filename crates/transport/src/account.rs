@@ -1,35 +1,44 @@
-//! The account of the octets that HTTP and QUIC keep for a request or a response: in the total of all connections, and in that of one
-//! connection.
+//! The account of the octets that HTTP and QUIC keep for a request or a response, among those of its connection.
 
+use crate::budget::Buffered;
 use crate::limits;
-use crate::shared::Shared;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Octets kept for a request or a response. Dropping the account subtracts them.
 pub(crate) struct Account {
-    shared: Arc<Shared>,
-    connection: Arc<AtomicUsize>,
+    buffered: Arc<Buffered>,
     octets: usize,
+    /// Of a response: the round of the clock in which the client has not read it.
+    unread: Option<u32>,
 }
 
 impl Account {
-    pub(crate) fn new(shared: Arc<Shared>, connection: Arc<AtomicUsize>) -> Account {
-        Account { shared, connection, octets: 0 }
+    /// The account of a request, whose octets come little by little.
+    pub(crate) fn new(buffered: Arc<Buffered>) -> Account {
+        Account { buffered, octets: 0, unread: None }
     }
 
-    /// Counts more octets. Returns false if the total exceeds the limit and these are more than every request may have.
+    /// Counts more octets of a request. Returns false if its connection holds too many, or may not have them as the budget is used up.
     pub(crate) fn add(&mut self, octets: usize) -> bool {
         self.octets += octets;
-        self.connection.fetch_add(octets, Ordering::Relaxed);
-        let before = self.shared.buffered.fetch_add(octets, Ordering::Relaxed);
-        before + octets <= limits::BUFFER_OCTETS || self.octets <= limits::SMALL_OCTETS
+        self.buffered.add(octets) && self.buffered.octets() <= limits::WRITE_QUEUE_OCTETS
+    }
+
+    /// The account of a response of so many octets, which waits until the client has read it. None if its connection may not have them as
+    /// the budget is used up.
+    pub(crate) fn of_response(buffered: Arc<Buffered>, octets: usize) -> Option<Account> {
+        let is_taken = buffered.add(octets);
+        let unread = is_taken.then(|| buffered.unread.enter());
+        let account = Account { buffered, octets, unread };
+        is_taken.then_some(account)
     }
 }
 
 impl Drop for Account {
     fn drop(&mut self) {
-        self.connection.fetch_sub(self.octets, Ordering::Relaxed);
-        self.shared.buffered.fetch_sub(self.octets, Ordering::Relaxed);
+        self.buffered.subtract(self.octets);
+        if let Some(round) = self.unread {
+            self.buffered.unread.leave(round);
+        }
     }
 }

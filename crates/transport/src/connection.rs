@@ -7,6 +7,7 @@
 
 use crate::QuerySink;
 use crate::admission::{ConnectionSlot, Timeouts};
+use crate::budget::Buffered;
 use crate::byte_stream::ByteStream;
 use crate::close_reason::CloseReason;
 use crate::counters::Counter;
@@ -55,15 +56,21 @@ pub(crate) struct Connection {
     active: Instant,
     close_reason: Option<CloseReason>,
     waker: Option<Waker>,
-    /// Octets of buffers that are counted in the total of all connections.
-    charged_octets: usize,
+    /// Its octets among those of all connections.
+    buffered: Buffered,
     /// The connection's place. None once another connection has it.
     slot: Option<ConnectionSlot>,
 }
 
 impl Connection {
     /// A new connection. `proxied`: the peer is a proxy, and sends a PROXY header first.
-    pub(crate) fn new(stream: ByteStream, client: Client, slot: ConnectionSlot, proxied: bool) -> Connection {
+    pub(crate) fn new(
+        stream: ByteStream,
+        client: Client,
+        slot: ConnectionSlot,
+        buffered: Buffered,
+        proxied: bool,
+    ) -> Connection {
         Connection {
             stream,
             client,
@@ -83,7 +90,7 @@ impl Connection {
             active: Instant::now(),
             close_reason: None,
             waker: None,
-            charged_octets: 0,
+            buffered,
             slot: Some(slot),
         }
     }
@@ -105,7 +112,7 @@ impl Connection {
         let went = went.and_then(|()| self.read(context, thread, now));
         let went = went.and_then(|()| self.write_answered(context, now));
         self.inbound.update_timer(now, self.may_read());
-        match went.and_then(|()| self.update_account(thread)) {
+        match went.and_then(|()| self.update_account()) {
             Err(close) => self.end(context, close),
             Ok(()) if !self.has_ended() => Poll::Pending,
             Ok(()) if self.draining || self.finishing => self.end(context, CloseReason::Drained),
@@ -122,16 +129,13 @@ impl Connection {
     }
 
     /// Queues an answer. Returns false if it cannot: the connection is then closed.
-    pub(crate) fn accept<Q: QuerySink>(&mut self, message: &[u8], thread: &ThreadContext<Q>) -> bool {
+    pub(crate) fn accept(&mut self, message: &[u8]) -> bool {
         if self.close_reason.is_some() {
             return false;
         }
         self.outstanding = self.outstanding.saturating_sub(1);
-        let taken = if self.outbound.push(message) {
-            self.update_account(thread)
-        } else {
-            Err(CloseReason::SlowReader)
-        };
+        let taken =
+            if self.outbound.push(message) { self.update_account() } else { Err(CloseReason::SlowReader) };
         self.close_reason = taken.err();
         self.wake();
         taken.is_ok()
@@ -200,11 +204,18 @@ impl Connection {
         self.wake();
     }
 
-    /// Removes the connection's octets from the total. Workers are not told: a pending answer finds the connection gone, and is
-    /// counted.
-    pub(crate) fn release<Q: QuerySink>(&mut self, close: CloseReason, thread: &ThreadContext<Q>) {
-        thread.adjust_buffered(self.charged_octets, 0);
-        self.charged_octets = 0;
+    /// If the connection's network holds too much of the budget and must give back more than `returned` octets: closes the connection,
+    /// and returns the octets that this frees.
+    pub(crate) fn pay(&mut self, returned: usize) -> Option<usize> {
+        let octets = self.buffered.pays(returned).filter(|_| self.close_reason.is_none())?;
+        self.close_reason = Some(CloseReason::Buffers);
+        self.wake();
+        Some(octets)
+    }
+
+    /// Ends the connection. Workers are not told: a pending answer finds the connection gone, and is counted.
+    pub(crate) fn release(&self, close: CloseReason) {
+        self.buffered.set(0);
         if close.is_abrupt() {
             let _ = self.stream.socket().set_zero_linger(); // If this fails, the kernel's own timers end it a little later.
         }
@@ -292,6 +303,7 @@ impl Connection {
                 self.client = header.client(&self.client);
                 let slot = self.slot.as_mut().ok_or(CloseReason::Displaced)?;
                 slot.assign_client(&self.client).map_err(|_| CloseReason::ClientLimit)?;
+                self.buffered = thread.shared.budget.begin(&self.client);
                 match &octets[header.length..] {
                     [] => Ok(()),
                     questions => self.ask(thread, now, Some(questions)),
@@ -408,13 +420,11 @@ impl Connection {
         }
     }
 
-    /// Updates the total of buffered octets over all connections.
-    fn update_account<Q: QuerySink>(&mut self, thread: &ThreadContext<Q>) -> Result<(), CloseReason> {
+    /// Updates the connection's octets among those of all.
+    fn update_account(&self) -> Result<(), CloseReason> {
         let header = self.header.as_ref().map_or(0, Vec::capacity);
         let octets = self.inbound.octets() + self.outbound.octets() + header;
-        let within = thread.adjust_buffered(self.charged_octets, octets);
-        self.charged_octets = octets;
-        if within || octets <= limits::SMALL_OCTETS { Ok(()) } else { Err(CloseReason::Buffers) }
+        if self.buffered.set(octets) { Ok(()) } else { Err(CloseReason::Buffers) }
     }
 
     fn wake(&mut self) {

@@ -14,12 +14,13 @@
 //! Read `stream_thread.rs` first (one thread: accept, deliver, sweep, drain), then `connection.rs` (one client) with
 //! `byte_stream.rs` (its socket, with or without TLS), `inbound.rs` and `outbound.rs` (its buffers). `handshake.rs` begins encrypted
 //! connections. `listen.rs` binds the listening sockets before privileges are dropped,
-//! `admission.rs` limits connections, `shared.rs` holds the state that all threads share, and `streams.rs` is the handle to
+//! `admission.rs` limits connections and `budget.rs` their buffers, `shared.rs` holds the state that all threads share, and `streams.rs` is the handle to
 //! it all. Every bound is in [`limits`].
 #![forbid(unsafe_code)]
 
 mod account;
 mod admission;
+mod budget;
 mod byte_stream;
 mod close_reason;
 mod connection;
@@ -40,6 +41,7 @@ mod stream_thread;
 mod streams;
 mod thread_context;
 mod timeout_order;
+mod unread;
 
 pub use counters::Counter;
 pub use limits::Limits;

@@ -2,6 +2,7 @@
 //! thread.
 
 use crate::admission::Admission;
+use crate::budget::Budget;
 use crate::counters::Counters;
 use crate::limits;
 use crossbeam_queue::ArrayQueue;
@@ -24,8 +25,8 @@ pub(crate) struct Shared {
     pub(crate) counters: Counters,
     /// The proxies whose PROXY header is trusted.
     pub(crate) proxies: TrustedProxies,
-    /// Octets buffered for all connections.
-    pub(crate) buffered: AtomicUsize,
+    /// The octets buffered for all connections.
+    pub(crate) budget: Arc<Budget>,
     /// True once this process accepts connections.
     pub(crate) accepts: watch::Sender<bool>,
     /// Set when another process accepts the new connections: the time from which on a connection is closed after its answers.
@@ -53,7 +54,7 @@ impl Shared {
             admission: Arc::new(Admission::new(limits)),
             counters: Counters::new(),
             proxies,
-            buffered: AtomicUsize::new(0),
+            budget: Arc::new(Budget::new(limits.client_prefix)),
             accepts: watch::Sender::new(false),
             last_answers: OnceLock::new(),
             drain_deadline: OnceLock::new(),

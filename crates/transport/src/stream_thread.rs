@@ -128,9 +128,9 @@ impl<Q: QuerySink> StreamThread<Q> {
                     self.https.deliver(answer)
                 } else {
                     let connections = self.connections.borrow();
-                    connections.get(&answer.client.stream).is_some_and(|connection| {
-                        connection.borrow_mut().accept(answer.message(), &self.context)
-                    })
+                    connections
+                        .get(&answer.client.stream)
+                        .is_some_and(|connection| connection.borrow_mut().accept(answer.message()))
                 };
                 self.context.count(if taken {
                     Counter::AnswersQueued
@@ -238,7 +238,8 @@ impl<Q: QuerySink> StreamThread<Q> {
         proxied: bool,
     ) -> ConnectionGuard<Q> {
         let token = client.stream;
-        let mut connection = Connection::new(stream, client, slot, proxied);
+        let buffered = self.context.shared.budget.begin(&client);
+        let mut connection = Connection::new(stream, client, slot, buffered, proxied);
         // A connection whose handshake was under way when the end began.
         if self.context.shared.drain_deadline().is_some() {
             connection.drain();
@@ -269,6 +270,14 @@ impl<Q: QuerySink> StreamThread<Q> {
         false
     }
 
+    /// Closes the connections that pay for the budget of buffered octets.
+    fn collect(&self) {
+        let mut returned = self.https.collect();
+        for connection in self.connections.borrow().values() {
+            returned += connection.borrow_mut().pay(returned).unwrap_or(0);
+        }
+    }
+
     fn answer_queue(&self) -> &AnswerQueue {
         self.context.answer_queue()
     }
@@ -285,8 +294,8 @@ struct ConnectionGuard<Q: QuerySink> {
 impl<Q: QuerySink> Drop for ConnectionGuard<Q> {
     fn drop(&mut self) {
         self.thread.connections.borrow_mut().remove(&self.token);
+        self.connection.borrow().release(self.close);
         self.thread.context.count(self.close.counter());
-        self.connection.borrow_mut().release(self.close, &self.thread.context);
         self.thread.context.wake_end();
     }
 }
@@ -357,11 +366,12 @@ async fn accept<Q: QuerySink>(
     }
 }
 
-/// Closes connections whose timeouts have expired. The pause depends on the timeouts, which change with the number of
+/// Closes connections whose timeouts have expired, and those that pay for the budget of buffered octets. The pause depends on the timeouts, which change with the number of
 /// connections, so it is computed each time. The connections that are due are checked in parts, because a worker that shares the
 /// core waits for a part.
 async fn sweep<Q: QuerySink>(thread: Rc<StreamThread<Q>>) {
     loop {
+        let next_round = thread.context.shared.budget.next_round();
         let timeouts = thread.context.shared.admission.timeouts();
         thread.context.idle_timeout.set(timeouts.told);
         thread.https.sweep(Instant::now(), timeouts);
@@ -370,7 +380,10 @@ async fn sweep<Q: QuerySink>(thread: Rc<StreamThread<Q>>) {
         let pause =
             (shortest / limits::CHECKS_PER_TIMEOUT).clamp(Duration::from_millis(5), limits::LONGEST_CHECK);
         let is_done = thread.sweep_connections(timeouts, shortest, pause);
-        tokio::time::sleep(if is_done { pause } else { limits::SWEEP_PART }).await;
+        tokio::select! {
+            () = tokio::time::sleep(if is_done { pause } else { limits::SWEEP_PART }) => {}
+            () = next_round => thread.collect(),
+        }
     }
 }
 

@@ -80,6 +80,7 @@ impl Streams {
     /// Sets new limits, for open connections too.
     pub fn configure(&self, limits: Limits) {
         self.shared.admission.configure(limits);
+        self.shared.budget.configure(limits.client_prefix);
     }
 
     /// Leaves new connections to another process, which has the same listening sockets. Open connections are served until their
@@ -127,7 +128,7 @@ impl Streams {
 
     /// Octets buffered for all connections, in both directions.
     pub fn buffered_octets(&self) -> usize {
-        self.shared.buffered.load(Ordering::Relaxed)
+        self.shared.budget.octets()
     }
 
     /// Has the threads tell the workers of the answers that they have given themselves, so that the counters of the workers have them.

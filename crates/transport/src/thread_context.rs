@@ -1,4 +1,4 @@
-//! The context that a stream thread gives to its connections: the way to the workers, the counters, the total of buffered
+//! The context that a stream thread gives to its connections: the way to the workers, the counters, the budget of buffered
 //! octets, and the read buffer.
 
 use crate::QuerySink;
@@ -10,7 +10,6 @@ use engine::{Client, IdleTimeout};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use tokio::sync::Notify;
 
 /// The context of all connections of one stream thread.
@@ -134,19 +133,6 @@ impl<Q: QuerySink> ThreadContext<Q> {
 
     pub(crate) fn count(&self, counter: Counter) {
         self.shared.counters.count(counter);
-    }
-
-    /// Updates the total of buffered octets. Returns false if it exceeds the limit.
-    pub(crate) fn adjust_buffered(&self, before: usize, after: usize) -> bool {
-        let account = &self.shared.buffered;
-        match after.checked_sub(before) {
-            Some(0) => true,
-            Some(more) => account.fetch_add(more, Ordering::Relaxed) + more <= limits::BUFFER_OCTETS,
-            None => {
-                account.fetch_sub(before - after, Ordering::Relaxed);
-                true
-            }
-        }
     }
 }
 

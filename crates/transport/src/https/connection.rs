@@ -2,6 +2,7 @@
 //! idle, and when its client does not read.
 
 use crate::admission::{ConnectionSlot, Timeouts};
+use crate::budget::Buffered;
 use crate::close_reason::CloseReason;
 use crate::idle_order::Standing;
 use crate::limits;
@@ -13,7 +14,6 @@ use std::future::Future;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
@@ -22,7 +22,7 @@ pub(crate) struct HttpsConnection {
     /// The client, behind a proxy the one that the proxy named.
     pub(crate) client: Client,
     /// Octets of requests and responses that HTTP holds.
-    pub(crate) buffered: Arc<AtomicUsize>,
+    pub(crate) buffered: Arc<Buffered>,
     /// Requests that have no response yet.
     requests: Cell<u32>,
     /// Time at which a request last began or ended.
@@ -60,10 +60,15 @@ impl Drop for UnderWay {
 }
 
 impl HttpsConnection {
-    pub(crate) fn new(client: Client, slot: ConnectionSlot, is_http2: bool) -> HttpsConnection {
+    pub(crate) fn new(
+        client: Client,
+        slot: ConnectionSlot,
+        buffered: Buffered,
+        is_http2: bool,
+    ) -> HttpsConnection {
         HttpsConnection {
             client,
-            buffered: Arc::default(),
+            buffered: Arc::new(buffered),
             requests: Cell::new(0),
             active: Cell::new(Instant::now()),
             close: Cell::new(None),
@@ -87,30 +92,42 @@ impl HttpsConnection {
     /// of their own. Returns the time since which the timeouts run, or none if the connection ends.
     pub(crate) fn sweep(&self, now: Instant, timeouts: Timeouts) -> Option<Instant> {
         let is_quiet = now.saturating_duration_since(self.active.get()) >= timeouts.idle;
-        let buffered = self.buffered.load(Ordering::Relaxed);
+        let unread_since = self.buffered.unread.since();
+        let is_overdue =
+            unread_since.is_some_and(|since| now.saturating_duration_since(since) >= timeouts.idle);
+        let is_idle = self.requests.get() == 0 && self.buffered.octets() == 0;
         let is_retired_and_quiet =
             self.retiring.get() && now.saturating_duration_since(self.active.get()) >= limits::RETIRED_IDLE;
-        if is_retired_and_quiet && buffered == 0 && self.requests.get() == 0 {
+        if is_retired_and_quiet && is_idle {
             self.close(CloseReason::Drained);
         }
-        if self.has_too_many_unread() || is_quiet && buffered > 0 && self.requests.get() == 0 {
+        if self.has_too_many_unread() || is_overdue {
             self.close(CloseReason::SlowReader);
-        } else if is_quiet && self.requests.get() == 0 {
+        } else if is_quiet && is_idle {
             self.close(CloseReason::Idle);
         }
-        self.close.get().is_none().then(|| self.active.get())
+        let since = unread_since.map_or(self.active.get(), |since| since.min(self.active.get()));
+        self.close.get().is_none().then_some(since)
+    }
+
+    /// If the connection's network holds too much of the budget and must give back more than `returned` octets: closes the connection,
+    /// and returns the octets that this frees.
+    pub(crate) fn pay(&self, returned: usize) -> Option<usize> {
+        let octets = self.buffered.pays(returned).filter(|_| self.close.get().is_none())?;
+        self.close(CloseReason::Buffers);
+        Some(octets)
     }
 
     /// True if the client leaves more octets unread than a connection may have.
     pub(crate) fn has_too_many_unread(&self) -> bool {
-        self.buffered.load(Ordering::Relaxed) > limits::WRITE_QUEUE_OCTETS
+        self.buffered.octets() > limits::WRITE_QUEUE_OCTETS
     }
 
     /// The standing in the order of idle connections.
     pub(crate) fn standing(&self) -> Standing {
         if self.close.get().is_some() {
             Standing::Gone
-        } else if self.requests.get() == 0 && self.buffered.load(Ordering::Relaxed) == 0 {
+        } else if self.requests.get() == 0 && self.buffered.octets() == 0 {
             Standing::IdleSince(self.active.get())
         } else {
             Standing::Busy
@@ -138,7 +155,7 @@ impl HttpsConnection {
         self.retiring.get()
     }
 
-    /// Ends the connection: abruptly for a slow reader, otherwise after the responses that are due.
+    /// Ends the connection: abruptly for a slow reader and for want of buffers, otherwise after the responses that are due.
     pub(crate) fn close(&self, reason: CloseReason) {
         if self.close.get().is_none() {
             self.close.set(Some(reason));
@@ -161,7 +178,7 @@ impl HttpsConnection {
         match (outcome, self.close.get().unwrap_or(CloseReason::Drained)) {
             (Some(Ok(())), _) => CloseReason::Ended,
             (Some(Err(error)), _) => reason_of(error),
-            (None, CloseReason::SlowReader) => CloseReason::SlowReader,
+            (None, reason) if reason.is_abrupt() => reason,
             (None, reason) => {
                 farewell(http.as_mut());
                 // The answers that are due may take as long as they would otherwise; the client has a little longer to read them.

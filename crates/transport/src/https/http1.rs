@@ -25,7 +25,7 @@ pub(crate) async fn respond<Q: QuerySink>(
 ) -> Result<Response<Full<Bytes>>, Infallible> {
     let _under_way = UnderWay::begin(connection);
     let with_body = request.method() != Method::HEAD;
-    let mut account = answers.account(connection);
+    let mut account = Account::new(connection.buffered.clone());
     let answered = match message(answers, service, request, &mut account).await {
         Ok(message) => {
             let client = Client { stream: answers.context.next_token(), ..connection.client };
@@ -36,7 +36,7 @@ pub(crate) async fn respond<Q: QuerySink>(
     };
     drop(account);
     let answered =
-        answered.and_then(|answer| response::success(answer, answers.account(connection), with_body));
+        answered.and_then(|answer| response::success(answer, connection.buffered.clone(), with_body));
     let mut response = answered.unwrap_or_else(response::failure);
     if connection.is_retiring() {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));

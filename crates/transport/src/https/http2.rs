@@ -77,7 +77,7 @@ impl<Q: QuerySink> Http2<Q> {
 
     /// Reads a body, most often at once.
     fn read(&mut self, context: &mut Context<'_>, body: RecvStream, reply: Reply) {
-        let account = self.answers.account(&self.connection);
+        let account = Account::new(self.connection.buffered.clone());
         let mut body = PartialBody { body, message: Vec::new(), account };
         match body.poll(context) {
             Poll::Ready(Ok(message)) => self.answered.extend(reply.ask(&self.answers, message)),

@@ -2,7 +2,6 @@
 //! the stream of one over HTTP/2.
 
 use crate::QuerySink;
-use crate::account::Account;
 use crate::counters::Counter;
 use crate::https::connection::{HttpsConnection, UnderWay};
 use crate::https::request;
@@ -66,11 +65,6 @@ impl AnsweredReply {
 impl<Q: QuerySink> Answers<Q> {
     pub(crate) fn new(context: Rc<ThreadContext<Q>>) -> Answers<Q> {
         Answers { context, requests: Requests::default(), unread: RefCell::default() }
-    }
-
-    /// A new account of a connection.
-    pub(crate) fn account(&self, connection: &HttpsConnection) -> Account {
-        Account::new(self.context.shared.clone(), connection.buffered.clone())
     }
 
     /// Hands an answer to its request. Returns false if the request waits no more.
@@ -145,7 +139,7 @@ impl Reply {
     /// Responds with an answer. Returns false if the client has reset the stream.
     fn answer<Q: QuerySink>(self, answers: &Answers<Q>, answer: impl AsRef<[u8]> + Send + 'static) -> bool {
         let connection = self.under_way.connection();
-        let response = response::success(answer, answers.account(connection), self.with_body);
+        let response = response::success(answer, connection.buffered.clone(), self.with_body);
         if connection.has_too_many_unread() {
             answers.unread.borrow_mut().insert(connection.client.stream);
         }

@@ -1,10 +1,12 @@
 //! Responses: the status of a failure, or an answer with its freshness lifetime (RFC 8484 section 5.1).
 
 use crate::account::Account;
+use crate::budget::Buffered;
 use crate::counters::Counter;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use http::{Response, StatusCode};
 use hyper::body::Bytes;
+use std::sync::Arc;
 use wire::{Message, Section, Type};
 
 /// The media type of DNS messages (RFC 8484 section 6).
@@ -30,13 +32,11 @@ pub(crate) fn failure(status: StatusCode) -> Response<Bytes> {
 /// memory for answers is used up.
 pub(crate) fn success(
     answer: impl AsRef<[u8]> + Send + 'static,
-    mut account: Account,
+    buffered: Arc<Buffered>,
     with_body: bool,
 ) -> Result<Response<Bytes>, StatusCode> {
     let length = answer.as_ref().len();
-    if !account.add(length) {
-        return Err(StatusCode::SERVICE_UNAVAILABLE);
-    }
+    let account = Account::of_response(buffered, length).ok_or(StatusCode::SERVICE_UNAVAILABLE)?;
     let lifetime_s = freshness_lifetime(answer.as_ref());
     let body =
         if with_body { Bytes::from_owner(Payload { answer, _account: account }) } else { Bytes::new() };

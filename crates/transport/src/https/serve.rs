@@ -69,6 +69,14 @@ impl<Q: QuerySink> HttpsThread<Q> {
         }
     }
 
+    /// Closes the connections that pay for the budget of buffered octets. Returns the octets that this frees.
+    pub(crate) fn collect(&self) -> usize {
+        self.connections
+            .borrow()
+            .values()
+            .fold(0, |returned, connection| returned + connection.pay(returned).unwrap_or(0))
+    }
+
     /// Ends all connections soon: their clients connect to another process.
     pub(crate) fn retire(&self) {
         self.connections.borrow().values().for_each(|connection| connection.retire());
@@ -87,7 +95,8 @@ impl<Q: QuerySink> HttpsThread<Q> {
     ) -> impl Future<Output = ()> {
         let Established { stream: tls, client, slot } = established;
         let is_http2 = tls.get_ref().1.alpn_protocol() == Some(ALPN[0]);
-        let connection = Rc::new(HttpsConnection::new(client, slot, is_http2));
+        let buffered = self.context.shared.budget.begin(&client);
+        let connection = Rc::new(HttpsConnection::new(client, slot, buffered, is_http2));
         let entry = Entry::new(self.clone(), &connection);
         let records = ResponseRecords::new(tls, is_http2);
         async move {

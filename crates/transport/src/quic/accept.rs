@@ -97,7 +97,7 @@ pub(crate) fn admit<Q: QuerySink>(
     let begun = incoming.accept_with(settings).map(|connecting| connecting.into_0rtt());
     match begun {
         Ok(Ok((quic, completed))) => {
-            let share = shares.begin(client.stream, slot);
+            let share = shares.begin(&client, slot);
             let connection = Rc::new(QuicConnection::new(quic, client, share));
             Some(Admitted { connection, handshake, completed })
         }

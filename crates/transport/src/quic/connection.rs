@@ -8,7 +8,6 @@ use crate::quic::shares::ConnectionShare;
 use engine::Client;
 use quinn::VarInt;
 use std::cell::Cell;
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 use tokio::sync::Notify;
 
@@ -141,12 +140,23 @@ impl QuicConnection {
             return self.wakeup.notify_one();
         }
         let is_quiet = now.saturating_duration_since(self.active.get()) >= timeouts.idle;
-        let buffered = self.share.buffered.load(Ordering::Relaxed);
-        if buffered > limits::WRITE_QUEUE_OCTETS || is_quiet && buffered > 0 {
+        let buffered = &self.share.buffered;
+        let unread_since = buffered.unread.since();
+        let is_overdue =
+            unread_since.is_some_and(|since| now.saturating_duration_since(since) >= timeouts.idle);
+        if buffered.octets() > limits::WRITE_QUEUE_OCTETS || is_overdue {
             self.close_at_once(CloseReason::SlowReader, "answers are not read");
         } else if is_quiet && !self.has_streams() && self.completed.get() {
             self.close(CloseReason::Idle);
         }
+    }
+
+    /// If the connection's network holds too much of the budget and must give back more than `returned` octets: closes the connection,
+    /// and returns the octets that this frees.
+    pub(crate) fn pay(&self, returned: usize) -> Option<usize> {
+        let octets = self.share.buffered.pays(returned).filter(|_| self.close.get().is_none())?;
+        self.close_at_once(CloseReason::Buffers, "out of memory");
+        Some(octets)
     }
 
     /// Ends the connection once no stream is under way.

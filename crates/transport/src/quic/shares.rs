@@ -2,10 +2,11 @@
 //! the thread, so that its supervisor can give them back after a panic, when nothing of the thread runs any more.
 
 use crate::admission::ConnectionSlot;
+use crate::budget::Buffered;
 use crate::limits;
 use crate::shared::Shared;
+use engine::Client;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread;
 
@@ -17,7 +18,7 @@ pub(crate) struct Shares {
 
 struct Share {
     slot: Option<ConnectionSlot>,
-    buffered: Arc<AtomicUsize>,
+    buffered: Arc<Buffered>,
 }
 
 /// The share of one connection, until it is dropped.
@@ -25,7 +26,7 @@ pub(crate) struct ConnectionShare {
     shares: Arc<Shares>,
     token: u64,
     /// Octets of queries and answers that are kept.
-    pub(crate) buffered: Arc<AtomicUsize>,
+    pub(crate) buffered: Arc<Buffered>,
 }
 
 impl Shares {
@@ -39,8 +40,12 @@ impl Shares {
     }
 
     /// Begins the share of a connection, with its place in the admission if it has one already.
-    pub(crate) fn begin(self: &Arc<Shares>, token: u64, slot: Option<ConnectionSlot>) -> ConnectionShare {
-        let buffered = Arc::<AtomicUsize>::default();
+    pub(crate) fn begin(
+        self: &Arc<Shares>,
+        client: &Client,
+        slot: Option<ConnectionSlot>,
+    ) -> ConnectionShare {
+        let (token, buffered) = (client.stream, Arc::new(self.shared.budget.begin(client)));
         self.connections().insert(token, Share { slot, buffered: buffered.clone() });
         ConnectionShare { shares: self.clone(), token, buffered }
     }
@@ -51,7 +56,7 @@ impl Shares {
     pub(crate) fn release(&self) -> bool {
         let is_free = (0..limits::QUIC_LOCK_TRIES).any(|_| {
             let own = !matches!(self.connections.try_lock(), Err(TryLockError::WouldBlock));
-            let is_free = own && !self.shared.admission.is_locked();
+            let is_free = own && !self.shared.admission.is_locked() && !self.shared.budget.is_locked();
             if !is_free {
                 thread::sleep(limits::QUIC_LOCK_PAUSE);
             }
@@ -59,7 +64,7 @@ impl Shares {
         });
         if is_free {
             for (_, share) in self.connections().drain() {
-                self.shared.buffered.fetch_sub(share.buffered.load(Ordering::Relaxed), Ordering::Relaxed);
+                share.buffered.subtract(share.buffered.octets());
             }
         }
         is_free
@@ -100,7 +105,6 @@ impl Drop for ConnectionShare {
 mod tests {
     use super::*;
     use crate::account::Account;
-    use engine::Client;
 
     #[test]
     fn the_shares_of_a_dead_thread_are_given_back() {
@@ -108,14 +112,13 @@ mod tests {
         let shares = Arc::new(Shares::new(shared.clone()));
         let client = Client::udp("192.0.2.1:4000".parse().unwrap());
         let slot = shared.admission.admit(&client).ok();
-        let connection = shares.begin(7, slot);
-        let mut account = Account::new(shared.clone(), connection.buffered.clone());
-        account.add(100);
-        assert!(connection.has_slot() && shared.buffered.load(Ordering::Relaxed) == 100);
+        let connection = shares.begin(&client, slot);
+        let account = Account::of_response(connection.buffered.clone(), 100);
+        assert!(connection.has_slot() && shared.budget.octets() == 100);
         // As a parked thread, which drops nothing.
         std::mem::forget((connection, account));
         assert!(shares.release());
-        assert_eq!((shared.admission.connections(), shared.buffered.load(Ordering::Relaxed)), (0, 0));
+        assert_eq!((shared.admission.connections(), shared.budget.octets()), (0, 0));
     }
 
     #[test]

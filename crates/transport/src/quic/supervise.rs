@@ -146,7 +146,7 @@ mod tests {
                 let seen = admitted.clone();
                 let work = move |_, shares: &Arc<Shares>| {
                     let client = Client::udp("192.0.2.1:4000".parse().unwrap());
-                    let _share = shares.begin(1, shares.shared().admission.admit(&client).ok());
+                    let _share = shares.begin(&client, shares.shared().admission.admit(&client).ok());
                     seen.store(shares.shared().admission.connections() as u32, Ordering::SeqCst);
                     panic!("a test\nof panics");
                 };

@@ -269,9 +269,10 @@ async fn accept_connections<Q: QuerySink>(thread: Rc<QuicThread<Q>>, endpoint: E
     }
 }
 
-/// Closes connections, and gives up queries, whose timeouts have expired.
+/// Closes connections, and gives up queries, whose timeouts have expired. Closes connections that pay for the budget of buffered octets.
 async fn sweep<Q: QuerySink>(thread: Rc<QuicThread<Q>>) {
     loop {
+        let next_round = thread.context.shared.budget.next_round();
         let timeouts = thread.context.shared.admission.timeouts();
         let now = Instant::now();
         let is_read_elsewhere = thread.context.shared.last_answers().is_some();
@@ -283,6 +284,13 @@ async fn sweep<Q: QuerySink>(thread: Rc<QuicThread<Q>>) {
         let shortest = timeouts.idle.min(timeouts.answer_wait).min(retired);
         let pause =
             (shortest / limits::CHECKS_PER_TIMEOUT).clamp(Duration::from_millis(5), limits::LONGEST_CHECK);
-        tokio::time::sleep(pause).await;
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = next_round => {
+                thread.connections.borrow().values().fold(0, |returned, connection| {
+                    returned + connection.pay(returned).unwrap_or(0)
+                });
+            }
+        }
     }
 }

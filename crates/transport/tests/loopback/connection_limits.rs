@@ -1,6 +1,7 @@
 //! Limits on connections, and the state that connections leave behind: none.
 
 use crate::fixture::*;
+use crate::https_client::{HttpsService, connect_tcp};
 use engine::IdleTimeout;
 use sixfold_transport::{Counter, Limits, limits};
 use std::net::{Ipv4Addr, TcpStream};
@@ -137,28 +138,51 @@ fn a_thousand_connections_opened_and_closed_leave_no_state() {
     eventually("nothing is buffered", || service.streams.buffered_octets() == 0);
 }
 
-/// Prints the memory of an idle connection in this process, which holds both ends. The client's end is a bare descriptor and
+/// Prints the memory of idle connections in this process, which holds both ends. The client's end is a bare descriptor and
 /// takes no memory here.
 #[test]
-#[ignore = "prints a figure for the documentation"]
+#[ignore = "prints figures for the documentation"]
 fn idle_connection_memory() {
-    let service = Service::new(ROOMY).echo();
+    let service = HttpsService::echo(ROOMY);
+    print_memory("TCP", || {
+        let mut client = connect_tcp(service.address);
+        send(&mut client, &[question(1, 40)]);
+        receive(&mut client);
+        client
+    });
+    let dot = || {
+        let mut client = service.connect_dot();
+        send(&mut client, &[question(1, 40)]);
+        receive(&mut client);
+        client.sock
+    };
+    print_memory("TLS", dot);
+    print_memory("TLS with a record that does not end", || {
+        let mut socket = dot();
+        // Application data of 16,000 octets, all but the last.
+        let record = [&[23, 3, 3, 0x3e, 0x80][..], &[0; 15_999]].concat();
+        std::io::Write::write_all(&mut socket, &record).unwrap();
+        socket
+    });
+    print_memory("HTTP/2", || {
+        let mut client = service.connect_http2();
+        client.get(1, &question(1, 40));
+        client.next_body();
+        client.into_socket()
+    });
+}
+
+/// Prints the memory of each connection that `connect` makes.
+fn print_memory(kind: &str, mut connect: impl FnMut() -> TcpStream) {
+    const CONNECTIONS: usize = 400;
     let resident_kib = || {
         let status = std::fs::read_to_string("/proc/self/status").unwrap();
         let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
         line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap()
     };
-    let mut clients = Vec::with_capacity(8000);
-    let mut talk = |count: usize| {
-        for _ in 0..count {
-            let mut client = service.connect();
-            send(&mut client, &[question(1, 40)]);
-            receive(&mut client);
-            clients.push(client);
-        }
-        resident_kib()
-    };
-    let before = talk(1000);
-    let after = talk(7000);
-    println!("{} octets per idle connection", (after - before) * 1024 / 7000);
+    let mut clients = Vec::with_capacity(2 * CONNECTIONS);
+    clients.extend((0..CONNECTIONS).map(|_| connect()));
+    let before = resident_kib();
+    clients.extend((0..CONNECTIONS).map(|_| connect()));
+    println!("{kind}: {} octets per idle connection", (resident_kib() - before) * 1024 / CONNECTIONS);
 }

@@ -7,21 +7,6 @@ use sixfold_transport::{Counter, Limits, limits};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// A HEADERS frame of a POST, with END_HEADERS.
-fn post_frame(stream: u32) -> Vec<u8> {
-    let media_type = "application/dns-message";
-    // The literal of content-type has the index 31 of the static table: 15 and 16 (RFC 7541 section 5.1).
-    let fields = [
-        &[0x83, 0x87, 0x01, 11][..],
-        b"dns.example",
-        &[0x04, PATH.len() as u8],
-        PATH.as_bytes(),
-        &[0x0f, 16, media_type.len() as u8],
-        media_type.as_bytes(),
-    ];
-    frame(1, 4, stream, &fields.concat())
-}
-
 /// A DATA frame.
 fn data_frame(stream: u32, octets: &[u8], is_last: bool) -> Vec<u8> {
     frame(0, u8::from(is_last), stream, octets)

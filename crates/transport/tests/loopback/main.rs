@@ -1,5 +1,6 @@
 //! Tests of client streams over loopback, with a server that answers from another thread.
 
+mod budget;
 mod connection_limits;
 mod exchange;
 mod fixture;

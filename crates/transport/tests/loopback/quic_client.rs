@@ -71,6 +71,11 @@ impl QuicService {
         Client::new(self.quic, &self.certificate, quic::ALPN)
     }
 
+    /// A client that lets the server send so many octets ahead in each stream.
+    pub fn client_with_window(&self, octets: u32) -> Client {
+        Client::with_window(self.quic, &self.certificate, quic::ALPN, octets)
+    }
+
     /// A client that offers another protocol.
     pub fn client_of(&self, protocol: &[u8]) -> Client {
         Client::new(self.quic, &self.certificate, protocol)
@@ -86,6 +91,15 @@ pub struct Client {
 
 impl Client {
     pub fn new(server: SocketAddr, certificate: &CertificateDer<'static>, protocol: &[u8]) -> Client {
+        Client::with_window(server, certificate, protocol, 70_000)
+    }
+
+    fn with_window(
+        server: SocketAddr,
+        certificate: &CertificateDer<'static>,
+        protocol: &[u8],
+        window: u32,
+    ) -> Client {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let mut roots = RootCertStore::empty();
         roots.add(certificate.clone()).unwrap();
@@ -101,7 +115,7 @@ impl Client {
         };
         let mut settings = ClientConfig::new(settings);
         let mut transport = TransportConfig::default();
-        transport.max_idle_timeout(None);
+        transport.max_idle_timeout(None).stream_receive_window(window.into());
         settings.transport_config(Arc::new(transport));
         endpoint.set_default_client_config(settings);
         Client { runtime, endpoint, server }
@@ -151,6 +165,16 @@ impl Client {
         let (mut send, receive) = self.open(connection, &framed(query));
         send.finish().unwrap();
         (send, receive)
+    }
+
+    /// Like [`Client::ask`], unless the connection has ended.
+    pub fn try_ask(&self, connection: &Connection, query: &[u8]) -> Option<RecvStream> {
+        self.run(async {
+            let (mut send, receive) = connection.open_bi().await.ok()?;
+            send.write_all(&framed(query)).await.ok()?;
+            send.finish().ok()?;
+            Some(receive)
+        })
     }
 
     /// Reads an answer and the end of its stream.
