@@ -72,6 +72,9 @@ async fn serve_connection(stream: TcpStream, place: Rc<Place>, server: Arc<Serve
 }
 
 async fn answer(request: &Request<Incoming>, server: &ServerHandle) -> Response<Full<Bytes>> {
+    if !transport::https::names_one_host(request.version(), request.headers()) {
+        return text(StatusCode::BAD_REQUEST, "a request has one Host field\n".into());
+    }
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD\n".into());
         response.headers_mut().insert(ALLOW, hyper::header::HeaderValue::from_static("GET, HEAD"));

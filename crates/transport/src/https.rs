@@ -18,6 +18,8 @@ mod response;
 pub(crate) mod serve;
 pub mod target;
 
+pub use request::names_one_host;
+
 use rustls::ServerConfig;
 use std::fmt;
 use std::sync::Arc;

@@ -82,6 +82,10 @@ fn a_page_of_a_stranger_cannot_read_the_status_through_a_name_of_its_own() {
         // The target of the request counts before the header.
         let target = format!("http://rebind.example:{port}{path}");
         assert_eq!(status(&target, "Host: localhost\r\n"), 421, "{path}");
+        // RFC 9112 section 3.2.
+        for wrong in ["", "Host: localhost\r\nHost: localhost\r\n"] {
+            assert_eq!(status(path, wrong), 400, "{path}");
+        }
     }
     server.process.stop();
 }

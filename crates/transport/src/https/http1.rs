@@ -53,6 +53,9 @@ async fn message<Q: QuerySink>(
     account: &mut Account,
 ) -> Result<Vec<u8>, StatusCode> {
     let (parts, body) = request.into_parts();
+    if !request::names_one_host(parts.version, &parts.headers) {
+        return Err(StatusCode::BAD_REQUEST);
+    }
     let message = match request::query(&parts, service)? {
         Query::InTarget(message) => message,
         Query::InBody => {

@@ -6,9 +6,9 @@ use crate::https::response;
 use crate::https::target::{self, MESSAGE_OCTETS};
 use crate::limits;
 use crate::requests::NoAnswer;
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST};
 use http::request::Parts;
-use http::{Method, StatusCode};
+use http::{HeaderMap, Method, StatusCode, Version};
 
 /// Octets of a DNS header.
 const HEADER: usize = 12;
@@ -46,6 +46,12 @@ pub(crate) fn query(request: &Parts, service: &Service) -> Result<Query, StatusC
         Method::POST => Ok(Query::InBody),
         _ => Err(StatusCode::METHOD_NOT_ALLOWED),
     }
+}
+
+/// True if a request over HTTP/1 has as many Host fields as RFC 9112 section 3.2 wants: one. HTTP/1.0 may do without.
+pub fn names_one_host(version: Version, fields: &HeaderMap) -> bool {
+    let hosts = fields.get_all(HOST).iter().count();
+    hosts == 1 || hosts == 0 && version == Version::HTTP_10
 }
 
 /// Gives a message back if it is a query. A message with QR set is a response, so no answer would come.

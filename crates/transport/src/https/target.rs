@@ -1,5 +1,8 @@
 //! The target of an HTTPS request: the path, and the query message of a GET (RFC 8484 section 4.1). The message is the value of the
-//! parameter `dns` in base64url (RFC 4648 section 5), without padding. Other parameters are ignored.
+//! parameter `dns` in base64url (RFC 4648 section 5). RFC 8484 forbids padding (section 6), but clients send it, so it is accepted. Other
+//! parameters are ignored.
+
+use data_encoding::BASE64URL_NOPAD;
 
 /// Octets of the longest DNS message.
 pub const MESSAGE_OCTETS: usize = 65_535;
@@ -11,7 +14,7 @@ pub enum Error {
     Parameter,
     /// A percent sign without two hexadecimal digits after it (RFC 3986 section 2.1).
     PercentEncoding,
-    /// A character outside base64url, padding, an impossible length, or bits that belong to no octet.
+    /// A character outside base64url, an impossible length, or bits that belong to no octet.
     Base64,
     /// The message would be longer than [`MESSAGE_OCTETS`].
     TooLong,
@@ -47,45 +50,10 @@ fn percent_decoded(value: &[u8]) -> Result<Vec<u8>, Error> {
     Ok(decoded)
 }
 
-/// The values of the characters of base64url, and [`NO_VALUE`] for all others.
-const VALUES: [u8; 256] = {
-    let characters = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    let mut values = [NO_VALUE; 256];
-    let mut value = 0;
-    while value < characters.len() {
-        values[characters[value] as usize] = value as u8;
-        value += 1;
-    }
-    values
-};
-
-/// Has bits that no value of six bits has.
-const NO_VALUE: u8 = 0xff;
-
-/// Decodes base64url without padding. Bits beyond the last octet must be 0, so that each message has one form only.
+/// Decodes base64url. Bits beyond the last octet must be 0. Padding is not allowed, but clients send it.
 fn decode(text: &[u8]) -> Result<Vec<u8>, Error> {
-    let mut message = Vec::with_capacity(text.len().div_ceil(4) * 3);
-    let mut seen = 0;
-    let (groups, rest) = text.as_chunks::<4>();
-    for group in groups {
-        let [a, b, c, d] = group.map(|character| VALUES[usize::from(character)]);
-        seen |= a | b | c | d;
-        message.extend([a << 2 | b >> 4, b << 4 | c >> 2, c << 6 | d]);
-    }
-    let mut last = [0; 4];
-    for (value, character) in last.iter_mut().zip(rest) {
-        *value = VALUES[usize::from(*character)];
-        seen |= *value;
-    }
-    let [a, b, c, _] = last;
-    let octets = [a << 2 | b >> 4, b << 4 | c >> 2, c << 6];
-    // Two characters have one octet, three have two; one character alone has none.
-    let whole = rest.len().saturating_sub(1);
-    message.extend_from_slice(&octets[..whole]);
-    let is_form = rest.len() != 1 && octets[whole..].iter().all(|&octet| octet == 0);
-    if seen & 0xc0 != 0 || !is_form {
-        return Err(Error::Base64);
-    }
+    let text = text.strip_suffix(b"==").or(text.strip_suffix(b"=")).unwrap_or(text);
+    let message = BASE64URL_NOPAD.decode(text).map_err(|_| Error::Base64)?;
     if message.len() > MESSAGE_OCTETS { Err(Error::TooLong) } else { Ok(message) }
 }
 
@@ -114,6 +82,15 @@ mod tests {
         assert_eq!(message("dns=__8").unwrap(), [0xff, 0xff]);
     }
 
+    /// RFC 8484 section 6 forbids padding to clients. Unbound takes it, too.
+    #[test]
+    fn padding_is_accepted_although_it_should_not_be_sent() {
+        for query in ["dns=AA==", "dns=AA%3D%3d", "dns=AA=%3d&x", "dns=AA="] {
+            assert_eq!(message(query).as_deref(), Ok(&[0][..]), "{query}");
+        }
+        assert_eq!(message("dns=AAA=").as_deref(), Ok(&[0, 0][..]));
+    }
+
     #[test]
     fn a_target_that_is_not_as_it_should_be_is_refused_with_its_reason() {
         for (query, error) in [
@@ -122,8 +99,9 @@ mod tests {
             ("dns=AAAA&dns=AAAA", Error::Parameter),
             ("dns=AA%4", Error::PercentEncoding),
             ("dns=AA%+1", Error::PercentEncoding),
-            ("dns=AA==", Error::Base64),
-            ("dns=AA%3D%3D", Error::Base64),
+            ("dns=AA===", Error::Base64),
+            ("dns=A=A=", Error::Base64),
+            ("dns=AB==", Error::Base64),
             ("dns=A", Error::Base64),
             ("dns=AB", Error::Base64),
             ("dns=AA+/", Error::Base64),

@@ -74,12 +74,16 @@ fn a_client_without_alpn_speaks_http_1() {
 fn each_refused_request_gets_the_status_that_http_has_for_it() {
     let service = HttpsService::echo(ROOMY);
     let response = base64url(&answer(&question(1, 5)));
+    let parameter = format!("dns={}", base64url(&question(1, 5)));
     let long = format!("dns={}", "A".repeat(9000));
     for (request, status) in [
         (get("dns=AAAA"), "400"),
         (get("name=example"), "400"),
         (get("dns=A%"), "400"),
         (get(&format!("dns={response}")), "400"),
+        // RFC 9112 section 3.2.
+        (get(&parameter).replace("Host: dns.example\r\n", ""), "400"),
+        (get(&parameter).replace("Host", "Host: a\r\nHost"), "400"),
         (get("dns=AAAA").replace(PATH, "/"), "404"),
         (get("dns=AAAA").replace(PATH, "/dns-query/"), "404"),
         (get("dns=AAAA").replace("GET", "PUT"), "405"),
@@ -92,7 +96,7 @@ fn each_refused_request_gets_the_status_that_http_has_for_it() {
         assert!(head.starts_with(&format!("http/1.1 {status}")), "{request}: {head}");
         assert_eq!(head.contains("allow: get, head, post"), status == "405", "{head}");
     }
-    assert_eq!(service.streams.counter(Counter::Https4xx), 10);
+    assert_eq!(service.streams.counter(Counter::Https4xx), 12);
     assert_eq!(service.streams.counter(Counter::QuestionsPosted), 0);
 }
 
