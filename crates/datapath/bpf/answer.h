@@ -321,12 +321,16 @@ static INLINE int answer(struct context *context, u32 headers, u32 must_tell, st
 		return NO_ANSWER;
 	u32 slot = find(scratch) - 1;
 	const struct answer *answer = map_lookup(ANSWERS, &slot);
-	if (!answer || !is_question(answer, scratch) || answer->generation != generation)
+	if (!answer)
+		return NO_ANSWER;
+	/* Before all else of the slot, which may get another answer at any time. It is odd while that is written. */
+	u32 sequence = ONCE(answer->sequence);
+	if (sequence & 1 || !is_question(answer, scratch) || answer->generation != generation)
 		return NO_ANSWER;
 	u64 now = time_of_tick(scratch), stored = ONCE(answer->stored);
 	if (now >= answer->until || now < stored || !is_allowed(context, headers, control, ONCE(scratch->zero)))
 		return NO_ANSWER;
-	u32 sequence = ONCE(answer->sequence), length = ONCE(answer->length);
+	u32 length = ONCE(answer->length);
 	u32 elapsed = (now - stored) / 1000000000;
 	const u8 *start = (const u8 *)(u64)context->data, *end = (const u8 *)(u64)context->data_end;
 	const struct udp *udp = (const void *)(start + headers);

@@ -4,7 +4,8 @@
 //!
 //! The program runs for less than a microsecond, but perhaps just now, on another processor. So a slot that was withdrawn, and the list of
 //! clients, are written again only after [`XDP_GRACE`], when no run can be left that reads them. Each slot has a sequence number beside,
-//! which the program compares at its end: a virtual processor may be stopped for longer.
+//! because a virtual processor may be stopped for longer: the program reads it before all else of the slot, and compares it at its end.
+//! It is odd while the slot is written. BPF has no read barrier; a processor that reads out of order does so within less than the grace.
 
 use crate::limits::{XDP_ALLOWED, XDP_ANSWERS, XDP_GRACE};
 use crate::xdp::program::{Array, SharedArrays};
@@ -36,6 +37,9 @@ const ANSWER_WORDS: usize = (QUESTION + KEY_WORDS + LONGEST_RECORDS / 8).next_mu
 const CONTROL_WORDS: usize = 2 + 4 * XDP_ALLOWED;
 /// Words of the hits of an answer on one processor.
 const HIT_WORDS: usize = 4;
+
+/// The word of an answer with sequence number and generation.
+const NUMBERS: usize = 2;
 
 /// Octets of a DNS header.
 const HEADER: usize = 12;
@@ -184,12 +188,12 @@ impl PacketCache {
         let &(from, slot) = state.free.front().filter(|(from, _)| *from <= now)?;
         debug_assert!(from <= now);
         state.free.pop_front();
-        state.sequence = state.sequence.wrapping_add(1);
+        state.sequence = state.sequence.wrapping_add(2);
         let start = slot * ANSWER_WORDS;
-        let numbers = pair(state.sequence, state.generation);
-        for (word, value) in words.into_iter().enumerate() {
-            self.answers.at(start + word).store(if word == 2 { numbers } else { value }, Ordering::Relaxed);
-        }
+        write_slot(&words, state.sequence, state.generation, |word, value| {
+            // Each store is seen after those before it.
+            self.answers.at(start + word).store(value, Ordering::Release);
+        });
         // The program reads the slot's number before the slot, so it finds it whole.
         let entry = hash & !0xffff | (slot as u64 + 1);
         self.index.at(place).store(entry, Ordering::Release);
@@ -263,6 +267,20 @@ impl PacketCache {
         state.resume = None;
         self.control.at(0).store(pair(state.generation, ranges.len() as u32), Ordering::Release);
     }
+}
+
+/// Writes a slot word by word. Between the first store and the last its sequence number is odd, so the program gives nothing of it.
+fn write_slot(
+    words: &[u64; ANSWER_WORDS],
+    sequence: u32,
+    generation: u32,
+    mut store: impl FnMut(usize, u64),
+) {
+    store(NUMBERS, pair(sequence.wrapping_sub(1), generation));
+    for (word, &value) in words.iter().enumerate().filter(|&(word, _)| word != NUMBERS) {
+        store(word, value);
+    }
+    store(NUMBERS, pair(sequence, generation));
 }
 
 /// The words of an answer; that with sequence number and generation is zero. None: it is too long.

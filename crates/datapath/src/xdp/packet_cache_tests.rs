@@ -143,3 +143,32 @@ fn sums_are_those_of_rfc_1071() {
     assert_eq!(sum(&[0xff, 0xff, 0x00, 0x01]), 1);
     assert_eq!(sum(&[0x12]), 0x1200);
 }
+
+/// A model of the program's order: it reads the number, then any other words of the slot, then the number again, and gives the answer if both
+/// are the same and even. Whatever happens to the slot in between, also more than once, it never gives parts of two answers.
+#[test]
+fn the_program_gives_no_answer_out_of_a_slot_that_changes_meanwhile() {
+    // The slot after each store. The words of an answer are all the same.
+    let (mut slot, mut states) = ([0; ANSWER_WORDS], Vec::new());
+    for answer in 1..=3 {
+        write_slot(&[u64::from(answer); ANSWER_WORDS], 2 * answer, 1, |word, value| {
+            slot[word] = value;
+            states.push(slot);
+        });
+    }
+    let sequence = |state: &[u64; ANSWER_WORDS]| {
+        state[NUMBERS].to_ne_bytes().first_chunk::<4>().map(|&octets| u32::from_ne_bytes(octets)).unwrap()
+    };
+    let mut given = 0;
+    for (begin, first) in states.iter().enumerate().filter(|(_, state)| sequence(state) % 2 == 0) {
+        for end in begin..states.len() {
+            if sequence(&states[end]) == sequence(first) {
+                let expected = u64::from(sequence(first) / 2);
+                let read = states[begin..=end].iter().flat_map(|state| [state[0], state[ANSWER_WORDS - 1]]);
+                assert!(read.into_iter().all(|word| word == expected), "{begin} to {end}");
+                given += 1;
+            }
+        }
+    }
+    assert!(given >= 3, "each answer is given while nothing changes");
+}
