@@ -15,6 +15,7 @@ use crate::idle_order::Standing;
 use crate::inbound::{Delivery, Inbound};
 use crate::limits;
 use crate::outbound::Outbound;
+use crate::server_failure;
 use crate::thread_context::ThreadContext;
 use datapath::proxy_protocol::{self, Header};
 use engine::{Client, IdleTimeout};
@@ -139,6 +140,12 @@ impl Connection {
         self.close_reason = taken.err();
         self.wake();
         taken.is_ok()
+    }
+
+    /// Closes the connection, because an answer to it is lost.
+    pub(crate) fn lose_answer(&mut self) {
+        self.close_reason.get_or_insert(CloseReason::Unanswered);
+        self.wake();
     }
 
     /// Closes the connection if a timeout has expired. Returns the time since which one runs, or none if the connection closes.
@@ -348,6 +355,10 @@ impl Connection {
             } else {
                 *refusals = 0;
                 thread.count(Counter::QuestionsRefused);
+                if message[2] & 0x80 == 0 {
+                    has_answered = true;
+                    has_room &= outbound.push(&server_failure::to(message));
+                }
             }
             if *outstanding < limits::OUTSTANDING { Delivery::Continue } else { Delivery::Pause }
         };

@@ -92,7 +92,7 @@ counters! {
     QuestionsPosted = "stream_questions_total" "result": "posted";
     /// Queries answered out of the packet cache of the thread.
     QuestionsAnswered = "stream_questions_total" "result": "answered";
-    /// Queries dropped: the server had no room for them for too long.
+    /// Queries answered with SERVFAIL, over HTTPS with status 503: the server had no room for them for too long.
     QuestionsRefused = "stream_questions_total" "result": "refused";
     /// HTTPS requests that got an answer.
     Https2xx = "https_responses_total" "status": "2xx";
@@ -138,7 +138,8 @@ counters! {
     AnswersQueued = "stream_answers_total" "result": "queued";
     /// Answers whose connection was gone or could not take them.
     AnswersUndeliverable = "stream_answers_total" "result": "undeliverable";
-    /// Answers dropped between a worker and the stream thread, because the queue was full.
+    /// Answers dropped between a worker and the stream thread, because the queue was full, or the client network held its share of it. Their
+    /// connections are closed, and their requests fail.
     AnswersOverrun = "stream_answers_total" "result": "overrun";
 }
 

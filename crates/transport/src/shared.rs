@@ -5,10 +5,12 @@ use crate::admission::Admission;
 use crate::budget::Budget;
 use crate::counters::Counters;
 use crate::limits;
+use crate::queue_shares::QueueShares;
 use crossbeam_queue::ArrayQueue;
 use datapath::QueuedMessage;
 use datapath::proxy_protocol::TrustedProxies;
 use engine::Client;
+use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
@@ -111,7 +113,10 @@ impl Drop for Running {
 /// The answers on the way from the workers to a stream thread.
 pub(crate) struct AnswerQueue {
     answers: ArrayQueue<QueuedMessage>,
-    octets: AtomicUsize,
+    shares: QueueShares,
+    /// The connections and requests of which an answer found no room.
+    lost: Mutex<HashSet<u64>>,
+    has_lost: AtomicBool,
     /// Number of answers that the thread was not woken for.
     unannounced: AtomicUsize,
     /// Wakes the stream thread: for answers, for retiring and draining, and during them for each connection that ends.
@@ -128,7 +133,9 @@ impl AnswerQueue {
     pub(crate) fn new() -> AnswerQueue {
         AnswerQueue {
             answers: ArrayQueue::new(limits::QUEUED_ANSWERS),
-            octets: AtomicUsize::new(0),
+            shares: QueueShares::new(),
+            lost: Mutex::default(),
+            has_lost: AtomicBool::new(false),
             unannounced: AtomicUsize::new(0),
             wakeup: Notify::new(),
             closed: AtomicBool::new(false),
@@ -156,13 +163,16 @@ impl AnswerQueue {
         }
     }
 
-    /// Queues an answer. The thread may sleep until [`AnswerQueue::wake`].
+    /// Queues an answer. The thread may sleep until [`AnswerQueue::wake`]. An answer without room is lost, and the thread is told.
     pub(crate) fn put(&self, to: &Client, message: &[u8]) -> bool {
-        let has_room = self.octets.fetch_add(message.len(), Ordering::Relaxed) + message.len()
-            <= limits::QUEUED_ANSWER_OCTETS;
-        if !has_room || self.answers.is_full() || self.answers.push(QueuedMessage::new(to, message)).is_err()
-        {
-            self.octets.fetch_sub(message.len(), Ordering::Relaxed);
+        let network = to.network();
+        if !self.shares.put(network, message.len()) {
+            self.note_lost(to.stream);
+            return false;
+        }
+        if self.answers.push(QueuedMessage::new(to, message)).is_err() {
+            self.shares.take(network, message.len());
+            self.note_lost(to.stream);
             return false;
         }
         if self.unannounced.fetch_add(1, Ordering::Relaxed) + 1 >= limits::QUERIES_PER_WAKE {
@@ -181,7 +191,42 @@ impl AnswerQueue {
 
     pub(crate) fn take(&self) -> Option<QueuedMessage> {
         let answer = self.answers.pop()?;
-        self.octets.fetch_sub(answer.message().len(), Ordering::Relaxed);
+        self.shares.take(answer.client.network(), answer.message().len());
         Some(answer)
+    }
+
+    /// Notes that an answer to this connection or request is lost. They are at most as many as wait for answers.
+    fn note_lost(&self, token: u64) {
+        self.lost.lock().unwrap_or_else(PoisonError::into_inner).insert(token);
+        self.has_lost.store(true, Ordering::Release);
+        self.wakeup.notify_one();
+    }
+
+    /// Takes the connections and requests of which an answer is lost.
+    pub(crate) fn take_lost(&self) -> HashSet<u64> {
+        if !self.has_lost.swap(false, Ordering::Acquire) {
+            return HashSet::new();
+        }
+        std::mem::take(&mut *self.lost.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_network_whose_answers_fill_the_queue_loses_its_own_and_the_thread_is_told() {
+        let client = |address: &str, stream| Client { stream, ..Client::udp(address.parse().unwrap()) };
+        let (greedy, other) = (client("192.0.2.1:4000", 5), client("198.51.100.1:4000", 6));
+        let queue = AnswerQueue::new();
+        assert!(queue.take_lost().is_empty());
+        let put = (0..1000).filter(|_| queue.put(&greedy, &[0; 60_000])).count();
+        assert!(put < 1000);
+        assert!((0..16).all(|_| queue.put(&other, &[0; 60_000])), "the share of a network");
+        assert_eq!(queue.take_lost(), HashSet::from([5]));
+        assert!(queue.take_lost().is_empty());
+        assert_eq!(std::iter::from_fn(|| queue.take()).count(), put + 16);
+        assert!(queue.put(&greedy, &[0; 60_000]));
     }
 }

@@ -119,8 +119,15 @@ impl<Q: QuerySink> StreamThread<Q> {
         self.connections.borrow().len() + self.handshakes.under_way() + self.https.connections()
     }
 
-    /// Delivers the answers in the queue to their connections, which write them after all are delivered.
+    /// Delivers the answers in the queue to their connections, which write them after all are delivered. A connection that has lost an
+    /// answer is closed, so that its client asks again at once.
     async fn deliver(&self) {
+        for token in self.answer_queue().take_lost() {
+            match self.connections.borrow().get(&token) {
+                Some(connection) => connection.borrow_mut().lose_answer(),
+                None => self.https.lose_answer(token),
+            }
+        }
         loop {
             for _ in 0..limits::ANSWERS_PER_PASS {
                 let Some(answer) = self.answer_queue().take() else { return };

@@ -76,6 +76,13 @@ impl<Q: QuerySink> Answers<Q> {
         }
     }
 
+    /// Fails a request whose answer is lost. Over HTTP/1.1 its task notices that no answer comes.
+    pub(crate) fn lose(&self, token: u64) {
+        if let Some(Way::Stream(reply)) = self.requests.take(token) {
+            reply.fail(self, StatusCode::SERVICE_UNAVAILABLE);
+        }
+    }
+
     /// Takes the tokens of the connections that had too many unread octets after a response.
     pub(crate) fn take_unread(&self) -> HashSet<u64> {
         self.unread.take()

@@ -56,6 +56,11 @@ impl<Q: QuerySink> HttpsThread<Q> {
         self.answers.deliver(answer)
     }
 
+    /// Fails a request whose answer is lost.
+    pub(crate) fn lose_answer(&self, token: u64) {
+        self.answers.lose(token);
+    }
+
     /// Ends a connection if a timeout of it has expired. Returns the time since which its timeouts run, or none if it ends or has ended.
     pub(crate) fn sweep_connection(&self, token: u64, now: Instant, timeouts: Timeouts) -> Option<Instant> {
         self.connections.borrow().get(&token).and_then(|connection| connection.sweep(now, timeouts))

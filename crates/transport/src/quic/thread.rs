@@ -155,6 +155,10 @@ impl<Q: QuerySink> QuicThread<Q> {
 
     /// Delivers the answers in the queue to their streams.
     async fn deliver(&self) {
+        for token in self.context.answer_queue().take_lost() {
+            // The stream of the request notices that no answer comes.
+            drop(self.requests.take(token));
+        }
         loop {
             for _ in 0..limits::ANSWERS_PER_PASS {
                 let Some(answer) = self.context.answer_queue().take() else { return };

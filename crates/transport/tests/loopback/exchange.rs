@@ -132,12 +132,15 @@ fn a_refused_question_is_offered_again() {
 }
 
 #[test]
-fn a_question_that_is_refused_all_the_time_is_dropped_and_counted() {
+fn a_question_that_is_refused_all_the_time_gets_servfail_and_is_counted() {
     let service = Service::new(ROOMY);
     service.workers.refuse.store(sixfold_transport::limits::RETRIES as usize + 1, Ordering::SeqCst);
     let service = service.echo();
     let mut client = service.connect();
     send(&mut client, &[question(1, 20), question(2, 20)]);
+    let failure = receive(&mut client);
+    // QR, and RCODE 2.
+    assert_eq!((id(&failure), failure[2] & 0x80, failure[3] & 0x0f), (1, 0x80, 2));
     assert_eq!(id(&receive(&mut client)), 2);
     assert_eq!(service.streams.counter(Counter::QuestionsRefused), 1);
 }
