@@ -195,6 +195,7 @@ pub fn convert(
 /// Says that a source which resolves names itself, from the root, leaves Sixfold without a resolver.
 fn require_forwarders(dialect: Dialect, draft: &mut Draft) {
     if draft.model.forwarders.is_empty() && !draft.model.uses_system_forwarders {
+        // A forwarder that was lost has a remark of its own.
         let why = match dialect {
             Dialect::Bind | Dialect::Unbound | Dialect::PowerDns => format!(
                 "{} resolves names itself, and Sixfold only forwards: keep it as resolver on another port without its DNS64, \

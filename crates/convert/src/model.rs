@@ -15,23 +15,37 @@ pub(crate) struct Endpoint {
     pub(crate) scope: Option<String>,
     /// The port.
     pub(crate) port: u16,
+    /// For a forwarder that is asked over TLS: the name that its certificate must have.
+    pub(crate) tls_name: Option<String>,
 }
 
 impl Endpoint {
     /// An address without an interface.
     pub(crate) fn new(address: impl Into<IpAddr>, port: u16) -> Endpoint {
-        Endpoint { address: address.into(), scope: None, port }
+        Endpoint { address: address.into(), scope: None, port, tls_name: None }
     }
+}
+
+/// `[tls]`: the encrypted listeners.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tls {
+    pub(crate) certificate: Option<String>,
+    pub(crate) key: Option<String>,
+    pub(crate) listen_dot: Vec<Endpoint>,
+    pub(crate) listen_doh: Vec<Endpoint>,
+    pub(crate) listen_doq: Vec<Endpoint>,
+    pub(crate) doh_path: Option<String>,
 }
 
 impl fmt::Display for Endpoint {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Endpoint { address, scope, port } = self;
+        let Endpoint { address, scope, port, tls_name } = self;
         match (address, scope) {
-            (IpAddr::V4(v4), _) => write!(formatter, "{v4}:{port}"),
-            (IpAddr::V6(v6), None) => write!(formatter, "[{v6}]:{port}"),
-            (IpAddr::V6(v6), Some(scope)) => write!(formatter, "[{v6}%{scope}]:{port}"),
+            (IpAddr::V4(v4), _) => write!(formatter, "{v4}:{port}")?,
+            (IpAddr::V6(v6), None) => write!(formatter, "[{v6}]:{port}")?,
+            (IpAddr::V6(v6), Some(scope)) => write!(formatter, "[{v6}%{scope}]:{port}")?,
         }
+        tls_name.iter().try_for_each(|name| write!(formatter, "#{name}"))
     }
 }
 
@@ -112,7 +126,13 @@ pub(crate) struct Model {
     pub(crate) allow: Option<Vec<Allowed>>,
     pub(crate) workers: Option<u64>,
     pub(crate) proxy_from: Vec<Network>,
-    /// Forwarders of all names that no zone has; none for those of the system.
+    pub(crate) identity: Option<String>,
+    pub(crate) version: Option<String>,
+    pub(crate) freebind: bool,
+    pub(crate) tls: Tls,
+    /// Trust anchors for forwarders that are asked over TLS; none for those of the system.
+    pub(crate) tls_ca: Option<String>,
+    /// Forwarders of all names that no zone has.
     pub(crate) forwarders: Vec<Endpoint>,
     /// True if the source reads the forwarders from the system.
     pub(crate) uses_system_forwarders: bool,

@@ -14,6 +14,7 @@ pub(crate) fn print(model: &Model, head: &str, files: &[String], entries: &[Entr
     page.upstream(model);
     page.dns64(&model.dns64);
     page.data(model);
+    page.tls(model);
     page.cache(model);
     page.limits(model);
     page.text
@@ -115,15 +116,19 @@ impl Page {
         if !model.proxy_from.is_empty() {
             table.strings("proxy-from", &model.proxy_from);
         }
+        table.string("identity", model.identity.as_deref());
+        table.string("version", model.version.as_deref());
+        table.boolean("freebind", model.freebind.then_some(true));
         self.table(table);
     }
 
     fn upstream(&mut self, model: &Model) {
         let mut table = Table::new("upstream");
-        if model.forwarders.is_empty() {
-            table.key("forwarders", quoted("system"));
-        } else {
-            table.strings("forwarders", &model.forwarders);
+        match model.forwarders.is_empty() {
+            true if model.uses_system_forwarders => table.key("forwarders", quoted("system")),
+            // Not the default, the resolvers of the system: the source does not ask them. `sixfold check` refuses this.
+            true => table.key("forwarders", "[] # name the resolvers to ask; nothing here says which"),
+            false => table.strings("forwarders", &model.forwarders),
         }
         table.string("select", model.select);
         if let Some(timeout) = model.timeout_ms {
@@ -131,6 +136,7 @@ impl Page {
         }
         table.number("tries", model.tries);
         table.string("transport", model.uses_tcp.then_some("tcp"));
+        table.string("tls-ca", model.tls_ca.as_deref());
         table.string("via-nat64", model.via_nat64.map(|prefix| prefix.to_string()).as_deref());
         self.table(table);
         for zone in &model.zones {
@@ -214,6 +220,28 @@ impl Page {
         if !model.rpz.is_empty() {
             table.strings("rpz", &model.rpz);
         }
+        self.table(table);
+    }
+
+    fn tls(&mut self, model: &Model) {
+        let tls = &model.tls;
+        let mut table = Table::new("tls");
+        let listeners = [
+            ("listen-dot", &tls.listen_dot),
+            ("listen-doh", &tls.listen_doh),
+            ("listen-doq", &tls.listen_doq),
+        ];
+        if listeners.iter().all(|(_, list)| list.is_empty()) {
+            return;
+        }
+        table.string("certificate", tls.certificate.as_deref());
+        table.string("key", tls.key.as_deref());
+        for (key, list) in listeners {
+            if !list.is_empty() {
+                table.strings(key, list);
+            }
+        }
+        table.string("doh-path", tls.doh_path.as_deref());
         self.table(table);
     }
 

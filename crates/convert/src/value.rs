@@ -6,6 +6,20 @@ use pref64::Pref64;
 use std::net::{IpAddr, Ipv6Addr};
 use std::ops::RangeInclusive;
 
+/// Reason why a forwarder over TLS without a name is not carried over.
+pub(crate) const NO_TLS_NAME: &str = "Sixfold verifies whom it asks over TLS: write the name in the certificate behind the address, \
+                                      like \"192.0.2.53#dns.example\"";
+
+/// Reason why an encrypted listener is not carried over.
+pub(crate) const NO_CERTIFICATE: &str =
+    "an encrypted listener needs `tls.certificate` and `tls.key`, and plain DNS must not take its port";
+
+/// Port of DNS over TLS (RFC 7858).
+pub(crate) const TLS_PORT: u16 = 853;
+
+/// Port of HTTPS.
+pub(crate) const HTTPS_PORT: u16 = 443;
+
 /// Reason why validation is not carried over.
 pub(crate) const NO_VALIDATION: &str = "Sixfold does not validate: forward to a resolver that does, over a path that you trust, \
                                         and set `dns64.dnssec` to \"trust\"";
@@ -109,7 +123,12 @@ pub(crate) fn endpoint(address: &str, port: u16) -> Option<Endpoint> {
         Some(scope) => is_link_local && scope_is_plain(scope),
         None => !is_link_local,
     };
-    (scope_fits && port != 0 && !address.is_multicast()).then_some(Endpoint { address, scope, port })
+    (scope_fits && port != 0 && !address.is_multicast()).then_some(Endpoint {
+        address,
+        scope,
+        port,
+        tls_name: None,
+    })
 }
 
 /// `192.0.2.1`, `192.0.2.1:53`, `2001:db8::1`, `[2001:db8::1]:53`.

@@ -271,9 +271,23 @@ fn every_converted_configuration_is_accepted_by_the_check() {
         assert_eq!(output.status.code(), Some(expected), "{}: {}", path.display(), stderr(&output));
         assert_eq!(stderr(&output).contains(" not carried over: see the comments"), expected == 1);
         // This machine has neither the resolvers nor the files of those machines.
-        let is_missing = |line: &&str| !line.starts_with("hosts-file =") && !line.starts_with("rpz =");
-        let lines: Vec<&str> = text.lines().filter(is_missing).collect();
+        let files = ["hosts-file =", "rpz =", "tls-ca ="];
+        let is_there = |line: &&str| !files.iter().any(|file| line.starts_with(file));
+        let lines: Vec<&str> = text.lines().filter(is_there).collect();
         let text = lines.join("\n").replace("forwarders = \"system\"", "forwarders = [\"192.0.2.99\"]");
+        // Forwarders that were not carried over must be named: without them the server would ask others, in the clear.
+        let text = match text.contains("forwarders = []") {
+            true => {
+                let refused = check("converted.toml", &text);
+                assert_eq!(refused.status.code(), Some(1), "{}", path.display());
+                assert!(stderr(&refused).contains("at least one address"), "{}", stderr(&refused));
+                text.replace("forwarders = []", "forwarders = [\"192.0.2.98\"]")
+            }
+            false => text,
+        };
+        // The certificates of those machines: listeners without them are refused.
+        let text = text.split("[tls]").next().unwrap_or_default().to_owned()
+            + text.split("[tls]").nth(1).map_or("", |rest| rest.find("\n[").map_or("", |at| &rest[at..]));
         let checked = check("converted.toml", &text);
         assert_eq!(checked.status.code(), Some(0), "{}: {}\n{text}", path.display(), stderr(&checked));
     }

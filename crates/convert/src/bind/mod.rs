@@ -5,6 +5,7 @@
 //! configuration of Sixfold cannot.
 
 mod acl;
+mod encryption;
 mod options;
 mod syntax;
 mod synthesis;
@@ -18,6 +19,7 @@ use crate::model::Endpoint;
 use crate::sources::Sources;
 use crate::value;
 use acl::{MatchList, Named};
+use encryption::Encryption;
 use options::Options;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use syntax::Statement;
@@ -31,10 +33,11 @@ pub(crate) fn read(text: &str, sources: &mut Sources<'_>, draft: &mut Draft) -> 
         .filter_map(|statement| Some((statement.word(1), statement.block()?)))
         .collect();
     let policies = zones::policy_names(&statements);
+    let encryption = Encryption::read(&statements);
     let mut options = Options::default();
     let views = statements.iter().filter(|statement| statement.keyword() == "view").count();
     for statement in &statements {
-        let context = Context { views, named: &named, policies: &policies };
+        let context = Context { views, named: &named, policies: &policies, encryption: &encryption };
         top_level(statement, &context, &mut options, draft);
     }
     options.finish(&statements, draft);
@@ -48,10 +51,11 @@ struct Context<'a> {
     named: &'a Named<'a>,
     /// Names of the response policy zones.
     policies: &'a [String],
+    encryption: &'a Encryption,
 }
 
 fn top_level(statement: &Statement, context: &Context<'_>, options: &mut Options, draft: &mut Draft) {
-    let Context { views, named, policies } = *context;
+    let Context { views, named, policies, encryption } = *context;
     match (statement.keyword(), statement.block()) {
         ("acl", Some(block)) => {
             let faults = MatchList::read(block, named).faults;
@@ -60,16 +64,16 @@ fn top_level(statement: &Statement, context: &Context<'_>, options: &mut Options
         ("options", Some(block)) => {
             draft.record(&statement.spot.header("options {"), Outcome::Carried);
             for inner in block {
-                options.read(inner, named, draft);
+                options.read(inner, named, encryption, draft);
             }
         }
-        ("zone", Some(_)) => zones::read(statement, policies, draft),
+        ("zone", Some(_)) => zones::read(statement, policies, encryption, draft),
         ("view", Some(block)) if views == 1 => {
             draft.record(&statement.spot.header(&format!("view {} {{", statement.word(1))), Outcome::Carried);
             for inner in block {
                 match inner.keyword() {
-                    "zone" => zones::read(inner, policies, draft),
-                    _ => options.read(inner, named, draft),
+                    "zone" => zones::read(inner, policies, encryption, draft),
+                    _ => options.read(inner, named, encryption, draft),
                 }
             }
         }
@@ -77,6 +81,7 @@ fn top_level(statement: &Statement, context: &Context<'_>, options: &mut Options
             let why = "Sixfold has no views: run an instance for each, or use `clients` in [[dns64.rule]]";
             draft.record(&statement.spot, Outcome::left_over(why));
         }
+        ("tls" | "http", _) => draft.record(&statement.spot, Outcome::Carried),
         (keyword, _) => draft.record(&statement.spot, known(vocabulary::TOP_LEVEL, keyword)),
     }
 }
@@ -95,16 +100,29 @@ fn without(faults: &[String], outcome: Outcome) -> Outcome {
     if faults.is_empty() { outcome } else { Outcome::LeftOver(format!("without {}", faults.join(", "))) }
 }
 
-/// Addresses of a `forwarders` block: `address [port N]`. Also returns those that have no equivalent.
-fn forwarders(statement: &Statement) -> (Vec<Endpoint>, Vec<String>) {
+/// Addresses of a `forwarders` block: `address [port N] [tls NAME]`. Also returns those that have no equivalent.
+fn forwarders(
+    statement: &Statement,
+    encryption: &Encryption,
+    draft: &mut Draft,
+) -> (Vec<Endpoint>, Vec<String>) {
     let (mut endpoints, mut faults) = (Vec::new(), Vec::new());
-    let default = statement.after("port").and_then(|port| port.parse().ok()).unwrap_or(53);
+    let port_of = |statement: &Statement| statement.after("port").and_then(|port| port.parse().ok());
     for element in statement.block().unwrap_or_default() {
-        let port = element.after("port").map_or(Some(default), |port| port.parse().ok());
-        let is_encrypted = element.words().chain(statement.words()).any(|word| word == "tls");
-        match port.and_then(|port| value::endpoint(element.keyword(), port)).filter(|_| !is_encrypted) {
-            Some(endpoint) => endpoints.push(endpoint),
-            None => faults.push(element.spot.text.clone()),
+        let tls = element.after("tls").or_else(|| statement.after("tls")).filter(|name| *name != "none");
+        let standard = if tls.is_some() { value::TLS_PORT } else { 53 };
+        let port = port_of(element).or_else(|| port_of(statement)).unwrap_or(standard);
+        let endpoint = value::endpoint(element.keyword(), port);
+        match (endpoint, tls.map(|name| encryption.tls(name))) {
+            (Some(endpoint), None) => endpoints.push(endpoint),
+            (Some(endpoint), Some(Some(encryption::TlsStatement { name: Some(name), ca, .. }))) => {
+                if ca.is_some() {
+                    draft.model.tls_ca.clone_from(ca);
+                }
+                endpoints.push(Endpoint { tls_name: Some(name.clone()), ..endpoint });
+            }
+            (Some(_), Some(_)) => faults.push(format!("{} ({})", element.spot.text, value::NO_TLS_NAME)),
+            (None, _) => faults.push(element.spot.text.clone()),
         }
     }
     (endpoints, faults)
@@ -126,7 +144,7 @@ mod tests {
         let statements = syntax::parse(text, 0, 0, &mut Sources::new("x", &mut read), &mut draft).unwrap();
         let mut options = Options::default();
         for statement in &statements {
-            options.read(statement, &Named::new(), &mut draft);
+            options.read(statement, &Named::new(), &Encryption::default(), &mut draft);
         }
         options.syntheses
     }

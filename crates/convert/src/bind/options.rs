@@ -1,6 +1,7 @@
 //! Statements in `options`, or in the only view.
 
 use super::acl::{self, MatchList, Named};
+use super::encryption::Encryption;
 use super::syntax::Statement;
 use super::synthesis::{self, Synthesis};
 use super::{everywhere, forwarders, known, vocabulary, without, zones};
@@ -29,14 +30,23 @@ pub(super) struct Options {
     answers_stale: bool,
     max_stale: Option<u64>,
     policy_zones: Vec<(String, Spot)>,
+    /// The file has `dnssec-validation`.
+    names_validation: bool,
 }
 
 impl Options {
     /// Reads a statement and records its outcome.
-    pub(super) fn read(&mut self, statement: &Statement, named: &Named<'_>, draft: &mut Draft) {
+    pub(super) fn read(
+        &mut self,
+        statement: &Statement,
+        named: &Named<'_>,
+        encryption: &Encryption,
+        draft: &mut Draft,
+    ) {
         let outcome = self
-            .read_forwarding(statement, draft)
-            .or_else(|| self.read_access(statement, named))
+            .read_forwarding(statement, encryption, draft)
+            .or_else(|| self.read_access(statement, named, encryption, draft))
+            .or_else(|| self.read_identity(statement, draft))
             .or_else(|| self.read_dns64(statement, named, draft))
             .or_else(|| self.read_cache(statement, draft))
             .or_else(|| read_limits(statement, draft))
@@ -44,7 +54,12 @@ impl Options {
         draft.record(&statement.spot, outcome);
     }
 
-    fn read_forwarding(&mut self, statement: &Statement, draft: &mut Draft) -> Option<Outcome> {
+    fn read_forwarding(
+        &mut self,
+        statement: &Statement,
+        encryption: &Encryption,
+        draft: &mut Draft,
+    ) -> Option<Outcome> {
         Some(match statement.keyword() {
             "directory" => {
                 self.directory = Some(statement.word(1).to_owned());
@@ -58,7 +73,7 @@ impl Options {
                 }
             }
             "forwarders" => {
-                let (endpoints, faults) = forwarders(statement);
+                let (endpoints, faults) = forwarders(statement, encryption, draft);
                 if !endpoints.is_empty() {
                     self.forwarders = Some(statement.spot.clone());
                     draft.model.select = Some("fastest");
@@ -95,14 +110,20 @@ impl Options {
         })
     }
 
-    fn read_access(&mut self, statement: &Statement, named: &Named<'_>) -> Option<Outcome> {
+    fn read_access(
+        &mut self,
+        statement: &Statement,
+        named: &Named<'_>,
+        encryption: &Encryption,
+        draft: &mut Draft,
+    ) -> Option<Outcome> {
         let key = match statement.keyword() {
             "allow-query" => &mut self.allow_query,
             "allow-query-cache" => &mut self.allow_query_cache,
             "allow-recursion" => &mut self.allow_recursion,
             "match-clients" => &mut self.match_clients,
             "blackhole" => &mut self.blackhole,
-            "listen-on" | "listen-on-v6" => return Some(self.read_listen(statement)),
+            "listen-on" | "listen-on-v6" => return Some(self.read_listen(statement, encryption, draft)),
             "port" => {
                 self.port = statement.word(1).parse().ok();
                 return Some(Outcome::Carried);
@@ -122,13 +143,16 @@ impl Options {
         Some(without(&faults, outcome))
     }
 
-    fn read_listen(&mut self, statement: &Statement) -> Outcome {
-        let port = statement.after("port").and_then(|port| port.parse().ok()).or(self.port).unwrap_or(53);
+    fn read_listen(&mut self, statement: &Statement, encryption: &Encryption, draft: &mut Draft) -> Outcome {
         let is_v6 = statement.keyword() == "listen-on-v6";
         let (mut endpoints, mut faults) = (Vec::new(), Vec::new());
-        if statement.words().any(|word| word == "tls" || word == "http") {
-            return Outcome::left_over("Sixfold has no encrypted listeners yet: put dnsdist before it");
-        }
+        let (tls, http) = (statement.after("tls"), statement.after("http"));
+        let standard = match (tls, http) {
+            (_, Some(_)) => Some(value::HTTPS_PORT),
+            (Some(_), None) => Some(value::TLS_PORT),
+            (None, None) => self.port,
+        };
+        let port = statement.after("port").and_then(|port| port.parse().ok()).or(standard).unwrap_or(53);
         let [all6, all4] = everywhere(port);
         for element in statement.block().unwrap_or_default() {
             match element.keyword() {
@@ -142,9 +166,47 @@ impl Options {
                 },
             }
         }
+        if tls.is_some() || http.is_some() {
+            let Some(one) = tls.and_then(|name| encryption.tls(name)) else {
+                return Outcome::left_over(value::NO_CERTIFICATE);
+            };
+            let known = &mut draft.model.tls;
+            let is_other = |known: &Option<String>, own: &Option<String>| known.is_some() && known != own;
+            if one.certificate.is_none() || one.key.is_none() {
+                return Outcome::left_over(value::NO_CERTIFICATE);
+            }
+            if is_other(&known.certificate, &one.certificate) || is_other(&known.key, &one.key) {
+                return Outcome::left_over("Sixfold has one certificate for all encrypted listeners");
+            }
+            known.certificate.clone_from(&one.certificate);
+            known.key.clone_from(&one.key);
+            match http {
+                Some(http) => {
+                    known.doh_path = encryption.path(http);
+                    known.listen_doh.extend(endpoints);
+                }
+                None => known.listen_dot.extend(endpoints),
+            }
+            return without(&faults, Outcome::Carried);
+        }
         let list = if is_v6 { &mut self.listen_v6 } else { &mut self.listen_v4 };
         list.get_or_insert_default().extend(endpoints);
         without(&faults, Outcome::Carried)
+    }
+
+    fn read_identity(&mut self, statement: &Statement, draft: &mut Draft) -> Option<Outcome> {
+        let text = Some(statement.word(1).to_owned()).filter(|text| text != "none");
+        match statement.keyword() {
+            "server-id" => {
+                if text.as_deref() == Some("hostname") {
+                    return Some(Outcome::left_over("write the name of the host in `server.identity`"));
+                }
+                draft.model.identity = text;
+            }
+            "version" => draft.model.version = text,
+            _ => return None,
+        }
+        Some(Outcome::Carried)
     }
 
     fn read_dns64(&mut self, statement: &Statement, named: &Named<'_>, draft: &mut Draft) -> Option<Outcome> {
@@ -228,10 +290,13 @@ impl Options {
                 }
                 Err(_) => Outcome::left_over("this is not a number"),
             },
-            "dnssec-validation" => match text {
-                "no" => Outcome::Carried,
-                _ => Outcome::left_over(value::NO_VALIDATION),
-            },
+            "dnssec-validation" => {
+                self.names_validation = true;
+                match text {
+                    "no" => Outcome::Carried,
+                    _ => Outcome::left_over(value::NO_VALIDATION),
+                }
+            }
             _ => return None,
         })
     }
@@ -270,6 +335,10 @@ impl Options {
             add(&mut draft.model.listen, endpoint);
         }
         self.finish_access(draft);
+        if !self.names_validation {
+            let spot = Spot::line(1, "dnssec-validation, which is `auto` if the file does not say");
+            draft.record(&spot, Outcome::left_over(value::NO_VALIDATION));
+        }
         if let Some(spot) = self.forwarders.as_ref().filter(|_| self.forwards_only.is_none()) {
             let how =
                 "BIND resolves names itself when the forwarders fail (`forward first`), and Sixfold does not";

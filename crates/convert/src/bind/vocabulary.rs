@@ -24,7 +24,6 @@ pub(super) const TOP_LEVEL: &[(&str, Known)] = &[
     ("statistics-channels", LeftOver("see `metrics.listen`, with metrics for Prometheus")),
     ("trust-anchors managed-keys trusted-keys", NoMeaning(VALIDATION)),
     ("masters primaries parental-agents remote-servers dnssec-policy key-store", NoMeaning(AUTHORITATIVE)),
-    ("tls http", LeftOver("Sixfold has no encrypted listeners yet: put dnsdist before it")),
     ("server", LeftOver("Sixfold has no options for single forwarders")),
     ("dlz dyndb plugin", LeftOver("Sixfold has no modules")),
 ];
@@ -50,12 +49,12 @@ pub(super) const OPTIONS: &[(&str, Known)] = &[
          sig-signing-signatures sig-signing-type update-check-ksk inline-signing check-names check-dup-records check-mx \
          check-mx-cname check-srv-cname check-sibling check-integrity check-spf check-wildcard check-svcb try-tcp-refresh \
          flush-zones-on-shutdown multi-master serial-update-method alt-transfer-source use-alt-transfer-source nsec3-test-zone \
-         parental-source transfer-source alt-transfer-source-v6 nta-lifetime nta-recheck catalog-zones avoid-v4-udp-ports \
+         parental-source transfer-source alt-transfer-source-v6 nta-lifetime nta-recheck catalog-zones \
          dnskey-sig-validity dnssec-dnskey-kskonly update-quota",
         NoMeaning(AUTHORITATIVE),
     ),
     (
-        "root-delegation-only qname-minimization use-v4-udp-ports use-v6-udp-ports avoid-v6-udp-ports \
+        "root-delegation-only qname-minimization \
          max-recursion-depth max-recursion-queries resolver-nonbackoff-tries preferred-glue synth-from-dnssec glue-cache lame-ttl servfail-ttl trust-anchor-telemetry \
          dual-stack-servers attach-cache cleaning-interval root-key-sentinel deny-answer-hosts \
          max-query-count max-query-restarts sig0checks-quota",
@@ -66,7 +65,11 @@ pub(super) const OPTIONS: &[(&str, Known)] = &[
          dnssec-enable",
         NoMeaning(VALIDATION),
     ),
-    ("version hostname server-id", NoMeaning("Sixfold answers no CHAOS queries about itself")),
+    ("hostname", LeftOver("see `server.identity`, which answers hostname.bind, id.server and NSID")),
+    (
+        "use-v4-udp-ports use-v6-udp-ports avoid-v4-udp-ports avoid-v6-udp-ports",
+        LeftOver("Sixfold uses all ports from 1024 on for upstream queries"),
+    ),
     ("querylog", LeftOver("Sixfold logs no queries")),
     ("query-source query-source-v6", LeftOver("the system picks the address for upstream queries")),
     ("sortlist rrset-order", LeftOver("records stay in the order of the upstream")),
@@ -92,7 +95,10 @@ pub(super) const OPTIONS: &[(&str, Known)] = &[
         "ipv4only-server ipv4only-contact empty-server empty-contact",
         LeftOver("see `dns64.ptr-server` and `dns64.ptr-contact`"),
     ),
-    ("response-padding", LeftOver("Sixfold does not pad answers")),
+    (
+        "response-padding",
+        LeftOver("Sixfold pads the answers over encrypted transports to 468 octets (RFC 8467)"),
+    ),
     (
         "stale-answer-ttl stale-refresh-time stale-answer-client-timeout",
         LeftOver("Sixfold follows RFC 8767: 30 s, 30 s, 1.8 s"),
@@ -106,9 +112,10 @@ pub(super) const OPTIONS: &[(&str, Known)] = &[
         "minimal-any minimal-responses additional-from-auth additional-from-cache auth-nxdomain",
         NoMeaning("Sixfold passes on the sections of the upstream"),
     ),
+    ("http-port https-port tls-port", LeftOver("write the ports into `tls.listen-dot` and `tls.listen-doh`")),
     (
-        "http-port https-port tls-port http-listener-clients http-streams-per-connection",
-        NoMeaning("no encrypted listeners"),
+        "http-listener-clients http-streams-per-connection",
+        LeftOver("see `limits.tcp-connections`, for all listeners over connections"),
     ),
     ("match-destinations match-recursive-only", LeftOver("Sixfold has no views")),
     ("no-case-compress message-compression", NoMeaning("Sixfold passes on the names of the upstream")),

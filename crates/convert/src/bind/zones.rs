@@ -1,5 +1,6 @@
 //! `zone` statements of BIND.
 
+use super::encryption::Encryption;
 use super::syntax::Statement;
 use super::{forwarders, without};
 use crate::draft::Draft;
@@ -12,7 +13,7 @@ const BUILT_IN: [&str; 4] = ["localhost", "127.in-addr.arpa", "0.in-addr.arpa", 
 
 /// Reads a zone and records its outcome. `policies` are the names of the response policy zones, which Sixfold reads from their
 /// files ([`file_of`]).
-pub(super) fn read(statement: &Statement, policies: &[String], draft: &mut Draft) {
+pub(super) fn read(statement: &Statement, policies: &[String], encryption: &Encryption, draft: &mut Draft) {
     let zone = statement.word(1);
     let block = statement.block().unwrap_or_default();
     let find = |keyword: &str| block.iter().find(|inner| inner.keyword() == keyword);
@@ -22,8 +23,9 @@ pub(super) fn read(statement: &Statement, policies: &[String], draft: &mut Draft
     let outcome = match (kind, name) {
         (_, None) => Outcome::left_over("Sixfold takes no such name"),
         ("hint", _) => Outcome::NoMeaning("concerns the resolution from the root, and Sixfold forwards"),
-        ("forward", Some(name)) => match forwarded.map(forwarders) {
-            Some((endpoints, faults)) if !endpoints.is_empty() => {
+        ("forward", Some(name)) => match forwarded.map(|list| forwarders(list, encryption, draft)) {
+            // A zone whose forwarders are all lost stays, without forwarders: its names must not go to others.
+            Some((endpoints, faults)) if !endpoints.is_empty() || !faults.is_empty() => {
                 draft.model.forward(&name, endpoints);
                 let is_only = find("forward").is_some_and(|inner| inner.word(1) == "only");
                 let how = "BIND resolves names itself when the forwarders fail (`forward first`), and Sixfold does not";
@@ -31,13 +33,15 @@ pub(super) fn read(statement: &Statement, policies: &[String], draft: &mut Draft
             }
             _ => Outcome::left_over("Sixfold has no names that it does not forward"),
         },
-        ("static-stub", Some(name)) => match find("server-addresses").map(forwarders) {
-            Some((endpoints, faults)) if !endpoints.is_empty() => {
-                draft.model.forward(&name, endpoints);
-                without(&faults, Outcome::differs("Sixfold follows no delegations below the zone"))
+        ("static-stub", Some(name)) => {
+            match find("server-addresses").map(|list| forwarders(list, encryption, draft)) {
+                Some((endpoints, faults)) if !endpoints.is_empty() => {
+                    draft.model.forward(&name, endpoints);
+                    without(&faults, Outcome::differs("Sixfold follows no delegations below the zone"))
+                }
+                _ => Outcome::left_over("an [[upstream.zone]] needs the addresses of its servers"),
             }
-            _ => Outcome::left_over("an [[upstream.zone]] needs the addresses of its servers"),
-        },
+        }
         ("stub", _) => Outcome::left_over("write an [[upstream.zone]] with the addresses of its servers"),
         ("" | "master" | "primary", Some(name)) if BUILT_IN.contains(&name.as_str()) => {
             Outcome::NoMeaning("Sixfold answers these names itself, or with `local.empty-zones`")

@@ -15,7 +15,7 @@ use crate::model::{Allowed, Endpoint, Rule, add};
 use crate::network::Network;
 use crate::sources::Sources;
 use crate::value::{self, range};
-use plugins::{BlockSettings, Plugins};
+use plugins::{BlockSettings, Plugins, Transport};
 use std::net::{Ipv4Addr, Ipv6Addr};
 use syntax::Directive;
 
@@ -28,7 +28,16 @@ pub(crate) fn read(text: &str, sources: &mut Sources<'_>, draft: &mut Draft) -> 
     let mut root: Option<BlockSettings> = None;
     let mut zones: Vec<BlockSettings> = Vec::new();
     for block in &blocks {
-        let (names, port, faults) = keys(block);
+        let (names, port, transport, faults) = keys(block);
+        if transport != Transport::Plain {
+            encrypted(block, (names, port, transport), &faults, draft);
+            continue;
+        }
+        // Without a name it must not become settings of all names.
+        if names.is_empty() {
+            draft.record(&block.spot, Outcome::LeftOver(format!("without {}", faults.join(", "))));
+            continue;
+        }
         let is_root = names.iter().any(|name| name == ".");
         let outcome = match (&root, faults.is_empty()) {
             (Some(_), _) if is_root => {
@@ -53,23 +62,78 @@ pub(crate) fn read(text: &str, sources: &mut Sources<'_>, draft: &mut Draft) -> 
     Ok(())
 }
 
-/// Zones and port of a block's first line, and the keys that have no equivalent.
-fn keys(block: &Directive) -> (Vec<String>, u16, Vec<String>) {
-    let (mut names, mut port, mut faults) = (Vec::new(), 53, Vec::new());
+/// Zones, port and transport of a block's first line, and the keys that have no equivalent.
+fn keys(block: &Directive) -> (Vec<String>, u16, Transport, Vec<String>) {
+    let (mut names, mut port, mut transport, mut faults) = (Vec::new(), 53, Transport::Plain, Vec::new());
     for key in block.words.iter().flat_map(|word| value::list(word)) {
-        let plain = key.strip_prefix("dns://").unwrap_or(key);
+        let (scheme, plain) = key.split_once("://").unwrap_or(("dns", key));
+        let spoken = match scheme {
+            "dns" => Some((Transport::Plain, 53)),
+            "tls" => Some((Transport::Tls, value::TLS_PORT)),
+            "https" => Some((Transport::Https, value::HTTPS_PORT)),
+            "quic" => Some((Transport::Quic, value::TLS_PORT)),
+            _ => None,
+        };
         let (zone, digits) = plain.rsplit_once(':').unwrap_or((plain, ""));
         let zone = if zone.is_empty() { "." } else { zone };
-        let number = if digits.is_empty() { Some(53) } else { digits.parse().ok() };
-        match (value::name(zone), number) {
-            (Some(name), Some(number)) if !plain.contains("://") && Network::parse(zone).is_none() => {
+        let number = |standard| if digits.is_empty() { Some(standard) } else { digits.parse().ok() };
+        match (value::name(zone), spoken.and_then(|(kind, standard)| Some((kind, number(standard)?)))) {
+            (Some(name), Some((kind, number))) if Network::parse(zone).is_none() => {
                 names.push(name);
-                port = number;
+                (transport, port) = (kind, number);
             }
             _ => faults.push(format!("`{key}`")),
         }
     }
-    (names, port, faults)
+    (names, port, transport, faults)
+}
+
+/// Reads a block for encrypted DNS: its listener. What its clients may ask is that of the plain block of the root.
+fn encrypted(
+    block: &Directive,
+    (zones, port, transport): (Vec<String>, u16, Transport),
+    faults: &[String],
+    draft: &mut Draft,
+) {
+    let is_root = zones.iter().any(|name| name == ".");
+    let mut plugins = Plugins { zones, is_root, settings: BlockSettings::default() };
+    plugins.settings.transport = transport;
+    let select = draft.model.select;
+    for directive in &block.block {
+        match directive.name() {
+            "tls" | "bind" | "forward" => plugins.read(directive, draft),
+            _ => draft.record(
+                &directive.spot,
+                Outcome::left_over("encrypted listeners have the settings of the plain block"),
+            ),
+        }
+    }
+    draft.model.select = select.or(draft.model.select);
+    let BlockSettings { certificate, addresses, transport, .. } = plugins.settings;
+    let outcome = match certificate {
+        _ if !faults.is_empty() => Outcome::LeftOver(format!("without {}", faults.join(", "))),
+        Some((certificate, key)) => {
+            let tls = &mut draft.model.tls;
+            (tls.certificate, tls.key) = (Some(certificate), Some(key));
+            let list = match transport {
+                Transport::Https => &mut tls.listen_doh,
+                Transport::Quic => &mut tls.listen_doq,
+                Transport::Tls | Transport::Plain => &mut tls.listen_dot,
+            };
+            list.extend(on_port(&addresses, port));
+            Outcome::Carried
+        }
+        None => Outcome::left_over(value::NO_CERTIFICATE),
+    };
+    draft.record(&block.header(), outcome);
+}
+
+/// The addresses with a port; without addresses all of the machine.
+fn on_port(addresses: &[Endpoint], port: u16) -> Vec<Endpoint> {
+    match addresses {
+        [] => vec![Endpoint::new(Ipv6Addr::UNSPECIFIED, port), Endpoint::new(Ipv4Addr::UNSPECIFIED, port)],
+        list => list.iter().map(|endpoint| Endpoint { port, ..endpoint.clone() }).collect(),
+    }
 }
 
 /// Records a whole block as left over.
@@ -91,10 +155,10 @@ fn finish(root: Option<BlockSettings>, zones: Vec<BlockSettings>, draft: &mut Dr
     } else {
         zones.first().map_or(&root.addresses, |zone| &zone.addresses)
     };
-    draft.model.listen = match addresses.as_slice() {
-        [] => vec![Endpoint::new(Ipv6Addr::UNSPECIFIED, port), Endpoint::new(Ipv4Addr::UNSPECIFIED, port)],
-        list => list.iter().map(|endpoint| Endpoint { port, ..endpoint.clone() }).collect(),
-    };
+    // A file with encrypted blocks only has no plain listener.
+    if has_root || !zones.is_empty() {
+        draft.model.listen = on_port(addresses, port);
+    }
     let everyone = || [Network::ALL4, Network::ALL6].map(Allowed::Network).to_vec();
     draft.model.allow =
         Some(root.access.as_ref().and_then(crate::access::AccessList::allowed).unwrap_or_else(everyone));

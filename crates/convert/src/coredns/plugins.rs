@@ -28,12 +28,25 @@ pub(super) struct CacheSettings {
     pub(super) prefetch: bool,
 }
 
+/// What a block speaks on its port.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Transport {
+    #[default]
+    Plain,
+    Tls,
+    Https,
+    Quic,
+}
+
 /// Settings of a block that [`finish`](super::finish) brings together.
 #[derive(Debug, Default)]
 pub(super) struct BlockSettings {
     pub(super) header: Spot,
     pub(super) zones: Vec<String>,
     pub(super) port: u16,
+    pub(super) transport: Transport,
+    /// Files of the certificate and its key.
+    pub(super) certificate: Option<(String, String)>,
     pub(super) addresses: Vec<Endpoint>,
     pub(super) access: Option<AccessList>,
     pub(super) dns64: Option<Synthesis>,
@@ -59,6 +72,13 @@ impl Plugins {
             "acl" => return self.read_acl(directive, draft),
             "hosts" => return read_hosts(directive, draft),
             "bind" => self.read_bind(directive),
+            "tls" => match directive.arguments() {
+                [certificate, key] | [certificate, key, _] => {
+                    self.settings.certificate = Some((certificate.clone(), key.clone()));
+                    Outcome::Carried
+                }
+                _ => Outcome::left_over("an encrypted listener needs a certificate and its key"),
+            },
             "prometheus" => {
                 let address =
                     if directive.argument().is_empty() { "127.0.0.1:9153" } else { directive.argument() };
@@ -90,19 +110,30 @@ impl Plugins {
         };
         let Some(from) = value::name(from) else { return Outcome::left_over("Sixfold takes no such name") };
         let (mut endpoints, mut lost) = (Vec::new(), Vec::new());
+        let tls_name = directive.block.iter().find(|option| option.name() == "tls_servername");
+        let tls_name = tls_name.and_then(|option| value::name(option.argument()));
         for server in servers {
             if server.ends_with("resolv.conf") && from == "." && self.is_root {
                 draft.model.uses_system_forwarders = true;
                 continue;
             }
+            if let Some(encrypted) = server.strip_prefix("tls://") {
+                // The name may stand behind the address, too.
+                let (address, name) = encrypted
+                    .split_once('%')
+                    .map_or((encrypted, None), |(address, name)| (address, value::name(name)));
+                match (value::endpoint_with_port(address, value::TLS_PORT), name.or(tls_name.clone())) {
+                    (Some(endpoint), Some(name)) => {
+                        endpoints.push(Endpoint { tls_name: Some(name), ..endpoint });
+                    }
+                    (Some(_), None) => lost.push(format!("{server} ({})", value::NO_TLS_NAME)),
+                    (None, _) => lost.push(format!("{server} (not an address)")),
+                }
+                continue;
+            }
             let plain = server.strip_prefix("dns://").unwrap_or(server);
             match value::endpoint_with_port(plain, 53) {
                 Some(endpoint) => endpoints.push(endpoint),
-                None if server.starts_with("tls://") => {
-                    lost.push(format!(
-                        "{server} (no TLS to forwarders yet: name a resolver on this machine that has)"
-                    ));
-                }
                 None => lost.push(format!("{server} (not an address)")),
             }
         }
@@ -150,9 +181,15 @@ impl Plugins {
             ) => Outcome::NoMeaning(
                 "Sixfold probes forwarders that fail, and keeps connections as long as they are used",
             ),
-            ("tls" | "tls_servername", _) => Outcome::left_over(
-                "Sixfold has no TLS to forwarders yet: name a resolver on this machine that has",
-            ),
+            ("tls_servername", _) => Outcome::Carried,
+            ("tls", "") => Outcome::Carried,
+            ("tls", _) => match option.arguments() {
+                [ca] => {
+                    draft.model.tls_ca = Some(ca.clone());
+                    Outcome::Carried
+                }
+                _ => Outcome::left_over("Sixfold shows forwarders no certificate"),
+            },
             ("except", _) => {
                 Outcome::left_over("Sixfold forwards these names as well: `filter.block` refuses them")
             }

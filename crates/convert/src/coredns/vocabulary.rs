@@ -6,10 +6,7 @@ pub(super) const NO_MEANING: &[(&str, &str)] = &[
     ("loop", "the start refuses a forwarder that is the server itself"),
     ("loadbalance minimal", "Sixfold passes on the records of the upstream"),
     ("any", "Sixfold passes on the answers of the upstream to ANY"),
-    (
-        "cancel metadata timeouts debug pprof root nsid chaos whoami multisocket",
-        "concerns the process of CoreDNS",
-    ),
+    ("cancel metadata timeouts debug pprof root whoami multisocket", "concerns the process of CoreDNS"),
 ];
 
 /// Plugins that are lost.
@@ -29,7 +26,7 @@ pub(super) const LEFT_OVER: &[(&str, &str)] = &[
     ("template", "a response policy zone (`filter.rpz`) can give fixed answers"),
     ("rewrite", "Sixfold rewrites no questions"),
     ("header local trace tsig view geoip autopath erratic grpc_server", "Sixfold has no such option"),
-    ("grpc", "Sixfold forwards over UDP and TCP"),
-    ("tls", "Sixfold has no encrypted listeners yet: put dnsdist before it"),
+    ("grpc", "Sixfold forwards over UDP, TCP and TLS"),
+    ("nsid chaos", "see `server.identity` and `server.version`"),
     ("import", "this snippet is not in the file"),
 ];

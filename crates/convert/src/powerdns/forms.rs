@@ -39,6 +39,9 @@ pub(super) fn parse(
         if setting.name == "include-dir" && !setting.value.is_empty() {
             let pattern = format!("{}/*.conf", setting.value.trim_end_matches('/'));
             match sources.include(file, &pattern, 0) {
+                Ok(files) if files.is_empty() => {
+                    draft.record(&setting.spot, Outcome::left_over("no file in it (*.conf) could be found"));
+                }
                 Ok(files) => {
                     draft.record(&setting.spot, Outcome::Carried);
                     for (file, text) in files {

@@ -27,7 +27,7 @@ pub(super) struct Setting {
 /// Reads the text.
 pub(crate) fn read(text: &str, sources: &mut Sources<'_>, draft: &mut Draft) -> Result<(), SyntaxError> {
     let settings = match is_yaml(text) {
-        true => yaml::parse(text, draft)?,
+        true => yaml::parse(text, 0, sources, draft)?,
         false => forms::parse(text, 0, sources, draft)?,
     };
     let mut all = Settings::default();

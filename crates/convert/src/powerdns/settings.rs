@@ -26,6 +26,9 @@ pub(super) struct Settings {
     hosts: bool,
     hosts_file: Option<String>,
     stale: Option<u64>,
+    /// Port 853 is one of plain DNS.
+    plain_853: bool,
+    names_validation: bool,
 }
 
 impl Settings {
@@ -36,7 +39,7 @@ impl Settings {
             .or_else(|| self.read_access(setting, draft))
             .or_else(|| self.read_cache(setting, draft))
             .or_else(|| read_limits(setting, draft))
-            .or_else(|| read_validation(setting))
+            .or_else(|| self.read_validation(setting))
             .unwrap_or_else(|| known(&setting.name));
         draft.record(&setting.spot, outcome);
     }
@@ -58,10 +61,10 @@ impl Settings {
                 Err(why) => Outcome::LeftOver(why),
             },
             "forward-zones" | "forward-zones-recurse" => {
-                forward_zones(value, setting.name == "forward-zones-recurse", draft)
+                forward_zones(value, setting.name == "forward-zones-recurse", self.plain_853, draft)
             }
             "forward-zones-file" if value.is_empty() => Outcome::Carried,
-            "forward-zones-file" => forward_zones_file(setting, sources, draft),
+            "forward-zones-file" => forward_zones_file(setting, self.plain_853, sources, draft),
             "serve-rfc1918" | "serve-rfc6303" => {
                 let serves = value::yes_no(value).unwrap_or(true);
                 // serve-rfc6303 has no effect without serve-rfc1918.
@@ -84,11 +87,36 @@ impl Settings {
             "export-etc-hosts-search-suffix" if !value.is_empty() => {
                 Outcome::left_over("write full names into the hosts file")
             }
+            // One with actions of its own, or for some clients only, would deny what it is there to allow.
             "rpzs" => {
-                for file in value::list(value) {
+                let (changed, plain): (Vec<&str>, Vec<&str>) =
+                    value::list(value).partition(|one| one.starts_with('!'));
+                for file in plain {
                     add(&mut draft.model.rpz, file.to_owned());
                 }
-                Outcome::differs("only zones in files; their options are those of the zone file")
+                match changed.is_empty() {
+                    true => Outcome::Carried,
+                    false => Outcome::LeftOver(format!(
+                        "without {}: zones that are transferred, or have other actions or clients than in their files",
+                        changed.join(", ").replace('!', "")
+                    )),
+                }
+            }
+            "dot-to-port-853" => {
+                self.plain_853 = value::yes_no(value) == Some(false);
+                Outcome::Carried
+            }
+            "server-id" => {
+                draft.model.identity = Some(value.to_owned());
+                Outcome::Carried
+            }
+            "version-string" => {
+                draft.model.version = Some(value.to_owned());
+                Outcome::Carried
+            }
+            "non-local-bind" => {
+                draft.model.freebind = value::yes_no(value) == Some(true);
+                Outcome::Carried
             }
             "lua-dns-script" | "lua-config-file" if value.is_empty() => Outcome::Carried,
             "lua-dns-script" => self.read_script(setting, sources),
@@ -198,8 +226,22 @@ impl Settings {
         })
     }
 
+    fn read_validation(&mut self, setting: &Setting) -> Option<Outcome> {
+        (setting.name == "dnssec").then(|| {
+            self.names_validation = true;
+            match setting.value.as_str() {
+                "off" | "process-no-validate" => Outcome::Carried,
+                _ => Outcome::left_over(value::NO_VALIDATION),
+            }
+        })
+    }
+
     /// Sets what several settings decide together.
     pub(super) fn finish(self, draft: &mut Draft) {
+        if !self.names_validation {
+            let spot = Spot::line(1, "dnssec, which is `process` if the file does not say");
+            draft.record(&spot, Outcome::left_over(value::NO_VALIDATION));
+        }
         let addresses = if self.addresses.is_empty() { "127.0.0.1" } else { &self.addresses };
         for endpoint in value::list(addresses).filter_map(|text| listener(text, self.port.unwrap_or(53))) {
             add(&mut draft.model.listen, endpoint);
@@ -246,7 +288,9 @@ fn without<'a>(lost: impl Iterator<Item = &'a str>, what: &str) -> Outcome {
 }
 
 /// `zone=address;address, zone=address`, with `+` before a zone for recursive servers.
-fn forward_zones(text: &str, is_recursive: bool, draft: &mut Draft) -> Outcome {
+/// PowerDNS asks port 853 over TLS, unless `plain_853`, and verifies nobody; Sixfold needs a name for that.
+fn forward_zones(text: &str, is_recursive: bool, plain_853: bool, draft: &mut Draft) -> Outcome {
+    let mut over_tls = false;
     let (mut lost, mut is_authoritative) = (Vec::new(), false);
     for entry in text.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
         let Some((zone, servers)) = entry.split_once('=') else {
@@ -265,12 +309,19 @@ fn forward_zones(text: &str, is_recursive: bool, draft: &mut Draft) -> Outcome {
         if endpoints.len() < servers.len() || endpoints.is_empty() {
             lost.push(entry.to_owned());
         }
-        if !endpoints.is_empty() {
+        let is_tls = |endpoint: &Endpoint| endpoint.port == value::TLS_PORT && !plain_853;
+        over_tls |= endpoints.iter().any(is_tls);
+        let endpoints: Vec<Endpoint> = endpoints.into_iter().filter(|endpoint| !is_tls(endpoint)).collect();
+        // A zone whose forwarders are all lost stays, without forwarders: its names must not go to others.
+        if !endpoints.is_empty() || over_tls {
             if name == "." {
                 draft.model.select = Some("fastest");
             }
             draft.model.forward(&name, endpoints);
         }
+    }
+    if over_tls {
+        return Outcome::left_over(value::NO_TLS_NAME);
     }
     match (lost.is_empty(), is_authoritative) {
         (true, false) => Outcome::Carried,
@@ -282,7 +333,12 @@ fn forward_zones(text: &str, is_recursive: bool, draft: &mut Draft) -> Outcome {
 }
 
 /// A file with a zone on each line.
-fn forward_zones_file(setting: &Setting, sources: &mut Sources<'_>, draft: &mut Draft) -> Outcome {
+fn forward_zones_file(
+    setting: &Setting,
+    plain_853: bool,
+    sources: &mut Sources<'_>,
+    draft: &mut Draft,
+) -> Outcome {
     let files = match sources.include(setting.spot.place.file, &setting.value, 0) {
         Ok(files) => files,
         Err(why) => return Outcome::LeftOver(format!("cannot read it: {why}")),
@@ -295,7 +351,7 @@ fn forward_zones_file(setting: &Setting, sources: &mut Sources<'_>, draft: &mut 
             }
             let place = crate::ledger::Place { file, first: number, last: number };
             // A file separates servers by commas, too.
-            let outcome = forward_zones(&line.replace(',', ";"), false, draft);
+            let outcome = forward_zones(&line.replace(',', ";"), false, plain_853, draft);
             draft.record(&Spot { place, text: line.to_owned() }, outcome);
         }
     }
@@ -327,13 +383,6 @@ fn read_limits(setting: &Setting, draft: &mut Draft) -> Option<Outcome> {
 }
 
 /// `dnssec`: by default PowerDNS validates for clients that ask for it.
-fn read_validation(setting: &Setting) -> Option<Outcome> {
-    (setting.name == "dnssec").then(|| match setting.value.as_str() {
-        "off" | "process-no-validate" => Outcome::Carried,
-        _ => Outcome::left_over(value::NO_VALIDATION),
-    })
-}
-
 fn known(name: &str) -> Outcome {
     if let Some(why) = find_row(vocabulary::NO_MEANING, name) {
         return Outcome::NoMeaning(why);

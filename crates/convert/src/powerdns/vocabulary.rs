@@ -4,10 +4,10 @@
 pub(super) const NO_MEANING: &[(&str, &str)] = &[
     (
         "daemon write-pid setuid setgid chroot config-dir config-name socket-dir socket-owner socket-group socket-mode hint-file \
-         entropy-source include-dir version help no-shuffle no-config config enable-old-settings reuseport cpu-map \
+         entropy-source version help no-shuffle no-config config enable-old-settings reuseport cpu-map \
          pdns-distributes-queries distributor-threads distribution-load-factor distribution-pipe-buffer-size stack-size \
          stack-cache-size stats-ringbuffer-entries security-poll-suffix udp-source-port-min udp-source-port-max \
-         udp-source-port-avoid single-socket event-trace-enabled structured-logging structured-logging-backend \
+         single-socket event-trace-enabled structured-logging structured-logging-backend \
          record-cache-shards packetcache-shards recordcache-shards shards locked-ttl-perc x-dnssec-names setaffinity \
          max-include-depth public-suffix-list-file system-resolver-ttl system-resolver-interval system-resolver-self-resolve-check",
         "files and resources of the process, which Sixfold names itself",
@@ -27,7 +27,7 @@ pub(super) const NO_MEANING: &[(&str, &str)] = &[
     ),
     (
         "dont-query qname-minimization qname-max-minimize-count qname-minimize-one-label root-nx-trust nothing-below-nxdomain \
-         server-down-max-fails server-down-throttle-time bypass-server-throttling-probability non-local-bind max-ns-per-resolve \
+         server-down-max-fails server-down-throttle-time bypass-server-throttling-probability max-ns-per-resolve \
          max-ns-address-qperq max-qperq max-recursion-depth max-total-msec spoof-nearmiss-max save-parent-ns-set \
          non-resolving-ns-max-fails non-resolving-ns-throttle-time dont-throttle-names dont-throttle-netmasks max-generate-steps \
          unique-response-tracking extended-resolution-errors any-to-tcp edns-padding-out edns-padding-mode edns-padding-from \
@@ -40,7 +40,6 @@ pub(super) const NO_MEANING: &[(&str, &str)] = &[
          max-udp-queries-per-round max-concurrent-requests-per-tcp-connection",
         "Sixfold manages its connections itself",
     ),
-    ("server-id version-string", "Sixfold answers no queries about itself"),
     (
         "disable-packetcache max-packetcache-entries packetcache-ttl packetcache-negative-ttl packetcache-servfail-ttl \
          max-cache-bogus-ttl",
@@ -55,6 +54,7 @@ pub(super) const LEFT_OVER: &[(&str, &str)] = &[
         "Sixfold serves no zones: write an [[upstream.zone]] with the address of a server that has it",
     ),
     ("query-local-address", "the system picks the address for upstream queries"),
+    ("udp-source-port-avoid", "Sixfold uses all ports from 1024 on for upstream queries"),
     (
         "webserver webserver-address webserver-port webserver-allow-from webserver-password webserver-loglevel \
          webserver-hash-plaintext-credentials api-key api-config-dir api-readonly experimental-webserver",
@@ -79,7 +79,7 @@ pub(super) const LEFT_OVER: &[(&str, &str)] = &[
         "Sixfold reports no new names",
     ),
     ("latency-statistic-size", "see `metrics.listen`"),
-    ("dot-port", "Sixfold has no TLS to forwarders yet: name a resolver on this machine that has"),
+    ("dot-port", "write the ports into `upstream.forwarders`, behind the addresses"),
     ("gettag-needs-edns-options protobuf-mask-v4 protobuf-mask-v6", "Sixfold runs no Lua"),
     ("proxy-protocol-maximum-size", "a PROXY header has at most 512 octets"),
     (

@@ -7,6 +7,7 @@ use super::Setting;
 use crate::SyntaxError;
 use crate::draft::{Draft, Spot};
 use crate::ledger::{Outcome, Place, find_row};
+use crate::sources::Sources;
 use saphyr_parser::{Event, Parser, Span};
 
 /// Values in values. PowerDNS has four levels.
@@ -62,21 +63,26 @@ enum Value {
     Map(Vec<(Node, Node)>),
 }
 
-/// Parses a document.
-pub(super) fn parse(text: &str, draft: &mut Draft) -> Result<Vec<Setting>, SyntaxError> {
+/// Parses a file, and those of its `include_dir`, which come after it.
+pub(super) fn parse(
+    text: &str,
+    file: usize,
+    sources: &mut Sources<'_>,
+    draft: &mut Draft,
+) -> Result<Vec<Setting>, SyntaxError> {
     let mut reader = Reader { events: Parser::new_from_str(text), nodes: 0 };
-    let root = reader.document()?;
-    let mut settings = Vec::new();
+    let root = reader.document().map_err(|error| SyntaxError { file, ..error })?;
+    let (mut settings, mut folders) = (Vec::new(), Vec::new());
     let Value::Map(sections) = root.value else {
         return Err(SyntaxError {
-            file: 0,
+            file,
             line: root.first,
             what: "the settings are no map of sections".to_owned(),
         });
     };
     for (section, content) in sections {
         let name = section.value.text();
-        let place = |first, last| Place { file: 0, first, last };
+        let place = |first, last| Place { file, first, last };
         let spot = Spot { place: place(section.first, section.first), text: format!("{name}:") };
         let Value::Map(keys) = content.value else {
             draft.record(
@@ -93,7 +99,26 @@ pub(super) fn parse(text: &str, draft: &mut Draft) -> Result<Vec<Setting>, Synta
             let text = format!("{path}: {}", node.value.text());
             let spot = Spot { place: place(key.first, node.last), text };
             let value = old_value(&old, &node.value);
+            if old == "include-dir" && !value.is_empty() {
+                folders.push((spot, value));
+                continue;
+            }
             settings.push(Setting { spot, name: old, value, is_added: false });
+        }
+    }
+    for (spot, folder) in folders {
+        let pattern = format!("{}/*.yml", folder.trim_end_matches('/'));
+        match sources.include(file, &pattern, 0) {
+            Ok(files) if files.is_empty() => {
+                draft.record(&spot, Outcome::left_over("no file in it (*.yml) could be found"));
+            }
+            Ok(files) => {
+                draft.record(&spot, Outcome::Carried);
+                for (file, text) in files {
+                    settings.extend(parse(&text, file, sources, draft)?);
+                }
+            }
+            Err(why) => draft.record(&spot, Outcome::LeftOver(format!("cannot read it: {why}"))),
         }
     }
     Ok(settings)
@@ -107,7 +132,14 @@ fn old_value(name: &str, value: &Value) -> String {
             joined.join(",")
         }
         ("rpzs", Value::List(zones)) => {
-            let name = |zone: &Node| zone.value.get("name").map(Value::text).unwrap_or_default();
+            // A mark for zones whose rules are not those of a file.
+            let plain = |key: &str| matches!(key, "name" | "policyName" | "dumpFile" | "seedFile");
+            let name = |zone: &Node| {
+                let name = zone.value.get("name").map(Value::text).unwrap_or_default();
+                let Value::Map(pairs) = &zone.value else { return name };
+                let is_changed = pairs.iter().any(|(key, _)| !plain(&key.value.text()));
+                if is_changed { format!("!{name}") } else { name }
+            };
             zones.iter().map(name).collect::<Vec<String>>().join(",")
         }
         _ => value.text(),

@@ -14,9 +14,6 @@ use crate::value;
 use server::Server;
 use syntax::{Attribute, Clause};
 
-/// Reason why encrypted forwarding is not carried over.
-const NO_TLS: &str = "Sixfold has no TLS to forwarders yet: name a resolver on this machine that has";
-
 /// Reads the text.
 pub(crate) fn read(text: &str, sources: &mut Sources<'_>, draft: &mut Draft) -> Result<(), SyntaxError> {
     let mut clauses = Vec::new();
@@ -25,11 +22,15 @@ pub(crate) fn read(text: &str, sources: &mut Sources<'_>, draft: &mut Draft) -> 
         return Err(SyntaxError { file: 0, line: 1, what: "no clause, like `server:`".to_owned() });
     }
     let mut server = Server::default();
+    let all_tls = clauses
+        .iter()
+        .filter(|clause| clause.name == "server")
+        .any(|clause| ["tls-upstream", "ssl-upstream"].iter().any(|key| clause.value(key) == Some("yes")));
     for clause in &clauses {
         draft.record(&clause.spot, Outcome::Carried);
         match clause.name {
             "server" => clause.attributes.iter().for_each(|attribute| server.read(attribute, draft)),
-            "forward-zone" | "stub-zone" => zone(clause, draft),
+            "forward-zone" | "stub-zone" => zone(clause, all_tls, draft),
             "rpz" => policy(clause, &mut server, draft),
             name => {
                 let outcome = find_row(vocabulary::CLAUSES, name);
@@ -45,30 +46,28 @@ pub(crate) fn read(text: &str, sources: &mut Sources<'_>, draft: &mut Draft) -> 
     Ok(())
 }
 
-/// Reads a `forward-zone` or a `stub-zone`.
-fn zone(clause: &Clause, draft: &mut Draft) {
+/// Reads a `forward-zone` or a `stub-zone`. `all_tls`: the file asks all servers over TLS.
+fn zone(clause: &Clause, all_tls: bool, draft: &mut Draft) {
     let name = clause.value("name").and_then(value::name);
-    let is_tls = ["forward-tls-upstream", "forward-ssl-upstream", "stub-tls-upstream", "stub-ssl-upstream"]
-        .iter()
-        .any(|key| clause.value(key) == Some("yes"));
+    let is_tls = all_tls
+        || ["forward-tls-upstream", "forward-ssl-upstream", "stub-tls-upstream", "stub-ssl-upstream"]
+            .iter()
+            .any(|key| clause.value(key) == Some("yes"));
     let mut endpoints = Vec::new();
     for attribute in &clause.attributes {
         let value = attribute.value();
         let outcome = match attribute.key.as_str() {
             "name" if name.is_some() => Outcome::Carried,
             "name" => Outcome::left_over("Sixfold takes no such name"),
-            "forward-addr" | "stub-addr" if is_tls => Outcome::left_over(
-                "Sixfold has no TLS to forwarders yet: name a resolver on this machine that has",
-            ),
-            "forward-addr" | "stub-addr" => match address(value, 53) {
-                Some(endpoint) => {
+            "forward-addr" | "stub-addr" => match forwarder(value, is_tls) {
+                Ok(endpoint) => {
                     endpoints.push(endpoint);
                     match clause.name {
                         "stub-zone" => Outcome::differs("Sixfold follows no delegations below the zone"),
                         _ => Outcome::Carried,
                     }
                 }
-                None => Outcome::left_over("this is not an address"),
+                Err(why) => Outcome::left_over(why),
             },
             "forward-host" | "stub-host" => {
                 Outcome::left_over("Sixfold takes addresses of forwarders, not names")
@@ -85,49 +84,70 @@ fn zone(clause: &Clause, draft: &mut Draft) {
                 Outcome::left_over("Sixfold caches the answers of all zones or of none")
             }
             _ if value == "no" => Outcome::NoMeaning("the value is the default"),
-            key if key.ends_with("-tls-upstream") || key.ends_with("-ssl-upstream") => {
-                Outcome::left_over(NO_TLS)
-            }
+            key if key.ends_with("-tls-upstream") || key.ends_with("-ssl-upstream") => Outcome::Carried,
             _ => Outcome::left_over("Sixfold has no such option for zones"),
         };
         draft.record(&attribute.spot, outcome);
     }
     match name {
-        Some(name) if !endpoints.is_empty() => {
+        // A zone whose forwarders are all lost stays, without forwarders: its names must not go to others.
+        Some(name)
+            if !endpoints.is_empty() || clause.attributes.iter().any(|one| one.key.ends_with("-addr")) =>
+        {
             if name == "." {
                 draft.model.select = Some("fastest");
             }
             draft.model.forward(&name, endpoints);
         }
-        // A zone whose forwarders are all left over is said above.
-        _ if clause.attributes.iter().any(|attribute| attribute.key.ends_with("-addr")) => {}
         _ => draft.record(&clause.spot, Outcome::left_over("a zone needs the addresses of its forwarders")),
     }
 }
 
-/// Reads an `rpz` clause: a response policy zone.
+/// Reads an `rpz` clause: a response policy zone. One with actions of its own, or for some clients only, is left out: with the
+/// rules of its file it would deny what it is there to allow.
 fn policy(clause: &Clause, server: &mut Server, draft: &mut Draft) {
     let is_transferred =
         clause.attributes.iter().any(|one| matches!(one.key.as_str(), "primary" | "master" | "url"));
+    let mut is_changed = false;
     for attribute in &clause.attributes {
         let outcome = match attribute.key.as_str() {
             "name" | "zonefile" => Outcome::Carried,
             "primary" | "master" | "url" | "allow-notify" => Outcome::left_over(
                 "Sixfold reads response policy zones from files: reload it after a change of the file",
             ),
-            "rpz-log" | "rpz-log-name" => Outcome::NoMeaning("Sixfold counts the decisions of each zone"),
+            "rpz-log" | "rpz-log-name" | "rpz-signal-nxdomain-ra" => {
+                Outcome::NoMeaning("Sixfold counts the decisions of each zone")
+            }
             "for-downstream" | "for-upstream" | "fallback-enabled" => {
                 Outcome::NoMeaning("a response policy zone is not served")
+            }
+            "rpz-action-override" | "rpz-cname-override" | "tags" => {
+                is_changed = true;
+                Outcome::left_over(
+                    "the zone is left out: its rules have other actions or clients here than in its file",
+                )
             }
             _ => Outcome::left_over("Sixfold has no such option for response policy zones"),
         };
         draft.record(&attribute.spot, outcome);
     }
     match clause.value("zonefile") {
+        _ if is_changed => {}
         Some(file) => server.policy_files.push((file.to_owned(), clause.spot.clone())),
         None if is_transferred => {}
         None => draft.record(&clause.spot, Outcome::left_over("the zone has no file")),
     }
+}
+
+/// A forwarder, over TLS or not. The error is the reason why it is left over.
+fn forwarder(text: &str, is_tls: bool) -> Result<Endpoint, &'static str> {
+    let port = if is_tls { value::TLS_PORT } else { 53 };
+    let endpoint = address(text, port).ok_or("this is not an address")?;
+    if !is_tls {
+        return Ok(endpoint);
+    }
+    let name = text.split_once('#').and_then(|(_, name)| value::name(name)).ok_or(value::NO_TLS_NAME)?;
+    Ok(Endpoint { tls_name: Some(name), ..endpoint })
 }
 
 /// `192.0.2.1`, `192.0.2.1@53`, `192.0.2.1@53#name`; an IPv6 address may have an interface after `%`.

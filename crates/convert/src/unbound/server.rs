@@ -36,6 +36,24 @@ pub(super) struct Server {
     expired_ttl: Option<u64>,
     tcp_per_thread: Option<u64>,
     zones: LocalZones,
+    encrypted: EncryptedPorts,
+    hides_identity: bool,
+    hides_version: bool,
+}
+
+/// Ports on which Unbound speaks encrypted DNS, on each of its interfaces that has them.
+#[derive(Debug)]
+struct EncryptedPorts {
+    tls: Vec<u16>,
+    https: u16,
+    /// None unless the file names it.
+    quic: Option<u16>,
+}
+
+impl Default for EncryptedPorts {
+    fn default() -> EncryptedPorts {
+        EncryptedPorts { tls: vec![value::TLS_PORT], https: value::HTTPS_PORT, quic: None }
+    }
 }
 
 impl Server {
@@ -46,6 +64,8 @@ impl Server {
             .or_else(|| self.read_access(attribute, draft))
             .or_else(|| self.read_cache(attribute, draft))
             .or_else(|| self.read_limits(attribute, draft))
+            .or_else(|| self.read_tls(attribute, draft))
+            .or_else(|| self.read_identity(attribute, draft))
             .or_else(|| self.zones.read(attribute, draft))
             .unwrap_or_else(|| known(attribute));
         draft.record(&attribute.spot, outcome);
@@ -82,7 +102,9 @@ impl Server {
             "dns64-ignore-aaaa" => match value::name(value) {
                 Some(name) => {
                     add(&mut self.ignored, name);
-                    Outcome::Carried
+                    Outcome::differs(
+                        "Unbound gives the AAAA records of a name that has no A records, and Sixfold does not",
+                    )
                 }
                 None => Outcome::left_over("Sixfold takes no such name"),
             },
@@ -243,8 +265,54 @@ impl Server {
         })
     }
 
+    fn read_tls(&mut self, attribute: &Attribute, draft: &mut Draft) -> Option<Outcome> {
+        let (value, model) = (attribute.value(), &mut draft.model);
+        let port = || value.parse::<u16>().ok();
+        let ports = &mut self.encrypted;
+        match attribute.key.as_str() {
+            "tls-service-key" | "ssl-service-key" => model.tls.key = Some(value.to_owned()),
+            "tls-service-pem" | "ssl-service-pem" => model.tls.certificate = Some(value.to_owned()),
+            "tls-port" | "ssl-port" => {
+                ports.tls.remove(0);
+                ports.tls.splice(0..0, port());
+            }
+            "tls-additional-port" | "additional-tls-port" => ports.tls.extend(port()),
+            "https-port" => ports.https = port()?,
+            "quic-port" => ports.quic = port(),
+            "http-endpoint" => model.tls.doh_path = Some(value.to_owned()),
+            "tls-cert-bundle" | "ssl-cert-bundle" => model.tls_ca = Some(value.to_owned()),
+            // `forward-zone` and `stub-zone` know the first two; the anchors of the system are the default.
+            "tls-upstream" | "ssl-upstream" | "tls-system-cert" | "tls-win-cert" => {}
+            "ip-freebind" | "ip-transparent" => model.freebind |= value == "yes",
+            _ => return None,
+        }
+        Some(Outcome::Carried)
+    }
+
+    fn read_identity(&mut self, attribute: &Attribute, draft: &mut Draft) -> Option<Outcome> {
+        let (value, model) = (attribute.value(), &mut draft.model);
+        match attribute.key.as_str() {
+            "hide-identity" => self.hides_identity = value == "yes",
+            "hide-version" => self.hides_version = value == "yes",
+            "identity" => model.identity = Some(value.to_owned()),
+            "version" => model.version = Some(value.to_owned()),
+            "nsid" => match value.strip_prefix("ascii_") {
+                Some(text) => model.identity = Some(text.to_owned()),
+                None => return Some(Outcome::left_over("`server.identity` is text")),
+            },
+            _ => return None,
+        }
+        Some(Outcome::Carried)
+    }
+
     /// Sets what several attributes decide together.
     pub(super) fn finish(mut self, draft: &mut Draft) {
+        if self.hides_identity {
+            draft.model.identity = None;
+        }
+        if self.hides_version {
+            draft.model.version = None;
+        }
         self.finish_listen(draft);
         let mut access = AccessList::new(Order::Longest, false);
         // The built-in entries; those of the file replace them if they are for the same networks.
@@ -278,16 +346,45 @@ impl Server {
 
     fn finish_listen(&mut self, draft: &mut Draft) {
         let port = self.port.unwrap_or(53);
-        let named = self.interfaces.iter().filter_map(|(text, _)| address(text, port));
-        let mut endpoints: Vec<Endpoint> = named.collect();
+        let mut endpoints: Vec<(Endpoint, Spot)> = self
+            .interfaces
+            .iter()
+            .filter_map(|(text, spot)| Some((address(text, port)?, spot.clone())))
+            .collect();
         if self.interfaces.is_empty() {
-            endpoints =
-                vec![Endpoint::new(Ipv6Addr::LOCALHOST, port), Endpoint::new(Ipv4Addr::LOCALHOST, port)];
+            let loopback =
+                [Endpoint::new(Ipv6Addr::LOCALHOST, port), Endpoint::new(Ipv4Addr::LOCALHOST, port)];
+            endpoints = loopback.map(|endpoint| (endpoint, Spot::line(1, "interface"))).to_vec();
         }
-        endpoints
-            .retain(|endpoint| if endpoint.address.is_ipv4() { !self.without_v4 } else { !self.without_v6 });
-        for endpoint in endpoints {
-            add(&mut draft.model.listen, endpoint);
+        let is_off = |endpoint: &Endpoint| match endpoint.address.is_ipv4() {
+            true => self.without_v4,
+            false => self.without_v6,
+        };
+        endpoints.retain(|(endpoint, _)| !is_off(endpoint));
+        let (model, ports) = (&mut draft.model, &self.encrypted);
+        let has_certificate = model.tls.certificate.is_some() && model.tls.key.is_some();
+        let mut lost = Vec::new();
+        for (endpoint, spot) in endpoints {
+            let (is_tls, is_https) = (ports.tls.contains(&endpoint.port), ports.https == endpoint.port);
+            let is_quic = ports.quic == Some(endpoint.port);
+            // A port of encrypted DNS is never one of plain DNS.
+            if (is_tls || is_https || is_quic) && !has_certificate {
+                lost.push(spot);
+                continue;
+            }
+            for (is_there, list) in [
+                (is_tls, &mut model.tls.listen_dot),
+                (is_https, &mut model.tls.listen_doh),
+                (is_quic, &mut model.tls.listen_doq),
+                (!is_tls && !is_https && !is_quic, &mut model.listen),
+            ] {
+                if is_there {
+                    add(list, endpoint.clone());
+                }
+            }
+        }
+        for spot in lost {
+            draft.record(&spot, Outcome::left_over(value::NO_CERTIFICATE));
         }
     }
 

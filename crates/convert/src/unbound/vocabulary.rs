@@ -49,14 +49,13 @@ pub(super) const SERVER: &[(&str, Known)] = &[
         "verbosity statistics-interval statistics-cumulative extended-statistics shm-enable shm-key log-time-ascii log-identity \
          log-local-actions log-servfail log-destaddr use-syslog use-systemd logfile do-daemonize pidfile chroot username \
          directory root-hints so-rcvbuf so-sndbuf so-reuseport so-sndbuf-wait outgoing-range outgoing-num-tcp \
-         outgoing-port-permit outgoing-port-avoid msg-cache-slabs rrset-cache-slabs infra-cache-slabs key-cache-slabs \
+         outgoing-port-permit msg-cache-slabs rrset-cache-slabs infra-cache-slabs key-cache-slabs \
          ratelimit-slabs ip-ratelimit-slabs msg-buffer-size stream-wait-size http-query-buffer-size \
          http-response-buffer-size http-max-streams http-nodelay infra-host-ttl infra-lame-ttl infra-cache-numhosts \
          infra-cache-min-rtt infra-cache-max-rtt infra-keep-probing infra-lame-cache-size jostle-timeout delay-close udp-connect \
          max-reuse-tcp-queries tcp-reuse-timeout tcp-auth-query-timeout tcp-mss outgoing-tcp-mss edns-tcp-keepalive \
-         edns-tcp-keepalive-timeout sock-queue-timeout unwanted-reply-threshold use-caps-for-id caps-exempt caps-whitelist \
-         iter-scrub-ns iter-scrub-cname max-global-quota max-query-restarts max-sent-count ip-dscp ip-freebind \
-         ip-transparent",
+         edns-tcp-keepalive-timeout sock-queue-timeout unwanted-reply-threshold \
+         iter-scrub-ns iter-scrub-cname max-global-quota max-query-restarts max-sent-count ip-dscp",
         NoMeaning(PROCESS),
     ),
     (
@@ -68,15 +67,21 @@ pub(super) const SERVER: &[(&str, Known)] = &[
         NoMeaning(RECURSION),
     ),
     (
-        "auto-trust-anchor-file trust-anchor-file trust-anchor trusted-keys-file trust-anchor-signaling dlv-anchor \
+        "trust-anchor-signaling dlv-anchor \
          dlv-anchor-file domain-insecure val-override-date val-sig-skew-min val-sig-skew-max val-max-restart val-bogus-ttl \
          val-clean-additional val-log-level val-permissive-mode ignore-cd-flag val-nsec3-keysize-iterations add-holddown \
          del-holddown keep-missing permit-small-holddown key-cache-size neg-cache-size insecure-lan-zones",
         NoMeaning(VALIDATION),
     ),
     (
-        "hide-identity hide-version hide-http-user-agent identity version nsid http-user-agent",
-        NoMeaning("Sixfold answers no queries about itself"),
+        "auto-trust-anchor-file trust-anchor-file trust-anchor trusted-keys-file",
+        LeftOver(crate::value::NO_VALIDATION),
+    ),
+    ("hide-http-user-agent http-user-agent", NoMeaning("Sixfold asks nobody over HTTPS")),
+    ("outgoing-port-avoid", LeftOver("Sixfold uses all ports from 1024 on for upstream queries")),
+    (
+        "use-caps-for-id caps-exempt caps-whitelist",
+        NoMeaning("Sixfold mixes the letter case of all upstream queries over UDP"),
     ),
     ("minimal-responses deny-any", NoMeaning("Sixfold passes on the sections of the upstream")),
     ("rrset-roundrobin", NoMeaning("records stay in the order of the upstream")),
@@ -102,15 +107,11 @@ pub(super) const SERVER: &[(&str, Known)] = &[
         LeftOver("see `limits.pending-per-client`"),
     ),
     (
-        "tls-service-key tls-service-pem tls-port https-port http-endpoint http-notls-downstream tls-ciphers \
-         tls-ciphersuites tls-session-ticket-keys tls-use-sni ssl-service-key ssl-service-pem ssl-port \
-         additional-tls-port quic-port quic-size tls-additional-port tls-protocols",
-        LeftOver("Sixfold has no encrypted listeners yet: put dnsdist before it"),
+        "tls-ciphers tls-ciphersuites tls-protocols tls-use-sni quic-size",
+        LeftOver("Sixfold has the versions and ciphers of its library: TLS 1.2 and 1.3"),
     ),
-    (
-        "tls-cert-bundle ssl-cert-bundle tls-upstream ssl-upstream tls-system-cert tls-win-cert",
-        LeftOver("Sixfold has no TLS to forwarders yet: name a resolver on this machine that has"),
-    ),
+    ("tls-session-ticket-keys", LeftOver("see `tls.ticket-secret-file`")),
+    ("http-notls-downstream", LeftOver("Sixfold has HTTPS only: put a proxy before it that ends TLS")),
     (
         "access-control-tag access-control-tag-action access-control-tag-data access-control-view define-tag \
          local-zone-tag local-zone-override interface-action interface-tag interface-view \
