@@ -17,16 +17,22 @@ const WORKER: u64 = 14 * MIB;
 const PENDING: u64 = 1800;
 
 /// Octets of the buffers of all client connections together.
-const STREAMS: u64 = 64 * MIB;
+const STREAMS: u64 = transport::limits::BUFFER_OCTETS_AT_MOST as u64;
 
-/// Octets of a client connection.
-const CONNECTION: u64 = 5 << 10;
+/// Octets of a client connection over TCP, over TLS, and over HTTP/2 or QUIC.
+const CONNECTION: [u64; 3] = [6 << 10, 13 << 10, 24 << 10];
 
 /// The most resident memory that this configuration can take, in octets. docs/operating.md has the formula (Memory and descriptors).
 pub fn bound(config: &Config) -> u64 {
     let (workers, limits) = (config.server.worker_count() as u64, &config.limits);
     let worker = WORKER + limits.pending as u64 * PENDING;
-    PROGRAM + config.cache.size + workers * worker + STREAMS + limits.tcp_connections as u64 * CONNECTION
+    let tls = &config.tls;
+    let connection = match () {
+        () if !(tls.listen_doh.is_empty() && tls.listen_doq.is_empty()) => CONNECTION[2],
+        () if !tls.listen_dot.is_empty() => CONNECTION[1],
+        () => CONNECTION[0],
+    };
+    PROGRAM + config.cache.size + workers * worker + STREAMS + limits.tcp_connections as u64 * connection
 }
 
 /// A warning if the bound is above what the control group of this process or the machine has.
@@ -160,7 +166,7 @@ mod tests {
     #[test]
     fn the_bound_is_that_of_the_documents() {
         // docs/sizing.md, all defaults, rounded to whole MiB.
-        for (workers, mebibytes) in [(1, 383), (2, 510), (8, 1269)] {
+        for (workers, mebibytes) in [(1, 409), (2, 536), (8, 1295)] {
             let text = format!("[server]\nworkers = {workers}\n[upstream]\nforwarders = [\"192.0.2.53\"]\n");
             let parsed =
                 crate::config::parse("x.toml", &text, &Default::default(), "/etc/resolv.conf".as_ref());

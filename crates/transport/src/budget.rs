@@ -112,22 +112,29 @@ impl Budget {
     }
 }
 
+/// What the networks of a site hold, in octets.
+#[derive(Default)]
+struct Site<'t> {
+    octets: usize,
+    networks: Vec<(usize, &'t Arc<Holding>)>,
+}
+
 impl Table {
     /// Draws the levels.
     fn choose_payers(&mut self) {
-        let mut sites: HashMap<ClientNetwork, (usize, Vec<(usize, &Arc<Holding>)>)> = HashMap::new();
+        let mut sites: HashMap<ClientNetwork, Site<'_>> = HashMap::new();
         for holding in self.networks.values() {
             holding.level.store(usize::MAX, Ordering::Relaxed);
             let octets = holding.octets.load(Ordering::Relaxed);
             if octets > 0 {
                 let site = sites.entry(holding.network.site(self.client_prefix)).or_default();
-                site.0 += octets;
-                site.1.push((octets, holding));
+                site.octets += octets;
+                site.networks.push((octets, holding));
             }
         }
-        let of_sites = level(sites.values().map(|site| site.0).collect(), limits::BUFFER_RETURN_OCTETS);
+        let of_sites = level(sites.values().map(|site| site.octets).collect(), limits::BUFFER_RETURN_OCTETS);
         let mut payers = Vec::new();
-        for (octets, networks) in sites.into_values().filter(|site| site.0 > of_sites) {
+        for Site { octets, networks } in sites.into_values().filter(|site| site.octets > of_sites) {
             let level = level(networks.iter().map(|network| network.0).collect(), octets - of_sites);
             for (_, holding) in networks.into_iter().filter(|network| network.0 > level) {
                 holding.level.store(level, Ordering::Relaxed);
@@ -150,7 +157,7 @@ fn level(mut held: Vec<usize>, octets: usize) -> usize {
         }
         (sum, holders) = (sum + holder, place + 1);
     }
-    if holders == 0 { 0 } else { sum.saturating_sub(octets) / holders }
+    sum.saturating_sub(octets).checked_div(holders).unwrap_or(0)
 }
 
 impl Buffered {
