@@ -218,7 +218,7 @@ fn sources(folder: &std::path::Path, texts: &mut Vec<(PathBuf, String)>) {
         } else if path.extension().is_some_and(|end| end == "rs") && !path.to_string_lossy().contains("tests")
         {
             let text = std::fs::read_to_string(&path).unwrap();
-            let end = text.find("#[cfg(test)]\nmod tests").or(text.find("#[cfg(test)]\n#[path"));
+            let end = text.find("#[cfg(test)]\nmod tests {").or(text.find("#[cfg(test)]\n#[path"));
             let code = &text[..end.unwrap_or(text.len())];
             texts.push((path, code.split_whitespace().collect::<Vec<_>>().join(" ")));
         }

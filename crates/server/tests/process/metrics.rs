@@ -214,10 +214,18 @@ fn label_values_are_from_closed_sets() {
                 "commit" => value.chars().all(|c| c.is_ascii_alphanumeric() || "-+.".contains(c)),
                 "transport" => ["udp", "tcp", "tls", "https", "quic"].contains(&value.as_str()),
                 "family" => ["ipv4", "ipv6"].contains(&value.as_str()),
-                "zone" => {
-                    ["ipv4only", "reverse", "localhost", "invalid", "onion", "resolver", "empty", "records"]
-                        .contains(&value.as_str())
-                }
+                "zone" => [
+                    "ipv4only",
+                    "reverse",
+                    "localhost",
+                    "invalid",
+                    "onion",
+                    "resolver",
+                    "server",
+                    "empty",
+                    "records",
+                ]
+                .contains(&value.as_str()),
                 "kind" => [
                     "positive",
                     "negative",
