@@ -1,11 +1,17 @@
 //! Table of domain names for closest-encloser lookups: it finds all stored names that a name is equal to or below. A lookup
 //! hashes the name once, label by label from the root, and looks up each suffix on the way.
 
-use crate::base::name_hash::{fold_case, fold_multiply};
+use crate::base::name_hash::{HashKey, fold_case, fold_multiply};
+use std::hash::{BuildHasher, RandomState};
 
 /// Names in wire form, numbered from 0 in the order given to [`NameTable::new`].
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+///
+/// The hash has a random key. Names of a policy zone come from a feed, and a feed lists names that attackers register: without a key they
+/// could choose names that fill one run of slots, which every lookup and every insertion walks.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct NameTable {
+    /// State of the hash before the first label, and its odd multiplier.
+    key: [u64; 2],
     names: Vec<Box<[u8]>>,
     /// Hash table with open addressing. A slot holds the number of a name plus one (0: empty) and the upper half of its hash.
     slots: Vec<(u32, u32)>,
@@ -15,21 +21,20 @@ pub(crate) struct NameTable {
     max_labels: usize,
 }
 
-/// State of the hash before the first label: the offset basis of FNV-1a. Any number with many bits serves.
-const SEED: u64 = 0xcbf2_9ce4_8422_2325;
-
-/// Odd multiplier of the hash: the fractional part of the golden ratio.
-const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
+/// A key of its own for each table, from the random numbers that the standard library has for its tables.
+fn random_key() -> HashKey {
+    let random = RandomState::new();
+    HashKey([random.hash_one(0), random.hash_one(1)])
+}
 
 /// Extends a hash by the label at `start` of a name, which ends at `end`, letters in lower case, eight octets at a time.
 ///
-/// The hash needs no key: the operator configures the names, so an attacker cannot make them collide. A query for another name
-/// looks at most at each slot of one run of used slots.
+/// A query for another name looks at most at each slot of one run of used slots.
 #[inline(always)]
-fn extend(mut hash: u64, name: &[u8], start: usize, end: usize) -> u64 {
+fn extend(mut hash: u64, multiplier: u64, name: &[u8], start: usize, end: usize) -> u64 {
     let mut at = start;
     while at < end {
-        hash = fold_multiply(hash ^ fold_case(word(name, at, end)), MULTIPLIER);
+        hash = fold_multiply(hash ^ fold_case(word(name, at, end)), multiplier);
         at += 8;
     }
     hash
@@ -59,11 +64,17 @@ pub(crate) fn suffixes(name: &[u8]) -> impl Iterator<Item = &[u8]> {
 impl NameTable {
     /// Builds the table. All names must be different.
     pub fn new(names: Vec<Box<[u8]>>) -> NameTable {
+        NameTable::with_key(names, random_key())
+    }
+
+    /// Builds the table with a key for its hash.
+    fn with_key(names: Vec<Box<[u8]>>, HashKey([seed, multiplier]): HashKey) -> NameTable {
         if names.is_empty() {
             return NameTable::default();
         }
         let slots = vec![(0, 0); (2 * names.len()).next_power_of_two()];
-        let mut table = NameTable { names, slots, root: 0, max_labels: 0 };
+        let mut table = NameTable { key: [seed, multiplier | 1], names, slots, root: 0, max_labels: 0 };
+        let [seed, multiplier] = table.key;
         for (number, name) in (1..).zip(&table.names) {
             if **name == [0] {
                 table.root = number;
@@ -72,8 +83,8 @@ impl NameTable {
             // Starts of the labels, and of the root at the end.
             let starts: Vec<usize> = suffixes(name).map(|rest| name.len() - rest.len()).collect();
             table.max_labels = table.max_labels.max(starts.len() - 1);
-            let hash =
-                starts.windows(2).rev().fold(SEED, |hash, label| extend(hash, name, label[0], label[1]));
+            let labels = starts.windows(2).rev();
+            let hash = labels.fold(seed, |hash, label| extend(hash, multiplier, name, label[0], label[1]));
             let mut slot = slot(hash, table.slots.len());
             while table.slots[slot].0 != 0 {
                 slot = (slot + 1) & (table.slots.len() - 1);
@@ -104,11 +115,11 @@ impl NameTable {
         if let Some(root) = self.root.checked_sub(1) {
             each(root as usize, at);
         }
-        let mut hash = SEED;
+        let [mut hash, multiplier] = self.key;
         let mut end = at;
         for depth in 1..=labels.min(self.max_labels) {
             let start = usize::from(starts[labels - depth]);
-            hash = extend(hash, name, start, end);
+            hash = extend(hash, multiplier, name, start, end);
             end = start;
             let mut slot = slot(hash, self.slots.len());
             while let (number @ 1.., check) = self.slots[slot] {
@@ -122,6 +133,15 @@ impl NameTable {
         }
     }
 }
+
+/// Tables with the same names are equal, whatever their keys are.
+impl PartialEq for NameTable {
+    fn eq(&self, other: &NameTable) -> bool {
+        self.names == other.names
+    }
+}
+
+impl Eq for NameTable {}
 
 /// First slot for a hash. It mixes in the upper half, the rest of which is compared in the slot.
 #[inline]
@@ -147,6 +167,35 @@ mod tests {
         assert_eq!(found(b"\x01a\0"), [(2, 2)]);
         assert_eq!(found(b"\x08xexample\0"), [(2, 9)]);
         NameTable::default().find(b"\x01a\0", |_, _| panic!("an empty table finds no name"));
+    }
+
+    /// Longest run of used slots.
+    fn longest_run(table: &NameTable) -> usize {
+        table.slots.split(|slot| slot.0 == 0).map(<[_]>::len).max().unwrap_or(0)
+    }
+
+    #[test]
+    fn names_that_share_a_run_of_slots_spread_under_another_key() {
+        // An attacker who knew one key chose 5,000 names below one domain for one 256th of the slots.
+        let known = HashKey([0xcbf2_9ce4_8422_2325, 0x9e37_79b9_7f4a_7c15]);
+        let hash = |name: &[u8]| {
+            let parent = extend(known.0[0], known.0[1], name, 9, 14);
+            extend(parent, known.0[1], name, 0, 9)
+        };
+        let names = (0..2_000_000u32).map(|number| format!("\x08{number:08x}\x04test\0").into_bytes());
+        let chosen: Vec<Box<[u8]>> = names
+            .filter(|name| slot(hash(name), 16_384) < 16_384 / 256)
+            .take(5_000)
+            .map(Vec::into_boxed_slice)
+            .collect();
+        assert_eq!(chosen.len(), 5_000);
+        assert!(longest_run(&NameTable::with_key(chosen.clone(), known)) >= 5_000);
+        let run = longest_run(&NameTable::new(chosen.clone()));
+        // With three of ten slots in use, the probability of a run of 64 is below one in a billion.
+        assert!(run < 64, "{run}");
+        let (one, other) = (NameTable::new(chosen.clone()), NameTable::new(chosen));
+        assert_ne!(one.key, other.key);
+        assert_eq!(one, other);
     }
 
     #[test]
