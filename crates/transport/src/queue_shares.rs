@@ -72,7 +72,8 @@ mod tests {
             let shares = QueueShares::new();
             let taken = (0..QUEUED_ANSWERS).filter(|_| shares.put(network(1), octets)).count();
             assert_eq!(taken, FREE_OCTETS / octets.max(PLACE_OCTETS));
-            for other in 2..102 {
+            let shares_account = |other| std::ptr::eq(shares.cell(network(other)), shares.cell(network(1)));
+            for other in (2..102).filter(|&other| !shares_account(other)) {
                 assert!((0..8).all(|_| shares.put(network(other), 100)), "{other}");
             }
             assert!(!shares.put(network(1), octets));
