@@ -46,6 +46,7 @@ pub const CONFIG_WORDS: &[&str] = &[
     "refused",
     "formerr",
     "notimp",
+    "nxdomain",
     "[[dns64.rule]]",
     "names",
     "ipv4",

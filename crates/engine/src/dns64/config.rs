@@ -30,8 +30,8 @@ pub enum OnFailure {
     Pass,
 }
 
-/// Handling of each kind of failure: `[dns64.on-failure]`. RCODEs without a key are handled as `Synthesize`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+/// Handling of each kind of failure: `[dns64.on-failure]`. Other RCODEs are handled as `Synthesize`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FailurePolicy {
     /// SERVFAIL (RCODE 2).
     pub servfail: OnFailure,
@@ -43,6 +43,23 @@ pub struct FailurePolicy {
     pub notimp: OnFailure,
     /// No reply in time.
     pub timeout: OnFailure,
+    /// NXDOMAIN (RCODE 3). [`OnFailure::Synthesize`] is for servers that deny a name because it has no AAAA records.
+    pub nxdomain: OnFailure,
+}
+
+impl Default for FailurePolicy {
+    //= RFC 6147 section 5.1.2: requirement 4
+    fn default() -> FailurePolicy {
+        let synthesize = OnFailure::Synthesize;
+        FailurePolicy {
+            servfail: synthesize,
+            refused: synthesize,
+            formerr: synthesize,
+            notimp: synthesize,
+            timeout: synthesize,
+            nxdomain: OnFailure::Pass,
+        }
+    }
 }
 
 /// Trust in the AD bit of an upstream (RFC 6147 section 5.5).

@@ -89,7 +89,10 @@ pub(crate) fn decide(outcome: &Outcome<'_, '_>, dns64: &Dns64) -> AaaaDecision {
     match message.rcode() {
         Rcode::NOERROR => {}
         //= RFC 6147 section 5.1.2: requirement 4; RCODE 3 is handled as usual.
-        Rcode::NXDOMAIN => return AaaaDecision::Pass(Counter::NotSynthesizedNxDomain),
+        Rcode::NXDOMAIN if policy.nxdomain == OnFailure::Pass => {
+            return AaaaDecision::Pass(Counter::NotSynthesizedNxDomain);
+        }
+        Rcode::NXDOMAIN => return AaaaDecision::Synthesize(Cause::Error),
         //= RFC 6147 section 5.5: requirement 29
         Rcode::SERVFAIL if is_bogus(message) => return AaaaDecision::Pass(Counter::NotSynthesizedBogus),
         //= RFC 6147 section 5.1.2: requirement 4; any other RCODE is RCODE 0 with an empty answer.

@@ -125,9 +125,16 @@ const PASS_NOTIMP: Change = |dns64| dns64.on_failure.notimp = OnFailure::Pass;
 const PASS_TIMEOUT: Change = |dns64| dns64.on_failure.timeout = OnFailure::Pass;
 const PASS_ALL: Change = |dns64| {
     let pass = OnFailure::Pass;
-    dns64.on_failure =
-        FailurePolicy { servfail: pass, refused: pass, formerr: pass, notimp: pass, timeout: pass };
+    dns64.on_failure = FailurePolicy {
+        servfail: pass,
+        refused: pass,
+        formerr: pass,
+        notimp: pass,
+        timeout: pass,
+        nxdomain: pass,
+    };
 };
+const ASK_AFTER_NXDOMAIN: Change = |dns64| dns64.on_failure.nxdomain = OnFailure::Synthesize;
 const DNSSEC_OFF: Change = |dns64| dns64.dnssec = Dnssec::Off;
 const BREAK_DNSSEC: Change = |dns64| dns64.break_dnssec = true;
 const RECURSIVE_ONLY: Change = |dns64| dns64.recursive_only = true;
@@ -151,6 +158,8 @@ const ROWS: &[Row] = &[
     ("NXDOMAIN", AAAA, DEFAULT, rcode(Rcode::NXDOMAIN), pass(NotSynthesizedNxDomain)),
     ("NXDOMAIN behind a CNAME", AAAA, DEFAULT, NXDOMAIN_AT_TARGET, pass(NotSynthesizedNxDomain)),
     ("NXDOMAIN, returned", AAAA, PASS_ALL, rcode(Rcode::NXDOMAIN), pass(NotSynthesizedNxDomain)),
+    ("NXDOMAIN, not believed", AAAA, ASK_AFTER_NXDOMAIN, rcode(Rcode::NXDOMAIN), ask_a(Error)),
+    ("NXDOMAIN behind a CNAME, not believed", AAAA, ASK_AFTER_NXDOMAIN, NXDOMAIN_AT_TARGET, ask_a(Error)),
     // Section 5.1.2: any other RCODE is handled like an empty answer, unless the policy returns it.
     ("SERVFAIL", AAAA, DNSSEC_OFF, rcode(Rcode::SERVFAIL), ask_a(Error)),
     ("SERVFAIL, returned", AAAA, PASS_SERVFAIL, rcode(Rcode::SERVFAIL), pass(NotSynthesizedFailure)),

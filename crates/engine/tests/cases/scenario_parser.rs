@@ -345,6 +345,7 @@ fn set(settings: &mut Settings, key: &str, value: &str) -> Result<(), String> {
         "dns64.on-failure.formerr" => dns64.on_failure.formerr = failure()?,
         "dns64.on-failure.notimp" => dns64.on_failure.notimp = failure()?,
         "dns64.on-failure.timeout" => dns64.on_failure.timeout = failure()?,
+        "dns64.on-failure.nxdomain" => dns64.on_failure.nxdomain = failure()?,
         "edns.client-subnet" => {
             settings.client_subnet =
                 if value == "forward" { ClientSubnet::Forward } else { ClientSubnet::Off };

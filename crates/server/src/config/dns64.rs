@@ -118,6 +118,7 @@ fn on_failure(mut table: Table<'_>, draft: &mut Draft) {
         ("formerr", &mut policy.formerr),
         ("notimp", &mut policy.notimp),
         ("timeout", &mut policy.timeout),
+        ("nxdomain", &mut policy.nxdomain),
     ] {
         set(field, table.choice(key, &actions));
     }

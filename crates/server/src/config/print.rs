@@ -204,6 +204,7 @@ impl Config {
             ("formerr", policy.formerr),
             ("notimp", policy.notimp),
             ("timeout", policy.timeout),
+            ("nxdomain", policy.nxdomain),
         ] {
             let action = match action {
                 OnFailure::Synthesize => "synthesize",
