@@ -53,6 +53,11 @@ impl QueueShares {
         self.cell(network).fetch_sub(octets, Ordering::Relaxed);
     }
 
+    #[cfg(test)]
+    pub(crate) fn have_one_account(&self, one: ClientNetwork, other: ClientNetwork) -> bool {
+        std::ptr::eq(self.cell(one), self.cell(other))
+    }
+
     fn cell(&self, network: ClientNetwork) -> &AtomicUsize {
         &self.cells[self.key.hash_one(network) as usize % CELLS]
     }
@@ -72,8 +77,7 @@ mod tests {
             let shares = QueueShares::new();
             let taken = (0..QUEUED_ANSWERS).filter(|_| shares.put(network(1), octets)).count();
             assert_eq!(taken, FREE_OCTETS / octets.max(PLACE_OCTETS));
-            let shares_account = |other| std::ptr::eq(shares.cell(network(other)), shares.cell(network(1)));
-            for other in (2..102).filter(|&other| !shares_account(other)) {
+            for other in (2..102).filter(|&other| !shares.have_one_account(network(1), network(other))) {
                 assert!((0..8).all(|_| shares.put(network(other), 100)), "{other}");
             }
             assert!(!shares.put(network(1), octets));

@@ -373,9 +373,9 @@ async fn accept<Q: QuerySink>(
     }
 }
 
-/// Closes connections whose timeouts have expired, and those that pay for the budget of buffered octets. The pause depends on the timeouts, which change with the number of
-/// connections, so it is computed each time. The connections that are due are checked in parts, because a worker that shares the
-/// core waits for a part.
+/// Closes connections whose timeouts have expired, and those that pay for the budget of buffered octets. The pause depends on the
+/// timeouts, which change with the number of connections, so it is computed each time. The connections that are due are checked in
+/// parts, because a worker that shares the core waits for a part.
 async fn sweep<Q: QuerySink>(thread: Rc<StreamThread<Q>>) {
     loop {
         let next_round = thread.context.shared.budget.next_round();
