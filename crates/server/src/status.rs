@@ -4,6 +4,7 @@
 use crate::config::Config;
 use crate::date;
 use crate::handle::{ServerHandle, WorkerStatus, health};
+use crate::memory;
 use crate::upgrade::history::History;
 use crate::upstream_trouble::Trouble;
 use crate::version;
@@ -77,6 +78,7 @@ pub async fn json(server: &ServerHandle) -> Value {
             "expires": certificate.expires.map(date::utc),
         })),
         "memory_resident_bytes": server.process.resident(),
+        "memory_bound_bytes": memory::bound(&config),
         "prefixes": config.dns64.prefixes.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "workers": statuses.len(),
         "workers_responding": responding.len(),
@@ -129,11 +131,13 @@ impl fmt::Display for Certificate {
     }
 }
 
-/// The resident memory of the process.
+/// The resident memory of the process, and its bound.
 pub fn memory(server: &ServerHandle) -> String {
+    let mebibytes = |octets: u64| octets.div_ceil(1 << 20);
+    let bound = mebibytes(memory::bound(&server.config()));
     match server.process.resident() {
-        Some(octets) => format!("{} MiB resident", octets.div_ceil(1 << 20)),
-        None => "resident memory unknown (no /proc)".to_owned(),
+        Some(resident) => format!("{} MiB resident, at most {bound} MiB", mebibytes(resident)),
+        None => format!("at most {bound} MiB; how much is resident is unknown without /proc"),
     }
 }
 
