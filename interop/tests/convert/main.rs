@@ -97,8 +97,13 @@ const UNDER_WELL_KNOWN: &str =
 /// Difference of `serve-rfc1918`, which is on in the older recursor and has the zones of RFC 1918 only.
 const EMPTY_ZONES: &str = "Sixfold's empty zones are all of RFC 6303, as the conversion says";
 
+const HOME: &str =
+    "RFC 8375 section 4: Sixfold does not forward home.arpa; these servers do unless they have a zone for it";
+
 /// Differences that are there on purpose: server, question, reason. The numbers are those of docs/disagreements.md.
 const KNOWN: &[(&str, &str, &str)] = &[
+    ("named", "host.home.arpa. AAAA", HOME),
+    ("named", "host.home.arpa. A", HOME),
     ("named", "aaaa-refused.site.example. AAAA", "15: Sixfold passes the RCODE on"),
     (
         "named",
@@ -117,6 +122,8 @@ const KNOWN: &[(&str, &str, &str)] = &[
         "a-servfail.site.example. AAAA",
         "BIND caches the failure of the A query, also for clients without DNS64",
     ),
+    ("unbound", "host.home.arpa. AAAA", HOME),
+    ("unbound", "host.home.arpa. A", HOME),
     ("unbound", "a-servfail.site.example. AAAA", "3: Unbound hides the failure"),
     ("unbound", "synthesized.site.example. AAAA", "8: Sixfold's own prefixes are always excluded"),
     ("unbound", "many.site.example. AAAA", "private-address is not carried over"),
@@ -136,7 +143,11 @@ const KNOWN: &[(&str, &str, &str)] = &[
         "4.1.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.a.a.a.a.8.b.d.0.1.0.0.2.ip6.arpa. PTR",
         EMPTY_ZONES,
     ),
+    ("pdns_recursor", "host.home.arpa. AAAA", HOME),
+    ("pdns_recursor", "host.home.arpa. A", HOME),
     (RECURSOR_5, "synthesized.site.example. AAAA", "8: Sixfold's own prefixes are always excluded"),
+    (RECURSOR_5, "host.home.arpa. AAAA", HOME),
+    (RECURSOR_5, "host.home.arpa. A", HOME),
     (RECURSOR_5, UNDER_WELL_KNOWN, "7: 64:ff9b::/96 always has reverse names"),
     ("coredns", "a-servfail.site.example. AAAA", "3: CoreDNS hides the failure"),
     ("coredns", "synthesized.site.example. AAAA", "8: Sixfold's own prefixes are always excluded"),

@@ -150,10 +150,10 @@ impl Oracle<'_> {
         }
         let reply = if rtype == Rtype::ANY && self.has(Quirk::FollowsForAny) {
             self.zone_data.any_reply(&asked)
-        } else if self.has(Quirk::FollowsForAllTypes) {
-            self.zone_data.whole_reply(&asked)
-        } else {
+        } else if rtype == Rtype::ANY {
             self.zone_data.reply(&asked)
+        } else {
+            self.zone_data.whole_reply(&asked)
         };
         let mut answer = self.passed(reply.as_ref());
         let is_any_without_do = rtype == Rtype::ANY && !self.case.dnssec_ok();

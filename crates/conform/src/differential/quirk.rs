@@ -60,8 +60,6 @@ pub enum Quirk {
     AsksForIpv4Only,
     /// Lets the TTL of `ipv4only.arpa` count down.
     Ipv4OnlyCountsDown,
-    /// Follows CNAMEs that an upstream leaves unfinished for all types.
-    FollowsForAllTypes,
     /// Limits TTLs to a week; Sixfold limits them to a day.
     WeekAtMost,
     /// Raises TTLs to at least five seconds.
@@ -128,7 +126,6 @@ impl Quirk {
             KeepsSoa => 10,
             AsksForIpv4Only | Ipv4OnlyCountsDown => 11,
             NeverAd => 12,
-            FollowsForAllTypes => 13,
             WeekAtMost | FiveSecondsAtLeast | ThreeHoursForSoa => 14,
             FailuresAreServFail | FailuresAreBare => 15,
             ChainOrder | NoDnameForCname => 16,
@@ -178,7 +175,6 @@ const UNBOUND: &[Quirk] = {
         ExcludesNothing,
         EmbedsAll,
         AsksForIpv4Only,
-        FollowsForAllTypes,
         FailuresAreServFail,
         FailuresAreBare,
         PtrAtOwnName,
@@ -203,7 +199,6 @@ const BIND: &[Quirk] = {
         Ipv4OnlyCountsDown,
         KeepsOwnPrefix,
         EmbedsAll,
-        FollowsForAllTypes,
         WeekAtMost,
         ThreeHoursForSoa,
         FailuresAreServFail,
@@ -224,7 +219,6 @@ const POWERDNS: &[Quirk] = {
         ExcludesNothing,
         EmbedsAll,
         AsksForIpv4Only,
-        FollowsForAllTypes,
         FailuresAreServFail,
         ChainOrder,
         NoDnameForCname,
@@ -254,7 +248,6 @@ const KNOT_RESOLVER: &[Quirk] = {
         EmbedsAll,
         KeepsSoa,
         AsksForIpv4Only,
-        FollowsForAllTypes,
         FiveSecondsAtLeast,
         FailuresAreServFail,
         PtrAliasTtl60,
