@@ -297,7 +297,14 @@ impl Config {
             embed_non_global: false,
             never_embed: networks(&[("127.0.0.0", 8)]),
             lookup: self.lookup,
-            on_failure: FailurePolicy { servfail, refused, formerr, notimp, timeout },
+            on_failure: FailurePolicy {
+                servfail,
+                refused,
+                formerr,
+                notimp,
+                timeout,
+                ..FailurePolicy::default()
+            },
             dnssec: if self.trust { Dnssec::Trust } else { Dnssec::Off },
             break_dnssec: self.break_dnssec,
             recursive_only: self.recursive_only,
