@@ -166,6 +166,9 @@ impl Options {
                 },
             }
         }
+        // A statement of any transport takes the place of BIND's default, which is plain DNS on all addresses.
+        let list = if is_v6 { &mut self.listen_v6 } else { &mut self.listen_v4 };
+        let list = list.get_or_insert_default();
         if tls.is_some() || http.is_some() {
             let Some(one) = tls.and_then(|name| encryption.tls(name)) else {
                 return Outcome::left_over(value::NO_CERTIFICATE);
@@ -189,8 +192,7 @@ impl Options {
             }
             return without(&faults, Outcome::Carried);
         }
-        let list = if is_v6 { &mut self.listen_v6 } else { &mut self.listen_v4 };
-        list.get_or_insert_default().extend(endpoints);
+        list.extend(endpoints);
         without(&faults, Outcome::Carried)
     }
 
