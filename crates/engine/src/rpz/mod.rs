@@ -9,9 +9,10 @@ pub(crate) mod response;
 pub mod source;
 pub mod table;
 pub mod zone_record;
+pub mod zone_source;
 
-pub use source::ZoneSource;
 pub use table::{
     Action, NETWORKS, PolicyRule, PolicyZone, ResponsePolicy, TRIGGERS, TooMany, Trigger, ZONES,
 };
 pub use zone_record::{RpzRecordError, RpzZoneBuilder};
+pub use zone_source::ZoneSource;

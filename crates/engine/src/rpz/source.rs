@@ -7,15 +7,6 @@ use core::fmt;
 use core::net::Ipv6Addr;
 use wire::Name;
 
-/// Place from which a zone was read.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ZoneSource {
-    /// The file; empty if there is none.
-    pub file: Box<str>,
-    /// Line of each rule, in the order of the zone's rules; 0 or missing if it is not known.
-    pub lines: Vec<u32>,
-}
-
 impl ResponsePolicy {
     /// Finds the source of a rule that was found for one of these: the name, the client, the addresses of a reply. None: the rule
     /// comes from something else, or is gone after a reload.

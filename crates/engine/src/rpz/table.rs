@@ -16,7 +16,7 @@ use crate::dns64::embed::{self, Embedding};
 use crate::dns64::rules::Applicable;
 use crate::local::record::LocalRecord;
 use crate::message::cname_chain::Chain;
-use crate::rpz::source::ZoneSource;
+use crate::rpz::zone_source::ZoneSource;
 use core::net::Ipv6Addr;
 use core::ops::ControlFlow;
 use std::collections::HashMap;

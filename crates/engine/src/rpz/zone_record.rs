@@ -3,8 +3,8 @@
 
 use crate::base::network::Network;
 use crate::local::record::LocalRecord;
-use crate::rpz::source::ZoneSource;
 use crate::rpz::table::{Action, PolicyRule, PolicyZone, Trigger};
+use crate::rpz::zone_source::ZoneSource;
 use core::net::{Ipv4Addr, Ipv6Addr};
 use std::collections::HashMap;
 use std::fmt;
