@@ -36,7 +36,7 @@ pub struct Settings {
     pub upstream: UpstreamConfig,
     /// Local data.
     pub local_data: Arc<LocalData>,
-    /// What the server says about itself.
+    /// Identity and version of the server.
     pub server_names: ServerNames,
     /// Response policy zones.
     pub rpz: Arc<ResponsePolicy>,

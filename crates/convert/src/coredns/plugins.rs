@@ -28,7 +28,7 @@ pub(super) struct CacheSettings {
     pub(super) prefetch: bool,
 }
 
-/// What a block speaks on its port.
+/// Transport of a block on its port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Transport {
     #[default]

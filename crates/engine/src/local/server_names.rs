@@ -9,7 +9,7 @@ use wire::{Message, Name, Rcode, Type, ede};
 /// Octets of the longest text: a character string (RFC 1035 section 3.3).
 pub const SERVER_TEXT: usize = 255;
 
-/// What the server says about itself.
+/// Identity and version of the server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerNames {
     /// Text of `id.server` and `hostname.bind`, and the NSID option (RFC 5001), up to [`SERVER_TEXT`] octets; empty: it is not told.

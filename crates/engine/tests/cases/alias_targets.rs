@@ -24,7 +24,7 @@ const TARGETS: [&str; 8] = [
     "ipv4only.arpa.",
 ];
 
-/// What the reply with the alias says of the target: nothing, data, that it does not exist, that it has no data, a failure.
+/// Content about the target in the reply with the alias: nothing, data, that it does not exist, that it has no data, a failure.
 const FORMS: [&str; 5] = ["alone", "data", "nxdomain", "nodata", "servfail"];
 
 /// The server of the forward zone.
