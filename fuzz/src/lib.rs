@@ -28,6 +28,8 @@ pub mod policy;
 pub mod proxy;
 pub mod queries;
 pub mod seeds;
+pub mod stored;
+pub mod upstream_tls;
 pub mod zone;
 
 #[path = "../../crates/wire/tests/differential/model.rs"]
@@ -58,10 +60,10 @@ pub struct Target {
 }
 
 /// The sum of all shares.
-pub const SHARES: u64 = 63;
+pub const SHARES: u64 = 69;
 
-/// All targets. The sum of `kept` is at most 200.
-pub const TARGETS: [Target; 15] = [
+/// All targets. The sum of `kept` is at most 210.
+pub const TARGETS: [Target; 17] = [
     Target {
         name: "message",
         run: message::run,
@@ -187,6 +189,24 @@ pub const TARGETS: [Target; 15] = [
         longest_octets: 2048,
         share: 4,
         kept: 10,
+    },
+    Target {
+        name: "stored",
+        run: stored::run,
+        seeds: seeds::stored,
+        words: &[],
+        longest_octets: 1024,
+        share: 4,
+        kept: 4,
+    },
+    Target {
+        name: "upstream_tls",
+        run: upstream_tls::run,
+        seeds: seeds::upstream_tls,
+        words: &[],
+        longest_octets: 1024,
+        share: 2,
+        kept: 4,
     },
     Target {
         name: "engine",

@@ -22,6 +22,10 @@ pub const CONFIG_WORDS: &[&str] = &[
     "tries",
     "transport",
     "tcp-fast-open",
+    "mix-case",
+    "source",
+    "avoid-ports",
+    "2000-2999",
     "[[upstream.zone]]",
     "zone",
     "[dns64]",
@@ -291,7 +295,7 @@ pub fn configs() -> Vec<Vec<u8>> {
         "",
         "[server]\nlisten = [\"[::]:53\", \"0.0.0.0:53\"]\nworkers = 2\nallow = [\"::1/128\"]\nsteer = \"flow\"\nuser = \"nobody\"\nproxy-from = [\"192.0.2.0/24\"]\n\
          [upstream]\nforwarders = [\"192.0.2.53\"]\n",
-        "[upstream]\nforwarders = [\"192.0.2.53\", \"[2001:db8::53]:53\"]\nselect = \"fastest\"\ntimeout = \"1.5s\"\ntries = 5\ntransport = \"tcp\"\n\
+        "[upstream]\nforwarders = [\"192.0.2.53\", \"[2001:db8::53]:53\"]\nselect = \"fastest\"\ntimeout = \"1.5s\"\ntries = 5\ntransport = \"tcp\"\nmix-case = false\n\
          [[upstream.zone]]\nzone = \"corp.example\"\nforwarders = [\"10.0.0.53\"]\n",
         "upstream.forwarders = [\"::1\"]\n[dns64]\nprefixes = [\"64:ff9b::/96\", \"2001:db8::/32\"]\nsuffix = \"::\"\nexclude-aaaa = [\"::ffff:0:0/96\"]\nlookup = \"stagger 20ms\"\nptr = \"local\"\nptr-server = \"a.\"\n\
          [dns64.on-failure]\nservfail = \"pass\"\n[[dns64.rule]]\nclients = [\"2001:db8:a::/48\"]\nnames = [\"legacy.example\"]\nipv4 = [\"10.0.0.0/8\"]\nprefixes = []\n",
@@ -382,4 +386,48 @@ pub fn engines() -> Vec<Vec<u8>> {
         odd.extend([11, 3, 5, round, 14, round]);
     }
     vec![plain, many, odd]
+}
+
+/// Replies for the cache: an alias with addresses, many owners, pointers to odd places.
+pub fn stored() -> Vec<Vec<u8>> {
+    let head = |settings: u8, name: u8, qtype: u8| [settings, name, qtype, 0, 0];
+    // Owner, type and class, TTL, RDATA.
+    let address = [0, 0, 0, 0, 3, 9];
+    let alias = |target: &[u8]| [&[0, 0, 2, 0, 3][..], target].concat();
+    // The owner of the address is the label after those of the question: the target.
+    let chain = |labels: u8| [&alias(&[4, 2, b'x', b'y', b'z'])[..], &[0, 3, labels, 0, 0, 3, 1]].concat();
+    let soa = [&[0xc0, 3, 1, 7, 0, 0][..], &[0, 0]].concat();
+    let odd = |owner: u8| [0, 6, owner, 0x1d, 0, 0, 7, 9];
+    let text = [0, 0, 3, 0, 5, 4, 0xc0, 12, 0, 0];
+    let mut seeds = vec![
+        [&head(0, 0, 1)[..], &address, &address].concat(),
+        [&head(0, 1, 0)[..], &chain(3), &address].concat(),
+        [&head(1, 0, 1)[..], &chain(2), &chain(2)].concat(),
+        [&[3, 2, 0, 0, 3][..], &soa].concat(),
+        [&head(4, 0, 2)[..], &text, &address].concat(),
+        [&head(6, 1, 4)[..], &chain(3)].concat(),
+    ];
+    seeds.extend((0..4).map(|name| {
+        let records: Vec<u8> = (0..20).flat_map(|at| [&address[..], &odd(at * 3 % 2)].concat()).collect();
+        [&head(0, name, 1)[..], &records].concat()
+    }));
+    seeds
+}
+
+/// Sessions of an upstream: data and their end, with octets behind it, in several sorts of pieces.
+pub fn upstream_tls() -> Vec<Vec<u8>> {
+    let data = [0, 5, b'r', b'e', b'p', b'l', b'y'];
+    let end = [4];
+    let zeros = [6, 0, 0x1f, 0xff];
+    let large = [3, 7, 0x40, 0];
+    let mut seeds = Vec::new();
+    for kind in [0, 1, 2, 4, 5] {
+        for cuts in [&[0][..], &[1, 0], &[3, 0, 1, 255]] {
+            let head = [&[kind], cuts].concat();
+            seeds.push([&head[..], &data, &end, &zeros].concat());
+            seeds.push([&head[..], &large, &large, &data].concat());
+            seeds.push([&head[..], &data, &[7, 0, 9, 1], &data, &[5, 3, 22, 3, 3]].concat());
+        }
+    }
+    seeds
 }

@@ -126,7 +126,7 @@ fn section(stages: &[Stage], (valid, failed, seconds): (u64, u64, f64)) -> Secti
                 limits::WINDOW
             ),
             "Allowed: the configured memory, 5 % of it, and 32 MiB. The configured memory is the cache and, under the \
-             flood, 65,536 pending queries of 1,800 octets. Without root there is no namespace with many networks, and \
+             flood, 65,536 pending queries of 1,900 octets. Without root there is no namespace with many networks, and \
              the last two stages are left out."
                 .to_owned(),
         ],

@@ -244,6 +244,7 @@ pub fn settings(workload: Workload) -> Settings {
             tries: 3,
             transport: Transport::Udp,
             auto: false,
+            mix_case: true,
             tls: Vec::new(),
         },
         local_data: Default::default(),

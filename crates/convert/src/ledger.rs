@@ -15,6 +15,25 @@ pub struct Place {
     pub last: usize,
 }
 
+/// Statement of the source: its place and its text.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Spot {
+    pub(crate) place: Place,
+    pub(crate) text: String,
+}
+
+impl Spot {
+    /// A statement on one line of the file that is converted.
+    pub(crate) fn line(line: usize, text: &str) -> Spot {
+        Spot { place: Place { file: 0, first: line, last: line }, text: text.to_owned() }
+    }
+
+    /// The first line of the statement alone, for a statement whose parts are recorded one by one.
+    pub(crate) fn header(&self, text: &str) -> Spot {
+        Spot { place: Place { last: self.place.first, ..self.place }, text: text.to_owned() }
+    }
+}
+
 /// Result for one statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -71,7 +90,7 @@ impl Ledger {
 }
 
 /// The text on one line without control characters, cut if it is long.
-fn one_line(text: &str) -> String {
+pub(crate) fn one_line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let line: String = words.join(" ").chars().filter(|c| !c.is_control()).collect();
     if line.len() <= MAX_TEXT {

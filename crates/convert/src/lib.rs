@@ -20,18 +20,23 @@ mod network;
 mod powerdns;
 mod print;
 mod recognize;
+mod source_ports;
 mod sources;
 mod totd;
 mod unbound;
 mod value;
+mod views;
 
 pub use ledger::{Entry, Outcome, Place};
 pub use recognize::recognize;
 pub use sources::{File, Reader};
+pub use views::View;
 
-use draft::{Draft, Spot};
+use draft::Draft;
+use ledger::Spot;
 use sources::Sources;
 use std::fmt;
+use views::{NoView, Views};
 
 /// Octets of a configuration file.
 pub const MAX_FILE_OCTETS: usize = 16 << 20;
@@ -121,6 +126,10 @@ pub enum ConvertError {
         /// The error.
         what: String,
     },
+    /// Every client has one of several views; name the view to convert.
+    Views(Vec<View>),
+    /// There is no view with the name; these are there.
+    UnknownView(String, Vec<View>),
 }
 
 impl fmt::Display for ConvertError {
@@ -140,6 +149,23 @@ impl fmt::Display for ConvertError {
             ConvertError::Syntax { dialect, file, line, what } => {
                 write!(formatter, "not a configuration of {}: {file}:{line}: {what}", dialect.title())
             }
+            ConvertError::Views(views) => {
+                write!(
+                    formatter,
+                    "it has {} views, and Sixfold has none: run an instance for each, with the configuration of",
+                    views.len()
+                )?;
+                views.iter().try_for_each(|View { command, clients, .. }| {
+                    write!(formatter, "\n  {command}   (clients {clients})")
+                })
+            }
+            ConvertError::UnknownView(asked, views) if views.is_empty() => {
+                write!(formatter, "it has no view `{asked}`, nor any other: leave out --view")
+            }
+            ConvertError::UnknownView(asked, views) => {
+                let names: Vec<String> = views.iter().map(|view| format!("`{}`", view.name)).collect();
+                write!(formatter, "it has no view `{asked}`; name one of {}", names.join(", "))
+            }
         }
     }
 }
@@ -154,11 +180,13 @@ pub(crate) struct SyntaxError {
     pub(crate) what: String,
 }
 
-/// Converts the text of a file. `from` is the dialect; without it the content decides. `read` reads included files.
+/// Converts the text of a file. `from` is the dialect; without it the content decides. `view` is the view to convert, if the file
+/// has several. `read` reads included files.
 pub fn convert(
     name: &str,
     text: &str,
     from: Option<Dialect>,
+    view: Option<&str>,
     read: Reader<'_>,
 ) -> Result<Conversion, ConvertError> {
     if text.len() > MAX_FILE_OCTETS {
@@ -166,7 +194,8 @@ pub fn convert(
     }
     let dialect = from.or_else(|| recognize(text)).ok_or(ConvertError::Unrecognized)?;
     let mut sources = Sources::new(name, read);
-    let mut draft = Draft::default();
+    let views = Views::new(name, from.map(Dialect::name), view);
+    let mut draft = Draft { views, ..Draft::default() };
     let result = match dialect {
         Dialect::Bind => bind::read(text, &mut sources, &mut draft),
         Dialect::Unbound => unbound::read(text, &mut sources, &mut draft),
@@ -182,14 +211,32 @@ pub fn convert(
         line,
         what,
     })?;
+    match draft.views.fault() {
+        Some(NoView::Unnamed) => return Err(ConvertError::Views(draft.views.into_all())),
+        Some(NoView::Unknown(asked)) => return Err(ConvertError::UnknownView(asked, draft.views.into_all())),
+        None => {}
+    }
+    drop_plain_forwarders(&mut draft);
+    draft.model.source_ports.finish(&mut draft.ledger);
     require_forwarders(dialect, &mut draft);
     draft.model.finish();
-    let Draft { model, ledger } = draft;
+    let Draft { model, ledger, views } = draft;
     let entries = ledger.into_entries();
     let shown: String = name.chars().filter(|c| !c.is_control()).collect();
-    let head = format!("# Converted from {shown} ({}) by `sixfold convert`.\n", dialect.title());
+    let head =
+        format!("# Converted from {shown} ({}) by `sixfold convert`.\n{}", dialect.title(), views.head());
     let text = print::print(&model, &head, &files, &entries);
     Ok(Conversion { dialect, text, entries, files })
+}
+
+/// Leaves the plain forwarders out of each list in which one over TLS is missing, and says so.
+fn drop_plain_forwarders(draft: &mut Draft) {
+    for (zone, spot) in draft.model.drop_plain_beside_lost_tls() {
+        let why = format!(
+            "the plain forwarders of `{zone}` are left out as well: questions that went over TLS must not go to them"
+        );
+        draft.record(&spot, Outcome::LeftOver(why));
+    }
 }
 
 /// Says that a source which resolves names itself, from the root, leaves Sixfold without a resolver.

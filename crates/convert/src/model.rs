@@ -1,7 +1,9 @@
 //! The configuration that a conversion makes: the values of Sixfold's keys as far as the source decides them. A dialect sets a
 //! value that the source names, and one whose default differs from Sixfold's in a way that changes answers.
 
+use crate::ledger::Spot;
 use crate::network::Network;
+use crate::source_ports::SourcePorts;
 use pref64::Pref64;
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
@@ -140,8 +142,14 @@ pub(crate) struct Model {
     pub(crate) timeout_ms: Option<u64>,
     pub(crate) tries: Option<u64>,
     pub(crate) uses_tcp: bool,
+    pub(crate) mix_case: Option<bool>,
+    /// Addresses that questions leave from.
+    pub(crate) sources: Vec<IpAddr>,
+    pub(crate) source_ports: SourcePorts,
     pub(crate) via_nat64: Option<Pref64>,
     pub(crate) zones: Vec<Zone>,
+    /// Zones, `.` for all names, with a forwarder over TLS that is not carried over, and the statement that has it.
+    pub(crate) lost_tls: Vec<(String, Spot)>,
     /// Zones that the source asks its general forwarders for, although zones like them are answered locally.
     pub(crate) forwarded_zones: Vec<String>,
     pub(crate) dns64: Dns64,
@@ -163,20 +171,39 @@ pub(crate) struct Model {
 impl Model {
     /// Adds a forward zone. The root sets the general forwarders; a zone that is there already gets more forwarders.
     pub(crate) fn forward(&mut self, zone: &str, forwarders: Vec<Endpoint>) {
-        let zone = if zone == "." { "." } else { zone.trim_end_matches('.') };
-        let list = if zone == "." {
-            &mut self.forwarders
-        } else if let Some(index) = self.zones.iter().position(|known| known.zone.eq_ignore_ascii_case(zone))
-        {
-            &mut self.zones[index].forwarders
-        } else {
-            self.zones.push(Zone { zone: zone.to_owned(), forwarders: Vec::new() });
-            let last = self.zones.len() - 1;
-            &mut self.zones[last].forwarders
-        };
+        let list = self.forwarders_of(zone);
         for endpoint in forwarders {
             add(list, endpoint);
         }
+    }
+
+    /// The forwarders of a zone, which is made if it is not there.
+    fn forwarders_of(&mut self, zone: &str) -> &mut Vec<Endpoint> {
+        let zone = zone.trim_end_matches('.');
+        if zone.is_empty() {
+            return &mut self.forwarders;
+        }
+        let found = self.zones.iter().position(|known| known.zone.eq_ignore_ascii_case(zone));
+        let index = found.unwrap_or_else(|| {
+            self.zones.push(Zone { zone: zone.to_owned(), forwarders: Vec::new() });
+            self.zones.len() - 1
+        });
+        &mut self.zones[index].forwarders
+    }
+
+    /// Takes the plain forwarders from each list that has lost one over TLS: questions that went over TLS must not go to them. Returns
+    /// the statements and the zones to which this happened.
+    pub(crate) fn drop_plain_beside_lost_tls(&mut self) -> Vec<(String, Spot)> {
+        let mut lost = std::mem::take(&mut self.lost_tls);
+        lost.retain(|(zone, _)| {
+            let is_general = zone == ".";
+            let list = self.forwarders_of(zone);
+            let before = list.len();
+            list.retain(|endpoint| endpoint.tls_name.is_some());
+            let is_shorter = list.len() < before;
+            (is_general && std::mem::take(&mut self.uses_system_forwarders)) || is_shorter
+        });
+        lost
     }
 
     /// Brings the parts together that the dialects set in any order.

@@ -2,8 +2,8 @@
 //! line, or `//`.
 
 use crate::SyntaxError;
-use crate::draft::{Draft, Spot};
-use crate::ledger::Outcome;
+use crate::draft::Draft;
+use crate::ledger::{Outcome, Spot};
 use crate::model::{Allowed, Endpoint};
 use crate::network::Network;
 use crate::value::{self, range};

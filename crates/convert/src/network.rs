@@ -51,6 +51,15 @@ impl Network {
         self.length
     }
 
+    /// The address, if the network has only one.
+    pub(crate) fn host(&self) -> Option<IpAddr> {
+        match (self.is_v6, self.length) {
+            (true, 128) => Some(Ipv6Addr::from(self.bits).into()),
+            (false, 32) => Some(Ipv4Addr::from((self.bits >> 96) as u32).into()),
+            _ => None,
+        }
+    }
+
     /// True if every address of `other` is in this network.
     pub(crate) fn contains(&self, other: &Network) -> bool {
         self.is_v6 == other.is_v6
@@ -65,6 +74,14 @@ impl Network {
             let lower = Network { length: self.length + 1, ..*self };
             [lower, Network { bits: self.bits | 1 << (127 - self.length), ..lower }]
         })
+    }
+}
+
+impl From<IpAddr> for Network {
+    /// The network of one address.
+    fn from(address: IpAddr) -> Network {
+        let length = if address.is_ipv4() { 32 } else { 128 };
+        Network::new(address, length).expect("the length is that of the family")
     }
 }
 

@@ -137,6 +137,14 @@ impl Page {
         table.number("tries", model.tries);
         table.string("transport", model.uses_tcp.then_some("tcp"));
         table.string("tls-ca", model.tls_ca.as_deref());
+        table.boolean("mix-case", model.mix_case);
+        if !model.sources.is_empty() {
+            table.strings("source", &model.sources);
+        }
+        let avoided = model.source_ports.entries();
+        if !avoided.is_empty() {
+            table.key("avoid-ports", format!("[{}]", avoided.join(", ")));
+        }
         table.string("via-nat64", model.via_nat64.map(|prefix| prefix.to_string()).as_deref());
         self.table(table);
         for zone in &model.zones {

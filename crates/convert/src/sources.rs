@@ -50,8 +50,13 @@ impl<'r> Sources<'r> {
             self.names.push(name);
             files.push((self.names.len() - 1, text));
         }
-        // A pattern that no file matches is no error for any of the servers: the folder of a package may be empty.
-        if files.is_empty() && !pattern.contains('*') { Err("no such file".to_owned()) } else { Ok(files) }
+        // No error for any of the servers: the folder of a package may be empty. But the files may also be on the machine only from which
+        // the configuration comes.
+        match files.is_empty() {
+            true if pattern.contains('*') => Err("no file has such a name".to_owned()),
+            true => Err("no such file".to_owned()),
+            false => Ok(files),
+        }
     }
 
     /// Names of all files, the converted one first.

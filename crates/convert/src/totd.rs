@@ -3,8 +3,8 @@
 //! The prefix is written without a length: the IPv4 address takes the place of its last 32 bits, so it has 96.
 
 use crate::SyntaxError;
-use crate::draft::{Draft, Spot};
-use crate::ledger::Outcome;
+use crate::draft::Draft;
+use crate::ledger::{Outcome, Spot};
 use crate::model::{Allowed, Endpoint, add};
 use crate::network::Network;
 use crate::value;

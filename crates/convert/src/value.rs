@@ -10,6 +10,11 @@ use std::ops::RangeInclusive;
 pub(crate) const NO_TLS_NAME: &str = "Sixfold verifies whom it asks over TLS: write the name in the certificate behind the address, \
                                       like \"192.0.2.53#dns.example\"";
 
+/// Reason why a zone that the source serves is not carried over. Its names have an `[[upstream.zone]]` without forwarders, because they
+/// must not go to those of all others.
+pub(crate) const SERVES_NO_ZONES: &str =
+    "Sixfold serves no zones: name a server that has this one in its [[upstream.zone]]";
+
 /// Reason why an encrypted listener is not carried over.
 pub(crate) const NO_CERTIFICATE: &str =
     "an encrypted listener needs `tls.certificate` and `tls.key`, and plain DNS must not take its port";

@@ -1,8 +1,10 @@
 //! The corpus: configurations as operators have them, each with the result that its meaning demands, written by hand. The file
 //! `NAME.toml` beside `NAME.conf` (`NAME.yml.toml` beside `NAME.yml`) has the keys, and a comment for each statement that is
-//! not carried over as it is: `# not carried over, LINE` or `# carried over with a difference, LINE`.
+//! not carried over as it is: `# not carried over, LINE` or `# carried over with a difference, LINE`. `NAME@VIEW.toml` is for one
+//! view of the file; a file that has these alone is refused until a view is named. The folder `refused` has files that are no
+//! configurations of the six servers, or broken ones, with the errors in `NAME.txt`.
 
-use sixfold_convert::{Conversion, Dialect, File, Outcome, convert, recognize};
+use sixfold_convert::{Conversion, ConvertError, Dialect, File, Outcome, View, convert, recognize};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -30,6 +32,44 @@ fn sources() -> Vec<(Dialect, PathBuf)> {
     sources
 }
 
+/// Configuration, the view that is converted, and the expected result.
+struct Case {
+    dialect: Dialect,
+    path: PathBuf,
+    view: Option<String>,
+    expected: PathBuf,
+}
+
+impl Case {
+    fn convert(&self) -> Conversion {
+        let conversion = converted(&self.path, &text_of(&self.path), None, self.view.as_deref());
+        conversion.unwrap_or_else(|error| panic!("{}: {error}", self.path.display()))
+    }
+}
+
+/// All conversions of the corpus.
+fn cases() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for (dialect, path) in sources() {
+        let end = if path.extension().unwrap() == "yml" { "yml.toml" } else { "toml" };
+        let mut expected = vec![(None, path.with_extension(end))];
+        let start = format!("{}@", path.file_stem().unwrap().to_str().unwrap());
+        for entry in std::fs::read_dir(path.parent().unwrap()).unwrap().map(|entry| entry.unwrap().path()) {
+            let view = entry.file_stem().unwrap().to_str().unwrap().strip_prefix(&start);
+            expected.extend(view.map(|view| (Some(view.to_owned()), entry.clone())));
+        }
+        expected.retain(|(view, expected)| view.is_some() || expected.exists());
+        assert!(!expected.is_empty(), "{} has no expected result", path.display());
+        cases.extend(expected.into_iter().map(|(view, expected)| Case {
+            dialect,
+            path: path.clone(),
+            view,
+            expected,
+        }));
+    }
+    cases
+}
+
 fn text_of(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
@@ -43,22 +83,25 @@ fn included(folder: &Path, pattern: &str) -> Vec<File> {
     if pattern.starts_with('/') || pattern.contains("..") {
         return vec![(pattern.to_owned(), Err("it is outside of the corpus".to_owned()))];
     }
-    let Some((start, _)) = pattern.split_once('*') else { return vec![read(pattern.to_owned())] };
-    let Ok(entries) = std::fs::read_dir(folder.join(start)) else { return Vec::new() };
+    let Some((start, end)) = pattern.split_once('*') else { return vec![read(pattern.to_owned())] };
+    let (inner, start) = start.rsplit_once('/').unwrap_or(("", start));
+    let Ok(entries) = std::fs::read_dir(folder.join(inner)) else { return Vec::new() };
+    let names = entries.map(|entry| entry.unwrap().file_name().to_str().unwrap().to_owned());
     let mut names: Vec<String> =
-        entries.map(|entry| format!("{start}{}", entry.unwrap().file_name().to_str().unwrap())).collect();
+        names.filter(|name| name.starts_with(start) && name.ends_with(end)).collect();
     names.sort();
-    names.into_iter().map(read).collect()
+    names.into_iter().map(|name| read(format!("{inner}/{name}"))).collect()
 }
 
 fn converted(
     path: &Path,
     text: &str,
     from: Option<Dialect>,
-) -> Result<Conversion, sixfold_convert::ConvertError> {
+    view: Option<&str>,
+) -> Result<Conversion, ConvertError> {
     let folder = path.parent().unwrap().to_owned();
     let mut read = |_: &str, pattern: &str| included(&folder, pattern);
-    convert(path.file_name().unwrap().to_str().unwrap(), text, from, &mut read)
+    convert(path.file_name().unwrap().to_str().unwrap(), text, from, view, &mut read)
 }
 
 /// Comments about statements, up to their place.
@@ -91,25 +134,116 @@ fn keys(text: &str) -> toml::Value {
 #[test]
 fn every_dialect_has_its_part_of_the_corpus() {
     let count = |dialect| sources().iter().filter(|(other, _)| *other == dialect).count();
-    for (dialect, least) in Dialect::ALL.into_iter().zip([5, 5, 6, 3, 2, 2]) {
+    for (dialect, least) in Dialect::ALL.into_iter().zip([13, 12, 13, 8, 3, 3]) {
         assert!(count(dialect) >= least, "{}: {}", dialect.name(), count(dialect));
     }
 }
 
 #[test]
 fn every_configuration_becomes_what_its_meaning_demands() {
-    for (dialect, path) in sources() {
-        let shown = path.display();
-        let text = text_of(&path);
-        assert_eq!(recognize(&text), Some(dialect), "{shown}");
-        let conversion = converted(&path, &text, None).unwrap_or_else(|error| panic!("{shown}: {error}"));
-        let end = if path.extension().unwrap() == "yml" { "yml.toml" } else { "toml" };
-        let expected = text_of(&path.with_extension(end));
+    for case in cases() {
+        let shown = case.expected.display();
+        assert_eq!(recognize(&text_of(&case.path)), Some(case.dialect), "{shown}");
+        let conversion = case.convert();
+        let expected = text_of(&case.expected);
         assert_eq!(remarks(&conversion.text), remarks(&expected), "{shown}:\n{}", conversion.text);
         assert_eq!(keys(&conversion.text), keys(&expected), "{shown}:\n{}", conversion.text);
         let left_over = remarks(&conversion.text).iter().any(|line| line.starts_with("# not"));
         assert_eq!(conversion.left_over() > 0, left_over, "{shown}");
     }
+}
+
+#[test]
+fn a_file_whose_clients_all_have_one_of_several_views_is_refused_with_the_command_for_each() {
+    let mut refused = 0;
+    for (_, path) in sources() {
+        let of_file = || cases().into_iter().filter(|case| case.path == path);
+        if of_file().any(|case| case.view.is_none()) {
+            continue;
+        }
+        let error = converted(&path, &text_of(&path), None, None).unwrap_err();
+        let ConvertError::Views(views) = &error else { panic!("{}: {error}", path.display()) };
+        let names: BTreeSet<String> = views.iter().map(|view| view.name.clone()).collect();
+        assert_eq!(names, of_file().filter_map(|case| case.view).collect(), "{}", path.display());
+        for View { name, clients, command } in views {
+            let file = path.file_name().unwrap().to_str().unwrap();
+            assert_eq!(*command, format!("sixfold convert {file} --view {name}"));
+            assert!(error.to_string().contains(&format!("\n  {command}   (clients {clients})")), "{error}");
+        }
+        refused += 1;
+    }
+    assert!(refused >= 3, "{refused}");
+}
+
+#[test]
+fn a_view_that_is_not_there_is_refused_with_the_names_of_those_that_are() {
+    let refuse = |file: &str| {
+        let path = root().join(file);
+        converted(&path, &text_of(&path), None, Some("cellar")).unwrap_err().to_string()
+    };
+    assert_eq!(refuse("bind/views.conf"), "it has no view `cellar`; name one of `inside`, `outside`");
+    assert_eq!(refuse("unbound/family.conf"), "it has no view `cellar`; name one of `children`, `lab`");
+    for file in ["bind/home.conf", "unbound/home.conf", "coredns/home.conf", "powerdns/home.yml"] {
+        assert_eq!(refuse(file), "it has no view `cellar`, nor any other: leave out --view", "{file}");
+    }
+}
+
+#[test]
+fn the_clients_of_a_view_are_told_beside_those_of_the_others() {
+    let path = root().join("bind/split.conf");
+    let text = converted(&path, &text_of(&path), None, Some("office")).unwrap().text;
+    assert!(text.contains("# This is the view `office`, for the clients office; localhost."), "{text}");
+    for other in ["guests   (clients guests)", "rest   (clients any)"] {
+        assert!(
+            text.contains(&format!("#   sixfold convert split.conf --view {other}\n")),
+            "{other}: {text}"
+        );
+    }
+    let path = root().join("unbound/family.conf");
+    let text = converted(&path, &text_of(&path), None, Some("lab")).unwrap().text;
+    assert!(text.contains("#   sixfold convert family.conf   (clients without a view)\n"), "{text}");
+}
+
+/// Files of the folder `refused`.
+fn refused() -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(root().join("refused")).unwrap().map(|entry| entry.unwrap().path());
+    let mut paths: Vec<PathBuf> =
+        entries.filter(|path| path.extension().is_some_and(|end| end == "conf")).collect();
+    paths.sort();
+    paths
+}
+
+#[test]
+fn what_is_no_configuration_of_these_servers_is_refused_with_place_and_reason() {
+    for path in refused() {
+        let error = converted(&path, &text_of(&path), None, None).unwrap_err();
+        assert_eq!(format!("{error}\n"), text_of(&path.with_extension("txt")), "{}", path.display());
+    }
+}
+
+/// `cargo test -p sixfold-convert --test corpus outcomes -- --nocapture` prints the line.
+#[test]
+fn the_outcomes_of_the_corpus_are_those_in_the_documentation() {
+    let (mut whole, mut named, mut by_view) = (0, 0, 0);
+    for (_, path) in sources() {
+        let mut of_file = cases().into_iter().filter(|case| case.path == path);
+        match of_file.find(|case| case.view.is_none()).map(|case| case.convert().left_over()) {
+            Some(0) => whole += 1,
+            Some(_) => named += 1,
+            None => by_view += 1,
+        }
+    }
+    let broken = refused().len();
+    let line = format!(
+        "Of {} configurations, {whole} are carried over whole, {named} with left-overs that are named, {by_view} are refused until \
+         a view is named, and {broken} are refused.",
+        whole + named + by_view + broken
+    );
+    println!("{line}");
+    assert!(whole + named + by_view >= 40, "{line}");
+    let page = text_of(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/operating.md"));
+    let words = |text: &str| text.split_whitespace().collect::<Vec<&str>>().join(" ");
+    assert!(words(&page).contains(&line), "docs/operating.md does not have: {line}");
 }
 
 /// The text without comments in the manner of C, line by line.
@@ -141,9 +275,9 @@ fn without_comments(dialect: Dialect, text: &str) -> Vec<String> {
 #[test]
 fn no_line_of_a_configuration_vanishes_silently() {
     let mut lines = 0;
-    for (dialect, path) in sources() {
-        let text = text_of(&path);
-        let conversion = converted(&path, &text, Some(dialect)).unwrap();
+    for case in cases() {
+        let (dialect, path, text) = (case.dialect, &case.path, text_of(&case.path));
+        let conversion = case.convert();
         for (index, name) in conversion.files.iter().enumerate() {
             let text = if index == 0 { text.clone() } else { text_of(&path.with_file_name(name)) };
             if name.ends_with(".lua") {
@@ -166,8 +300,8 @@ fn no_line_of_a_configuration_vanishes_silently() {
 
 #[test]
 fn every_statement_that_is_not_carried_over_has_its_line_text_and_reason_in_the_output() {
-    for (dialect, path) in sources() {
-        let conversion = converted(&path, &text_of(&path), Some(dialect)).unwrap();
+    for case in cases() {
+        let conversion = case.convert();
         for entry in &conversion.entries {
             let Outcome::LeftOver(why) = &entry.outcome else { continue };
             let place = match entry.place.file {
@@ -223,7 +357,8 @@ fn damaged_configurations_are_converted_or_refused_but_never_a_panic() {
         for _ in 0..150 {
             let damaged = damaged(&text, &mut random);
             for from in [Some(dialect), Some(Dialect::ALL[random.below(6)]), None] {
-                if let Ok(conversion) = converted(&path, &damaged, from) {
+                let view = ["inside", "office", "children"].get(random.below(6)).copied();
+                if let Ok(conversion) = converted(&path, &damaged, from, view) {
                     keys(&conversion.text);
                 }
             }
@@ -253,16 +388,16 @@ fn large_and_deep_configurations_end_in_bounded_time() {
         (Dialect::PowerDns, "incoming: &a\n  x: *a\n".to_owned()),
         (Dialect::CoreDns, ". {\n".repeat(50_000)),
     ] {
-        let _ = converted(&root().join("bind/x"), &text, Some(dialect));
+        let _ = converted(&root().join("bind/x"), &text, Some(dialect), None);
     }
     assert!(started.elapsed() < Duration::from_secs(60), "{:?}", started.elapsed());
 }
 
 #[test]
 fn a_text_of_no_dialect_is_refused_with_the_remedy() {
-    let error = converted(&root().join("bind/x"), "Dear reader,\n", None).unwrap_err();
+    let error = converted(&root().join("bind/x"), "Dear reader,\n", None, None).unwrap_err();
     assert!(error.to_string().contains("--from (bind, unbound, powerdns, coredns, totd, mtd64)"), "{error}");
-    let error = converted(&root().join("bind/x"), "options {\n  forward only\n};\n", None).unwrap_err();
+    let error = converted(&root().join("bind/x"), "options {\n  forward only\n};\n", None, None).unwrap_err();
     assert_eq!(
         error.to_string(),
         "not a configuration of BIND: x:3: a semicolon is missing before the closing brace"

@@ -45,13 +45,15 @@ pub use listen::{proxy_protocol, steering};
 pub use socket::syscalls::{fast_open, now, pin, run_when_idle};
 pub use upstream::framing;
 pub use upstream::links::failure_reason;
+pub use upstream::sources;
 pub use upstream::tls_upstreams;
 pub use worker::event_loop::{Hook, Worker};
 #[cfg(feature = "xdp")]
 pub use worker::frames::attach;
 pub use worker::group::{BuildError, Built, Given, Options, build, build_with};
 pub use worker::hot_questions::HotQuestions;
-pub use worker::mailbox::{Mailbox, MailboxFull, NoStreams, QueuedMessage, StreamSink, Task};
+pub use worker::mailbox::{Mailbox, MailboxFull, NoStreams, StreamSink, Task};
+pub use worker::message_queue::{MessageQueue, QueuedMessage};
 pub use worker::packet_cache_task::{
     CountedHits, NO_COMMON_ANSWERS, PacketCacheReplies, PacketCacheReply, PacketCacheTask,
 };

@@ -49,8 +49,8 @@ pub(crate) const LINK_BATCHES: usize = 8;
 pub(crate) const STREAM_READ_OCTETS: usize = 64 << 10;
 
 /// Octets read from a TLS link at a time. What is decrypted of them and of a part of a record that came before, at most 16 KiB and
-/// 256 octets (RFC 8446 section 5.2), fits into [`STREAM_READ_OCTETS`].
-pub(crate) const TLS_READ_OCTETS: usize = STREAM_READ_OCTETS - (18 << 10);
+/// 256 octets (RFC 8446 section 5.2), fits into `STREAM_READ_OCTETS`.
+pub const TLS_READ_OCTETS: usize = STREAM_READ_OCTETS - (18 << 10);
 
 /// Characters of an error of TLS that are kept for each upstream: a line of the log. The error may list the names of a certificate.
 pub(crate) const TLS_ERROR_CHARACTERS: usize = 256;
@@ -206,6 +206,13 @@ pub const INLINE_OCTETS: usize = 512;
 /// Messages that wait for a worker: 4,096 of about 600 octets, 2.4 MiB per worker.
 pub const QUEUED_MESSAGES: usize = 4096;
 
+/// Octets of all messages that wait for a worker, each counted as [`INLINE_OCTETS`] at least: 2 MiB. Longer ones are stored outside the
+/// mailbox. While three quarters are taken, one client site may have a sixteenth: 256 queries, or two of the longest.
+pub const QUEUED_OCTETS: usize = QUEUED_MESSAGES * INLINE_OCTETS;
+
+/// Bits of the IPv6 prefix that one customer has, until they are set.
+pub(crate) const CLIENT_PREFIX: u8 = 64;
+
 /// Tasks that wait for a worker, and the most that it runs in a turn. A reload or a look into the cache is one task.
 pub const QUEUED_TASKS: usize = 64;
 
@@ -312,12 +319,9 @@ pub(crate) const QUESTION_OCTETS: usize = 512;
 /// 128 KiB.
 pub(crate) const WAITING_QUESTIONS: usize = 256;
 
-/// Ports tried before a link counts as one that cannot be opened. With a thousand ports in use, one try in 64 fails.
+/// Ports tried before a link counts as one that cannot be opened. With a thousand ports in use,
+/// one try in 16 fails if 16,384 ports are allowed, and 16 in a row once in 2^64.
 pub(crate) const PORTS_TRIED: usize = 16;
-
-/// Draws of a random port. One in 64 is a port below 1,024 and is drawn again. If 64 draws in a row are, the generator is
-/// broken.
-pub(crate) const PORT_DRAWS: usize = 64;
 
 /// Datagrams that may come to a port between bind and connect. A port with more is given up as under attack.
 pub(crate) const STRAY_DATAGRAMS: usize = 16;

@@ -35,9 +35,15 @@ impl Probe {
     }
 }
 
+/// A query that the probe drops.
+const DROPPED: [u8; 12] = [0xd0; 12];
+
 impl Machine for Probe {
     fn query(&mut self, _: Instant, from: &Client, message: &[u8], out: &mut impl Outbox) {
         self.clients.push(*from);
+        if message == DROPPED {
+            return out.drop_query(from);
+        }
         let copy = |frame: &mut [u8]| {
             frame[..message.len()].copy_from_slice(message);
             message.len()
@@ -456,6 +462,28 @@ fn messages_from_streams_are_answered_through_the_sink() {
     assert_eq!(shared.total().get(Counter::StreamGone), 1);
     assert_eq!(shared.total().get(Counter::StreamAnswersOut), 19);
     assert!(shared.enqueue(&from, &question(1)).is_err(), "the workers have ended");
+}
+
+#[test]
+fn the_sink_learns_of_queries_from_streams_that_are_dropped() {
+    let sink = RecordingSink::default();
+    let running = start_with(&["127.0.0.1:0"], 1, Steer::Name, Probe::default, sink.clone());
+    let mut from = Client::udp("192.0.2.1:999".parse().unwrap());
+    from.transport = ClientTransport::Tcp;
+    for stream in [5, 13] {
+        from.stream = stream;
+        running.shared.enqueue(&from, &DROPPED).unwrap();
+    }
+    running.shared.wake_workers();
+    // A datagram leaves nothing behind.
+    let socket = client("127.0.0.1:0", running.address());
+    socket.send(&DROPPED).unwrap();
+    ask_all(&socket, 1);
+    let (machines, shared) = running.stop();
+    assert_eq!(machines[0].clients.len(), 4);
+    assert_eq!(*sink.0.lock().unwrap(), [(5, Vec::new())]);
+    let counters = [Counter::StreamGone, Counter::StreamAnswersOut];
+    assert_eq!(counters.map(|counter| shared.total().get(counter)), [1, 0]);
 }
 
 #[test]

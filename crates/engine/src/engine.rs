@@ -81,6 +81,12 @@ impl Engine {
         core::mem::replace(&mut self.settings, settings)
     }
 
+    /// Asks no more questions over the links that are open now: other links leave from other addresses or ports. Questions in flight
+    /// go on.
+    pub fn retire_links(&mut self) {
+        self.upstream.retire_links();
+    }
+
     /// Changes only the networks of clients that are served.
     pub fn set_allow(&mut self, allow: Networks) {
         self.settings.allow = allow;

@@ -213,6 +213,10 @@ pub trait Outbox {
     /// if the datapath could not take the answer (the caller counts a drop).
     fn answer(&mut self, to: &Client, size: usize, fill: impl FnOnce(&mut [u8]) -> usize) -> bool;
 
+    /// Ends the query of a client on a stream without an answer: its place in the connection is free again. A datagram leaves nothing that
+    /// would have to end.
+    fn drop_query(&mut self, _from: &Client) {}
+
     /// Sends a query to an upstream over an open link. The frame has at least 512 octets. On a TCP or TLS link, the datapath adds the two
     /// octets of length. Returns false if the datapath could not take the query, which then counts as lost.
     fn ask(&mut self, via: Link, fill: impl FnOnce(&mut [u8]) -> usize) -> bool;

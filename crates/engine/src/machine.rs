@@ -6,7 +6,6 @@ use crate::base::network::Network;
 use crate::base::slab::Index;
 use crate::base::time::Instant;
 use crate::common_answer::{CommonAnswer, CommonAnswerKind, PacketCacheHits};
-use crate::counters::Counter;
 use crate::engine::Engine;
 use crate::interface::{Client, ClientTransport, Link, Machine, Outbox};
 use crate::trace::{Subject, TraceEvent, Unreachable, Untrusted};
@@ -36,8 +35,12 @@ impl Machine for Engine {
             return;
         }
         let parsed = Message::parse(bytes);
-        // A malformed reply is neither believed nor taken for a failure (TuDoor); the wait goes on.
-        let Ok(message) = &parsed else { return counters.count(Counter::DroppedMalformedReply) };
+        let Ok(message) = &parsed else {
+            if let Received::Failed(flight) = upstream.receive_bare(via, bytes, now, counters, out) {
+                self.complete_flight(flight, None, now, out);
+            }
+            return;
+        };
         let received = upstream.receive(via, message, now, counters, out);
         if received == Received::Nothing {
             return;
@@ -145,6 +148,9 @@ impl Engine {
             self.on_client_response_timer(flight, now, out);
         }
         let is_crowded = self.clients.waiters.is_crowded();
+        if due.repetition {
+            self.upstream.repeat(flight, is_crowded, now, &mut self.counters, out);
+        }
         match self.upstream.on_try_deadline(flight, is_crowded, now, &mut self.counters) {
             TryDeadline::NotYet => {}
             TryDeadline::WaitUntil(until) => {
@@ -172,6 +178,9 @@ impl Engine {
             NextTry::Send => {
                 self.ask_a_before_retry(flight, now, out);
                 self.upstream.send(flight, now, &mut self.counters, out);
+                if self.is_silence_synthesized(flight) {
+                    self.upstream.plan_repetition(flight, now);
+                }
             }
         }
     }

@@ -299,6 +299,10 @@ impl<O: Observer, X: Outbox> Outbox for ObservedOutbox<'_, O, X> {
         })
     }
 
+    fn drop_query(&mut self, from: &Client) {
+        self.out.drop_query(from);
+    }
+
     fn ask(&mut self, via: Link, fill: impl FnOnce(&mut [u8]) -> usize) -> bool {
         let link = self.link(via);
         let (observer, at) = (&mut *self.observer, self.at);

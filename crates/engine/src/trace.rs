@@ -87,6 +87,8 @@ pub enum TraceEvent<'n> {
     SendFailed,
     /// An upstream has replied to a query of the question.
     Replied(&'n Message<'n>),
+    /// An upstream has replied to a query of the question with a header alone: its RCODE, and true for TC.
+    RepliedBare(Rcode, bool),
     /// The last query of the question has no reply yet, and its time is over.
     NoReply,
     /// The link of the question's last query has failed.

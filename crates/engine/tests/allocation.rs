@@ -128,6 +128,7 @@ fn settings(lookup: Lookup) -> Settings {
             tries: 3,
             transport: Transport::Udp,
             auto: false,
+            mix_case: true,
             tls: Vec::new(),
         },
         local_data: Default::default(),

@@ -86,6 +86,7 @@ impl Bound {
         };
         shared.set_client_prefix(config.limits.client_prefix);
         shared.tls_upstreams().replace(config.upstream.tls_upstreams());
+        shared.sources().replace(config.upstream.query_sources(config.server.freebind));
         warn_of_workers(&shared, options.workers, is_demo);
         let file_limit = FileLimit::new(open_files, shared.workers(), shared.addresses().len());
         if let Some(warning) = file_limit.warning(config) {

@@ -3,7 +3,7 @@
 //!
 //! Only certificate, key and ticket secret are read again, not the configuration: somebody may be editing that.
 
-use crate::config::Tls;
+use crate::config::{Tls, secret_file_warnings};
 use crate::date;
 use crate::handle::ServerHandle;
 use std::os::unix::fs::MetadataExt;
@@ -104,6 +104,10 @@ pub async fn follow(server: Arc<ServerHandle>) {
                     event = "certificate_replaced",
                     "the certificate in {path} has changed: new connections over TLS get it"
                 );
+                // A program that renews certificates may write new files with other rights.
+                for warning in secret_file_warnings(&config, None) {
+                    tracing::warn!(event = "warning", "{warning}");
+                }
             }
             // The start may have read files as root that the server itself cannot read.
             Look::Unusable(why) if is_first => {

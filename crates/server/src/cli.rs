@@ -69,7 +69,8 @@ Example: check a new file before it takes effect:
 
 const CONVERT_HELP: &str = "\
 Statements that were not carried over stand as comments at the top of the output.
-Exit status: 0 if there are none, 1 if there are some, 2 if the file cannot be read as a configuration.
+Exit status: 0 if there are none, 1 if there are some, 2 if the file cannot be read as a configuration, or has several views
+and --view names none.
 
 Example: a configuration of BIND becomes one of sixfold:
   sixfold convert /etc/bind/named.conf > sixfold.toml; sixfold check --config sixfold.toml";
@@ -140,6 +141,9 @@ pub struct Convert {
     /// Server that the file belongs to [default: recognized by the content]
     #[arg(long, value_name = "NAME", value_parser = parse_dialect)]
     pub from: Option<Dialect>,
+    /// View to convert: Sixfold has none, so each becomes a configuration of its own [default: the only view, or the part without one]
+    #[arg(long, value_name = "NAME")]
+    pub view: Option<String>,
 }
 
 /// `sixfold ctl`.

@@ -22,8 +22,8 @@ pub fn run(arguments: &Convert) -> ExitCode {
             ));
         }
     };
-    let mut read_included = included;
-    let conversion = match convert::convert(&name, &text, arguments.from, &mut read_included) {
+    let (mut read_included, view) = (included, arguments.view.as_deref());
+    let conversion = match convert::convert(&name, &text, arguments.from, view, &mut read_included) {
         Ok(conversion) => conversion,
         Err(error @ ConvertError::Syntax { .. }) => {
             return refuse(&format!("{error}; correct it, or name the right server with --from"));

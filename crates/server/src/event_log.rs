@@ -12,6 +12,7 @@ use crate::status::{details, is_up};
 use crate::stream_events::{StreamEvents, Streams};
 use crate::upstream_trouble::Trouble;
 use crate::zone_outages::{Answers, ZoneOutages};
+use datapath::sources::SourceChange;
 use datapath::tls_upstreams::TlsFailure;
 use engine::upstream::{BreakerState, Server};
 use engine::{Counter, Engine, RefusedClients};
@@ -104,7 +105,21 @@ pub async fn run(server: Arc<ServerHandle>) {
         let mut lines = events.observe(now, &observations, refused);
         lines.extend(events.observe_outages(now, &server.config(), &observations));
         events.observe_tls(now, server.workers.tls_upstreams().take_failures(), &mut lines);
+        lines.extend(server.workers.sources().take_changes().into_iter().map(source_line));
         lines.iter().for_each(Line::write);
+    }
+}
+
+/// The line about an address of `upstream.source` that the machine has lost, or has again.
+fn source_line(SourceChange { address, is_missing }: SourceChange) -> Line {
+    if is_missing {
+        let text = format!(
+            "no question can leave from {address}: this machine does not have the address; give it to an interface, or take it out of \
+             `upstream.source`"
+        );
+        Line::new(Level::ERROR, "upstream_source_missing", text)
+    } else {
+        Line::new(Level::INFO, "upstream_source_present", format!("questions leave from {address} again"))
     }
 }
 

@@ -291,10 +291,14 @@ impl ServerHandle {
     async fn apply(&self, new: &Config, settings: Vec<Settings>) -> Result<Vec<Replaced>, String> {
         // Before the workers know the new upstreams, and open connections to them.
         self.workers.tls_upstreams().replace(new.upstream.tls_upstreams());
+        let sources = new.upstream.query_sources(new.server.freebind);
+        let old = self.config();
+        let leaves_elsewhere = sources != old.upstream.query_sources(old.server.freebind);
+        self.workers.sources().replace(sources);
         let mut receivers = Vec::new();
         let mut settings = settings.into_iter().enumerate();
         while let Some((worker, of_worker)) = settings.next() {
-            match self.configure(worker, of_worker) {
+            match self.configure(worker, of_worker, leaves_elsewhere) {
                 Ok(done) => receivers.push(done),
                 Err(full) => {
                     free(settings);
@@ -316,8 +320,9 @@ impl ServerHandle {
     async fn restore(&self, last: usize) -> Result<(), String> {
         let (old, secret) = (self.config(), self.cookie_secret);
         self.workers.tls_upstreams().replace(old.upstream.tls_upstreams());
+        self.workers.sources().replace(old.upstream.query_sources(old.server.freebind));
         let settings = in_background(move || engine_settings(&old, secret)).await?;
-        let restored = (0..=last).flat_map(|worker| self.configure(worker, settings.clone()));
+        let restored = (0..=last).flat_map(|worker| self.configure(worker, settings.clone(), true));
         restored.for_each(Replaced::free_later);
         Ok(())
     }
@@ -352,12 +357,21 @@ impl ServerHandle {
         true
     }
 
-    /// Sends settings to one worker.
-    fn configure(&self, worker: usize, settings: Settings) -> Result<Replaced, MailboxFull> {
+    /// Sends settings to one worker. `leaves_elsewhere`: questions leave from other addresses or ports than before, so the links that
+    /// are open take no more of them.
+    fn configure(
+        &self,
+        worker: usize,
+        settings: Settings,
+        leaves_elsewhere: bool,
+    ) -> Result<Replaced, MailboxFull> {
         let (sender, replaced) = oneshot::channel();
-        self.workers
-            .mailbox(worker)
-            .submit(move |machine: &mut Machine, _| replace(machine, settings, sender))?;
+        self.workers.mailbox(worker).submit(move |machine: &mut Machine, _| {
+            if leaves_elsewhere {
+                machine.retire_links();
+            }
+            replace(machine, settings, sender);
+        })?;
         Ok(Replaced(replaced))
     }
 }

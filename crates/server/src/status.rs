@@ -179,6 +179,8 @@ pub struct UpstreamStatus {
     pub address: SocketAddr,
     /// The transport of questions to it.
     pub transport: &'static str,
+    /// It is asked in lower case, because it changes letters.
+    pub in_lower_case: bool,
     /// True if at least one worker asks it.
     pub up: bool,
     /// Workers that do not ask it in its turn, and why.
@@ -212,6 +214,7 @@ impl UpstreamStatus {
                 Transport::Tcp => "tcp",
                 Transport::Tls => "tls",
             },
+            in_lower_case: servers.iter().any(|server| server.is_asked_in_lower_case(datapath::now())),
             up: is_up(&states),
             details: details(&states),
             trouble: trouble(servers),
@@ -226,6 +229,7 @@ impl UpstreamStatus {
         json!({
             "address": self.address.to_string(),
             "transport": self.transport,
+            "lower_case": self.in_lower_case,
             "state": if self.up { "up" } else { "down" },
             "details": self.details,
             "since": self.trouble.as_ref().map(|trouble| date::utc(trouble.since)),
@@ -253,6 +257,9 @@ impl fmt::Display for UpstreamStatus {
             None => f.write_str(" round trip not measured")?,
         }
         write!(f, ", {} questions, {} failures", self.questions, self.failures)?;
+        if self.in_lower_case {
+            f.write_str("; asked in lower case, because it changes letters")?;
+        }
         self.trouble.as_ref().map_or(Ok(()), |trouble| write!(f, "; {trouble}"))?;
         self.details.as_ref().map_or(Ok(()), |details| write!(f, "; {details}"))?;
         let failure =
@@ -387,6 +394,7 @@ mod tests {
         let upstream = |address: &str, up, round_trip| UpstreamStatus {
             address: address.parse().unwrap(),
             transport: "udp",
+            in_lower_case: up,
             up,
             details: (!up).then(|| "1 of 1 workers has stopped asking it".into()),
             trouble: (!up).then(|| Trouble {
@@ -405,7 +413,7 @@ mod tests {
         ];
         assert_eq!(
             table(&all),
-            "192.0.2.53:53    udp up,   round trip 4.0 ms, 7 questions, 1 failures\n\
+            "192.0.2.53:53    udp up,   round trip 4.0 ms, 7 questions, 1 failures; asked in lower case, because it changes letters\n\
              [2001:db8::1]:53 udp down, round trip not measured, 7 questions, 1 failures; \
              since 2023-11-14T22:13:20Z: port refused (7779 failed tries); 1 of 1 workers has stopped asking it\n"
         );

@@ -1,4 +1,5 @@
-//! Lines of the log about the connections to upstreams: limits that the workers learned, and the choice of `transport = "auto"`.
+//! Lines of the log about what the workers learned of upstreams: limits of connections, the choice of `transport = "auto"`, and letters
+//! that do not come back.
 //!
 //! Each limit is said once per upstream and process. The metrics count how often it was learned.
 
@@ -19,6 +20,8 @@ pub struct Streams {
     one_at_a_time: bool,
     /// `transport = "auto"` has chosen TCP.
     over_tcp: bool,
+    /// It changes the letters of questions.
+    in_lower_case: bool,
 }
 
 impl Streams {
@@ -30,6 +33,7 @@ impl Streams {
             idle_ms: limits.learned_idle().map(|idle| idle.as_micros() / 1_000),
             one_at_a_time: limits.is_one_at_a_time(),
             over_tcp: server.asks_over_tcp(),
+            in_lower_case: server.is_asked_in_lower_case(datapath::now()),
         }
     }
 
@@ -39,6 +43,7 @@ impl Streams {
             idle_ms: self.idle_ms.or(other.idle_ms),
             one_at_a_time: self.one_at_a_time || other.one_at_a_time,
             over_tcp: self.over_tcp || other.over_tcp,
+            in_lower_case: self.in_lower_case || other.in_lower_case,
         }
     }
 }
@@ -62,11 +67,16 @@ impl StreamEvents {
         let mut lines = Vec::new();
         for (address, new) in all {
             let said = self.0.entry(address).or_default();
+            let line = |line| Line { upstream: Some(address.to_string()), ..line };
+            if new.in_lower_case && !said.in_lower_case {
+                let text = format!(
+                    "upstream {address} changes the letters of questions: it is asked in lower case, and mixed letters do not protect its replies"
+                );
+                lines.push(line(Line::new(Level::INFO, "upstream_letters", text)));
+            }
             let mut say = |text: String| {
-                lines.push(Line {
-                    upstream: Some(address.to_string()),
-                    ..Line::new(Level::INFO, "upstream_connections", format!("upstream {address} {text}"))
-                });
+                let text = format!("upstream {address} {text}");
+                lines.push(line(Line::new(Level::INFO, "upstream_connections", text)));
             };
             if let Some(count) = new.questions.filter(|_| said.questions.is_none()) {
                 say(format!("ends connections after {count} answers: each carries {count} queries"));
@@ -102,8 +112,7 @@ mod tests {
         };
         let nothing = Streams::default();
         assert!(lines([nothing; 2]).is_empty());
-        let limited =
-            Streams { questions: Some(7), idle_ms: Some(1_500), one_at_a_time: true, over_tcp: false };
+        let limited = Streams { questions: Some(7), idle_ms: Some(1_500), one_at_a_time: true, ..nothing };
         assert_eq!(
             lines([nothing, limited]),
             [
@@ -118,6 +127,10 @@ mod tests {
                 && lines([nothing; 2]).is_empty()
                 && lines([limited; 2]).is_empty()
         );
+        let changed = Streams { in_lower_case: true, ..nothing };
+        let said = lines([changed, nothing]);
+        assert!(said.len() == 1 && said[0].contains("is asked in lower case"), "{said:?}");
+        assert!(lines([nothing; 2]).is_empty() && lines([changed; 2]).is_empty());
         let tcp = Streams { over_tcp: true, ..nothing };
         assert_eq!(lines([tcp, nothing]), ["upstream 192.0.2.53:53 is good at TCP: it is asked over TCP"]);
         assert!(lines([tcp, tcp]).is_empty());

@@ -38,7 +38,8 @@ pub(crate) fn is_synthesized<'a>(
     let answer = case.answer;
     let Some((last, before)) = legs.split_last() else { return false };
     let Some(said) = last.reply else { return false };
-    let wanted = wanted_addresses(case, said, config);
+    let wanted: Vec<[u8; 16]> =
+        embedded_addresses(case, said, config).into_iter().map(|(_, synthesized)| synthesized).collect();
     if wanted.is_empty() && aaaa.is_nodata && is_empty_answer(case, name, before, config) {
         return true;
     }
@@ -71,8 +72,8 @@ pub(crate) fn is_synthesized<'a>(
         && answer.ad() == is_secure
 }
 
-/// The addresses that are synthesized from an A reply, in order.
-fn wanted_addresses(case: &Case<'_>, said: &Said, config: &Config) -> Vec<[u8; 16]> {
+/// The addresses of an A reply that are embedded, each with the one that is synthesized from it, in order.
+pub(crate) fn embedded_addresses(case: &Case<'_>, said: &Said, config: &Config) -> Vec<([u8; 4], [u8; 16])> {
     let mut wanted = vec![];
     let mut done: Vec<[u8; 4]> = vec![];
     for &address in &said.v4 {
@@ -84,7 +85,7 @@ fn wanted_addresses(case: &Case<'_>, said: &Said, config: &Config) -> Vec<[u8; 1
             // 127.0.0.0/8 is in never-embed; 10.0.0.0/8 is not global (RFC 6052 section 3.1).
             let is_barred = address[0] == 127 || address[0] == 10 && prefix.is_well_known();
             if !is_barred && wanted.len() < config.max_records {
-                wanted.push(prefix.embed(address));
+                wanted.push((address, prefix.embed(address)));
             }
         }
     }

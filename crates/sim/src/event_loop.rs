@@ -362,6 +362,9 @@ impl World {
                 delivery.is_trouble
             )
         });
+        if delivery.changes_letters {
+            self.outbox.changes_letters.insert(query.upstream);
+        }
         if delivery.is_trouble {
             self.record_trouble(key, query);
         }

@@ -2,10 +2,15 @@
 //! may know everything about it but one thing, so that the result does not depend on luck. His replies are marked. No answer
 //! and no cache may ever hold a mark.
 
-use crate::message::{question_section, write_forged_reply};
+use crate::message::{question_section, write_bare_reply, write_forged_reply};
 use crate::outbox::SentQuery;
-use crate::rng::Rng;
+use crate::rng::{Rng, mix};
 use engine::Link;
+use std::collections::HashMap;
+
+/// Replies to one question, at most, in which all but the letter case is right. Each is a guess of port and ID, 32 bits, that came true.
+/// An engine that gets letters changed from an upstream without TCP believes replies of which three agree (`upstream/suspicion.rs`).
+const RIGHT_BUT_FOR_CASE: u8 = 2;
 
 /// A forged reply.
 #[derive(Debug)]
@@ -22,6 +27,8 @@ pub struct Forgery {
 #[derive(Debug, Default)]
 pub struct Forger {
     past: Vec<(Link, Vec<u8>)>,
+    /// Replies to each question, in lower case, that were right but for the letter case.
+    right_but_for_case: HashMap<Vec<u8>, u8>,
 }
 
 impl Forger {
@@ -34,6 +41,7 @@ impl Forger {
             forgeries.push(Forgery { via, after, bytes });
         }
         forgeries.extend(self.reuse_old_id(query, within, rng));
+        forgeries.push(forge_bare(query, within));
         if self.past.len() < 16 {
             self.past.push((query.link, query.bytes.clone()));
         } else {
@@ -44,14 +52,16 @@ impl Forger {
     }
 
     /// A reply in which one thing is wrong, and its link.
-    fn forge_one(&self, query: &SentQuery, rng: &mut Rng) -> (Link, Vec<u8>) {
+    fn forge_one(&mut self, query: &SentQuery, rng: &mut Rng) -> (Link, Vec<u8>) {
         let (via, question, id) = (query.link, question_section(&query.bytes), query_id(&query.bytes));
         let wrong_id = id ^ (1 + rng.below(65_535) as u16);
         let bytes = match rng.below(7) {
             // Port and letter case are right.
             0 | 1 => write_forged_reply(question, wrong_id, rng),
             // Port and ID are right.
-            2 if query.over_udp => write_forged_reply(&other_case(question, rng), id, rng),
+            2 if query.over_udp && self.may_differ_in_case(question) => {
+                write_forged_reply(&other_case(question, rng), id, rng)
+            }
             3 if query.over_udp => {
                 let mut bytes = write_forged_reply(question, id, rng);
                 // QR is clear.
@@ -76,6 +86,17 @@ impl Forger {
         (via, bytes)
     }
 
+    /// True, and counted, if the attacker may send a reply to this question in which only the letter case is wrong. A question in lower
+    /// case goes to an upstream that changes letters, and there they protect nothing.
+    fn may_differ_in_case(&mut self, question: &[u8]) -> bool {
+        if !question.iter().any(u8::is_ascii_uppercase) {
+            return false;
+        }
+        let count = self.right_but_for_case.entry(question.to_ascii_lowercase()).or_default();
+        *count += 1;
+        *count <= RIGHT_BUT_FOR_CASE
+    }
+
     /// Now and then, a reply with the ID of an earlier query, over the link of that query.
     fn reuse_old_id(&self, query: &SentQuery, within: u64, rng: &mut Rng) -> Option<Forgery> {
         let (link, old) = self.past.last()?;
@@ -89,6 +110,18 @@ impl Forger {
         let after = rng.below(within + 1);
         let bytes = write_forged_reply(question_section(&query.bytes), old_id, rng);
         Some(Forgery { via: *link, after, bytes })
+    }
+}
+
+/// A reply without a question, with a guessed ID. Its choices come from the query, so that they leave those of the world alone.
+fn forge_bare(query: &SentQuery, within: u64) -> Forgery {
+    let id = query_id(&query.bytes);
+    let drawn = mix(u64::from(id) << 16 | u64::from(query.link.slot));
+    let guess = id ^ (1 + (drawn % 65_535) as u16);
+    Forgery {
+        via: query.link,
+        after: (drawn >> 16) % (within + 1),
+        bytes: write_bare_reply(guess, drawn >> 60),
     }
 }
 

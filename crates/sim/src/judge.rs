@@ -33,8 +33,9 @@ type Fault = (&'static str, String);
 
 /// I8: a question is not in flight twice. I2: a query goes to a server of its zone.
 pub(crate) fn check_upstream_query(world: &mut World, key: Key, query: &SentQuery) {
-    // Without an OPT record, flights that differ in DO cannot be told apart.
-    if !has_no_opt(&query.bytes) {
+    // Without an OPT record, flights that differ in DO cannot be told apart, nor can flights whose letters are not mixed.
+    let is_mixed = question_section(&query.bytes).iter().any(u8::is_ascii_uppercase);
+    if !has_no_opt(&query.bytes) && is_mixed {
         check_single_flight(world, key, query);
     }
     let group = usize::from(zone_of(key.name) == 3);

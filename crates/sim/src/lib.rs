@@ -4,7 +4,8 @@
 //!
 //! The crate uses no sockets, no real clock and no configuration files; no other crate depends on it. Read [`world`] first (the
 //! data), then `event_loop.rs` (the order of events), `judge.rs` (the invariants) and [`oracle`] (the rules of DNS64). The
-//! world around the engine is in [`truth`], [`client`], [`upstream`], [`weather`] and [`forger`].
+//! world around the engine is in [`truth`], [`client`], [`upstream`], [`weather`] and [`forger`]. [`policy_worlds`] stands apart: worlds of response policy
+//! zones, without weather.
 //!
 //! `docs/simulation.md` of the project lists the checks, and tells how to replay a failing seed.
 #![forbid(unsafe_code)]
@@ -25,6 +26,7 @@ pub mod oracle;
 pub mod outbox;
 pub mod pending;
 pub mod policy;
+pub mod policy_worlds;
 pub mod prefix;
 mod rate_check;
 pub mod rates;

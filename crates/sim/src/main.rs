@@ -1,6 +1,7 @@
 //! `sixfold-sim`: runs worlds of the simulator. See `docs/simulation.md`.
 #![forbid(unsafe_code)]
 
+use sixfold_sim::policy_worlds;
 use sixfold_sim::run::{Plan, replay_command, run};
 use sixfold_sim::siege::{Knowledge, Score, besiege_all};
 use sixfold_sim::world::World;
@@ -13,6 +14,7 @@ Runs the engine in a simulated network, in worlds that each follow from one seed
 Usage: sixfold-sim [--seeds N] [--from S] [--queries M] [--minutes T] [--threads N] [--keep-going]
        sixfold-sim --seed S [--queries M] [--trace]
        sixfold-sim forge [--replies N] [--knows WHAT] [--from S] [--threads N]
+       sixfold-sim policy [--seeds N] [--from S] [--threads N]
 
   --seeds N      number of worlds (default 100; unlimited with --minutes)
   --from S       seed of the first world (default 1)
@@ -25,6 +27,7 @@ Usage: sixfold-sim [--seeds N] [--from S] [--queries M] [--minutes T] [--threads
   forge          run the siege: attackers send forged replies, and none may succeed
   --replies N    forged replies of each attacker (default 1000000)
   --knows WHAT   run only this attacker: address, port, letters, all-but-cookie
+  policy         run worlds of response policy zones, whose answers a model of its own predicts
 
 Example: sixfold-sim --seeds 1000 --queries 10000
 ";
@@ -36,6 +39,7 @@ struct Options {
     minutes: Option<f64>,
     plan: Plan,
     forge: Option<Siege>,
+    policy: bool,
 }
 
 /// Options of `sixfold-sim forge`.
@@ -59,6 +63,9 @@ fn main() -> ExitCode {
     if let Some(siege) = &options.forge {
         return run_siege(siege, &options.plan);
     }
+    if options.policy {
+        return run_policy(&options.plan);
+    }
     match options.seed {
         Some(seed) => run_one(seed, options.plan.queries, options.trace),
         None => run_many(&options.plan),
@@ -68,14 +75,16 @@ fn main() -> ExitCode {
 fn parse_options(mut words: impl Iterator<Item = String>) -> Result<Option<Options>, String> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let plan = Plan { first_seed: 1, seeds: 100, queries: 10_000, time: None, threads, keep_going: false };
-    let mut options = Options { seed: None, trace: false, seeds: None, minutes: None, plan, forge: None };
+    let mut options =
+        Options { seed: None, trace: false, seeds: None, minutes: None, plan, forge: None, policy: false };
     while let Some(word) = words.next() {
         let mut number = || -> Result<u64, String> {
             let text = words.next().ok_or(format!("{word}: the number is missing"))?;
             text.parse().map_err(|_| format!("{word}: {text:?} is not a number"))
         };
         match word.as_str() {
-            "forge" if options.forge.is_none() => {
+            "policy" if options.forge.is_none() => options.policy = true,
+            "forge" if options.forge.is_none() && !options.policy => {
                 options.forge = Some(Siege { replies: 1_000_000, knows: Knowledge::ALL.to_vec() });
             }
             "--replies" | "--knows" if options.forge.is_none() => {
@@ -164,6 +173,22 @@ fn run_siege(siege: &Siege, plan: &Plan) -> ExitCode {
         all.sent, all.delivered, all.accepted, all.unserved
     );
     if all.is_in_order() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn run_policy(plan: &Plan) -> ExitCode {
+    let start = Instant::now();
+    let score = policy_worlds::play_all(plan.first_seed, plan.seeds, plan.threads);
+    for difference in &score.shown {
+        println!("{difference}\nreplay with: sixfold-sim policy --seeds 1 --from SEED");
+    }
+    println!(
+        "{} worlds, {} answers, {} worlds with a difference, {:.1} s",
+        score.worlds,
+        score.answers,
+        score.different,
+        start.elapsed().as_secs_f64()
+    );
+    if score.different == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn run_many(plan: &Plan) -> ExitCode {

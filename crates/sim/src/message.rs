@@ -62,7 +62,9 @@ pub fn write_reply(
     let mut out = Vec::with_capacity(512);
     let tc = if said.cut { 0x0200 } else { 0 };
     let ad = if said.ad { 0x0020 } else { 0 };
-    write_header(&mut out, id, 0x8080 | flags & 0x0110 | tc | ad | u16::from(said.rcode & 15));
+    // A referral comes from a server that does not recurse (RFC 1034 section 4.3.1).
+    let ra = if said.lame { 0 } else { 0x0080 };
+    write_header(&mut out, id, 0x8000 | ra | flags & 0x0110 | tc | ad | u16::from(said.rcode & 15));
     out.extend(question);
     let compress = rng.permille(700);
     let mut writer = ReplyWriter { truth, asked, compress, out, counts: [0; 3] };
@@ -271,4 +273,29 @@ impl ReplyWriter<'_> {
         }
         self.out
     }
+}
+
+/// A forged reply without a question, of one of eight kinds: an error, a truncation or no error at all, some with an OPT record.
+pub fn write_bare_reply(id: u16, kind: u64) -> Vec<u8> {
+    let (flags, with_opt) = match kind % 8 {
+        // FORMERR, NOTIMP.
+        0 => (0x8181, false),
+        1 => (0x8184, false),
+        2 => (0x8181, true),
+        // TC.
+        3 => (0x8380, false),
+        // SERVFAIL, REFUSED, NXDOMAIN, NOERROR.
+        4 => (0x8182, false),
+        5 => (0x8185, false),
+        6 => (0x8183, true),
+        _ => (0x8180, false),
+    };
+    let mut bytes = vec![];
+    write_header(&mut bytes, id, flags);
+    // No question.
+    bytes[5] = 0;
+    if with_opt {
+        write_opt(&mut bytes, 1232, false, None);
+    }
+    bytes
 }

@@ -8,7 +8,7 @@ use crate::case::{Case, RpzState};
 use crate::comparison::{Aaaa, is_forwarded, is_servfail, is_synthesized};
 use crate::config::Config;
 use crate::leg::{FAILURE_LIFE, Leg, possible_legs};
-use crate::rpz_oracle::{RpzEffect, after_leg, before_leg};
+use crate::rpz_oracle::{Lookup, RpzEffect, after_leg, before_leg};
 use crate::timeline::{Heard, Key};
 use crate::truth::{A, AAAA, Bits, NameId, SECOND, Said, ZONES, zone_of};
 
@@ -63,7 +63,7 @@ impl<'a> Case<'a> {
             }
         }
         self.legs(name, rtype).into_iter().any(|leg| {
-            match after_leg(self, name, &leg, before, config, false) {
+            match after_leg(self, name, &leg, before, config, Lookup::Direct(rtype)) {
                 RpzEffect::None => {}
                 RpzEffect::Decided(is_allowed) => return is_allowed,
                 RpzEffect::Continue(state) => {
@@ -96,7 +96,7 @@ impl<'a> Case<'a> {
         }
         self.legs(name, AAAA).into_iter().any(|leg| {
             let leads_to_a = self.leads_to_a(&leg, before, configs);
-            match after_leg(self, name, &leg, before, configs.written_by, leads_to_a) {
+            match after_leg(self, name, &leg, before, configs.written_by, Lookup::Aaaa(leads_to_a)) {
                 RpzEffect::None => self.allows_after_aaaa(name, before, leg, configs),
                 RpzEffect::Decided(is_allowed) => is_allowed,
                 RpzEffect::Continue(state) => {
@@ -291,7 +291,7 @@ impl<'a> Case<'a> {
             }
         }
         self.legs(name, A).into_iter().any(|leg| {
-            match after_leg(self, name, &leg, before, configs.written_by, false) {
+            match after_leg(self, name, &leg, before, configs.written_by, Lookup::A) {
                 RpzEffect::None => {}
                 RpzEffect::Decided(is_allowed) => return is_allowed,
                 RpzEffect::Continue(state) => {

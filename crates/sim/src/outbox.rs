@@ -5,7 +5,7 @@ use crate::rng::mix;
 use crate::truth::{MILLI, SECOND};
 use engine::limits::STREAM_LINKS;
 use engine::{Client, Instant, Link, Outbox, Transport};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 
 /// A query that was sent to an upstream.
@@ -36,12 +36,13 @@ pub struct OpenLink {
 }
 
 impl OpenLink {
-    /// True if a message has the ID and the question, in its letter case, of a query that was sent over this link: a forged one
-    /// has guessed everything.
+    /// True if a message has the ID and the question of a query that was sent over this link, in its letter case or, if the query was in
+    /// lower case, in any: a forged one has guessed everything.
     pub fn matches_query(&self, message: &[u8]) -> bool {
+        let is_sent = |digest| self.ids.contains(&(u16::from_be_bytes([message[0], message[1]]), digest));
         message.len() > 12
             && message[2] & 0x80 != 0
-            && self.ids.contains(&(u16::from_be_bytes([message[0], message[1]]), digest(message)))
+            && (is_sent(digest(message)) || is_sent(digest(&message.to_ascii_lowercase())))
     }
 }
 
@@ -80,6 +81,8 @@ pub struct SimOutbox {
     pub faults: Vec<String>,
     /// Statistics of IDs, ports and letter case over all queries.
     pub figures: Figures,
+    /// Upstreams that have returned a question in another letter case.
+    pub changes_letters: HashSet<SocketAddr>,
 }
 
 /// Counts that show whether IDs, ports and letter case are random.
@@ -167,9 +170,13 @@ impl Outbox for SimOutbox {
             figures.questions += 1;
             figures.next_ids += u64::from(id.wrapping_sub(figures.last_id) <= 1);
             figures.last_id = id;
-            for octet in bytes.get(20..24).unwrap_or_default() {
-                figures.letters += u64::from(octet.is_ascii_alphabetic());
-                figures.capitals += u64::from(octet.is_ascii_uppercase());
+            let is_lower = !question_section(&bytes).iter().any(u8::is_ascii_uppercase);
+            // An upstream that changes letters may be asked in lower case.
+            if !(is_lower && self.changes_letters.contains(&upstream)) {
+                for octet in bytes.get(20..24).unwrap_or_default() {
+                    figures.letters += u64::from(octet.is_ascii_alphabetic());
+                    figures.capitals += u64::from(octet.is_ascii_uppercase());
+                }
             }
         }
         self.queries.push(SentQuery { link: via, upstream, over_udp, bytes });

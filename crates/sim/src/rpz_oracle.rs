@@ -2,11 +2,11 @@
 //! then holds for all legs that follow.
 
 use crate::case::{Case, RpzState};
-use crate::comparison::{has_aliases, may_be_truncated};
+use crate::comparison::{embedded_addresses, has_aliases, may_be_truncated};
 use crate::config::Config;
 use crate::leg::Leg;
 use crate::policy::{Action, DENIAL_SOA, Rule};
-use crate::truth::{A, NameId, Said};
+use crate::truth::{A, AAAA, NameId, Said};
 
 /// Effect of the response policy on a leg.
 pub(crate) enum RpzEffect<'a> {
@@ -16,6 +16,36 @@ pub(crate) enum RpzEffect<'a> {
     Decided(bool),
     /// The leg is repeated in this state.
     Continue(RpzState<'a>),
+}
+
+/// The lookup that a leg belongs to.
+#[derive(Clone, Copy)]
+pub(crate) enum Lookup {
+    /// The client's question of this type, without synthesis.
+    Direct(u16),
+    /// AAAA, with synthesis. True if A is asked after it.
+    Aaaa(bool),
+    /// A, for the synthesis.
+    A,
+}
+
+impl Lookup {
+    /// Record type of the question.
+    fn rtype(self) -> u16 {
+        match self {
+            Lookup::Direct(rtype) => rtype,
+            Lookup::Aaaa(_) => AAAA,
+            Lookup::A => A,
+        }
+    }
+}
+
+/// True if the name at a place of the chain is the target of an alias that the reply leaves unfinished, and is looked up next. Without RD
+/// the client gets what there is.
+fn is_looked_up_next(case: &Case<'_>, leg: &Leg<'_>, place: usize, lookup: Lookup) -> bool {
+    let Some(said) = leg.reply.filter(|_| !leg.is_diverted) else { return false };
+    let is_followed = !matches!(lookup, Lookup::Direct(_)) || case.query.bits.rd;
+    is_followed && said.is_unfinished() && place == said.edges.len()
 }
 
 /// True if no rule has seen the names before: only local aliases led here, so the client's address is compared now.
@@ -43,14 +73,13 @@ pub(crate) fn before_leg<'a>(
 }
 
 /// The effect when the reply has come or has failed. If `leg` is diverted, only the names before the last of its aliases count.
-/// `leads_to_a`: it is an AAAA leg after which A is asked.
 pub(crate) fn after_leg<'a>(
     case: &Case<'a>,
     name: NameId,
     leg: &Leg<'a>,
     before: &[Leg<'a>],
     config: &'a Config,
-    leads_to_a: bool,
+    lookup: Lookup,
 ) -> RpzEffect<'a> {
     if !matches!(case.rpz.get(), RpzState::Undecided) || leg.is_local {
         return RpzEffect::None;
@@ -62,12 +91,28 @@ pub(crate) fn after_leg<'a>(
             let shown = Said { edges: said.edges[..before].to_vec(), ..Said::default() };
             config.policy.for_reply(client, name, &shown)
         }
+        // The client never gets the addresses that are left out.
+        Some(said) if matches!(lookup, Lookup::A) => {
+            let v4 = embedded_addresses(case, said, config).into_iter().map(|(v4, _)| v4).collect();
+            config.policy.for_reply(client, name, &Said { v4, ..said.clone() })
+        }
         Some(said) => config.policy.for_reply(client, name, said),
         None => config.policy.for_question(client, name).map(|rule| (rule, 0)),
     };
     match found {
         // The addresses of the A leg may match a rule of an earlier zone.
-        Some((rule, _)) if leads_to_a && config.policy.may_be_overridden(rule, A) => RpzEffect::None,
+        Some((rule, _))
+            if matches!(lookup, Lookup::Aaaa(true)) && config.policy.may_be_overridden(rule, A) =>
+        {
+            RpzEffect::None
+        }
+        // So may those of the target of an alias, which is looked up next.
+        Some((rule, place))
+            if is_looked_up_next(case, leg, place, lookup)
+                && config.policy.may_be_overridden(rule, lookup.rtype()) =>
+        {
+            RpzEffect::None
+        }
         Some((rule, place)) => apply_rule(case, rule, before, Some((leg, place))),
         None => RpzEffect::None,
     }

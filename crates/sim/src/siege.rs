@@ -244,11 +244,27 @@ impl Siege {
             let client = self.rng.next_u64();
             add_cookie(&mut forged, &client.to_be_bytes(), SERVER_COOKIE);
         }
+        self.send_bare_replies(query, burst);
         let (before, delivered) = (rejected_replies(&self.engine), self.score.delivered);
         self.send_burst(query, burst, forged, &letters);
         self.score.sent += burst;
         let rejected = rejected_replies(&self.engine) - before;
         self.score.accepted += (self.score.delivered - delivered).abs_diff(rejected);
+    }
+
+    /// Now and then replies without a question come first, with the attacker's guesses of the ID. At best they bring a query without EDNS or
+    /// over TCP, which is attacked like any other. They are not among the replies that are counted.
+    fn send_bare_replies(&mut self, query: &SentQuery, burst: u64) {
+        if self.knows == Knowledge::Address || !self.rng.permille(100) {
+            return;
+        }
+        let right_id = u16::from_be_bytes([query.bytes[0], query.bytes[1]]);
+        let kind = self.rng.next_u64();
+        for number in 0..burst {
+            let id = if self.knows == Knowledge::AllButCookie { right_id } else { number as u16 };
+            let mut bytes = message::write_bare_reply(id, kind);
+            self.engine.reply(instant(self.now), query.link, &mut bytes, &mut self.outbox);
+        }
     }
 
     /// The number of hits that luck alone gives, on average, for a burst of replies to a name with this many letters.
@@ -432,6 +448,7 @@ fn settings() -> Settings {
             tries: 3,
             transport: Transport::Udp,
             auto: false,
+            mix_case: true,
             tls: Vec::new(),
         },
         local_data: Arc::default(),

@@ -33,6 +33,8 @@ pub struct Delivery {
     pub arrivals: Vec<(u64, Arrival)>,
     /// True unless the query is answered in time and without an error.
     pub is_trouble: bool,
+    /// True if the question comes back in another letter case.
+    pub changes_letters: bool,
     /// Word for the trace.
     pub mood: &'static str,
 }
@@ -95,7 +97,8 @@ pub fn deliver(truth: &Truth, path: &mut Path<'_>, query: &SentQuery, now: u64, 
     if path.weather.cut[path.server] || mood == Mood::Blackhole {
         return lost();
     }
-    if mood == Mood::Unreachable || mood == Mood::Closes && !query.over_udp {
+    let has_no_tcp = matches!(mood, Mood::Closes | Mood::LowercaseWithoutTcp);
+    if mood == Mood::Unreachable || has_no_tcp && !query.over_udp {
         let delay = slow + path.weather.delay_over_tcp(rng);
         delivery.arrivals.push((delay, Arrival::Failure));
         return Delivery { is_trouble: true, mood: "link fails", ..delivery };
@@ -105,21 +108,25 @@ pub fn deliver(truth: &Truth, path: &mut Path<'_>, query: &SentQuery, now: u64, 
     reply.apply_mood(truth, query, key, mood, rng);
     let mut bytes = reply.write(truth, query, rng);
     if mood == Mood::Garbage {
-        reply.is_fit = false;
+        (reply.is_fit, reply.is_doubtful) = (false, false);
         truncate_to_garbage(&mut bytes, query.over_udp, rng);
     }
     if query.over_udp && rng.permille(path.weather.damage) {
-        let (intact, was_fit) = (bytes.clone(), reply.is_fit);
+        let (intact, was_fit) = (bytes.clone(), (reply.is_fit, reply.is_doubtful));
         damage(&mut bytes, reply.section.len(), rng);
-        reply.is_fit = false;
+        // Another letter case is no fault to an engine that does not compare it: it has learned that this upstream changes letters.
+        let is_other_case = bytes.get(..12) == intact.get(..12) && bytes.eq_ignore_ascii_case(&intact);
+        (reply.is_fit, reply.is_doubtful) = (false, is_other_case && (was_fit.0 || was_fit.1));
         // By chance a damaged ID is that of another try.
         let is_id_of_try = |octets: &[u8]| path.ids.iter().any(|id| octets.starts_with(&id.to_be_bytes()));
         if bytes.get(2..) == intact.get(2..) && is_id_of_try(&bytes) {
             bytes = intact;
-            reply.is_fit = was_fit;
+            (reply.is_fit, reply.is_doubtful) = was_fit;
         }
     }
-    let Reply { said, is_fit, has_opt, .. } = reply;
+    let Reply { said, is_fit, is_doubtful, has_opt, .. } = reply;
+    let question = question_section(&query.bytes);
+    delivery.changes_letters = bytes.get(12..12 + question.len()).is_some_and(|section| section != question);
     let delays = path.carry(&bytes, query.over_udp, slow, now, rng);
     let Some(&delay) = delays.iter().min() else { return lost() };
     // A truncated reply over UDP is asked for again over TCP. A truncated reply over TCP is a failure.
@@ -134,7 +141,7 @@ pub fn deliver(truth: &Truth, path: &mut Path<'_>, query: &SentQuery, now: u64, 
         // Extended errors are options.
         effective.ede = None;
     }
-    let said = key.filter(|_| is_fit && !is_truncated).map(|key| (key, Rc::new(effective)));
+    let said = key.filter(|_| (is_fit || is_doubtful) && !is_truncated).map(|key| (key, Rc::new(effective)));
     let message =
         |delay| (delay, Arrival::Message { bytes: bytes.clone(), said: said.clone(), to_query_without_opt });
     delivery.arrivals.extend(delays.into_iter().map(message));
@@ -171,6 +178,8 @@ struct Reply {
     has_opt: bool,
     /// The reply fits its query, so the engine has to accept it.
     is_fit: bool,
+    /// It fits but for the letter case: the engine may believe it if others say the same.
+    is_doubtful: bool,
 }
 
 impl Reply {
@@ -183,7 +192,7 @@ impl Reply {
         let extra =
             ExtraRecords { off_chain: false, additional: rng.permille(50), reversed: rng.permille(100) };
         let section = question_section(&query.bytes).to_vec();
-        Reply { said, section, extra, has_opt: true, is_fit: true }
+        Reply { said, section, extra, has_opt: true, is_fit: true, is_doubtful: false }
     }
 
     /// Changes the true reply into that of an upstream in this mood.
@@ -207,10 +216,11 @@ impl Reply {
             Mood::Liar => {
                 self.extra.off_chain = matches!(key, Some(key) if key.rtype == A || key.rtype == AAAA);
             }
-            Mood::Lowercase => {
+            Mood::Lowercase | Mood::LowercaseWithoutTcp => {
                 self.section.make_ascii_lowercase();
                 // By chance the query may be in lower case.
                 self.is_fit = !query.over_udp || self.section == question_section(&query.bytes);
+                self.is_doubtful = !self.is_fit;
             }
             _ => {}
         }

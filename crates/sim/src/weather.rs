@@ -37,6 +37,8 @@ pub enum Mood {
     Liar,
     /// It writes names in lower case.
     Lowercase,
+    /// It writes names in lower case, and refuses connections.
+    LowercaseWithoutTcp,
     /// Its replies are malformed.
     Garbage,
     /// It closes connections.
@@ -46,7 +48,7 @@ pub enum Mood {
 }
 
 /// All moods but the good one.
-const BAD: [Mood; 19] = [
+const BAD: [Mood; 20] = [
     Mood::Slow,
     Mood::Blackhole,
     Mood::Error(2),
@@ -62,6 +64,7 @@ const BAD: [Mood; 19] = [
     Mood::WrongQuestion,
     Mood::Liar,
     Mood::Lowercase,
+    Mood::LowercaseWithoutTcp,
     Mood::Garbage,
     Mood::Closes,
     Mood::Error(9),

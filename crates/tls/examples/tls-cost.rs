@@ -15,6 +15,7 @@ use std::io::{Read, Write};
 use std::sync::Arc;
 use tls::ServerTls;
 use tls::anchors::ALPN_DOT;
+use tls::records::feed;
 
 /// Connections of one row of handshakes.
 const HANDSHAKES: usize = 300;
@@ -127,8 +128,7 @@ impl Pair {
     fn client_step(&mut self) {
         let mut rest = &self.to_client[..];
         while !rest.is_empty() {
-            self.client.read_tls(&mut rest).expect("octets");
-            self.client.process_new_packets().expect("a flight of the server");
+            feed(&mut self.client, &mut rest).expect("a flight of the server");
         }
         self.to_client.clear();
         while self.client.wants_write() {
@@ -139,8 +139,7 @@ impl Pair {
     fn server_step(&mut self) {
         let mut rest = &self.to_server[..];
         while !rest.is_empty() {
-            self.server.read_tls(&mut rest).expect("octets");
-            self.server.process_new_packets().expect("a flight of the client");
+            feed(&mut self.server, &mut rest).expect("a flight of the client");
         }
         self.to_server.clear();
         while self.server.wants_write() {
@@ -199,8 +198,7 @@ fn echo(side: &Side, version: &'static SupportedProtocolVersion) -> f64 {
     let (mut read, mut out) = ([0; 512], Vec::with_capacity(256));
     let begin = cpu_us();
     for record in &questions {
-        pair.server.read_tls(&mut &record[..]).expect("octets");
-        pair.server.process_new_packets().expect("a record");
+        feed(&mut pair.server, &mut &record[..]).expect("a record");
         assert_eq!(pair.server.reader().read(&mut read).expect("a question"), 60);
         pair.server.writer().write_all(&[2; 100]).expect("room");
         out.clear();

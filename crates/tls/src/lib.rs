@@ -2,13 +2,14 @@
 //! RFC 9325 recommends.
 //!
 //! [`server`] has the settings of encrypted listeners, made of [`certificates`] and [`tickets`]; [`anchors`] and [`identity`] those of
-//! connections to upstreams.
+//! connections to upstreams. [`records`] feeds sessions whose owner does the I/O.
 #![forbid(unsafe_code)]
 
 pub mod anchors;
 pub mod certificates;
 mod handshake_failure;
 pub mod identity;
+pub mod records;
 pub mod server;
 pub mod tickets;
 

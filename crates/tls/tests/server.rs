@@ -2,8 +2,11 @@
 
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, HandshakeKind, RootCertStore, ServerConfig, ServerConnection};
+use rustls::{ClientConfig, ClientConnection, ConnectionCommon, HandshakeKind};
+use rustls::{RootCertStore, ServerConfig, ServerConnection};
+use sixfold_tls::records::{Fed, feed};
 use sixfold_tls::{Error, ServerTls};
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -58,32 +61,89 @@ fn client(certificate: &Path, versions: &[&'static rustls::SupportedProtocolVers
     Arc::new(config)
 }
 
+/// What one side has to send.
+fn written<Side>(from: &mut ConnectionCommon<Side>) -> Vec<u8> {
+    let mut octets = Vec::new();
+    while from.wants_write() {
+        from.write_tls(&mut octets).unwrap();
+    }
+    octets
+}
+
+/// Hands what one side has to send to the other.
+fn exchange<From, To>(
+    from: &mut ConnectionCommon<From>,
+    to: &mut ConnectionCommon<To>,
+) -> Result<(), rustls::Error> {
+    let octets = written(from);
+    let mut rest = &octets[..];
+    while !rest.is_empty() {
+        feed(to, &mut rest)?;
+    }
+    Ok(())
+}
+
 /// A handshake, with the tickets that follow it.
 fn connect(client: &Arc<ClientConfig>, server: &Arc<ServerConfig>) -> Result<HandshakeKind, rustls::Error> {
     let name = ServerName::try_from("dns.example").unwrap();
     let mut client = ClientConnection::new(client.clone(), name).unwrap();
     let mut server = ServerConnection::new(server.clone()).unwrap();
     for _ in 0..6 {
-        let mut octets = Vec::new();
-        while client.wants_write() {
-            client.write_tls(&mut octets).unwrap();
-        }
-        let mut rest = &octets[..];
-        while !rest.is_empty() {
-            server.read_tls(&mut rest).unwrap();
-            server.process_new_packets()?;
-        }
-        let mut octets = Vec::new();
-        while server.wants_write() {
-            server.write_tls(&mut octets).unwrap();
-        }
-        let mut rest = &octets[..];
-        while !rest.is_empty() {
-            client.read_tls(&mut rest).unwrap();
-            client.process_new_packets()?;
-        }
+        exchange(&mut client, &mut server)?;
+        exchange(&mut server, &mut client)?;
     }
     Ok(server.handshake_kind().unwrap())
+}
+
+/// A client and a server after their handshake.
+fn connected(folder: &Folder) -> (ClientConnection, ServerConnection) {
+    let (certificate, key) = folder.pair("connected", 30);
+    let config = ServerTls::read(&certificate, &key, None).unwrap().server_config(&[b"dot"]).unwrap();
+    let name = ServerName::try_from("dns.example").unwrap();
+    let mut client = ClientConnection::new(client(&certificate, rustls::ALL_VERSIONS), name).unwrap();
+    let mut server = ServerConnection::new(config).unwrap();
+    for _ in 0..4 {
+        exchange(&mut client, &mut server).unwrap();
+        exchange(&mut server, &mut client).unwrap();
+    }
+    assert!(!client.is_handshaking() && !server.is_handshaking());
+    (client, server)
+}
+
+#[test]
+fn octets_behind_the_end_of_a_session_are_left_out_in_a_bounded_number_of_steps() {
+    let folder = Folder::new("end");
+    for piece in [1, 24, 4096, 100_000] {
+        let (mut client, mut server) = connected(&folder);
+        server.writer().write_all(b"the last").unwrap();
+        server.send_close_notify();
+        let mut octets = written(&mut server);
+        let end = octets.len();
+        octets.extend([0; 20_000]);
+        let (mut steps, mut last) = (0, Fed::Some);
+        for mut records in octets.chunks(piece) {
+            while !records.is_empty() {
+                let before = records.len();
+                last = feed(&mut client, &mut records).unwrap();
+                assert!(records.len() < before);
+                steps += 1;
+            }
+        }
+        // A step for each piece, or for each 4 KiB that rustls reads of one.
+        assert!(steps <= octets.len() / piece + 2 && last == Fed::Over, "{steps} steps, of {end} octets");
+        let mut text = String::new();
+        client.reader().read_to_string(&mut text).unwrap();
+        assert_eq!(text, "the last");
+    }
+}
+
+#[test]
+fn what_is_not_a_record_ends_the_session_with_an_error() {
+    let folder = Folder::new("no-record");
+    let (mut client, _) = connected(&folder);
+    assert_eq!(feed(&mut client, &mut &[][..]), Ok(Fed::Some), "nothing is not the end");
+    let mut rest = &[0; 100][..];
+    assert!(feed(&mut client, &mut rest).is_err());
 }
 
 #[test]

@@ -1,16 +1,17 @@
-//! Admission: the limits on open connections, in all, per client network and per site (`client-prefix`). Only stream threads
-//! take the lock, once per connection and once per sweep.
+//! Admission: the limits on open connections, in all, per client network and per site (`client-prefix`), and on handshakes. Only stream
+//! threads take the lock, once or twice per connection and once per sweep.
 //!
 //! The networks of one site together may hold at most as many connections as are free: one site alone gets half of them, a
 //! second one half of the rest. A network may open one more while it holds fewer than [`SITE_PARTS`] parts of what its site may
 //! still take, so some are left for its neighbours. A site with no more connections than one network may have is not limited.
 
 use crate::counters::Counter;
+use crate::handshake_rate::HandshakeRates;
 use crate::limits::{Limits, SITE_PARTS};
 use engine::{Client, ClientNetwork, IdleTimeout};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The counts of open connections.
 pub(crate) struct Admission(Mutex<Open>);
@@ -22,6 +23,7 @@ struct Open {
     networks: HashMap<ClientNetwork, usize>,
     /// Connections by site.
     sites: HashMap<ClientNetwork, usize>,
+    handshakes: HandshakeRates,
 }
 
 /// A guard that counts one connection until it is dropped.
@@ -80,6 +82,7 @@ impl Admission {
             connections: 0,
             networks: HashMap::new(),
             sites: HashMap::new(),
+            handshakes: HandshakeRates::default(),
         }))
     }
 
@@ -104,6 +107,14 @@ impl Admission {
         }
         open.connections += 1;
         Ok(ConnectionSlot { admission: self.clone(), counted: None })
+    }
+
+    /// Counts a handshake that is to begin. Returns false if the client's network or site has begun too many. `is_proven`: the client's address
+    /// is not forged.
+    pub(crate) fn begin_handshake(&self, now: Instant, client: &Client, is_proven: bool) -> bool {
+        let mut open = self.open();
+        let limits = open.limits;
+        open.handshakes.take(now, client.network(), is_proven, &limits)
     }
 
     /// Sets new limits. Connections beyond them stay until they end, which is soon: the idle timeout is then at its shortest.

@@ -39,6 +39,8 @@ struct Holding {
     octets: AtomicUsize,
     /// It pays while it holds more.
     level: AtomicUsize,
+    /// What its connections hold that some thread has closed and that have not ended yet.
+    closing: AtomicUsize,
 }
 
 impl Holding {
@@ -53,6 +55,8 @@ pub(crate) struct Buffered {
     budget: Arc<Budget>,
     holding: Arc<Holding>,
     octets: AtomicUsize,
+    /// What it adds to `closing` of its network.
+    closing: AtomicUsize,
     /// The clock of the answers that the client has not read. TCP has one of its own.
     pub(crate) unread: Unread,
 }
@@ -65,8 +69,8 @@ impl Budget {
     }
 
     /// Sets the length of the prefix that one customer has.
-    pub(crate) fn configure(&self, client_prefix: u8) {
-        self.table().client_prefix = client_prefix;
+    pub(crate) fn set_client_prefix(&self, length: u8) {
+        self.table().client_prefix = length;
     }
 
     /// Octets of all connections.
@@ -78,11 +82,13 @@ impl Budget {
     pub(crate) fn begin(self: &Arc<Budget>, client: &Client) -> Buffered {
         let network = client.network();
         let new = || {
-            let (octets, level) = (AtomicUsize::new(0), AtomicUsize::new(usize::MAX));
-            Arc::new(Holding { network, octets, level })
+            let (octets, level, closing) =
+                (AtomicUsize::new(0), AtomicUsize::new(usize::MAX), AtomicUsize::new(0));
+            Arc::new(Holding { network, octets, level, closing })
         };
         let holding = self.table().networks.entry(network).or_insert_with(new).clone();
-        Buffered { budget: self.clone(), holding, octets: AtomicUsize::new(0), unread: Unread::default() }
+        let (octets, closing, unread) = (AtomicUsize::new(0), AtomicUsize::new(0), Unread::default());
+        Buffered { budget: self.clone(), holding, octets, closing, unread }
     }
 
     /// Ready when connections must pay ([`Buffered::pays`]), since the call.
@@ -198,16 +204,25 @@ impl Buffered {
         }
     }
 
-    /// If the connection's network has to give back more than `returned` octets and this connection can: the octets that its end returns.
-    pub(crate) fn pays(&self, returned: usize) -> Option<usize> {
+    /// True if the connection must end now: its network has to give back more than the connections that any thread has closed return, and
+    /// this one can. The caller closes it.
+    pub(crate) fn pays(&self) -> bool {
         let octets = beyond_small(self.octets());
-        (octets > 0 && self.holding.owed() > returned).then_some(octets)
+        let is_owed = |closing: usize| (self.holding.owed() > closing).then_some(closing + octets);
+        let pays = octets > 0
+            && self.closing.load(Ordering::Relaxed) == 0
+            && self.holding.closing.fetch_update(Ordering::Relaxed, Ordering::Relaxed, is_owed).is_ok();
+        if pays {
+            self.closing.store(octets, Ordering::Relaxed);
+        }
+        pays
     }
 }
 
 impl Drop for Buffered {
     fn drop(&mut self) {
         self.subtract(self.octets());
+        self.holding.closing.fetch_sub(*self.closing.get_mut(), Ordering::Relaxed);
         let mut table = self.budget.table();
         table.payers.retain(|payer| payer.owed() > 0);
         // The table and this connection hold it.
@@ -240,16 +255,10 @@ mod tests {
         (0..number).map(hold).collect()
     }
 
-    /// Ends the connections that pay, as a thread does.
+    /// Ends the connections that pay, as the threads do.
     fn end_payers(connections: &mut Vec<Buffered>) -> usize {
-        let mut returned = 0;
-        let pays = |connection: &Buffered| {
-            let octets = connection.pays(returned);
-            returned += octets.unwrap_or(0);
-            octets.is_some()
-        };
         // They end after all of them were looked at.
-        let pay: Vec<bool> = connections.iter().map(pays).collect();
+        let pay: Vec<bool> = connections.iter().map(Buffered::pays).collect();
         let mut pay = pay.into_iter();
         let before = connections.len();
         connections.retain(|_| !pay.next().unwrap());
@@ -264,12 +273,29 @@ mod tests {
         let mut greedy = connections(&budget, "198.51.100.1", 255, 256 * 1024);
         assert!(honest.add(150_000) && honest.add(150_000), "others pay");
         assert!(!greedy[0].add(1000), "it pays itself");
-        assert_eq!(honest.pays(0), None);
+        assert!(!honest.pays());
         assert_eq!(end_payers(&mut greedy), limits::BUFFER_RETURN_OCTETS.div_ceil(252 * 1024));
         assert!(greedy[0].add(1000), "the budget has room again");
         drop((greedy, honest));
         let table = budget.table();
         assert_eq!((budget.octets(), table.networks.len(), table.payers.len()), (0, 0, 0));
+    }
+
+    #[test]
+    fn all_threads_together_close_as_much_as_a_network_owes() {
+        let budget = Arc::new(Budget::new(56));
+        let per_connection = 256 * 1024;
+        let greedy = connections(&budget, "198.51.100.1", 256, per_connection);
+        assert!(!greedy[0].add(1000));
+        // Four threads, each of which looks at its own connections.
+        let closed: usize = std::thread::scope(|scope| {
+            let look = |part| scope.spawn(move || <[Buffered]>::iter(part).filter(|one| one.pays()).count());
+            let threads: Vec<_> = greedy.chunks(64).map(look).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+        });
+        assert_eq!(closed, limits::BUFFER_RETURN_OCTETS.div_ceil(per_connection - SMALL_OCTETS));
+        drop(greedy);
+        assert_eq!(budget.octets(), 0);
     }
 
     #[test]
@@ -281,7 +307,7 @@ mod tests {
         let mut site: Vec<_> =
             networks.flat_map(|network| connections(&budget, &network, 6, 250_000)).collect();
         assert!(alone[0].add(4 << 20), "the site pays");
-        assert_eq!(alone[0].pays(0), None);
+        assert!(!alone[0].pays());
         assert!(end_payers(&mut site) > 0);
     }
 

@@ -142,6 +142,15 @@ impl Connection {
         taken.is_ok()
     }
 
+    /// Takes a query off the outstanding ones, as it gets no answer. The exchange is over now, so the idle timeout begins (RFC 7766 section
+    /// 6.2.3). Returns false if the connection is closed.
+    pub(crate) fn drop_query(&mut self) -> bool {
+        self.outstanding = self.outstanding.saturating_sub(1);
+        self.active = Instant::now();
+        self.wake();
+        self.close_reason.is_none()
+    }
+
     /// Closes the connection, because an answer to it is lost.
     pub(crate) fn lose_answer(&mut self) {
         self.close_reason.get_or_insert(CloseReason::Unanswered);
@@ -211,13 +220,12 @@ impl Connection {
         self.wake();
     }
 
-    /// If the connection's network holds too much of the budget and must give back more than `returned` octets: closes the connection,
-    /// and returns the octets that this frees.
-    pub(crate) fn pay(&mut self, returned: usize) -> Option<usize> {
-        let octets = self.buffered.pays(returned).filter(|_| self.close_reason.is_none())?;
-        self.close_reason = Some(CloseReason::Buffers);
-        self.wake();
-        Some(octets)
+    /// Closes the connection if it pays for the budget of buffered octets.
+    pub(crate) fn pay(&mut self) {
+        if self.close_reason.is_none() && self.buffered.pays() {
+            self.close_reason = Some(CloseReason::Buffers);
+            self.wake();
+        }
     }
 
     /// Ends the connection. Workers are not told: a pending answer finds the connection gone, and is counted.

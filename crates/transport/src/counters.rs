@@ -48,7 +48,7 @@ counters! {
     ClosedMalformedLength = "stream_closed_total" "reason": "malformed_length";
     /// The connection was reset, or failed.
     ClosedReset = "stream_closed_total" "reason": "reset";
-    /// Answers did not come in time.
+    /// Answers did not come in time, or over HTTP/1.1 the server drops the query.
     ClosedUnanswered = "stream_closed_total" "reason": "unanswered";
     /// The buffers of all connections together were used up, and this connection held a large part.
     ClosedBuffers = "stream_closed_total" "reason": "buffers";
@@ -86,6 +86,8 @@ counters! {
     HandshakeTimeout = "tls_handshake_failures_total" "reason": "timeout";
     /// Failed handshakes: the oldest of too many.
     HandshakeDisplaced = "tls_handshake_failures_total" "reason": "displaced";
+    /// Handshakes that were not begun: the client network, or its site, had begun too many.
+    HandshakeClientRate = "tls_handshake_failures_total" "reason": "client_rate";
     /// Failed handshakes: any other reason.
     HandshakeOther = "tls_handshake_failures_total" "reason": "other";
     /// Queries handed over to the server.
@@ -106,6 +108,8 @@ counters! {
     QuicRetry = "quic_handshakes_total" "result": "retry";
     /// QUIC connection attempts that were refused: too many handshakes were under way.
     QuicBusy = "quic_handshakes_total" "result": "busy";
+    /// QUIC connection attempts that were refused: the client network, or its site, had begun too many handshakes.
+    QuicClientRate = "quic_handshakes_total" "result": "client_rate";
     /// QUIC handshakes that failed: the client did not offer the protocol `doq`.
     QuicFailedAlpn = "quic_handshake_failures_total" "reason": "alpn";
     /// QUIC handshakes that failed for another reason of TLS.

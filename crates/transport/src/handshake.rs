@@ -3,12 +3,13 @@
 //! A full handshake takes 128 us of processor time, as much as twenty queries out of the cache over TLS (docs/benchmarks.md), and memory
 //! while it lasts. So half-open ones are bounded: each has a time
 //! ([`limits::HANDSHAKE_TIME`]), and of too many the oldest gives way ([`limits::HANDSHAKES`]). An honest handshake takes two round trips.
+//! And a client network may begin only so many in a second (`handshake_rate.rs`): one more is closed before any of that work is done.
 //!
 //! A proxy sends its header before TLS (section 2 of the PROXY protocol; HAProxy, nginx), or as the first octets within TLS (dnsdist).
 //! The first octet of the connection tells the two apart: a TLS record with a handshake begins with 22, a PROXY header with 13.
 
 use crate::QuerySink;
-use crate::admission::ConnectionSlot;
+use crate::admission::{Admission, ConnectionSlot};
 use crate::close_reason::CloseReason;
 use crate::counters::Counter;
 use crate::limits;
@@ -20,6 +21,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Instant;
 use tls::HandshakeFailure;
 use tokio::io::AsyncRead;
 use tokio::net::TcpStream;
@@ -65,7 +67,7 @@ impl Handshakes {
         let place = Place::take(self, admitted.client.stream);
         let time = thread.shared.admission.timeouts().idle.min(limits::HANDSHAKE_TIME);
         let done = tokio::select! {
-            done = tokio::time::timeout(time, handshake(config, admitted)) => {
+            done = tokio::time::timeout(time, handshake(&thread.shared.admission, config, admitted)) => {
                 done.unwrap_or(Err(Failure::Handshake(HandshakeFailure::Timeout)))
             }
             () = place.displaced.notified() => Err(Failure::Handshake(HandshakeFailure::Displaced)),
@@ -83,6 +85,10 @@ impl Handshakes {
                 Ok(established)
             }
             Err(Failure::Proxy(reason)) => Err(reason),
+            Err(Failure::ClientRate) => {
+                thread.count(Counter::HandshakeClientRate);
+                Err(CloseReason::Handshake)
+            }
             Err(Failure::Handshake(reason)) => {
                 thread.count(counter(reason));
                 Err(CloseReason::Handshake)
@@ -120,6 +126,8 @@ impl Drop for Place<'_> {
 
 enum Failure {
     Proxy(CloseReason),
+    /// The client network has begun too many handshakes.
+    ClientRate,
     Handshake(HandshakeFailure),
 }
 
@@ -127,11 +135,21 @@ enum Failure {
 const HANDSHAKE_RECORD: u8 = 22;
 
 //= RFC 7858 section 3.1: requirement 73
-async fn handshake(config: &Arc<ServerConfig>, admitted: Admitted) -> Result<Established, Failure> {
+async fn handshake(
+    admission: &Admission,
+    config: &Arc<ServerConfig>,
+    admitted: Admitted,
+) -> Result<Established, Failure> {
     let Admitted { mut stream, mut client, mut slot, proxied } = admitted;
     let is_inside = proxied && begins_with_tls(&stream).await;
     if proxied && !is_inside {
         client = read_proxy_header(&mut stream, &client, &mut slot).await.map_err(Failure::Proxy)?;
+    }
+    // A proxy that names its client within TLS is trusted, and has the connections of many.
+    if !is_inside && !admission.begin_handshake(Instant::now(), &client, true) {
+        // A reset, so that no state of the connection stays, not even in the kernel.
+        let _ = stream.set_zero_linger();
+        return Err(Failure::ClientRate);
     }
     let accepted = TlsAcceptor::from(config.clone()).accept(stream).await;
     let mut stream = accepted.map_err(|error| Failure::Handshake(HandshakeFailure::of(&error)))?;

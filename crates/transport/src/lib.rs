@@ -13,7 +13,7 @@
 //!
 //! Read `stream_thread.rs` first (one thread: accept, deliver, sweep, drain), then `connection.rs` (one client) with
 //! `byte_stream.rs` (its socket, with or without TLS), `inbound.rs` and `outbound.rs` (its buffers). `handshake.rs` begins encrypted
-//! connections. `listen.rs` binds the listening sockets before privileges are dropped,
+//! connections, as often as `handshake_rate.rs` allows. `listen.rs` binds the listening sockets before privileges are dropped,
 //! `admission.rs` limits connections and `budget.rs` their buffers, `shared.rs` holds the state that all threads share, and `streams.rs` is the handle to
 //! it all. Every bound is in [`limits`].
 #![forbid(unsafe_code)]
@@ -26,6 +26,7 @@ mod close_reason;
 mod connection;
 pub mod counters;
 mod handshake;
+mod handshake_rate;
 pub mod https;
 mod idle_order;
 pub mod inbound;
@@ -34,7 +35,6 @@ mod listen;
 pub mod outbound;
 mod packet_cache;
 pub mod proxy_header;
-mod queue_shares;
 pub mod quic;
 mod requests;
 mod server_failure;

@@ -76,7 +76,7 @@ pub const REPORT_TIME: Duration = Duration::from_millis(50);
 pub const QUEUED_ANSWERS: usize = 4096;
 
 /// Octets of all answers that wait for one stream thread, each counted as 4 KiB at least. The largest answers are stored outside the queue.
-/// While three quarters are taken, one client network may have a sixteenth.
+/// While three quarters are taken, one client site may have a sixteenth.
 pub const QUEUED_ANSWER_OCTETS: usize = 16 * 1024 * 1024;
 
 /// Answers delivered to their connections before the connections have their turn to write.
@@ -105,6 +105,15 @@ pub const HANDSHAKE_TIME: Duration = Duration::from_secs(5);
 /// Handshakes of a stream thread that are under way. With an estimate of 20 KiB each, 20 MiB. One more displaces the oldest: honest clients are
 /// displaced only if 1,024 connections come within their two round trips, which is 5,000 in a second at 100 ms.
 pub const HANDSHAKES: usize = 1024;
+
+/// Time for whose handshakes a client network has tokens: with 200 a second ([`Limits::handshakes_per_second`]) it may begin 1,000 at once. Of
+/// 128 us each these take a stream thread 0.13 s, and 200 a second 2.6 % of its time; a site has four times as many.
+pub const HANDSHAKE_BURST: Duration = Duration::from_secs(5);
+
+/// Client networks, and sites, of which the handshakes are counted. A network is of interest until its tokens are back: with 200 a second for
+/// 5 ms after each handshake. So 4,096 are of interest at one time only if 820,000 handshakes begin in a second, a hundred times what a
+/// core can do. Each takes about 64 octets, so 512 KiB.
+pub const HANDSHAKE_BUCKETS: usize = 4096;
 
 /// HTTPS requests that wait for their answers, for all connections of a stream thread, and as many QUIC streams. Each takes about 1 KiB
 /// beside its octets, so 8 MiB. Beyond it requests get status 503, and QUIC streams DOQ_INTERNAL_ERROR.
@@ -264,6 +273,13 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// TLS or QUIC handshakes that a client network may begin in a second, and five times as many at once ([`HANDSHAKE_BURST`]): each of its
+    /// connections anew twice a second. A NAT with thousands of clients, which has more connections than the default, needs a larger
+    /// `tcp-per-client` anyway.
+    pub fn handshakes_per_second(&self) -> u32 {
+        u32::try_from(self.per_client).unwrap_or(u32::MAX).saturating_mul(2).clamp(2, 1_000_000)
+    }
+
     /// The idle timeout when `connections` connections are open: the full time up to half of the limit, then linearly less, down
     /// to a tenth at the limit. RFC 7766 section 6.2.3 lets a server do so when resources are low.
     pub fn idle_at(&self, connections: usize) -> Duration {

@@ -40,14 +40,15 @@ pub(crate) enum NoAnswer {
 }
 
 /// Answers a query out of the packet cache, or hands it to the server and waits for its answer. `client.stream` is the token of the request. Dropping the future frees the slot.
+/// Returns none if the server drops the query, as a response policy may say.
 pub(crate) async fn ask<Q: QuerySink, A: From<ToTask>>(
     thread: &ThreadContext<Q>,
     requests: &Requests<A>,
     client: &Client,
     message: &[u8],
-) -> Result<QueuedMessage, NoAnswer> {
+) -> Result<Option<QueuedMessage>, NoAnswer> {
     if let Some(answer) = thread.answer(client, message, |response| QueuedMessage::new(client, response)) {
-        return Ok(answer);
+        return Ok(Some(answer));
     }
     let (sender, answer) = oneshot::channel();
     if requests.enter(client.stream, sender.into()).is_err() {
@@ -58,7 +59,8 @@ pub(crate) async fn ask<Q: QuerySink, A: From<ToTask>>(
     if !thread.post(client, message) {
         post_again(thread, client, message).await?;
     }
-    answer.await.map_err(|_| NoAnswer::Late)
+    let answer = answer.await.map_err(|_| NoAnswer::Late)?;
+    Ok(answer.is_answer().then_some(answer))
 }
 
 /// Hands a query to the server that had no room for it before.
@@ -108,7 +110,7 @@ impl<A> Requests<A> {
 }
 
 impl Requests<ToTask> {
-    /// Hands an answer to its request. Returns false if the request waits no more.
+    /// Hands an answer, or the news that there is none, to its request. Returns false if the request waits no more.
     pub(crate) fn deliver(&self, answer: QueuedMessage) -> bool {
         self.take(answer.client.stream).is_some_and(|waiting| waiting.send(answer).is_ok())
     }

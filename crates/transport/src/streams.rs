@@ -79,8 +79,7 @@ impl Streams {
 
     /// Sets new limits, for open connections too.
     pub fn configure(&self, limits: Limits) {
-        self.shared.admission.configure(limits);
-        self.shared.budget.configure(limits.client_prefix);
+        self.shared.configure(limits);
     }
 
     /// Leaves new connections to another process, which has the same listening sockets. Open connections are served until their

@@ -131,6 +131,15 @@ impl<Q: QuerySink> ThreadContext<Q> {
         }
     }
 
+    /// Counts what became of an answer on its way to a connection. The news that a query gets none is not counted.
+    pub(crate) fn count_delivery(&self, is_answer: bool, is_taken: bool) {
+        match is_taken {
+            _ if !is_answer => {}
+            true => self.count(Counter::AnswersQueued),
+            false => self.count(Counter::AnswersUndeliverable),
+        }
+    }
+
     pub(crate) fn count(&self, counter: Counter) {
         self.shared.counters.count(counter);
     }

@@ -16,6 +16,7 @@ pub mod letter_case;
 pub mod message;
 pub mod name;
 pub mod patch;
+mod plain_names;
 pub mod record;
 pub mod types;
 

@@ -33,7 +33,8 @@ pub enum Malformed {
     /// The question ends after its name.
     Question,
     /// A name is truncated, is longer than 255 octets, has a label type other than length and pointer, has a pointer
-    /// that does not lead backwards into the records (RFC 1035 section 4.1.4), or has too many pointers.
+    /// that does not lead backwards into the records (RFC 1035 section 4.1.4), has too many pointers, or begins in the question and does
+    /// not end with its name.
     Name,
     /// A record is truncated: the counts or an RDLENGTH announce more than there is.
     Record,

@@ -124,6 +124,25 @@ impl<'a> Name<'a> {
         true
     }
 
+    /// Hash of the name without letter case, and its number of labels, in one walk. The hash has no key: equal names have equal
+    /// hashes, and names with equal hashes have to be compared.
+    pub fn digest(&self) -> (u64, usize) {
+        let (mut hash, mut count) = (0, 0);
+        for label in self.labels() {
+            count += 1;
+            let (chunks, rest) = label.as_chunks::<8>();
+            for chunk in chunks {
+                hash = mix(hash, fold_word(u64::from_le_bytes(*chunk)));
+            }
+            // The length of the label takes the octet that its rest never fills.
+            let mut last = [0; 8];
+            last[..rest.len()].copy_from_slice(rest);
+            last[7] = label.len() as u8;
+            hash = mix(hash, fold_word(u64::from_le_bytes(last)));
+        }
+        (hash, count)
+    }
+
     /// Writes the name uncompressed, with its letter case, and returns its length with the root octet.
     #[inline]
     pub fn write(&self, wire: &mut [u8; MAX_NAME]) -> usize {
@@ -336,6 +355,14 @@ fn pair(a: [u8; 4], b: [u8; 4]) -> u64 {
     u64::from(u32::from_ne_bytes(a)) << 32 | u64::from(u32::from_ne_bytes(b))
 }
 
+/// Adds a word to a hash.
+#[inline]
+fn mix(hash: u64, word: u64) -> u64 {
+    // Multiplication by an odd number moves differences upwards, the shift moves them down again.
+    let product = (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    product ^ product >> 29
+}
+
 #[inline]
 fn eq_word(a: u64, b: u64) -> bool {
     a == b || fold_word(a) == fold_word(b)
@@ -405,6 +432,25 @@ mod tests {
         assert!(at(27).eq_wire(b"\x04MAIL\x07example\0"));
         assert!(!at(12).eq_ignore_case(&other) && !at(25).eq_ignore_case(&at(24)));
         assert!(!at(27).eq_wire(b"\x04mail\0") && !at(27).eq_wire(b"\x04mail\x07Example\x01a\0"));
+    }
+
+    #[test]
+    fn equal_names_have_equal_digests_and_the_labels_are_counted() {
+        let digest = |wire: &[u8]| Name::from_wire(wire).unwrap().digest();
+        assert_eq!((at(27).digest(), at(24).digest().1), (digest(b"\x04MAIL\x07exAmple\0"), 0));
+        assert_eq!((at(12).digest().1, at(27).digest().1), (2, 2));
+        // Labels that are cut at other places, and those that differ behind the eighth octet.
+        let names: [&[u8]; 6] = [
+            b"\x02ab\x01c\0",
+            b"\x01a\x02bc\0",
+            b"\x03abc\0",
+            b"\x09abcdefghi\0",
+            b"\x09abcdefghj\0",
+            b"\x08abcdefgh\x01i\0",
+        ];
+        for (place, name) in names.iter().enumerate() {
+            assert!(names[..place].iter().all(|other| digest(other).0 != digest(name).0), "{place}");
+        }
     }
 
     #[test]

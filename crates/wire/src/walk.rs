@@ -65,7 +65,8 @@ fn parse_records<'a, S: Steps>(
     counts: [u16; 3],
     steps: &mut S,
 ) -> Result<Message<'a>, Malformed> {
-    let mut walk = Walk::new(bytes, StepBudget { left: STEP_BUDGET, is_spent: false }, &mut *steps);
+    let mut walk =
+        Walk::new(bytes, StepBudget { left: STEP_BUDGET, is_spent: false, question_end }, &mut *steps);
     let mut places = Places::without_records(question_end);
     match walk.sections(counts, &mut places) {
         Ok(()) => Ok(Message { bytes, places }),
@@ -82,7 +83,8 @@ fn parse_with_table<'a, S: Steps>(
     counts: [u16; 3],
     steps: &mut S,
 ) -> Result<Message<'a>, Malformed> {
-    let mut walk = Walk::new(bytes, MemoTable { names: [KnownName::UNKNOWN; POINTER_REACH] }, steps);
+    let mut walk =
+        Walk::new(bytes, MemoTable { names: [KnownName::UNKNOWN; POINTER_REACH], question_end }, steps);
     let mut places = Places::without_records(question_end);
     walk.sections(counts, &mut places)?;
     Ok(Message { bytes, places })
@@ -311,6 +313,14 @@ struct StepBudget {
     left: u32,
     /// The budget is spent: the message may be well-formed or malformed.
     is_spent: bool,
+    question_end: usize,
+}
+
+/// True if a part of a name that begins at `part` and ends before `end` leaves the question elsewhere than at the root of its name: the
+/// octets there are letters, whose case may change, or the type. Honest software has no such name.
+#[inline]
+fn leaves_question(part: usize, end: usize, question_end: usize) -> bool {
+    part < question_end && end + 4 != question_end
 }
 
 impl PointerTargets for StepBudget {
@@ -327,6 +337,9 @@ impl PointerTargets for StepBudget {
             self.left = left;
             let octet = *bytes.get(at).ok_or(Malformed::Name)?;
             if octet >= POINTER {
+                if part < self.question_end {
+                    return Err(Malformed::Name);
+                }
                 at = pointer(bytes, at, part)?;
                 part = at;
                 pointers += 1;
@@ -338,6 +351,9 @@ impl PointerTargets for StepBudget {
                 return Err(Malformed::Name);
             }
             if octet == 0 {
+                if leaves_question(part, at, self.question_end) {
+                    return Err(Malformed::Name);
+                }
                 return Ok(NameSize { length: length as u8, pointers: pointers as u8 });
             }
         }
@@ -361,6 +377,7 @@ impl KnownName {
 /// Table of every name walked behind a pointer, so that no position is walked again.
 struct MemoTable {
     names: [KnownName; POINTER_REACH],
+    question_end: usize,
 }
 
 impl PointerTargets for MemoTable {
@@ -395,13 +412,18 @@ impl MemoTable {
             let known = self.known(at);
             let octet = *bytes.get(at).ok_or(Malformed::Name)?;
             if let Some(known) = known {
-                if usize::from(known.target) >= part {
+                // What is known of the question ends with its name.
+                let leaves = part < self.question_end && at >= self.question_end;
+                if leaves || usize::from(known.target) >= part {
                     return Err(Malformed::Name);
                 }
                 *targets.get_mut(pointers).ok_or(Malformed::Name)? = known.target;
                 length += usize::from(known.size.length);
                 pointers += usize::from(known.size.pointers);
             } else if octet >= POINTER {
+                if part < self.question_end {
+                    return Err(Malformed::Name);
+                }
                 at = pointer(bytes, at, part)?;
                 part = at;
                 *targets.get_mut(pointers).ok_or(Malformed::Name)? = at as u16;
@@ -412,6 +434,9 @@ impl MemoTable {
             } else {
                 at += 1 + usize::from(octet);
                 length += 1 + usize::from(octet);
+                if octet == 0 && leaves_question(part, at, self.question_end) {
+                    return Err(Malformed::Name);
+                }
             }
             if length > MAX_NAME || pointers > MAX_POINTERS {
                 return Err(Malformed::Name);
@@ -503,7 +528,7 @@ mod tests {
             let counts = [header::ancount(&bytes), header::nscount(&bytes), header::arcount(&bytes)];
             let (mut steps, mut places) = (0u64, Places::without_records(question_end));
             let mut plain_walk =
-                Walk::new(&bytes, StepBudget { left: u32::MAX, is_spent: false }, &mut steps);
+                Walk::new(&bytes, StepBudget { left: u32::MAX, is_spent: false, question_end }, &mut steps);
             let plain = plain_walk.sections(counts, &mut places);
             assert!(!plain_walk.pointer_targets.is_spent, "a chain of backward pointers ended");
             let with_table = parse_with_table(&bytes, question_end, counts, &mut ());

@@ -3,9 +3,9 @@
 //! datapath refuses messages for a while. After each step all invariants are checked (`checks.rs`, the file to read first).
 
 mod checks;
-mod outbox;
+pub(crate) mod outbox;
 mod replies;
-mod settings;
+pub(crate) mod settings;
 
 use crate::input::InputReader;
 use checks::World;

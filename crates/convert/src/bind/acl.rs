@@ -15,12 +15,41 @@ const MAX_ELEMENTS: usize = 4096;
 /// Lists with names, as `acl` statements define them.
 pub(super) type Named<'a> = HashMap<&'a str, &'a [Statement]>;
 
+/// Networks that take the place of `localnets` in a list of clients that are kept out: those of `local` that are always the same.
+const PRIVATE: [&str; 8] = [
+    "10.0.0.0/8",
+    "172.16.0.0/12",
+    "192.168.0.0/16",
+    "169.254.0.0/16",
+    "127.0.0.0/8",
+    "fc00::/7",
+    "fe80::/10",
+    "::1/128",
+];
+
+/// Side on which a list errs if an element of it has no equivalent, so that nobody gets access by mistake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Bound {
+    /// The list matches too few addresses: it lets clients in.
+    Lower,
+    /// The list matches too many addresses: it keeps clients out.
+    Upper,
+}
+
+impl Bound {
+    fn opposite(self) -> Bound {
+        match self {
+            Bound::Lower => Bound::Upper,
+            Bound::Upper => Bound::Lower,
+        }
+    }
+}
+
 /// Address match list.
 #[derive(Clone, Debug, Default)]
 pub(super) struct MatchList {
     elements: Vec<(bool, Element)>,
-    /// Elements that have no equivalent, with the reason. The list is as if the negated ones matched everything from there on,
-    /// so that nobody gets access by mistake.
+    /// Elements that have no equivalent, with the reason.
     pub(super) faults: Vec<String>,
 }
 
@@ -60,19 +89,33 @@ impl MatchList {
         MatchList { elements, faults: Vec::new() }
     }
 
-    /// Reads the elements of a block.
+    /// Reads the elements of a block that lets clients in.
     pub(super) fn read(statements: &[Statement], named: &Named<'_>) -> MatchList {
-        let mut room = MAX_ELEMENTS;
-        MatchList::read_at(statements, named, 0, &mut room)
+        MatchList::read_at(statements, named, Bound::Lower, 0, &mut { MAX_ELEMENTS })
     }
 
-    fn read_at(statements: &[Statement], named: &Named<'_>, depth: usize, room: &mut usize) -> MatchList {
+    /// Reads the elements of a block that keeps clients out.
+    pub(super) fn read_excluded(statements: &[Statement], named: &Named<'_>) -> MatchList {
+        MatchList::read_at(statements, named, Bound::Upper, 0, &mut { MAX_ELEMENTS })
+    }
+
+    fn read_at(
+        statements: &[Statement],
+        named: &Named<'_>,
+        bound: Bound,
+        depth: usize,
+        room: &mut usize,
+    ) -> MatchList {
         let mut list = MatchList::default();
         for statement in statements {
             let is_negated = statement.keyword() == "!";
             let parts = &statement.parts[usize::from(is_negated)..];
+            let own = if is_negated { bound.opposite() } else { bound };
             if *room == 0 || depth > MAX_DEPTH {
                 list.faults.push("the lists are nested too deeply or too long".to_owned());
+                if bound == Bound::Upper {
+                    list.elements.push((true, Element::Any));
+                }
                 break;
             }
             *room -= 1;
@@ -81,8 +124,20 @@ impl MatchList {
                     Err("`!localnets`: Sixfold's lists cannot exclude the networks of the interfaces"
                         .to_owned())
                 }
-                [Part::Block(inner)] => Ok(Element::List(MatchList::read_at(inner, named, depth + 1, room))),
-                [Part::Word(word)] => read_word(word, named, depth, room),
+                [Part::Word(word)] if own == Bound::Upper && word == "localnets" => {
+                    list.faults
+                        .push("the public networks of `localnets` (its private ones are cut out)".to_owned());
+                    Ok(Element::List(MatchList::private()))
+                }
+                [Part::Block(inner)] => {
+                    Ok(Element::List(MatchList::read_at(inner, named, own, depth + 1, room)))
+                }
+                [Part::Word(word)] => read_word(word, named, own, depth, room),
+                [Part::Word(word), ..] if word == "key" && !is_negated => {
+                    // Clients that sign their queries match; those of Sixfold do not.
+                    list.faults.push(format!("`{}` (Sixfold has no keys)", statement.spot.text));
+                    continue;
+                }
                 _ => Err(format!("`{}` is not an address", statement.spot.text)),
             };
             match element {
@@ -93,14 +148,21 @@ impl MatchList {
                 Ok(element) => list.elements.push((!is_negated, element)),
                 Err(fault) => {
                     list.faults.push(fault);
-                    if is_negated {
-                        list.elements.push((false, Element::Any));
+                    if own == Bound::Upper {
+                        list.elements.push((!is_negated, Element::Any));
                         break;
                     }
                 }
             }
         }
         list
+    }
+
+    /// The list of [`PRIVATE`].
+    fn private() -> MatchList {
+        let networks = PRIVATE.map(|text| Network::parse(text).expect("a network"));
+        let elements = networks.map(|network| (true, Element::Network(network))).to_vec();
+        MatchList { elements, faults: Vec::new() }
     }
 
     /// True if the list matches all addresses of `part`, a network without a smaller part of the list in it.
@@ -163,7 +225,13 @@ fn loopback() -> [Network; 2] {
     ["127.0.0.0/8", "::1/128"].map(|text| Network::parse(text).expect("a network"))
 }
 
-fn read_word(word: &str, named: &Named<'_>, depth: usize, room: &mut usize) -> Result<Element, String> {
+fn read_word(
+    word: &str,
+    named: &Named<'_>,
+    bound: Bound,
+    depth: usize,
+    room: &mut usize,
+) -> Result<Element, String> {
     match word {
         "any" => Ok(Element::Any),
         "none" => Ok(Element::None),
@@ -174,7 +242,9 @@ fn read_word(word: &str, named: &Named<'_>, depth: usize, room: &mut usize) -> R
                 return Ok(Element::Network(network));
             }
             match named.get(word) {
-                Some(statements) => Ok(Element::List(MatchList::read_at(statements, named, depth + 1, room))),
+                Some(statements) => {
+                    Ok(Element::List(MatchList::read_at(statements, named, bound, depth + 1, room)))
+                }
                 None => Err(format!("`{word}` is neither a network nor a list of this file")),
             }
         }
@@ -200,4 +270,52 @@ pub(super) fn allowed(lists: &[MatchList]) -> Option<Vec<Allowed>> {
         }
     }
     Some(allowed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::syntax::{Statement, parse};
+    use super::*;
+    use crate::draft::Draft;
+    use crate::sources::Sources;
+
+    fn statements(text: &str) -> Vec<Statement> {
+        let mut read = |_: &str, _: &str| Vec::new();
+        parse(text, 0, 0, &mut Sources::new("x", &mut read), &mut Draft::default()).unwrap()
+    }
+
+    /// The networks that may ask if one list lets in and another keeps out, and the number of faults of each.
+    fn shown(lets_in: &str, keeps_out: &str) -> (Vec<String>, usize, usize) {
+        let (inside, outside) = (statements(lets_in), statements(keeps_out));
+        let inside = MatchList::read(&inside, &Named::new());
+        let outside = MatchList::read_excluded(&outside, &Named::new());
+        let show = |allowed: Allowed| match allowed {
+            Allowed::Network(network) => network.to_string(),
+            Allowed::Local => "local".to_owned(),
+        };
+        let faults = (inside.faults.len(), outside.faults.len());
+        let networks = allowed(&[inside, outside.negated()]).unwrap().into_iter().map(show).collect();
+        (networks, faults.0, faults.1)
+    }
+
+    #[test]
+    fn an_element_without_an_equivalent_lets_nobody_in() {
+        let in_10_1 = || vec!["10.1.0.0/16".to_owned()];
+        assert_eq!(shown("10.1/16;", "10.2/16;"), (in_10_1(), 0, 0));
+        // An unknown list may have any addresses, on either side.
+        assert_eq!(shown("10.1/16; friends;", "none;"), (in_10_1(), 1, 0));
+        assert_eq!(shown("!foes; 10.1/16;", "none;"), (vec![], 1, 0));
+        assert_eq!(shown("10.1/16;", "foes;"), (vec![], 0, 1));
+        assert_eq!(shown("10.1/16;", "!friends; 10.2/16;"), (in_10_1(), 0, 1));
+        assert_eq!(shown("!{ !friends; 10.2/16; }; 10.1/16;", "none;"), (in_10_1(), 1, 0));
+        // Clients of Sixfold sign nothing: a key lets nobody in and keeps nobody out.
+        assert_eq!(shown("key ours; 10.1/16;", "key theirs;"), (in_10_1(), 1, 1));
+        assert_eq!(shown("!key theirs; 10.1/16;", "none;"), (vec![], 1, 0));
+    }
+
+    #[test]
+    fn local_networks_that_are_kept_out_are_the_private_ones() {
+        assert_eq!(shown("10.1/16; 192.0.2.0/24;", "localnets;"), (vec!["192.0.2.0/24".to_owned()], 0, 1));
+        assert_eq!(shown("localnets;", "none;"), (vec!["local".to_owned()], 0, 0));
+    }
 }

@@ -1,14 +1,14 @@
 //! BIND: named.conf.
 //!
 //! `acl` statements are collected first, because a list may be named before its definition is complete in an included file.
-//! One view is read as if its statements stood in `options`; several views answer differently by client, which one
-//! configuration of Sixfold cannot.
+//! Of several views one is converted ([`views`]), and its statements are read as if they stood in `options`.
 
 mod acl;
 mod encryption;
 mod options;
 mod syntax;
 mod synthesis;
+mod views;
 mod vocabulary;
 mod zones;
 
@@ -27,6 +27,8 @@ use syntax::Statement;
 /// Reads the text.
 pub(crate) fn read(text: &str, sources: &mut Sources<'_>, draft: &mut Draft) -> Result<(), SyntaxError> {
     let statements = syntax::parse(text, 0, 0, sources, draft)?;
+    // Without a view, `convert` refuses the file.
+    let Some(views::Chosen { statements, earlier }) = views::choose(statements, draft) else { return Ok(()) };
     let named: Named<'_> = statements
         .iter()
         .filter(|statement| statement.keyword() == "acl")
@@ -35,9 +37,11 @@ pub(crate) fn read(text: &str, sources: &mut Sources<'_>, draft: &mut Draft) -> 
     let policies = zones::policy_names(&statements);
     let encryption = Encryption::read(&statements);
     let mut options = Options::default();
-    let views = statements.iter().filter(|statement| statement.keyword() == "view").count();
+    for view in &earlier {
+        options.exclude_view(view, &named, draft);
+    }
+    let context = Context { named: &named, policies: &policies, encryption: &encryption };
     for statement in &statements {
-        let context = Context { views, named: &named, policies: &policies, encryption: &encryption };
         top_level(statement, &context, &mut options, draft);
     }
     options.finish(&statements, draft);
@@ -46,8 +50,6 @@ pub(crate) fn read(text: &str, sources: &mut Sources<'_>, draft: &mut Draft) -> 
 
 /// Facts about the whole file that its statements need.
 struct Context<'a> {
-    /// Number of views.
-    views: usize,
     named: &'a Named<'a>,
     /// Names of the response policy zones.
     policies: &'a [String],
@@ -55,7 +57,7 @@ struct Context<'a> {
 }
 
 fn top_level(statement: &Statement, context: &Context<'_>, options: &mut Options, draft: &mut Draft) {
-    let Context { views, named, policies, encryption } = *context;
+    let Context { named, policies, encryption } = *context;
     match (statement.keyword(), statement.block()) {
         ("acl", Some(block)) => {
             let faults = MatchList::read(block, named).faults;
@@ -68,7 +70,7 @@ fn top_level(statement: &Statement, context: &Context<'_>, options: &mut Options
             }
         }
         ("zone", Some(_)) => zones::read(statement, policies, encryption, draft),
-        ("view", Some(block)) if views == 1 => {
+        ("view", Some(block)) => {
             draft.record(&statement.spot.header(&format!("view {} {{", statement.word(1))), Outcome::Carried);
             for inner in block {
                 match inner.keyword() {
@@ -76,10 +78,6 @@ fn top_level(statement: &Statement, context: &Context<'_>, options: &mut Options
                     _ => options.read(inner, named, encryption, draft),
                 }
             }
-        }
-        ("view", _) => {
-            let why = "Sixfold has no views: run an instance for each, or use `clients` in [[dns64.rule]]";
-            draft.record(&statement.spot, Outcome::left_over(why));
         }
         ("tls" | "http", _) => draft.record(&statement.spot, Outcome::Carried),
         (keyword, _) => draft.record(&statement.spot, known(vocabulary::TOP_LEVEL, keyword)),
@@ -100,9 +98,10 @@ fn without(faults: &[String], outcome: Outcome) -> Outcome {
     if faults.is_empty() { outcome } else { Outcome::LeftOver(format!("without {}", faults.join(", "))) }
 }
 
-/// Addresses of a `forwarders` block: `address [port N] [tls NAME]`. Also returns those that have no equivalent.
+/// Addresses of the `forwarders` block of a zone: `address [port N] [tls NAME]`. Also returns those that have no equivalent.
 fn forwarders(
     statement: &Statement,
+    zone: &str,
     encryption: &Encryption,
     draft: &mut Draft,
 ) -> (Vec<Endpoint>, Vec<String>) {
@@ -121,8 +120,16 @@ fn forwarders(
                 }
                 endpoints.push(Endpoint { tls_name: Some(name.clone()), ..endpoint });
             }
-            (Some(_), Some(_)) => faults.push(format!("{} ({})", element.spot.text, value::NO_TLS_NAME)),
-            (None, _) => faults.push(element.spot.text.clone()),
+            (Some(_), Some(_)) => {
+                draft.model.lost_tls.push((zone.to_owned(), element.spot.clone()));
+                faults.push(format!("{} ({})", element.spot.text, value::NO_TLS_NAME));
+            }
+            (None, tls) => {
+                if tls.is_some() {
+                    draft.model.lost_tls.push((zone.to_owned(), element.spot.clone()));
+                }
+                faults.push(element.spot.text.clone());
+            }
         }
     }
     (endpoints, faults)

@@ -1,15 +1,17 @@
-//! Statements in `options`, or in the only view.
+//! Statements in `options`, or in the view that is converted.
 
 use super::acl::{self, MatchList, Named};
 use super::encryption::Encryption;
 use super::syntax::Statement;
 use super::synthesis::{self, Synthesis};
 use super::{everywhere, forwarders, known, vocabulary, without, zones};
-use crate::draft::{Draft, Spot};
-use crate::ledger::Outcome;
+use crate::draft::Draft;
+use crate::ledger::{Outcome, Spot};
 use crate::model::{Allowed, Endpoint, add};
+use crate::network::Network;
+use crate::source_ports::add_source;
 use crate::value::{self, range};
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Statements that need others to be understood; [`finish`](Options::finish) brings them together.
 #[derive(Debug, Default)]
@@ -24,6 +26,12 @@ pub(super) struct Options {
     allow_recursion: Option<MatchList>,
     match_clients: Option<MatchList>,
     blackhole: Option<MatchList>,
+    /// Clients of the views before the one that is converted.
+    others_clients: Vec<MatchList>,
+    /// Addresses on which the view is reached.
+    destinations: Option<(MatchList, Spot)>,
+    /// `recursion no`: nobody gets answers but those of BIND's own zones.
+    serves_nobody: bool,
     forwards_only: Option<bool>,
     forwarders: Option<Spot>,
     has_empty_zones: Option<bool>,
@@ -54,6 +62,24 @@ impl Options {
         draft.record(&statement.spot, outcome);
     }
 
+    /// Keeps the clients of a view out that comes before the one that is converted.
+    pub(super) fn exclude_view(&mut self, view: &Statement, named: &Named<'_>, draft: &mut Draft) {
+        let block = view.block().unwrap_or_default();
+        let find = |keyword: &str| block.iter().find(|inner| inner.keyword() == keyword);
+        // Its clients get to the later views with queries to other addresses, or without RD.
+        if find("match-destinations").is_some() || find("match-recursive-only").is_some() {
+            return;
+        }
+        let clients = find("match-clients").and_then(Statement::block);
+        let list = clients.map_or_else(MatchList::any, |clients| MatchList::read_excluded(clients, named));
+        if !list.faults.is_empty() {
+            let why =
+                format!("its clients are kept out of the later view, but for {}", list.faults.join(", "));
+            draft.record(&view.spot.header(&format!("view {}", view.word(1))), Outcome::LeftOver(why));
+        }
+        self.others_clients.push(list);
+    }
+
     fn read_forwarding(
         &mut self,
         statement: &Statement,
@@ -73,7 +99,7 @@ impl Options {
                 }
             }
             "forwarders" => {
-                let (endpoints, faults) = forwarders(statement, encryption, draft);
+                let (endpoints, faults) = forwarders(statement, ".", encryption, draft);
                 if !endpoints.is_empty() {
                     self.forwarders = Some(statement.spot.clone());
                     draft.model.select = Some("fastest");
@@ -81,10 +107,15 @@ impl Options {
                 draft.model.forward(".", endpoints);
                 without(&faults, Outcome::Carried)
             }
-            "recursion" => match statement.word(1) {
-                "no" => Outcome::left_over("Sixfold always forwards"),
-                _ => Outcome::Carried,
-            },
+            "recursion" => {
+                self.serves_nobody = value::yes_no(statement.word(1)) == Some(false);
+                match self.serves_nobody {
+                    true => Outcome::left_over(
+                        "BIND serves its own zones only, and Sixfold only forwards: nobody is in `server.allow`",
+                    ),
+                    false => Outcome::Carried,
+                }
+            }
             "querylog" if statement.word(1) == "no" => Outcome::NoMeaning("Sixfold logs no queries"),
             "empty-zones-enable" => {
                 self.has_empty_zones = value::yes_no(statement.word(1));
@@ -102,6 +133,33 @@ impl Options {
                 }
                 _ => Outcome::left_over("a cookie secret has 32 hex digits"),
             },
+            "query-source" | "query-source-v6" => {
+                let words = statement.words().take_while(|word| *word != "port");
+                let address = words.filter(|word| !matches!(*word, "address" | "*")).last();
+                let outcome =
+                    address.map_or(Outcome::Carried, |address| add_source(&mut draft.model.sources, address));
+                match statement.after("port") {
+                    None | Some("*") => outcome,
+                    Some(_) => {
+                        value::but(outcome, "Sixfold asks from random ports, which forgers cannot know")
+                    }
+                }
+            }
+            "avoid-v4-udp-ports" | "avoid-v6-udp-ports" => {
+                let entries = statement.block().unwrap_or_default();
+                let outcomes = entries.iter().map(|entry| {
+                    let words: Vec<&str> = entry.words().collect();
+                    let text = match (entry.keyword(), &words[..]) {
+                        ("range", [first, last]) => format!("{first}-{last}"),
+                        (port, _) => port.to_owned(),
+                    };
+                    draft.model.source_ports.avoid(&text, &statement.spot)
+                });
+                let outcomes: Vec<Outcome> = outcomes.collect();
+                let fault = outcomes.into_iter().find(|outcome| !matches!(outcome, Outcome::Carried));
+                fault
+                    .unwrap_or(Outcome::Differs("Sixfold avoids a port for both address families".to_owned()))
+            }
             "answer-cookie" | "send-cookie" => {
                 draft.model.cookies = value::yes_no(statement.word(1));
                 Outcome::differs("`edns.cookies` is for clients and upstreams at once")
@@ -123,6 +181,12 @@ impl Options {
             "allow-recursion" => &mut self.allow_recursion,
             "match-clients" => &mut self.match_clients,
             "blackhole" => &mut self.blackhole,
+            "match-destinations" => {
+                let list = MatchList::read(statement.block()?, named);
+                let outcome = without(&list.faults, Outcome::Carried);
+                self.destinations = Some((list, statement.spot.clone()));
+                return Some(outcome);
+            }
             "listen-on" | "listen-on-v6" => return Some(self.read_listen(statement, encryption, draft)),
             "port" => {
                 self.port = statement.word(1).parse().ok();
@@ -130,7 +194,10 @@ impl Options {
             }
             _ => return None,
         };
-        let list = MatchList::read(statement.block()?, named);
+        let list = match statement.keyword() {
+            "blackhole" => MatchList::read_excluded(statement.block()?, named),
+            _ => MatchList::read(statement.block()?, named),
+        };
         let faults = list.faults.clone();
         let outcome = match statement.keyword() {
             "blackhole" => Outcome::differs("these clients get REFUSED, not silence"),
@@ -146,7 +213,7 @@ impl Options {
     fn read_listen(&mut self, statement: &Statement, encryption: &Encryption, draft: &mut Draft) -> Outcome {
         let is_v6 = statement.keyword() == "listen-on-v6";
         let (mut endpoints, mut faults) = (Vec::new(), Vec::new());
-        let (tls, http) = (statement.after("tls"), statement.after("http"));
+        let (tls, http) = (statement.after("tls").filter(|name| *name != "none"), statement.after("http"));
         let standard = match (tls, http) {
             (_, Some(_)) => Some(value::HTTPS_PORT),
             (Some(_), None) => Some(value::TLS_PORT),
@@ -169,7 +236,12 @@ impl Options {
         // A statement of any transport takes the place of BIND's default, which is plain DNS on all addresses.
         let list = if is_v6 { &mut self.listen_v6 } else { &mut self.listen_v4 };
         let list = list.get_or_insert_default();
-        if tls.is_some() || http.is_some() {
+        if http.is_some() && tls.is_none() {
+            return Outcome::left_over(
+                "Sixfold has HTTPS only, with a certificate of its own: `tls.listen-doh`",
+            );
+        }
+        if tls.is_some() {
             let Some(one) = tls.and_then(|name| encryption.tls(name)) else {
                 return Outcome::left_over(value::NO_CERTIFICATE);
             };
@@ -336,6 +408,7 @@ impl Options {
         {
             add(&mut draft.model.listen, endpoint);
         }
+        self.finish_destinations(port, draft);
         self.finish_access(draft);
         if !self.names_validation {
             let spot = Spot::line(1, "dnssec-validation, which is `auto` if the file does not say");
@@ -362,6 +435,33 @@ impl Options {
         self.finish_dns64(draft);
     }
 
+    /// Listens only where the view is reached.
+    fn finish_destinations(&self, port: u16, draft: &mut Draft) {
+        let Some((list, spot)) = self.destinations.as_ref().filter(|(list, _)| !list.is_any()) else {
+            return;
+        };
+        let mut hosts: Vec<IpAddr> = list.parts().iter().filter_map(Network::host).collect();
+        hosts.retain(|host| list.matches(&Network::from(*host)));
+        let tls = &mut draft.model.tls;
+        for listen in [&mut draft.model.listen, &mut tls.listen_dot, &mut tls.listen_doh, &mut tls.listen_doq]
+        {
+            for endpoint in std::mem::take(listen) {
+                if endpoint.address.is_unspecified() {
+                    let family = hosts.iter().filter(|host| host.is_ipv4() == endpoint.address.is_ipv4());
+                    family.for_each(|host| add(listen, Endpoint::new(*host, endpoint.port)));
+                } else if list.matches(&Network::from(endpoint.address)) {
+                    add(listen, endpoint);
+                }
+            }
+        }
+        if draft.model.listen.is_empty() {
+            let loopback: [IpAddr; 2] = [Ipv6Addr::LOCALHOST.into(), Ipv4Addr::LOCALHOST.into()];
+            draft.model.listen = loopback.map(|address| Endpoint::new(address, port)).to_vec();
+            let why = "no address to listen on is left: write those of the view into `server.listen`";
+            draft.record(spot, Outcome::left_over(why));
+        }
+    }
+
     /// A query needs the permission of each list. BIND takes missing ones from each other.
     fn finish_access(&mut self, draft: &mut Draft) {
         let default = || self.allow_query.clone().unwrap_or_else(MatchList::near);
@@ -372,7 +472,11 @@ impl Options {
         let mut lists = vec![recursion, cache];
         lists.extend(self.allow_query.clone());
         lists.extend(self.match_clients.clone());
-        lists.extend(self.blackhole.as_ref().map(MatchList::negated));
+        lists.extend(self.blackhole.iter().chain(&self.others_clients).map(MatchList::negated));
+        if self.serves_nobody {
+            draft.model.allow = Some(Vec::new());
+            return;
+        }
         match acl::allowed(&lists) {
             Some(allowed) => {
                 let is_lost =

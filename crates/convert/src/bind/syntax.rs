@@ -2,8 +2,8 @@
 //! Included files take the place of their `include` statement.
 
 use crate::SyntaxError;
-use crate::draft::{Draft, Spot};
-use crate::ledger::{Outcome, Place};
+use crate::draft::Draft;
+use crate::ledger::{Outcome, Place, Spot};
 use crate::sources::Sources;
 
 /// Levels of blocks in blocks. A view, a zone and a list of addresses are three.

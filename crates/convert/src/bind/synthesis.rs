@@ -6,7 +6,7 @@
 //! pair of cells, the smaller ones first, has the prefixes of the statements that match there.
 
 use super::acl::MatchList;
-use crate::draft::Spot;
+use crate::ledger::Spot;
 use crate::model::{Rule, add};
 use crate::network::{Network, selected};
 use pref64::Pref64;

@@ -66,12 +66,8 @@ pub(super) const OPTIONS: &[(&str, Known)] = &[
         NoMeaning(VALIDATION),
     ),
     ("hostname", LeftOver("see `server.identity`, which answers hostname.bind, id.server and NSID")),
-    (
-        "use-v4-udp-ports use-v6-udp-ports avoid-v4-udp-ports avoid-v6-udp-ports",
-        LeftOver("Sixfold uses all ports from 1024 on for upstream queries"),
-    ),
+    ("use-v4-udp-ports use-v6-udp-ports", LeftOver("name the other ports in `upstream.avoid-ports`")),
     ("querylog", LeftOver("Sixfold logs no queries")),
-    ("query-source query-source-v6", LeftOver("the system picks the address for upstream queries")),
     ("sortlist rrset-order", LeftOver("records stay in the order of the upstream")),
     (
         "dnstap dnstap-output dnstap-identity dnstap-version",
@@ -117,7 +113,10 @@ pub(super) const OPTIONS: &[(&str, Known)] = &[
         "http-listener-clients http-streams-per-connection",
         LeftOver("see `limits.tcp-connections`, for all listeners over connections"),
     ),
-    ("match-destinations match-recursive-only", LeftOver("Sixfold has no views")),
+    (
+        "match-recursive-only",
+        LeftOver("the instance of this view answers all queries of its clients, with RD and without"),
+    ),
     ("no-case-compress message-compression", NoMeaning("Sixfold passes on the names of the upstream")),
     ("resolver-use-dns64", LeftOver("see `upstream.via-nat64` for forwarders with IPv4 addresses")),
 ];

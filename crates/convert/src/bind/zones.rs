@@ -11,7 +11,14 @@ use crate::value;
 /// `local.empty-zones`.
 const BUILT_IN: [&str; 4] = ["localhost", "127.in-addr.arpa", "0.in-addr.arpa", "255.in-addr.arpa"];
 
-/// Reads a zone and records its outcome. `policies` are the names of the response policy zones, which Sixfold reads from their
+/// Reason why a response policy zone of another type than primary is not carried over.
+const TRANSFERS_NONE: &str = "Sixfold reads response policy zones from files, and transfers none";
+
+/// Words for the classes other than IN, as a zone has them behind its name.
+const OTHER_CLASSES: [&str; 4] = ["ch", "chaos", "hs", "hesiod"];
+
+/// Reads a zone and records its outcome. BIND forwards no names of a zone that it serves, or that has an empty list of forwarders; its
+/// `[[upstream.zone]]` without forwarders keeps them from the general ones. `policies` are the names of the response policy zones, which Sixfold reads from their
 /// files ([`file_of`]).
 pub(super) fn read(statement: &Statement, policies: &[String], encryption: &Encryption, draft: &mut Draft) {
     let zone = statement.word(1);
@@ -22,8 +29,13 @@ pub(super) fn read(statement: &Statement, policies: &[String], encryption: &Encr
     let name = value::name(zone);
     let outcome = match (kind, name) {
         (_, None) => Outcome::left_over("Sixfold takes no such name"),
-        ("hint", _) => Outcome::NoMeaning("concerns the resolution from the root, and Sixfold forwards"),
-        ("forward", Some(name)) => match forwarded.map(|list| forwarders(list, encryption, draft)) {
+        _ if OTHER_CLASSES.contains(&statement.word(2).to_ascii_lowercase().as_str()) => Outcome::left_over(
+            "Sixfold serves no zones; see `server.version` and `server.identity` for class CH",
+        ),
+        ("hint" | "delegation-only", _) => {
+            Outcome::NoMeaning("concerns the resolution from the root, and Sixfold forwards")
+        }
+        ("forward", Some(name)) => match forwarded.map(|list| forwarders(list, &name, encryption, draft)) {
             // A zone whose forwarders are all lost stays, without forwarders: its names must not go to others.
             Some((endpoints, faults)) if !endpoints.is_empty() || !faults.is_empty() => {
                 draft.model.forward(&name, endpoints);
@@ -31,27 +43,37 @@ pub(super) fn read(statement: &Statement, policies: &[String], encryption: &Encr
                 let how = "BIND resolves names itself when the forwarders fail (`forward first`), and Sixfold does not";
                 without(&faults, if is_only { Outcome::Carried } else { Outcome::differs(how) })
             }
-            _ => Outcome::left_over("Sixfold has no names that it does not forward"),
+            _ => kept(
+                &name,
+                "BIND resolves these names itself: name a resolver that does in their [[upstream.zone]]",
+                draft,
+            ),
         },
         ("static-stub", Some(name)) => {
-            match find("server-addresses").map(|list| forwarders(list, encryption, draft)) {
+            match find("server-addresses").map(|list| forwarders(list, &name, encryption, draft)) {
                 Some((endpoints, faults)) if !endpoints.is_empty() => {
                     draft.model.forward(&name, endpoints);
                     without(&faults, Outcome::differs("Sixfold follows no delegations below the zone"))
                 }
-                _ => Outcome::left_over("an [[upstream.zone]] needs the addresses of its servers"),
+                _ => kept(&name, "an [[upstream.zone]] needs the addresses of its servers", draft),
             }
         }
-        ("stub", _) => Outcome::left_over("write an [[upstream.zone]] with the addresses of its servers"),
+        ("stub", Some(name)) => kept(&name, "name the servers of the zone in its [[upstream.zone]]", draft),
         ("" | "master" | "primary", Some(name)) if BUILT_IN.contains(&name.as_str()) => {
             Outcome::NoMeaning("Sixfold answers these names itself, or with `local.empty-zones`")
         }
         ("master" | "primary", _) if policies.iter().any(|policy| policy == zone) => Outcome::Carried,
-        _ => Outcome::left_over(
-            "Sixfold serves no zones: write an [[upstream.zone]] with the address of a server that has it",
-        ),
+        // The policy is lost, and nobody asks for the names of its zone.
+        _ if policies.iter().any(|policy| policy == zone) => Outcome::left_over(TRANSFERS_NONE),
+        (_, Some(name)) => kept(&name, value::SERVES_NO_ZONES, draft),
     };
     draft.record(&statement.spot, outcome);
+}
+
+/// A zone that is not carried over, for this reason, and whose names must not go to the general forwarders.
+fn kept(name: &str, why: &str, draft: &mut Draft) -> Outcome {
+    draft.model.forward(name, Vec::new());
+    Outcome::left_over(why)
 }
 
 /// Names of the response policy zones of a configuration.
@@ -81,7 +103,7 @@ pub(super) fn file_of(
         block.iter().find(|inner| inner.keyword() == keyword).map_or("", |inner| inner.word(1))
     };
     if !matches!(word("type"), "master" | "primary") {
-        return Err("Sixfold reads response policy zones from files, and transfers none".to_owned());
+        return Err(TRANSFERS_NONE.to_owned());
     }
     match (word("file"), directory) {
         ("", _) => Err("the zone has no file".to_owned()),

@@ -10,7 +10,7 @@ mod vocabulary;
 
 use crate::SyntaxError;
 use crate::draft::Draft;
-use crate::ledger::Outcome;
+use crate::ledger::{Outcome, find_row};
 use crate::model::{Allowed, Endpoint, Rule, add};
 use crate::network::Network;
 use crate::sources::Sources;
@@ -19,47 +19,168 @@ use plugins::{BlockSettings, Plugins, Transport};
 use std::net::{Ipv4Addr, Ipv6Addr};
 use syntax::Directive;
 
-/// Reads the text.
+/// Reads the text. The plain blocks say what the clients may ask; without one for the root, its first encrypted block does.
 pub(crate) fn read(text: &str, sources: &mut Sources<'_>, draft: &mut Draft) -> Result<(), SyntaxError> {
     let blocks = syntax::parse(text, sources, draft)?;
     if blocks.is_empty() {
         return Err(SyntaxError { file: 0, line: 1, what: "no server block".to_owned() });
     }
+    let (plain, encrypted): (Vec<Block<'_>>, Vec<Block<'_>>) =
+        blocks.iter().map(Block::new).partition(|block| block.transport == Transport::Plain);
     let mut root: Option<BlockSettings> = None;
     let mut zones: Vec<BlockSettings> = Vec::new();
-    for block in &blocks {
-        let (names, port, transport, faults) = keys(block);
-        if transport != Transport::Plain {
-            encrypted(block, (names, port, transport), &faults, draft);
-            continue;
-        }
+    let mut read: Vec<&Block<'_>> = Vec::new();
+    for block in &plain {
         // Without a name it must not become settings of all names.
-        if names.is_empty() {
-            draft.record(&block.spot, Outcome::LeftOver(format!("without {}", faults.join(", "))));
+        if block.zones.is_empty() {
+            draft.record(&block.directive.spot, block.outcome());
             continue;
         }
-        let is_root = names.iter().any(|name| name == ".");
-        let outcome = match (&root, faults.is_empty()) {
-            (Some(_), _) if is_root => {
-                record_all(block, "a second block for the root: run an instance for each", draft);
-                continue;
-            }
-            (_, false) => Outcome::LeftOver(format!("without {}", faults.join(", "))),
-            _ => Outcome::Carried,
-        };
-        draft.record(&block.header(), outcome);
-        let mut plugins = Plugins { zones: names, is_root, settings: BlockSettings::default() };
-        plugins.settings.port = port;
-        for directive in &block.block {
-            plugins.read(directive, draft);
+        if block.is_root() && root.is_some() {
+            let why = "a second block for the root: run an instance for each";
+            draft.record(&block.directive.spot, Outcome::left_over(why));
+            continue;
         }
-        let Plugins { zones: names, mut settings, .. } = plugins;
-        settings.header = block.header();
-        settings.zones = names;
-        if is_root { root = Some(settings) } else { zones.push(settings) }
+        draft.record(&block.directive.header(), block.outcome());
+        if !block.is_root() {
+            // CoreDNS asks the forwarders of the block for these names, or answers them itself: those of all others must not get them.
+            forward(".", &block.zones, &[], draft);
+            if !block.zones.iter().all(|zone| block.forwards(zone)) {
+                draft.record(&block.directive.header(), Outcome::left_over(vocabulary::FORWARDS_NONE));
+            }
+        }
+        let settings = block.settings(draft);
+        read.push(block);
+        if block.is_root() { root = Some(settings) } else { zones.push(settings) }
+    }
+    for block in &encrypted {
+        let outcome = if root.is_none() && block.is_root() {
+            let settings = block.settings(draft);
+            read.push(block);
+            let outcome = block.listen(&settings, draft);
+            root = Some(settings);
+            outcome
+        } else {
+            block.listen_beside(&read, draft)
+        };
+        draft.record(&block.directive.header(), outcome);
     }
     finish(root, zones, draft);
     Ok(())
+}
+
+/// A server block with the parts of its first line.
+struct Block<'a> {
+    directive: &'a Directive,
+    zones: Vec<String>,
+    port: u16,
+    transport: Transport,
+    /// Keys that have no equivalent.
+    faults: Vec<String>,
+}
+
+impl<'a> Block<'a> {
+    fn new(directive: &'a Directive) -> Block<'a> {
+        let (zones, port, transport, faults) = keys(directive);
+        Block { directive, zones, port, transport, faults }
+    }
+
+    fn is_root(&self) -> bool {
+        self.zones.iter().any(|name| name == ".")
+    }
+
+    /// True if one of its directives forwards this zone.
+    fn forwards(&self, zone: &str) -> bool {
+        let forwards = self.directive.block.iter().filter(|directive| directive.name() == "forward");
+        let mut names = forwards.filter_map(|directive| value::name(directive.argument()));
+        names.any(|from| from == "." || zone == from || zone.ends_with(&format!(".{from}")))
+    }
+
+    /// Outcome of the first line.
+    fn outcome(&self) -> Outcome {
+        match self.faults.is_empty() {
+            true => Outcome::Carried,
+            false => Outcome::LeftOver(format!("without {}", self.faults.join(", "))),
+        }
+    }
+
+    /// Reads all directives.
+    fn settings(&self, draft: &mut Draft) -> BlockSettings {
+        self.read(draft, |plugins, directive, draft| plugins.read(directive, draft))
+    }
+
+    /// Adds the encrypted listener of a block beside others: what clients may ask is said by the block of the same zones among `others`.
+    /// A directive that both have is the same for both. With another one there is no listener: its clients would be asked to trust
+    /// other forwarders than theirs.
+    fn listen_beside(&self, others: &[&Block<'_>], draft: &mut Draft) -> Outcome {
+        let other = others.iter().find(|other| other.zones == self.zones);
+        let said = other.map_or(&[][..], |other| &other.directive.block);
+        let matters = |name: &str| name != "bind" && find_row(vocabulary::NO_MEANING, name).is_none();
+        let is_here = |name: &str| self.directive.block.iter().any(|directive| directive.name() == name);
+        let more = said.iter().map(Directive::name).filter(|name| matters(name) && !is_here(name));
+        let more: Vec<String> = more.map(|name| format!("`{name}`")).collect();
+        let mut has_its_own = other.is_none();
+        let settings = self.read(draft, |plugins, directive, draft| match directive.name() {
+            "tls" | "bind" => plugins.read(directive, draft),
+            name if !matters(name) => plugins.read(directive, draft),
+            _ if said.iter().any(|one| one.says_the_same(directive)) => {
+                draft.record(&directive.spot, Outcome::Carried);
+            }
+            _ => {
+                has_its_own = true;
+                let why = "all listeners have the settings of one block: run an instance for each";
+                draft.record(&directive.spot, Outcome::left_over(why));
+            }
+        });
+        if has_its_own {
+            return Outcome::left_over("no listener with the settings of another block");
+        }
+        match self.listen(&settings, draft) {
+            Outcome::Carried if !more.is_empty() => {
+                Outcome::Differs(format!("its clients get {} of the other block, too", more.join(", ")))
+            }
+            outcome => outcome,
+        }
+    }
+
+    fn read(
+        &self,
+        draft: &mut Draft,
+        mut read_one: impl FnMut(&mut Plugins, &Directive, &mut Draft),
+    ) -> BlockSettings {
+        let settings = BlockSettings {
+            header: self.directive.header(),
+            zones: self.zones.clone(),
+            port: self.port,
+            transport: self.transport,
+            ..BlockSettings::default()
+        };
+        let mut plugins = Plugins { zones: self.zones.clone(), is_root: self.is_root(), settings };
+        for directive in &self.directive.block {
+            read_one(&mut plugins, directive, draft);
+        }
+        plugins.settings
+    }
+
+    /// Adds the encrypted listener of a block.
+    fn listen(&self, settings: &BlockSettings, draft: &mut Draft) -> Outcome {
+        let Some((certificate, key)) = &settings.certificate else {
+            return Outcome::left_over(value::NO_CERTIFICATE);
+        };
+        let tls = &mut draft.model.tls;
+        let known = (tls.certificate.as_ref(), tls.key.as_ref());
+        if !matches!(known, (None, None)) && known != (Some(certificate), Some(key)) {
+            return Outcome::left_over("all encrypted listeners have one certificate");
+        }
+        (tls.certificate, tls.key) = (Some(certificate.clone()), Some(key.clone()));
+        let list = match self.transport {
+            Transport::Https => &mut tls.listen_doh,
+            Transport::Quic => &mut tls.listen_doq,
+            Transport::Tls | Transport::Plain => &mut tls.listen_dot,
+        };
+        list.extend(on_port(&settings.addresses, self.port));
+        self.outcome()
+    }
 }
 
 /// Zones, port and transport of a block's first line, and the keys that have no equivalent.
@@ -88,46 +209,6 @@ fn keys(block: &Directive) -> (Vec<String>, u16, Transport, Vec<String>) {
     (names, port, transport, faults)
 }
 
-/// Reads a block for encrypted DNS: its listener. What its clients may ask is that of the plain block of the root.
-fn encrypted(
-    block: &Directive,
-    (zones, port, transport): (Vec<String>, u16, Transport),
-    faults: &[String],
-    draft: &mut Draft,
-) {
-    let is_root = zones.iter().any(|name| name == ".");
-    let mut plugins = Plugins { zones, is_root, settings: BlockSettings::default() };
-    plugins.settings.transport = transport;
-    let select = draft.model.select;
-    for directive in &block.block {
-        match directive.name() {
-            "tls" | "bind" | "forward" => plugins.read(directive, draft),
-            _ => draft.record(
-                &directive.spot,
-                Outcome::left_over("encrypted listeners have the settings of the plain block"),
-            ),
-        }
-    }
-    draft.model.select = select.or(draft.model.select);
-    let BlockSettings { certificate, addresses, transport, .. } = plugins.settings;
-    let outcome = match certificate {
-        _ if !faults.is_empty() => Outcome::LeftOver(format!("without {}", faults.join(", "))),
-        Some((certificate, key)) => {
-            let tls = &mut draft.model.tls;
-            (tls.certificate, tls.key) = (Some(certificate), Some(key));
-            let list = match transport {
-                Transport::Https => &mut tls.listen_doh,
-                Transport::Quic => &mut tls.listen_doq,
-                Transport::Tls | Transport::Plain => &mut tls.listen_dot,
-            };
-            list.extend(on_port(&addresses, port));
-            Outcome::Carried
-        }
-        None => Outcome::left_over(value::NO_CERTIFICATE),
-    };
-    draft.record(&block.header(), outcome);
-}
-
 /// The addresses with a port; without addresses all of the machine.
 fn on_port(addresses: &[Endpoint], port: u16) -> Vec<Endpoint> {
     match addresses {
@@ -136,28 +217,20 @@ fn on_port(addresses: &[Endpoint], port: u16) -> Vec<Endpoint> {
     }
 }
 
-/// Records a whole block as left over.
-fn record_all(block: &Directive, why: &str, draft: &mut Draft) {
-    draft.record(&block.spot, Outcome::left_over(why));
-}
-
 /// Makes one configuration of the blocks.
 fn finish(root: Option<BlockSettings>, zones: Vec<BlockSettings>, draft: &mut Draft) {
     let has_root = root.is_some();
     let root = root.unwrap_or_default();
-    let port = if has_root { root.port } else { zones.first().map_or(53, |zone| zone.port) };
+    let plain_root = Some(&root).filter(|root| has_root && root.transport == Transport::Plain);
+    let first = plain_root.or(zones.first());
+    let port = first.map_or(53, |block| block.port);
     for zone in zones.iter().filter(|zone| zone.port != port) {
         draft
             .record(&zone.header, Outcome::left_over("all names are served on the ports of the first block"));
     }
-    let addresses = if has_root {
-        &root.addresses
-    } else {
-        zones.first().map_or(&root.addresses, |zone| &zone.addresses)
-    };
     // A file with encrypted blocks only has no plain listener.
-    if has_root || !zones.is_empty() {
-        draft.model.listen = on_port(addresses, port);
+    if let Some(first) = first {
+        draft.model.listen = on_port(&first.addresses, port);
     }
     let everyone = || [Network::ALL4, Network::ALL6].map(Allowed::Network).to_vec();
     draft.model.allow =

@@ -3,8 +3,8 @@
 use super::syntax::Directive;
 use super::{add_record, forward, vocabulary};
 use crate::access::{AccessList, Order};
-use crate::draft::{Draft, Spot};
-use crate::ledger::{Outcome, find_row};
+use crate::draft::Draft;
+use crate::ledger::{Outcome, Spot, find_row};
 use crate::model::Endpoint;
 use crate::network::Network;
 use crate::value::{self, range};
@@ -65,12 +65,22 @@ impl Plugins {
     pub(super) fn read(&mut self, directive: &Directive, draft: &mut Draft) {
         let has_variables = directive.words.iter().any(|word| word.contains("{$") || word.contains("{%"));
         let outcome = match directive.name() {
-            _ if has_variables => Outcome::left_over("environment variables are not read"),
+            _ if has_variables => {
+                if directive.name() == "forward" {
+                    self.keep([directive.argument()], draft);
+                }
+                Outcome::left_over("environment variables are not read")
+            }
             "forward" => self.read_forward(directive, draft),
             "dns64" => return self.read_dns64(directive, draft),
             "cache" => return self.read_cache(directive, draft),
             "acl" => return self.read_acl(directive, draft),
-            "hosts" => return read_hosts(directive, draft),
+            "hosts" => {
+                let answered = self.answered_zones(directive);
+                let has_root = answered.contains(&".");
+                self.keep(answered, draft);
+                return read_hosts(directive, has_root, draft);
+            }
             "bind" => self.read_bind(directive),
             "tls" => match directive.arguments() {
                 [certificate, key] | [certificate, key, _] => {
@@ -95,13 +105,53 @@ impl Plugins {
                 let size = if directive.argument().is_empty() { "1232" } else { directive.argument() };
                 value::set_number(&mut draft.model.udp_size, size, range::UDP_SIZE)
             }
-            name => match find_row(vocabulary::NO_MEANING, name) {
-                Some(why) => Outcome::NoMeaning(why),
-                None => find_row(vocabulary::LEFT_OVER, name)
-                    .map_or(Outcome::left_over("Sixfold has no such plugin"), Outcome::left_over),
-            },
+            name => {
+                self.keep(self.answered_zones(directive), draft);
+                match find_row(vocabulary::NO_MEANING, name) {
+                    Some(why) => Outcome::NoMeaning(why),
+                    None => find_row(vocabulary::LEFT_OVER, name)
+                        .map_or(Outcome::left_over("Sixfold has no such plugin"), Outcome::left_over),
+                }
+            }
         };
         draft.record(&directive.spot, outcome);
+    }
+
+    /// Zones in which a plugin answers every question, so that none of their names is forwarded: those that it names, or those of the
+    /// block. Names that fall through are not among them.
+    fn answered_zones<'a>(&'a self, directive: &'a Directive) -> Vec<&'a str> {
+        let named = directive.arguments();
+        let named: Vec<&str> = match directive.name() {
+            "kubernetes" | "k8s_external" | "etcd" | "auto" | "secondary" => {
+                named.iter().map(String::as_str).collect()
+            }
+            // The first argument is a file.
+            "hosts" | "file" => named.iter().skip(1).map(String::as_str).collect(),
+            // `zone:ID` and `group:zone`.
+            "route53" | "clouddns" => named.iter().filter_map(|zone| zone.split(':').next()).collect(),
+            "azure" => named.iter().filter_map(|zone| zone.split(':').nth(1)).collect(),
+            // `template CLASS TYPE [ZONE...]`; one of a single type leaves the other types to the forwarders.
+            "template" if named.get(1).is_some_and(|rtype| rtype.eq_ignore_ascii_case("ANY")) => {
+                named.iter().skip(2).map(String::as_str).collect()
+            }
+            _ => return Vec::new(),
+        };
+        let through = directive.block.iter().find(|option| option.name() == "fallthrough");
+        let falls_through = |zone: &str| {
+            through.is_some_and(|option| {
+                option.arguments().is_empty() || option.arguments().iter().any(|one| one == zone)
+            })
+        };
+        let zones = if named.is_empty() { self.zones.iter().map(String::as_str).collect() } else { named };
+        zones.into_iter().filter(|zone| !falls_through(zone)).collect()
+    }
+
+    /// Keeps names that are never forwarded from the forwarders of all others.
+    fn keep<'a>(&self, zones: impl IntoIterator<Item = &'a str>, draft: &mut Draft) {
+        let zones = zones.into_iter().filter_map(value::name);
+        zones
+            .filter(|zone| zone != "." && !zone.contains('{'))
+            .for_each(|zone| forward(&zone, &self.zones, &[], draft));
     }
 
     fn read_forward(&self, directive: &Directive, draft: &mut Draft) -> Outcome {
@@ -138,6 +188,10 @@ impl Plugins {
             }
         }
         forward(&from, &self.zones, &endpoints, draft);
+        if lost.iter().any(|server: &String| server.starts_with("tls://")) {
+            let zones = if from == "." { &self.zones[..] } else { std::slice::from_ref(&from) };
+            draft.model.lost_tls.extend(zones.iter().map(|zone| (zone.clone(), directive.spot.clone())));
+        }
         if from == "." && self.is_root {
             draft.model.select = Some("random");
         }
@@ -191,7 +245,8 @@ impl Plugins {
                 _ => Outcome::left_over("Sixfold shows forwarders no certificate"),
             },
             ("except", _) => {
-                Outcome::left_over("Sixfold forwards these names as well: `filter.block` refuses them")
+                self.keep(option.arguments().iter().map(String::as_str), draft);
+                Outcome::left_over(vocabulary::FORWARDS_NONE)
             }
             _ => Outcome::left_over("Sixfold has no such option for forwarders"),
         }
@@ -337,8 +392,9 @@ impl Plugins {
     }
 }
 
-/// `hosts`: a file in the format of hosts(5), and lines of the same format in its block.
-fn read_hosts(directive: &Directive, draft: &mut Draft) {
+/// `hosts`: a file in the format of hosts(5), and lines of the same format in its block. `has_root`: no name falls through to the
+/// forwarders.
+fn read_hosts(directive: &Directive, has_root: bool, draft: &mut Draft) {
     let file = if directive.argument().is_empty() { "/etc/hosts" } else { directive.argument() };
     draft.model.hosts_file = Some(file.to_owned());
     let falls_through =
@@ -347,6 +403,7 @@ fn read_hosts(directive: &Directive, draft: &mut Draft) {
         &directive.header(),
         match falls_through {
             true => Outcome::Carried,
+            false if !has_root => Outcome::left_over(vocabulary::FORWARDS_NONE),
             false => Outcome::left_over(
                 "CoreDNS denies all other names here, and Sixfold forwards them: see `filter.block`",
             ),

@@ -2,8 +2,8 @@
 //! `#`. `import` takes the place of a snippet (`(name) { ... }`) or of files.
 
 use crate::SyntaxError;
-use crate::draft::{Draft, Spot};
-use crate::ledger::{Outcome, Place};
+use crate::draft::Draft;
+use crate::ledger::{Outcome, Place, Spot};
 use crate::sources::Sources;
 use std::collections::HashMap;
 
@@ -35,6 +35,13 @@ impl Directive {
     /// The first argument; empty if there is none.
     pub(super) fn argument(&self) -> &str {
         self.arguments().first().map_or("", String::as_str)
+    }
+
+    /// True if both have the same words, and the same in their blocks.
+    pub(super) fn says_the_same(&self, other: &Directive) -> bool {
+        self.words == other.words
+            && self.block.len() == other.block.len()
+            && self.block.iter().zip(&other.block).all(|(one, other)| one.says_the_same(other))
     }
 
     /// The directive without its block.

@@ -1,5 +1,7 @@
 //! Plugins of CoreDNS that set no key of Sixfold, each with the reason.
 
+use crate::value::SERVES_NO_ZONES;
+
 /// Plugins without a meaning for Sixfold.
 pub(super) const NO_MEANING: &[(&str, &str)] = &[
     ("errors", "Sixfold logs failing upstreams, and counts errors"),
@@ -9,20 +11,22 @@ pub(super) const NO_MEANING: &[(&str, &str)] = &[
     ("cancel metadata timeouts debug pprof root whoami multisocket", "concerns the process of CoreDNS"),
 ];
 
+/// Reason why names that CoreDNS does not forward are lost.
+pub(super) const FORWARDS_NONE: &str =
+    "CoreDNS forwards none of these names: name a server that has them in their [[upstream.zone]]";
+
+/// Reason why names of a cluster are lost.
+const NO_CLUSTER: &str =
+    "Sixfold serves no such names: forward their zones to a CoreDNS that does, with [[upstream.zone]]";
+
 /// Plugins that are lost.
 pub(super) const LEFT_OVER: &[(&str, &str)] = &[
     ("log", "Sixfold logs no queries"),
     ("health ready", "see `metrics.listen`, which also serves /livez and /readyz"),
     ("reload", "Sixfold reads its file again after `sixfold ctl reload` or SIGHUP"),
     ("dnstap", "write it by hand: `log.dnstap` in sixfold.toml(5)"),
-    (
-        "kubernetes k8s_external etcd route53 azure clouddns",
-        "Sixfold serves no such names: forward their zones to a CoreDNS that does, with [[upstream.zone]]",
-    ),
-    (
-        "file auto secondary sign transfer dnssec",
-        "Sixfold serves no zones: write an [[upstream.zone]] with the address of a server that has it",
-    ),
+    ("kubernetes k8s_external etcd route53 azure clouddns", NO_CLUSTER),
+    ("file auto secondary sign transfer dnssec", SERVES_NO_ZONES),
     ("template", "a response policy zone (`filter.rpz`) can give fixed answers"),
     ("rewrite", "Sixfold rewrites no questions"),
     ("header local trace tsig view geoip autopath erratic grpc_server", "Sixfold has no such option"),

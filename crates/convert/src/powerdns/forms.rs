@@ -2,8 +2,8 @@
 
 use super::Setting;
 use crate::SyntaxError;
-use crate::draft::{Draft, Spot};
-use crate::ledger::{Outcome, Place};
+use crate::draft::Draft;
+use crate::ledger::{Outcome, Place, Spot};
 use crate::sources::Sources;
 
 /// Parses a file, and those of its `include-dir`.
@@ -39,9 +39,6 @@ pub(super) fn parse(
         if setting.name == "include-dir" && !setting.value.is_empty() {
             let pattern = format!("{}/*.conf", setting.value.trim_end_matches('/'));
             match sources.include(file, &pattern, 0) {
-                Ok(files) if files.is_empty() => {
-                    draft.record(&setting.spot, Outcome::left_over("no file in it (*.conf) could be found"));
-                }
                 Ok(files) => {
                     draft.record(&setting.spot, Outcome::Carried);
                     for (file, text) in files {
@@ -50,7 +47,9 @@ pub(super) fn parse(
                         settings.extend(inner);
                     }
                 }
-                Err(why) => draft.record(&setting.spot, Outcome::LeftOver(format!("cannot read it: {why}"))),
+                Err(why) => {
+                    draft.record(&setting.spot, Outcome::LeftOver(format!("cannot read {pattern}: {why}")))
+                }
             }
             continue;
         }

@@ -9,7 +9,8 @@ mod vocabulary;
 mod yaml;
 
 use crate::SyntaxError;
-use crate::draft::{Draft, Spot};
+use crate::draft::Draft;
+use crate::ledger::Spot;
 use crate::sources::Sources;
 use settings::Settings;
 
@@ -34,7 +35,7 @@ pub(crate) fn read(text: &str, sources: &mut Sources<'_>, draft: &mut Draft) -> 
     for setting in &settings {
         all.read(setting, sources, draft);
     }
-    all.finish(draft);
+    all.finish(sources, draft);
     Ok(())
 }
 

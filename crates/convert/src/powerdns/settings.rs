@@ -2,10 +2,11 @@
 
 use super::{Setting, vocabulary};
 use crate::access::{AccessList, Order};
-use crate::draft::{Draft, Spot};
-use crate::ledger::{Outcome, find_row};
+use crate::draft::Draft;
+use crate::ledger::{Outcome, Spot, find_row};
 use crate::model::{Allowed, Endpoint, add};
 use crate::network::Network;
+use crate::source_ports::add_source;
 use crate::sources::Sources;
 use crate::value::{self, range};
 
@@ -28,12 +29,18 @@ pub(super) struct Settings {
     stale: Option<u64>,
     /// Port 853 is one of plain DNS.
     plain_853: bool,
+    /// Settings with forwarders, which are read when it is known what port 853 means.
+    forwarding: Vec<Setting>,
     names_validation: bool,
 }
 
 impl Settings {
     /// Reads a setting and records its outcome.
     pub(super) fn read(&mut self, setting: &Setting, sources: &mut Sources<'_>, draft: &mut Draft) {
+        if matches!(&setting.name[..], "forward-zones" | "forward-zones-recurse" | "forward-zones-file") {
+            self.forwarding.push(setting.clone());
+            return;
+        }
         let outcome = self
             .read_names(setting, sources, draft)
             .or_else(|| self.read_access(setting, draft))
@@ -60,11 +67,6 @@ impl Settings {
                 }
                 Err(why) => Outcome::LeftOver(why),
             },
-            "forward-zones" | "forward-zones-recurse" => {
-                forward_zones(value, setting.name == "forward-zones-recurse", self.plain_853, draft)
-            }
-            "forward-zones-file" if value.is_empty() => Outcome::Carried,
-            "forward-zones-file" => forward_zones_file(setting, self.plain_853, sources, draft),
             "serve-rfc1918" | "serve-rfc6303" => {
                 let serves = value::yes_no(value).unwrap_or(true);
                 // serve-rfc6303 has no effect without serve-rfc1918.
@@ -102,6 +104,13 @@ impl Settings {
                     )),
                 }
             }
+            "auth-zones" if value.is_empty() => Outcome::Carried,
+            // PowerDNS has the data of these zones, so their names must not go to the general forwarders.
+            "auth-zones" => {
+                let zones = value.split(',').filter_map(|zone| value::name(zone.split('=').next()?.trim()));
+                zones.for_each(|zone| draft.model.forward(&zone, Vec::new()));
+                Outcome::left_over(value::SERVES_NO_ZONES)
+            }
             "dot-to-port-853" => {
                 self.plain_853 = value::yes_no(value) == Some(false);
                 Outcome::Carried
@@ -109,6 +118,14 @@ impl Settings {
             "server-id" => {
                 draft.model.identity = Some(value.to_owned());
                 Outcome::Carried
+            }
+            "query-local-address" => {
+                let sources = &mut draft.model.sources;
+                all(value::list(value).map(|address| add_source(sources, address)))
+            }
+            "udp-source-port-avoid" => {
+                let ports = &mut draft.model.source_ports;
+                all(value::list(value).map(|port| ports.avoid(port, &setting.spot)))
             }
             "version-string" => {
                 draft.model.version = Some(value.to_owned());
@@ -237,7 +254,15 @@ impl Settings {
     }
 
     /// Sets what several settings decide together.
-    pub(super) fn finish(self, draft: &mut Draft) {
+    pub(super) fn finish(self, sources: &mut Sources<'_>, draft: &mut Draft) {
+        for setting in &self.forwarding {
+            let outcome = match setting.name.as_str() {
+                "forward-zones-file" if setting.value.is_empty() => Outcome::Carried,
+                "forward-zones-file" => forward_zones_file(setting, self.plain_853, sources, draft),
+                name => forward_zones(setting, name == "forward-zones-recurse", self.plain_853, draft),
+            };
+            draft.record(&setting.spot, outcome);
+        }
         if !self.names_validation {
             let spot = Spot::line(1, "dnssec, which is `process` if the file does not say");
             draft.record(&spot, Outcome::left_over(value::NO_VALIDATION));
@@ -289,10 +314,10 @@ fn without<'a>(lost: impl Iterator<Item = &'a str>, what: &str) -> Outcome {
 
 /// `zone=address;address, zone=address`, with `+` before a zone for recursive servers.
 /// PowerDNS asks port 853 over TLS, unless `plain_853`, and verifies nobody; Sixfold needs a name for that.
-fn forward_zones(text: &str, is_recursive: bool, plain_853: bool, draft: &mut Draft) -> Outcome {
+fn forward_zones(setting: &Setting, is_recursive: bool, plain_853: bool, draft: &mut Draft) -> Outcome {
     let mut over_tls = false;
     let (mut lost, mut is_authoritative) = (Vec::new(), false);
-    for entry in text.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
+    for entry in setting.value.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
         let Some((zone, servers)) = entry.split_once('=') else {
             lost.push(entry.to_owned());
             continue;
@@ -310,10 +335,13 @@ fn forward_zones(text: &str, is_recursive: bool, plain_853: bool, draft: &mut Dr
             lost.push(entry.to_owned());
         }
         let is_tls = |endpoint: &Endpoint| endpoint.port == value::TLS_PORT && !plain_853;
-        over_tls |= endpoints.iter().any(is_tls);
+        if endpoints.iter().any(is_tls) {
+            over_tls = true;
+            draft.model.lost_tls.push((name.clone(), setting.spot.clone()));
+        }
         let endpoints: Vec<Endpoint> = endpoints.into_iter().filter(|endpoint| !is_tls(endpoint)).collect();
         // A zone whose forwarders are all lost stays, without forwarders: its names must not go to others.
-        if !endpoints.is_empty() || over_tls {
+        if !servers.is_empty() {
             if name == "." {
                 draft.model.select = Some("fastest");
             }
@@ -351,8 +379,10 @@ fn forward_zones_file(
             }
             let place = crate::ledger::Place { file, first: number, last: number };
             // A file separates servers by commas, too.
-            let outcome = forward_zones(&line.replace(',', ";"), false, plain_853, draft);
-            draft.record(&Spot { place, text: line.to_owned() }, outcome);
+            let spot = Spot { place, text: line.to_owned() };
+            let zone = Setting { spot, value: line.replace(',', ";"), ..setting.clone() };
+            let outcome = forward_zones(&zone, false, plain_853, draft);
+            draft.record(&zone.spot, outcome);
         }
     }
     Outcome::Carried
@@ -389,4 +419,10 @@ fn known(name: &str) -> Outcome {
     }
     find_row(vocabulary::LEFT_OVER, name)
         .map_or(Outcome::left_over("Sixfold has no such option"), Outcome::left_over)
+}
+
+/// The outcome of a setting with several values: the first that is not carried over.
+fn all(outcomes: impl Iterator<Item = Outcome>) -> Outcome {
+    let outcomes: Vec<Outcome> = outcomes.collect();
+    outcomes.into_iter().find(|outcome| !matches!(outcome, Outcome::Carried)).unwrap_or(Outcome::Carried)
 }

@@ -50,12 +50,6 @@ pub(super) const NO_MEANING: &[(&str, &str)] = &[
 /// Settings that are lost.
 pub(super) const LEFT_OVER: &[(&str, &str)] = &[
     (
-        "auth-zones",
-        "Sixfold serves no zones: write an [[upstream.zone]] with the address of a server that has it",
-    ),
-    ("query-local-address", "the system picks the address for upstream queries"),
-    ("udp-source-port-avoid", "Sixfold uses all ports from 1024 on for upstream queries"),
-    (
         "webserver webserver-address webserver-port webserver-allow-from webserver-password webserver-loglevel \
          webserver-hash-plaintext-credentials api-key api-config-dir api-readonly experimental-webserver",
         "see `metrics.listen`, with metrics for Prometheus",

@@ -5,8 +5,8 @@
 
 use super::Setting;
 use crate::SyntaxError;
-use crate::draft::{Draft, Spot};
-use crate::ledger::{Outcome, Place, find_row};
+use crate::draft::Draft;
+use crate::ledger::{Outcome, Place, Spot, find_row};
 use crate::sources::Sources;
 use saphyr_parser::{Event, Parser, Span};
 
@@ -109,16 +109,13 @@ pub(super) fn parse(
     for (spot, folder) in folders {
         let pattern = format!("{}/*.yml", folder.trim_end_matches('/'));
         match sources.include(file, &pattern, 0) {
-            Ok(files) if files.is_empty() => {
-                draft.record(&spot, Outcome::left_over("no file in it (*.yml) could be found"));
-            }
             Ok(files) => {
                 draft.record(&spot, Outcome::Carried);
                 for (file, text) in files {
                     settings.extend(parse(&text, file, sources, draft)?);
                 }
             }
-            Err(why) => draft.record(&spot, Outcome::LeftOver(format!("cannot read it: {why}"))),
+            Err(why) => draft.record(&spot, Outcome::LeftOver(format!("cannot read {pattern}: {why}"))),
         }
     }
     Ok(settings)
@@ -130,6 +127,11 @@ fn old_value(name: &str, value: &Value) -> String {
         ("forward-zones" | "forward-zones-recurse", Value::List(zones)) => {
             let joined: Vec<String> = zones.iter().map(|zone| forward_zone(&zone.value)).collect();
             joined.join(",")
+        }
+        ("auth-zones", Value::List(zones)) => {
+            let part = |zone: &Node, key| zone.value.get(key).map(Value::text).unwrap_or_default();
+            let pair = |zone: &Node| format!("{}={}", part(zone, "zone"), part(zone, "file"));
+            zones.iter().map(pair).collect::<Vec<String>>().join(",")
         }
         ("rpzs", Value::List(zones)) => {
             // A mark for zones whose rules are not those of a file.

@@ -2,6 +2,7 @@
 
 mod server;
 mod syntax;
+mod views;
 mod vocabulary;
 mod zones;
 
@@ -21,16 +22,36 @@ pub(crate) fn read(text: &str, sources: &mut Sources<'_>, draft: &mut Draft) -> 
     if clauses.is_empty() {
         return Err(SyntaxError { file: 0, line: 1, what: "no clause, like `server:`".to_owned() });
     }
+    let chosen = views::choose(&clauses, draft);
+    let own_zones = chosen.map(|index| views::OwnZones::of(&clauses[index]));
     let mut server = Server::default();
+    server.view = chosen.and_then(|index| clauses[index].value("name")).map(str::to_owned);
     let all_tls = clauses
         .iter()
         .filter(|clause| clause.name == "server")
         .any(|clause| ["tls-upstream", "ssl-upstream"].iter().any(|key| clause.value(key) == Some("yes")));
-    for clause in &clauses {
+    let mut number = 0;
+    for (index, clause) in clauses.iter().enumerate() {
+        if clause.name == "view" {
+            match chosen {
+                Some(chosen) if chosen == index => views::read(clause, &mut server, draft),
+                _ => views::leave_out(clause, number, draft),
+            }
+            number += 1;
+            continue;
+        }
         draft.record(&clause.spot, Outcome::Carried);
         match clause.name {
-            "server" => clause.attributes.iter().for_each(|attribute| server.read(attribute, draft)),
+            "server" => clause.attributes.iter().for_each(|attribute| {
+                match own_zones.as_ref().is_some_and(|own| own.hide(attribute)) {
+                    true => {
+                        draft.record(&attribute.spot, Outcome::NoMeaning("the view has its own local zones"))
+                    }
+                    false => server.read(attribute, draft),
+                }
+            }),
             "forward-zone" | "stub-zone" => zone(clause, all_tls, draft),
+            "auth-zone" => served_zone(clause, draft),
             "rpz" => policy(clause, &mut server, draft),
             name => {
                 let outcome = find_row(vocabulary::CLAUSES, name);
@@ -67,9 +88,17 @@ fn zone(clause: &Clause, all_tls: bool, draft: &mut Draft) {
                         _ => Outcome::Carried,
                     }
                 }
-                Err(why) => Outcome::left_over(why),
+                Err(why) => {
+                    if let Some(name) = name.clone().filter(|_| is_tls) {
+                        draft.model.lost_tls.push((name, attribute.spot.clone()));
+                    }
+                    Outcome::left_over(why)
+                }
             },
             "forward-host" | "stub-host" => {
+                if let Some(name) = name.clone().filter(|_| is_tls) {
+                    draft.model.lost_tls.push((name, attribute.spot.clone()));
+                }
                 Outcome::left_over("Sixfold takes addresses of forwarders, not names")
             }
             "forward-first" | "stub-first" | "stub-prime" if value == "no" => Outcome::Carried,
@@ -89,17 +118,33 @@ fn zone(clause: &Clause, all_tls: bool, draft: &mut Draft) {
         };
         draft.record(&attribute.spot, outcome);
     }
-    match name {
-        // A zone whose forwarders are all lost stays, without forwarders: its names must not go to others.
-        Some(name)
-            if !endpoints.is_empty() || clause.attributes.iter().any(|one| one.key.ends_with("-addr")) =>
-        {
-            if name == "." {
-                draft.model.select = Some("fastest");
-            }
-            draft.model.forward(&name, endpoints);
+    let names_servers =
+        clause.attributes.iter().any(|one| one.key.ends_with("-addr") || one.key.ends_with("-host"));
+    if name.is_none() || !names_servers {
+        draft.record(&clause.spot, Outcome::left_over("a zone needs the addresses of its forwarders"));
+    }
+    // A zone whose forwarders are all lost, or that never had any, stays without forwarders: its names must not go to others.
+    if let Some(name) = name {
+        if name == "." && names_servers {
+            draft.model.select = Some("fastest");
         }
-        _ => draft.record(&clause.spot, Outcome::left_over("a zone needs the addresses of its forwarders")),
+        draft.model.forward(&name, endpoints);
+    }
+}
+
+/// Reads an `auth-zone`: Unbound has its data, so its names must not go to the general forwarders.
+fn served_zone(clause: &Clause, draft: &mut Draft) {
+    let is_off = |key: &str| clause.value(key) == Some("no");
+    let is_unused = is_off("for-downstream") && is_off("for-upstream");
+    for attribute in &clause.attributes {
+        let outcome = match is_unused {
+            true => Outcome::NoMeaning("Unbound answers nothing from the zone"),
+            false => Outcome::left_over(value::SERVES_NO_ZONES),
+        };
+        draft.record(&attribute.spot, outcome);
+    }
+    if let Some(name) = clause.value("name").and_then(value::name).filter(|_| !is_unused) {
+        draft.model.forward(&name, Vec::new());
     }
 }
 

@@ -4,16 +4,19 @@ use super::syntax::Attribute;
 use super::zones::LocalZones;
 use super::{address, known};
 use crate::access::{AccessList, Order};
-use crate::draft::{Draft, Spot};
-use crate::ledger::Outcome;
+use crate::draft::Draft;
+use crate::ledger::{Outcome, Spot};
 use crate::model::{Allowed, Endpoint, Rule, add};
 use crate::network::Network;
+use crate::source_ports::add_source;
 use crate::value::{self, range};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// Attributes that need others to be understood; [`finish`](Server::finish) brings them together.
 #[derive(Debug, Default)]
 pub(super) struct Server {
+    /// View that is converted; none for the clients without one.
+    pub(super) view: Option<String>,
     /// Files of response policy zones.
     pub(super) policy_files: Vec<(String, Spot)>,
     directory: Option<String>,
@@ -22,6 +25,8 @@ pub(super) struct Server {
     without_v4: bool,
     without_v6: bool,
     access: Vec<(Network, bool)>,
+    /// Networks with the views of their clients.
+    views: Vec<(Network, String)>,
     modules: Option<(String, Spot)>,
     prefix: Option<(String, Spot)>,
     has_bad_prefix: bool,
@@ -153,8 +158,22 @@ impl Server {
                 draft.model.uses_tcp = value == "yes";
                 Outcome::Carried
             }
+            "use-caps-for-id" => {
+                draft.model.mix_case = (value == "no").then_some(false);
+                Outcome::Carried
+            }
+            "outgoing-interface" => add_source(&mut draft.model.sources, value),
+            "outgoing-port-avoid" => draft.model.source_ports.avoid(value, &attribute.spot),
+            "outgoing-port-permit" => draft.model.source_ports.permit(value),
             "udp-upstream-without-downstream" => Outcome::NoMeaning("Sixfold always listens on UDP and TCP"),
             "access-control" => self.read_access_control(attribute),
+            "access-control-view" => match (Network::parse(value), attribute.values.get(1)) {
+                (Some(network), Some(view)) => {
+                    self.views.push((network, view.clone()));
+                    Outcome::Carried
+                }
+                _ => Outcome::left_over("this is not a network with the name of a view"),
+            },
             "proxy-protocol-port" => {
                 Outcome::left_over("name the networks of the proxies in `server.proxy-from`")
             }
@@ -273,8 +292,9 @@ impl Server {
             "tls-service-key" | "ssl-service-key" => model.tls.key = Some(value.to_owned()),
             "tls-service-pem" | "ssl-service-pem" => model.tls.certificate = Some(value.to_owned()),
             "tls-port" | "ssl-port" => {
-                ports.tls.remove(0);
-                ports.tls.splice(0..0, port());
+                // The first port is that of the key; a value that is no port leaves none.
+                let others = ports.tls.split_off(ports.tls.len().min(1));
+                ports.tls = port().into_iter().chain(others).collect();
             }
             "tls-additional-port" | "additional-tls-port" => ports.tls.extend(port()),
             "https-port" => ports.https = port()?,
@@ -319,6 +339,7 @@ impl Server {
         access.entries =
             ["127.0.0.0/8", "::1/128"].map(|text| (Network::parse(text).expect("a network"), true)).to_vec();
         access.entries.append(&mut self.access);
+        self.keep_clients(&mut access);
         match access.allowed() {
             Some(allowed) => draft.model.allow = Some(allowed),
             None => {
@@ -342,6 +363,19 @@ impl Server {
             }
         }
         self.zones.finish(draft);
+    }
+
+    /// Keeps those clients that have the view. The longest network decides about the view, too; one that only has a view may ask.
+    fn keep_clients(&self, access: &mut AccessList) {
+        for (network, _) in &self.views {
+            if !access.entries.iter().any(|(known, _)| known == network) {
+                access.entries.push((*network, true));
+            }
+        }
+        for (network, is_allowed) in &mut access.entries {
+            let view = self.views.iter().rev().find(|(known, _)| known == network);
+            *is_allowed &= view.map(|(_, name)| name) == self.view.as_ref();
+        }
     }
 
     fn finish_listen(&mut self, draft: &mut Draft) {

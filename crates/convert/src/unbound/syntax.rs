@@ -1,8 +1,8 @@
 //! The syntax of unbound.conf: clauses (`server:`) with attributes (`key: value`), comments after `#`. Included files take the
 //! place of their `include`.
 
-use crate::draft::{Draft, Spot};
-use crate::ledger::{Outcome, Place};
+use crate::draft::Draft;
+use crate::ledger::{Outcome, Place, Spot};
 use crate::sources::Sources;
 
 /// Names of clauses.

@@ -25,18 +25,11 @@ use Known::{LeftOver, NoMeaning};
 const PROCESS: &str = "files and resources of the process, which Sixfold names itself";
 const RECURSION: &str = "concerns the resolution from the root, and Sixfold forwards";
 const VALIDATION: &str = "Sixfold does not validate";
-const VIEWS: &str = "Sixfold has no views and tags: run an instance for each";
+const TAGS: &str = "Sixfold has no tags: run an instance for each";
 
 /// Other clauses than those that are read.
 pub(super) const CLAUSES: &[(&str, Known)] = &[
     ("remote-control", NoMeaning("Sixfold has a control socket of its own")),
-    (
-        "auth-zone",
-        LeftOver(
-            "Sixfold serves no zones: write an [[upstream.zone]] with the address of a server that has it",
-        ),
-    ),
-    ("view", LeftOver(VIEWS)),
     ("python dynlib ipsecmod ipset", LeftOver("Sixfold has no modules")),
     ("dnscrypt", LeftOver("Sixfold has no DNSCrypt: put dnsdist before it")),
     ("cachedb", LeftOver("Sixfold shares its cache with no other server")),
@@ -49,7 +42,7 @@ pub(super) const SERVER: &[(&str, Known)] = &[
         "verbosity statistics-interval statistics-cumulative extended-statistics shm-enable shm-key log-time-ascii log-identity \
          log-local-actions log-servfail log-destaddr use-syslog use-systemd logfile do-daemonize pidfile chroot username \
          directory root-hints so-rcvbuf so-sndbuf so-reuseport so-sndbuf-wait outgoing-range outgoing-num-tcp \
-         outgoing-port-permit msg-cache-slabs rrset-cache-slabs infra-cache-slabs key-cache-slabs \
+         msg-cache-slabs rrset-cache-slabs infra-cache-slabs key-cache-slabs \
          ratelimit-slabs ip-ratelimit-slabs msg-buffer-size stream-wait-size http-query-buffer-size \
          http-response-buffer-size http-max-streams http-nodelay infra-host-ttl infra-lame-ttl infra-cache-numhosts \
          infra-cache-min-rtt infra-cache-max-rtt infra-keep-probing infra-lame-cache-size jostle-timeout delay-close udp-connect \
@@ -78,18 +71,13 @@ pub(super) const SERVER: &[(&str, Known)] = &[
         LeftOver(crate::value::NO_VALIDATION),
     ),
     ("hide-http-user-agent http-user-agent", NoMeaning("Sixfold asks nobody over HTTPS")),
-    ("outgoing-port-avoid", LeftOver("Sixfold uses all ports from 1024 on for upstream queries")),
-    (
-        "use-caps-for-id caps-exempt caps-whitelist",
-        NoMeaning("Sixfold mixes the letter case of all upstream queries over UDP"),
-    ),
+    ("caps-exempt caps-whitelist", LeftOver("`upstream.mix-case` is for all names")),
     ("minimal-responses deny-any", NoMeaning("Sixfold passes on the sections of the upstream")),
     ("rrset-roundrobin", NoMeaning("records stay in the order of the upstream")),
     (
         "log-queries log-replies log-tag-queryreply log-thread-id val-log-squelch",
         LeftOver("Sixfold logs no queries"),
     ),
-    ("outgoing-interface", LeftOver("the system picks the address for upstream queries")),
     (
         "private-address private-domain",
         LeftOver("a response policy zone (`filter.rpz`) with rpz-ip triggers can refuse such addresses"),
@@ -113,10 +101,17 @@ pub(super) const SERVER: &[(&str, Known)] = &[
     ("tls-session-ticket-keys", LeftOver("see `tls.ticket-secret-file`")),
     ("http-notls-downstream", LeftOver("Sixfold has HTTPS only: put a proxy before it that ends TLS")),
     (
-        "access-control-tag access-control-tag-action access-control-tag-data access-control-view define-tag \
-         local-zone-tag local-zone-override interface-action interface-tag interface-view \
-         interface-tag-action interface-tag-data response-ip response-ip-tag response-ip-data",
-        LeftOver(VIEWS),
+        "access-control-tag access-control-tag-action access-control-tag-data define-tag \
+         local-zone-tag local-zone-override interface-tag interface-tag-action interface-tag-data response-ip-tag",
+        LeftOver(TAGS),
+    ),
+    (
+        "interface-action interface-view",
+        LeftOver("name the clients of the interface in `server.allow`, of the configuration for their view"),
+    ),
+    (
+        "response-ip response-ip-data",
+        LeftOver("a response policy zone (`filter.rpz`) with rpz-ip triggers can refuse such addresses"),
     ),
     (
         "cache-max-negative-ttl-factor serve-original-ttl serve-expired-ttl-reset serve-expired-reply-ttl \

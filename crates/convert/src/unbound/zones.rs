@@ -79,14 +79,21 @@ impl LocalZones {
                     _ => Outcome::differs("local data of these names still answer"),
                 }
             }
-            "refuse" | "always_refuse" | "deny" | "always_deny" => Outcome::left_over(
-                "`filter.block` answers with NXDOMAIN, a response policy zone (`filter.rpz`) can drop",
-            ),
-            "redirect" | "always_nodata" | "always_null" | "inform_redirect" | "block_a" => {
-                Outcome::left_over(
-                    "a response policy zone (`filter.rpz`) can give an answer to all names of a zone",
+            // Names that get no data there get none here: they must not go to the forwarders.
+            "refuse" | "always_refuse" | "deny" | "always_deny" | "inform_deny" => {
+                add(&mut model.block, zone);
+                Outcome::differs(
+                    "its names do not exist; a response policy zone (`filter.rpz`) can drop queries",
                 )
             }
+            "redirect" | "always_nodata" | "always_null" | "inform_redirect" => {
+                add(&mut model.block, zone);
+                Outcome::differs(
+                    "names without local data of their own do not exist; a response policy zone (`filter.rpz`) can give an answer to all \
+                     names of a zone",
+                )
+            }
+            "block_a" => Outcome::left_over("A records of these names are answered"),
             _ => Outcome::left_over("Sixfold has no such kind of zone"),
         }
     }

@@ -5,6 +5,7 @@ use crate::counters::{Counter, Counters};
 use crate::limits::{BATCH, LONG_PAUSE, QUESTION_OCTETS, SPARE_ENCODERS, TLS_READ_OCTETS, WRITE_BUFFER};
 use crate::socket::syscalls::EpollRegistry;
 use crate::upstream::framing::{Decoder, Encoder};
+use crate::upstream::sources::SourceTable;
 use crate::upstream::tcp_link::{StreamAction, TcpLink};
 use crate::upstream::tls_link::{TlsLink, TlsRead};
 use crate::upstream::tls_upstreams::{TlsFailure, TlsFault, TlsUpstreams};
@@ -38,6 +39,8 @@ pub(crate) struct Links {
     failed: Vec<Failure>,
     /// The upstreams that are asked over TLS.
     tls: Arc<TlsUpstreams>,
+    /// The addresses and ports that queries leave from.
+    sources: Arc<SourceTable>,
     /// Octets as they came over a TLS link.
     tls_buffer: Box<[u8]>,
     spare_encoders: Vec<Encoder>,
@@ -85,7 +88,13 @@ pub(crate) fn from_token(token: u64) -> Link {
 
 impl Links {
     /// A table without open links. `gso`: the kernel supports GSO. `fast_open`: TCP links use Fast Open if possible.
-    pub(crate) fn new(registry: EpollRegistry, gso: bool, fast_open: bool, tls: Arc<TlsUpstreams>) -> Links {
+    pub(crate) fn new(
+        registry: EpollRegistry,
+        gso: bool,
+        fast_open: bool,
+        tls: Arc<TlsUpstreams>,
+        sources: Arc<SourceTable>,
+    ) -> Links {
         Links {
             table: (0..LINKS).map(|_| None).collect(),
             registry,
@@ -97,6 +106,7 @@ impl Links {
             stream_queries: 0,
             failed: Vec::with_capacity(BATCH),
             tls,
+            sources,
             tls_buffer: vec![0; TLS_READ_OCTETS].into_boxed_slice(),
             spare_encoders: Vec::with_capacity(SPARE_ENCODERS),
             force_buffer: true,
@@ -132,7 +142,7 @@ impl Links {
     }
 
     fn open_udp(&mut self, link: Link, upstream: SocketAddr, port: u16) -> io::Result<LinkSocket> {
-        let udp = UdpLink::open(upstream, port, &mut self.force_buffer)?;
+        let udp = UdpLink::open(upstream, port, &self.sources, &mut self.force_buffer)?;
         self.registry.add(udp.descriptor(), libc::EPOLLIN, token(link))?;
         Ok(LinkSocket::Udp(udp))
     }
@@ -150,7 +160,7 @@ impl Links {
 
     fn connect(&mut self, link: Link, upstream: SocketAddr) -> io::Result<TcpLink> {
         let encoder = self.spare_encoders.pop().unwrap_or_else(|| Encoder::new(WRITE_BUFFER));
-        let tcp = TcpLink::open(upstream, encoder, self.fast_open)?;
+        let tcp = TcpLink::open(upstream, encoder, self.fast_open, &self.sources)?;
         self.registry.add(tcp.descriptor(), libc::EPOLLIN | libc::EPOLLOUT, token(link))?;
         Ok(tcp)
     }

@@ -6,6 +6,7 @@
 
 pub mod framing;
 pub(crate) mod links;
+pub mod sources;
 mod tcp_link;
 mod tls_link;
 pub mod tls_upstreams;

@@ -4,8 +4,9 @@
 use crate::limits::{BUSY_QUERIES, LONG_PAUSE, MANY_QUERIES, WRITE_AT_ONCE, WRITE_PAUSE, WRITES_IN_A_ROW};
 use crate::socket::syscalls::{set_option, take_error};
 use crate::upstream::framing::{Decoder, Encoder};
+use crate::upstream::sources::SourceTable;
 use engine::{Instant, Span};
-use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use socket2::{SockAddr, Socket};
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, RawFd};
@@ -42,11 +43,15 @@ pub(crate) enum StreamAction {
 }
 
 impl TcpLink {
-    /// Starts to connect. The encoder may come from a closed link.
-    pub(crate) fn open(upstream: SocketAddr, mut encoder: Encoder, fast_open: bool) -> io::Result<TcpLink> {
+    /// Starts to connect from one of the sources. The encoder may come from a closed link.
+    pub(crate) fn open(
+        upstream: SocketAddr,
+        mut encoder: Encoder,
+        fast_open: bool,
+        sources: &SourceTable,
+    ) -> io::Result<TcpLink> {
         encoder.clear();
-        let socket =
-            Socket::new(Domain::for_address(upstream), Type::STREAM.nonblocking(), Some(Protocol::TCP))?;
+        let socket = sources.tcp(upstream)?;
         socket.set_tcp_nodelay(true)?;
         if fast_open {
             // RFC 7413: the first queries travel with the SYN if the upstream has given a Fast Open cookie. Without support for
@@ -212,7 +217,8 @@ mod tests {
     fn link() -> (TcpLink, std::net::TcpListener) {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let mut link = TcpLink::open(address, Encoder::new(WRITE_BUFFER), false).unwrap();
+        let mut link =
+            TcpLink::open(address, Encoder::new(WRITE_BUFFER), false, &SourceTable::default()).unwrap();
         link.awaits_writable = false;
         (link, listener)
     }

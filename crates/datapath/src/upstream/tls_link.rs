@@ -8,8 +8,9 @@ use crate::upstream::tcp_link::TcpLink;
 use crate::upstream::tls_upstreams::{TlsFailure, TlsFault, TlsUpstream};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, HandshakeKind};
-use std::io::{self, IoSlice, Read, Write};
+use std::io::{self, IoSlice, Write};
 use std::net::SocketAddr;
+use tls::records::{self, Fed};
 
 /// A TLS connection, which may still be in its handshake.
 pub(crate) struct TlsLink {
@@ -78,48 +79,23 @@ impl TlsLink {
     /// record from before.
     pub(crate) fn read(&mut self, wire: &mut [u8], chunk: &mut [u8]) -> TlsRead {
         debug_assert!(wire.len() <= TLS_READ_OCTETS && chunk.len() >= TLS_READ_OCTETS + (18 << 10));
-        let mut rest = match self.tcp.read(wire) {
+        let octets = match self.tcp.read(wire) {
             Ok(Some(count)) => &wire[..count],
             Ok(None) => return TlsRead::Nothing,
             Err(error) => return TlsRead::Failed(self.failure(TlsFault::Closed, error.to_string())),
         };
-        let mut filled = 0;
-        // Octets behind the end of the session are nobody's: nothing vouches for them, and the session takes none.
-        while !rest.is_empty() && !self.is_over {
-            match self.session.read_tls(&mut rest) {
-                // It takes no more, whatever the reason: waiting for it to do so would never end.
-                Ok(0) => {
-                    self.is_over = true;
-                    break;
-                }
-                Ok(_) => {}
-                Err(error) => return TlsRead::Failed(self.failure(TlsFault::Protocol, error.to_string())),
+        match records::decrypt(&mut self.session, octets, chunk) {
+            Ok((filled, fed)) => {
+                self.is_over |= fed == Fed::Over;
+                if self.is_over && filled == 0 { TlsRead::Failed(None) } else { TlsRead::Octets(filled) }
             }
-            if let Err(error) = self.session.process_new_packets() {
+            Err(error) => {
                 let failure = self.failure(TlsFault::of(&error), TlsFault::describe(&error));
                 // The alert tells the upstream's operator of the reason.
                 let _ = self.session.write_tls(&mut Socket(&self.tcp));
-                return TlsRead::Failed(failure);
-            }
-            filled += self.decrypted(&mut chunk[filled..]);
-        }
-        if self.is_over && filled == 0 { TlsRead::Failed(None) } else { TlsRead::Octets(filled) }
-    }
-
-    /// Copies the decrypted octets.
-    fn decrypted(&mut self, room: &mut [u8]) -> usize {
-        let mut filled = 0;
-        while filled < room.len() {
-            match self.session.reader().read(&mut room[filled..]) {
-                Ok(0) => {
-                    self.is_over = true;
-                    break;
-                }
-                Ok(count) => filled += count,
-                Err(_) => break,
+                TlsRead::Failed(failure)
             }
         }
-        filled
     }
 
     /// The failure of the handshake; none if it was over.

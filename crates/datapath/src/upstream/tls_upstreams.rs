@@ -72,6 +72,14 @@ impl TlsFault {
     /// Description of an error of the handshake for an operator.
     pub(crate) fn describe(error: &Error) -> String {
         match error {
+            // The verifier of rustls has no value of its own for this case, and no text but the name of webpki's.
+            Error::InvalidCertificate(CertificateError::Other(other))
+                if other.to_string() == "CaUsedAsEndEntity" =>
+            {
+                "the certificate is that of a certification authority (CA:TRUE), which does not count as a server's, not even as its \
+                 own trust anchor; name the pin of its key behind the address (#sha256/...) in place of the name"
+                    .to_owned()
+            }
             // rustls shows such an error as the structure that it is.
             Error::InvalidCertificate(CertificateError::Other(other)) => {
                 format!("invalid peer certificate: {other}")

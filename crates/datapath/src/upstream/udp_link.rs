@@ -3,16 +3,15 @@
 //! anyway.
 
 use crate::counters::{Counter, Counters};
-use crate::limits::{
-    LINK_RECEIVE_BUFFER, PORT_DRAWS, PORTS_TRIED, QUESTION_OCTETS, STRAY_DATAGRAMS, WAITING_QUESTIONS,
-};
+use crate::limits::{LINK_RECEIVE_BUFFER, PORTS_TRIED, QUESTION_OCTETS, STRAY_DATAGRAMS, WAITING_QUESTIONS};
 use crate::socket::pinned_array::PinnedArray;
 use crate::socket::send_batch::{SendBatch, SendCounters};
-use crate::socket::syscalls::{ignore_path_mtu, receive_drops, set_option, set_receive_buffer};
-use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use crate::socket::syscalls::{ignore_path_mtu, receive_drops, set_receive_buffer};
+use crate::upstream::sources::SourceTable;
+use socket2::{SockAddr, Socket};
 use std::cmp::Reverse;
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, RawFd};
 
 const NONE: u16 = u16::MAX;
@@ -34,17 +33,26 @@ struct QuestionList {
 const EMPTY: QuestionList = QuestionList { first: NONE, last: NONE };
 
 impl UdpLink {
-    /// Opens a link from `port`, or from a random port if that is in use. `force_buffer`: asks for a receive buffer beyond the
-    /// system's limit. It turns false if that fails, so that the next link does not try again.
-    pub(crate) fn open(upstream: SocketAddr, port: u16, force_buffer: &mut bool) -> io::Result<UdpLink> {
+    /// Opens a link from one of the sources, and from `port`, or from a random port if that is in use or must not be used.
+    /// `force_buffer`: asks for a receive buffer beyond the system's limit. It turns false if that fails, so that the next link does
+    /// not try again.
+    pub(crate) fn open(
+        upstream: SocketAddr,
+        port: u16,
+        sources: &SourceTable,
+        force_buffer: &mut bool,
+    ) -> io::Result<UdpLink> {
         let mut port = port;
         for _ in 0..PORTS_TRIED {
-            match open_at(upstream, port, force_buffer) {
-                Err(error) if matches!(error.raw_os_error(), Some(libc::EADDRINUSE | libc::EACCES)) => {
-                    port = random_port()?;
-                }
-                other => return other.map(|socket| UdpLink { socket, drops: 0, waiting: EMPTY }),
+            let socket = sources.udp(upstream, port)?;
+            ignore_path_mtu(socket.as_raw_fd(), upstream.is_ipv6());
+            *force_buffer = set_receive_buffer(socket.as_raw_fd(), LINK_RECEIVE_BUFFER, *force_buffer);
+            socket.connect(&SockAddr::from(upstream))?;
+            if discard_strays(socket.as_raw_fd()) {
+                return Ok(UdpLink { socket, drops: 0, waiting: EMPTY });
             }
+            // Somebody floods this port. Port 0 is never used: another one is drawn.
+            port = 0;
         }
         Err(io::Error::from_raw_os_error(libc::EADDRINUSE))
     }
@@ -65,49 +73,19 @@ impl UdpLink {
     }
 }
 
-fn open_at(upstream: SocketAddr, port: u16, force_buffer: &mut bool) -> io::Result<Socket> {
-    let socket = Socket::new(Domain::for_address(upstream), Type::DGRAM.nonblocking(), Some(Protocol::UDP))?;
-    let raw = socket.as_raw_fd();
-    let local = match upstream {
-        SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, port)),
-        SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, port)),
-    };
-    if upstream.is_ipv6() {
-        // Without this option the port would be taken in IPv4 too.
-        set_option(raw, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 1)?;
-    }
-    ignore_path_mtu(raw, upstream.is_ipv6());
-    *force_buffer = set_receive_buffer(raw, LINK_RECEIVE_BUFFER, *force_buffer);
-    socket.bind(&SockAddr::from(local))?;
-    socket.connect(&SockAddr::from(upstream))?;
-    discard_strays(raw)?;
-    Ok(socket)
-}
-
 /// Discards the datagrams that came before connect. Until then a bound socket accepts datagrams from anyone, so they need not
-/// be from the upstream. After connect the kernel filters by the peer's address.
-fn discard_strays(socket: RawFd) -> io::Result<()> {
+/// be from the upstream. After connect the kernel filters by the peer's address. False: there are more than can be discarded.
+fn discard_strays(socket: RawFd) -> bool {
     for _ in 0..STRAY_DATAGRAMS {
         let mut octet = 0u8;
         // SAFETY: the buffer is one octet, which lives through the call; the rest of a datagram is cut off.
         let got = unsafe { libc::recv(socket, (&raw mut octet).cast(), 1, libc::MSG_DONTWAIT) };
         if got < 0 {
             // No datagram left (EAGAIN). Any other error comes again when the link is used.
-            return Ok(());
+            return true;
         }
     }
-    Err(io::Error::from_raw_os_error(libc::EADDRINUSE))
-}
-
-/// A random port from 1024 to 65535, from the system's generator.
-fn random_port() -> io::Result<u16> {
-    for _ in 0..PORT_DRAWS {
-        let bits = getrandom::u32().map_err(|error| io::Error::other(error.to_string()))?;
-        if bits as u16 >= 1024 {
-            return Ok(bits as u16);
-        }
-    }
-    Err(io::Error::other("the system's random generator repeats itself"))
+    false
 }
 
 /// The queries that wait to leave over the UDP links of a worker.
@@ -219,8 +197,9 @@ const SEND_COUNTERS: SendCounters = SendCounters {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use socket2::{Domain, Protocol, Type};
     use std::io::Read;
-    use std::net::UdpSocket;
+    use std::net::{Ipv4Addr, UdpSocket};
     use std::time::Duration;
 
     fn upstream(address: &str) -> UdpSocket {
@@ -228,6 +207,10 @@ mod tests {
         set_receive_buffer(socket.as_raw_fd(), LINK_RECEIVE_BUFFER, true);
         socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         socket
+    }
+
+    fn open(upstream: SocketAddr, port: u16) -> io::Result<UdpLink> {
+        UdpLink::open(upstream, port, &SourceTable::default(), &mut true)
     }
 
     fn ask(send_queue: &mut UdpSendQueue, link: &mut UdpLink, octet: u8, length: usize) {
@@ -247,9 +230,9 @@ mod tests {
             let free = (20_000..30_000)
                 .find(|port| UdpSocket::bind(SocketAddr::new(to.ip(), *port)).is_ok())
                 .unwrap();
-            let first = UdpLink::open(to, free, &mut true).unwrap();
+            let first = open(to, free).unwrap();
             assert_eq!(port(&first), free);
-            let second = UdpLink::open(to, free, &mut true).unwrap();
+            let second = open(to, free).unwrap();
             assert_ne!(port(&second), free);
             assert!(port(&second) >= 1024);
         }
@@ -259,7 +242,7 @@ mod tests {
     fn questions_of_all_lengths_arrive_as_they_were_asked() {
         for (address, gso) in [("127.0.0.1:0", true), ("[::1]:0", true), ("[::1]:0", false)] {
             let upstream = upstream(address);
-            let mut link = UdpLink::open(upstream.local_addr().unwrap(), 40_000, &mut true).unwrap();
+            let mut link = open(upstream.local_addr().unwrap(), 40_000).unwrap();
             let mut send_queue = UdpSendQueue::new(gso);
             let counters = Counters::default();
             let mut expected = Vec::new();
@@ -298,9 +281,8 @@ mod tests {
     #[test]
     fn links_take_turns_in_the_same_frames_without_mixing_up() {
         let upstreams = [upstream("127.0.0.1:0"), upstream("127.0.0.1:0")];
-        let mut links = upstreams
-            .each_ref()
-            .map(|upstream| UdpLink::open(upstream.local_addr().unwrap(), 41_000, &mut true).unwrap());
+        let mut links =
+            upstreams.each_ref().map(|upstream| open(upstream.local_addr().unwrap(), 41_000).unwrap());
         let mut send_queue = UdpSendQueue::new(true);
         for round in 0..3 {
             for number in 0..40 {
@@ -326,7 +308,7 @@ mod tests {
     #[test]
     fn a_refusal_shows_at_the_next_send() {
         let closed = upstream("127.0.0.1:0").local_addr().unwrap();
-        let mut link = UdpLink::open(closed, 42_000, &mut true).unwrap();
+        let mut link = open(closed, 42_000).unwrap();
         let mut send_queue = UdpSendQueue::new(true);
         let counters = Counters::default();
         let mut send = |link: &mut UdpLink| {
@@ -346,7 +328,7 @@ mod tests {
         for (address, elsewhere) in [("127.0.0.1:0", "127.0.0.2"), ("[::1]:0", "::1")] {
             let upstream = upstream(address);
             let to = upstream.local_addr().unwrap();
-            let link = UdpLink::open(to, 40_100, &mut true).unwrap();
+            let link = open(to, 40_100).unwrap();
             let at = SocketAddr::new(to.ip(), link.socket.local_addr().unwrap().as_socket().unwrap().port());
             // Another port of the upstream's host, and the upstream's port of another host.
             let mut strangers = vec![UdpSocket::bind(address).unwrap()];
@@ -376,7 +358,7 @@ mod tests {
             ("[::1]:0", libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_OMIT),
         ] {
             let upstream = upstream(address);
-            let link = UdpLink::open(upstream.local_addr().unwrap(), 40_200, &mut true).unwrap();
+            let link = open(upstream.local_addr().unwrap(), 40_200).unwrap();
             let mut value = 0i32;
             let mut length = size_of::<i32>() as libc::socklen_t;
             // SAFETY: value and length live through the call, and length is that of value.
@@ -407,7 +389,7 @@ mod tests {
     fn a_forged_demand_for_fragments_is_nothing_to_a_link() {
         let upstream = upstream("127.0.0.1:0");
         let to = upstream.local_addr().unwrap();
-        let mut link = UdpLink::open(to, 40_300, &mut true).unwrap();
+        let mut link = open(to, 40_300).unwrap();
         let mut send_queue = UdpSendQueue::new(true);
         let counters = Counters::default();
         let mut buffer = [0; 64];
@@ -442,7 +424,7 @@ mod tests {
         let stranger = upstream("127.0.0.1:0");
         let flood = |count| (0..count).for_each(|_| assert_eq!(stranger.send_to(b"forged", to).unwrap(), 6));
         flood(STRAY_DATAGRAMS - 1);
-        discard_strays(socket.as_raw_fd()).unwrap();
+        assert!(discard_strays(socket.as_raw_fd()));
         assert_eq!(
             crate::socket::receive_batch::ReceiveBatch::new(512)
                 .receive_replies(socket.as_raw_fd())
@@ -451,6 +433,6 @@ mod tests {
             io::ErrorKind::WouldBlock
         );
         flood(STRAY_DATAGRAMS);
-        assert!(discard_strays(socket.as_raw_fd()).is_err());
+        assert!(!discard_strays(socket.as_raw_fd()));
     }
 }

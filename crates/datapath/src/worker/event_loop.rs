@@ -181,7 +181,8 @@ impl<M: Machine + Send + 'static> Worker<M> {
     pub fn start<S: StreamSink>(self, machine: M, sink: S, hook: Hook<M>) -> io::Result<JoinHandle<M>> {
         let gso = kernel_supports_gso();
         let tls = Arc::clone(self.shared.tls_upstreams());
-        let links = Links::new(self.poll.registry()?, gso, self.tcp_fast_open, tls);
+        let sources = Arc::clone(self.shared.sources());
+        let links = Links::new(self.poll.registry()?, gso, self.tcp_fast_open, tls, sources);
         let response_queues = self
             .listeners
             .iter()

@@ -1,7 +1,7 @@
 //! The workers of a server, built together. Every socket is bound before any thread starts, so that the main thread reports
 //! every error, and can drop privileges in between.
 
-use crate::limits::SMALLEST_BUFFER;
+use crate::limits::{CLIENT_PREFIX, SMALLEST_BUFFER};
 use crate::listen::hot_names::HotNames;
 use crate::listen::listener::{BindError, UdpListener};
 use crate::listen::proxy_protocol::TrustedProxies;
@@ -108,11 +108,12 @@ pub fn build_with<M: Machine + Send + 'static>(
         seed,
         must_forward: must_forward.into(),
         proxies: options.proxies.clone(),
-        client_prefix: AtomicU8::new(64),
+        client_prefix: AtomicU8::new(CLIENT_PREFIX),
         drained_workers: AtomicUsize::new(0),
         steering_error,
         steering_changes: Mutex::new(changes),
         tls_upstreams: Arc::default(),
+        sources: Arc::default(),
         hot_names: HotNames::default(),
         common_versions: (0..workers).map(|_| AtomicU64::new(NO_COMMON_ANSWERS)).collect(),
     });

@@ -12,6 +12,7 @@ pub(crate) mod group;
 pub(crate) mod hot_questions;
 mod listeners;
 pub(crate) mod mailbox;
+pub(crate) mod message_queue;
 mod outbox;
 pub(crate) mod packet_cache_task;
 #[cfg(feature = "xdp")]

@@ -49,6 +49,12 @@ impl<S: StreamSink> Outbox for SocketOutbox<S> {
         }
     }
 
+    fn drop_query(&mut self, from: &Client) {
+        if !from.transport.is_datagram() && !self.sink.deliver(from, &[]) {
+            self.counters.add(Counter::StreamGone, 1);
+        }
+    }
+
     #[inline]
     fn ask(&mut self, via: Link, fill: impl FnOnce(&mut [u8]) -> usize) -> bool {
         self.links.ask(via, fill, &self.counters)

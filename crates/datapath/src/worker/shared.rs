@@ -4,6 +4,7 @@ use crate::counters::{Counter, Counters, Snapshot};
 use crate::listen::hot_names::HotNames;
 use crate::listen::proxy_protocol::TrustedProxies;
 use crate::listen::steering::{self, Seed, SteeringChange};
+use crate::upstream::sources::SourceTable;
 use crate::upstream::tls_upstreams::TlsUpstreams;
 use crate::worker::mailbox::{Mailbox, MailboxFull};
 use engine::Client;
@@ -31,6 +32,7 @@ pub struct Shared<M> {
     /// Changes of the steering of sockets that another process still reads.
     pub(super) steering_changes: Mutex<Vec<SteeringChange>>,
     pub(super) tls_upstreams: Arc<TlsUpstreams>,
+    pub(super) sources: Arc<SourceTable>,
     pub(super) hot_names: HotNames,
     /// For each worker the version of its machine for which common answers hold.
     pub(super) common_versions: Vec<AtomicU64>,
@@ -159,6 +161,11 @@ impl<M> Shared<M> {
         &self.tls_upstreams
     }
 
+    /// The addresses and ports that queries to upstreams leave from. A reload replaces them.
+    pub fn sources(&self) -> &Arc<SourceTable> {
+        &self.sources
+    }
+
     /// True if workers must forward queries that another worker owns.
     pub(crate) fn must_forward(&self) -> bool {
         self.must_forward.load(Ordering::Relaxed)
@@ -170,9 +177,11 @@ impl<M> Shared<M> {
         &self.proxies
     }
 
-    /// Sets the bits of the IPv6 prefix that one customer has, for the fair shedding ([`engine::Settings::client_prefix`]).
+    /// Sets the bits of the IPv6 prefix that one customer has, for the fair shedding and the mailboxes
+    /// ([`engine::Settings::client_prefix`]).
     pub fn set_client_prefix(&self, length: u8) {
         self.client_prefix.store(length, Ordering::Relaxed);
+        self.mailboxes.iter().for_each(|mailbox| mailbox.set_client_prefix(length));
     }
 
     /// The bits of the IPv6 prefix that one customer has.

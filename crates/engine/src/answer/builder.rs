@@ -57,7 +57,18 @@ pub fn write_failure(frame: &mut [u8], requestor: &Requestor<'_>, ede: EdeCode, 
 /// Writes an empty response with TC, so that the client asks again over TCP. It has no records, so apart from the OPT record it is
 /// no longer than the query.
 pub fn write_truncated(frame: &mut [u8], requestor: &Requestor<'_>) -> Written {
-    let written = write_empty(frame, requestor, Rcode::NOERROR, None);
+    write_unfit(frame, requestor, Rcode::NOERROR, None)
+}
+
+/// Writes the response that stands for one that does not fit: empty, with TC. A client should not use the records of such a response
+/// but ask over TCP (RFC 2181 section 9), so that none are written.
+pub(crate) fn write_unfit(
+    frame: &mut [u8],
+    requestor: &Requestor<'_>,
+    rcode: Rcode,
+    ede: Option<EdeCode>,
+) -> Written {
+    let written = write_empty(frame, requestor, rcode, ede);
     header::set_flags(frame, header::flags(frame).with(Flags::TC));
     Written { truncated: true, ..written }
 }
@@ -79,12 +90,14 @@ pub(crate) fn append_opt(
     requestor.cookie.map_or(octets, |cookie| cookie.append(room, octets))
 }
 
-/// Response under construction. From the first RRset that does not fit, all RRsets are left out as a whole (RFC 2181 section 9). TC
-/// is set then, unless this RRset is in the additional section.
+/// Response under construction. If an RRset of the answer or authority section does not fit, the response has TC and no records. From
+/// the first RRset of the additional section that does not fit, all are left out, each as a whole (RFC 2181 section 9).
 pub struct ResponseBuilder<'b, 'm> {
     builder: Builder<'b>,
     dnssec_filter: DnssecFilter,
     flags: Flags,
+    /// End of the question.
+    start: Mark,
     /// Start of the current RRset.
     mark: Mark,
     /// Section, owner, type and type covered (of signatures) of the current RRset.
@@ -92,6 +105,8 @@ pub struct ResponseBuilder<'b, 'm> {
     /// True after the first RRset that did not fit.
     full: bool,
     truncated: bool,
+    /// True if an earlier reply of a chase could not be read.
+    failed: bool,
 }
 
 impl<'b, 'm> ResponseBuilder<'b, 'm> {
@@ -112,10 +127,12 @@ impl<'b, 'm> ResponseBuilder<'b, 'm> {
             builder,
             dnssec_filter: requestor.dnssec_filter(),
             flags,
+            start: mark,
             mark,
             rrset: None,
             full: false,
             truncated: false,
+            failed: false,
         }
     }
 
@@ -123,7 +140,7 @@ impl<'b, 'm> ResponseBuilder<'b, 'm> {
     pub fn lead(&mut self, before: &'m [Vec<u8>]) {
         for bytes in before {
             // Replies of a chase: see `Engine::chase_cname`.
-            let message = Message::parse(bytes).expect("it was parsed before it was stored");
+            let Ok(message) = Message::parse(bytes) else { return self.fail() };
             let chain = Chain::follow(&message);
             for record in message.records(Section::Answer) {
                 if leads_on(&record) && chain.keeps(&record) {
@@ -133,6 +150,13 @@ impl<'b, 'm> ResponseBuilder<'b, 'm> {
         }
     }
 
+    /// Makes the response SERVFAIL without records.
+    #[cold]
+    fn fail(&mut self) {
+        self.builder.rollback(self.start);
+        (self.full, self.failed) = (true, true);
+    }
+
     /// Copies the authority and additional sections of the final reply unchanged, without the OPT record and transaction
     /// signatures, which are hop by hop.
     //= RFC 6147 section 5.3.2: requirement 24
@@ -140,6 +164,9 @@ impl<'b, 'm> ResponseBuilder<'b, 'm> {
     pub(crate) fn copy_rest(&mut self, message: &Message<'m>) {
         for section in [Section::Authority, Section::Additional] {
             for record in message.records(section) {
+                if self.full {
+                    return;
+                }
                 if record.rtype != Type::OPT && !is_of_transaction(&record) {
                     self.copy(section, &record);
                 }
@@ -147,9 +174,15 @@ impl<'b, 'm> ResponseBuilder<'b, 'm> {
         }
     }
 
+    /// True if a record did not fit, so that no other one is written.
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.full
+    }
+
     /// Copies a record, unless the DNSSEC filter drops it. A new RRset begins with each other section, owner, type or type covered.
     pub(crate) fn copy(&mut self, section: Section, record: &Record<'m>) {
-        if !self.dnssec_filter.passes(record) {
+        if self.full || !self.dnssec_filter.passes(record) {
             return;
         }
         let covered = record.covered();
@@ -160,10 +193,8 @@ impl<'b, 'm> ResponseBuilder<'b, 'm> {
             self.begin_rrset();
             self.rrset = Some((section, record.owner, record.rtype, covered));
         }
-        if !self.full {
-            let outcome = self.builder.copy(section, record);
-            self.record_outcome(section, outcome);
-        }
+        let outcome = self.builder.copy(section, record);
+        self.record_outcome(section, outcome);
     }
 
     /// Adds an AAAA record to the current RRset.
@@ -195,20 +226,24 @@ impl<'b, 'm> ResponseBuilder<'b, 'm> {
         self.rrset = None;
     }
 
-    /// Removes the current RRset if its last record did not fit.
+    /// Removes the current RRset if its last record did not fit; if it is necessary, all of the records.
     fn record_outcome(&mut self, section: Section, outcome: Result<(), Full>) {
         if outcome.is_err() {
-            self.builder.rollback(self.mark);
             self.full = true;
             self.truncated = section != Section::Additional;
+            self.builder.rollback(if self.truncated { self.start } else { self.mark });
         }
     }
 
     /// Ends the response: sets TC if needed, and appends the OPT record.
     pub fn finish(&mut self, requestor: &Requestor<'_>, rcode: Rcode, ede: Option<EdeCode>) -> Written {
+        let rcode = if self.failed { Rcode::SERVFAIL } else { rcode };
+        if self.failed {
+            self.builder.set_flags(self.flags.without(Flags::AD).with_rcode(rcode));
+        }
         //= RFC 6147 section 5.4: requirement 26
         if self.truncated {
-            self.builder.set_flags(self.flags.with(Flags::TC));
+            self.builder.set_flags(self.flags.without(Flags::AD).with(Flags::TC));
         }
         if let Some(edns) = requestor.edns {
             let written = self.builder.opt(requestor.own_size, (rcode.0 >> 4) as u8, 0, edns.dnssec_ok, ede);
@@ -223,5 +258,32 @@ impl<'b, 'm> ResponseBuilder<'b, 'm> {
         }
         let ede = requestor.edns.and(ede);
         Written { len: self.builder.finish(), rcode, truncated: self.truncated, ede }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::answer::requestor::unlimited_requestor;
+    use crate::message::question::QueryFlags;
+
+    #[test]
+    fn an_earlier_reply_that_cannot_be_read_makes_the_answer_servfail() {
+        let requestor = unlimited_requestor(QueryFlags::default(), b"\x01a\0\0\x01\0\x01");
+        let mut frame = vec![0; 512];
+        let flags = requestor.flags(Rcode::NOERROR, true);
+        let mut response = ResponseBuilder::start(&mut frame, &requestor, flags, None);
+        // Its question ends after the name.
+        let before = [b"\0\0\x80\0\0\x01\0\0\0\0\0\0\x01a\0".to_vec()];
+        response.lead(&before);
+        let owner = wire::Name::from_wire(b"\x01a\0").unwrap();
+        response.record(Section::Answer, owner, Type::A, 1, &[192, 0, 2, 1]);
+        let written = response.finish(&requestor, Rcode::NOERROR, None);
+        let answer = Message::parse(&frame[..written.len]).unwrap();
+        assert_eq!(
+            (written.rcode, answer.rcode(), answer.count(Section::Answer)),
+            (Rcode::SERVFAIL, Rcode::SERVFAIL, 0)
+        );
+        assert!(!answer.flags().contains(Flags::AD) && !written.truncated);
     }
 }

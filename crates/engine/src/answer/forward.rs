@@ -8,7 +8,7 @@ use crate::dns64::config::{Dns64, is_excluded};
 use crate::message::cname_chain::Chain;
 use crate::message::reply::{ede_to_forward, is_of_transaction};
 use wire::header::{self, Flags};
-use wire::{Message, Record, Section, Type};
+use wire::{EdeCode, Message, Rcode, Record, Section, Type};
 
 /// Upstream reply to forward, and the settings for it.
 pub struct ForwardedReply<'m, 'a> {
@@ -77,10 +77,7 @@ pub fn verbatim_end(requestor: &Requestor<'_>, forwarded: &ForwardedReply<'_, '_
 //= RFC 6147 section 5.3.3: requirement 25
 pub fn forward(frame: &mut [u8], requestor: &Requestor<'_>, forwarded: &ForwardedReply<'_, '_>) -> Written {
     let message = forwarded.message;
-    let rcode = requestor.without_extended_rcode(message.rcode());
-    let secure = forwarded.trusted && message.flags().contains(Flags::AD) && requestor.wants_ad();
-    let ede = ede_to_forward(message);
-    let flags = requestor.flags(rcode, secure);
+    let (rcode, ede, flags) = head(requestor, forwarded);
     if forwarded.is_verbatim(requestor.dnssec_filter()) {
         let start = 12 + message.question().len();
         let end = message.opt_start().unwrap_or(message.end());
@@ -99,11 +96,33 @@ pub fn forward(frame: &mut [u8], requestor: &Requestor<'_>, forwarded: &Forwarde
             return Written { len, rcode, truncated: false, ede: requestor.edns.and(ede) };
         }
     }
+    forward_anew(frame, requestor, forwarded)
+}
+
+/// RCODE, extended error and flags of the response.
+fn head(requestor: &Requestor<'_>, forwarded: &ForwardedReply<'_, '_>) -> (Rcode, Option<EdeCode>, Flags) {
+    let message = forwarded.message;
+    let rcode = requestor.without_extended_rcode(message.rcode());
+    let secure = forwarded.trusted && message.flags().contains(Flags::AD) && requestor.wants_ad();
+    (rcode, ede_to_forward(message), requestor.flags(rcode, secure))
+}
+
+/// Writes a response like [`forward`], with names that are compressed anew.
+pub(crate) fn forward_anew(
+    frame: &mut [u8],
+    requestor: &Requestor<'_>,
+    forwarded: &ForwardedReply<'_, '_>,
+) -> Written {
+    let message = forwarded.message;
+    let (rcode, ede, flags) = head(requestor, forwarded);
     let filtered = forwarded.is_filtered();
     let flags = if filtered { flags.without(Flags::AD) } else { flags };
     let mut response = ResponseBuilder::start(frame, requestor, flags, ede);
     response.lead(forwarded.before);
     for record in message.records(Section::Answer).filter(|record| forwarded.keeps(record)) {
+        if response.is_full() {
+            break;
+        }
         if !(filtered && record.covered() == Some(Type::AAAA)) {
             response.copy(Section::Answer, &record);
         }

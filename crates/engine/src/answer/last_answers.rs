@@ -2,15 +2,17 @@
 //!
 //! Composing walks over the records of the reply: up to 50 us. 1,000 clients of one network may wait for one reply, and all other
 //! clients of the worker wait until the last of them is answered. So while several clients are served together, the last answers are
-//! kept. A client whose reply has the same octets, and whose query has the same question, flags, limit and size of the OPT record,
-//! gets a copy with its own ID, letter case and OPT record. The reply may also be that of the other leg, from the cache.
+//! kept. They are composed without a limit. A client whose reply has the same octets, and whose query has the same question and flags,
+//! gets a copy with its own ID, letter case and OPT record, or what of it fits (`fit.rs`). The reply may also be that of the other leg,
+//! from the cache.
 
-use crate::answer::builder::{Written, append_opt};
+use crate::answer::builder::{Written, append_opt, write_unfit};
+use crate::answer::fit::{Fit, fit};
 use crate::answer::requestor::Requestor;
 use crate::dns64::embed::EmbeddingCounts;
 use crate::dns64::rules::RuleSet;
 use crate::limits::{KEPT_ANSWERS, MESSAGE};
-use wire::header;
+use wire::{Message, Section, header};
 
 /// All that an answer to a reply depends on, beside the reply, the requestor and the settings.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -40,8 +42,6 @@ struct AnswerKey {
     flags: u16,
     /// DO, if there is an OPT record.
     dnssec_ok: Option<bool>,
-    limit: usize,
-    opt_octets: usize,
     question_len: usize,
 }
 
@@ -67,6 +67,8 @@ struct KeptAnswer {
     counts: EmbeddingCounts,
     /// Octets up to the OPT record.
     len: usize,
+    /// Octets of the header, the question, and the answer and authority sections.
+    necessary: usize,
     /// Octets of the reply.
     reply_len: usize,
 }
@@ -110,70 +112,83 @@ impl LastAnswers {
         if !self.active {
             return compose(frame, requestor);
         }
-        let key = composition().map(|composition| AnswerKey::new(composition, frame, requestor));
-        if let Some(key) = key
-            && let Some(copied) = self.copy(&key, reply, frame, requestor)
-        {
-            return copied;
+        match composition() {
+            Some(composition) if reply.len() <= MESSAGE => {
+                self.write_shared(&AnswerKey::new(composition, requestor), reply, frame, requestor, compose)
+            }
+            _ => compose(frame, requestor),
         }
-        let (written, counts) = compose(frame, requestor);
-        if let Some(key) = key
-            && reply.len() <= MESSAGE
-        {
-            let len = written.len - requestor.opt_octets(written.ede);
-            self.keep(KeptAnswer { key, written, counts, len, reply_len: reply.len() }, reply, frame);
-        }
-        (written, counts)
     }
 
     #[cold]
-    fn keep(&mut self, answer: KeptAnswer, reply: &[u8], frame: &[u8]) {
-        self.frames[self.next][..answer.len].copy_from_slice(&frame[..answer.len]);
-        self.replies[self.next][..reply.len()].copy_from_slice(reply);
-        self.kept[self.next] = Some(answer);
-        self.next = (self.next + 1) % KEPT_ANSWERS;
-    }
-
-    #[cold]
-    fn copy(
+    fn write_shared(
         &mut self,
         key: &AnswerKey,
         reply: &[u8],
         frame: &mut [u8],
         requestor: &Requestor<'_>,
-    ) -> Option<(Written, EmbeddingCounts)> {
-        let question = wire::HEADER..wire::HEADER + key.question_len;
-        for (place, kept) in self.kept.iter().enumerate() {
-            let Some(KeptAnswer { written, counts, len, reply_len, .. }) =
-                kept.filter(|kept| kept.key == *key)
-            else {
-                continue;
-            };
-            let bytes = &self.frames[place][..len];
-            if self.replies[place][..reply_len] != *reply
-                || !is_same_question(&bytes[question.clone()], requestor.question)
-            {
-                continue;
-            }
+        compose: impl FnOnce(&mut [u8], &Requestor<'_>) -> (Written, EmbeddingCounts),
+    ) -> (Written, EmbeddingCounts) {
+        if let Some(place) = self.find(key, reply, requestor) {
             self.copies += 1;
-            frame[..len].copy_from_slice(bytes);
-            header::set_id(frame, requestor.id);
-            frame[question].copy_from_slice(requestor.question);
-            let len = len + append_opt(&mut frame[len..], requestor, written.rcode, written.ede);
-            return Some((Written { len, ..written }, counts));
+            return self.copy(place, frame, requestor);
         }
-        None
+        let place = self.next;
+        let (written, counts) = compose(&mut self.frames[place], &Requestor { limit: MESSAGE, ..*requestor });
+        let len = written.len - requestor.opt_octets(written.ede);
+        let Ok(message) = Message::parse(&self.frames[place][..written.len]) else {
+            debug_assert!(false, "an answer of our own does not parse");
+            frame[..written.len].copy_from_slice(&self.frames[place][..written.len]);
+            return (written, counts);
+        };
+        let necessary = message.section_start(Section::Additional).min(len);
+        self.replies[place][..reply.len()].copy_from_slice(reply);
+        self.kept[place] =
+            Some(KeptAnswer { key: *key, written, counts, len, necessary, reply_len: reply.len() });
+        self.next = (place + 1) % KEPT_ANSWERS;
+        self.copy(place, frame, requestor)
+    }
+
+    /// Place of the kept answer with a key, for a reply and a question.
+    fn find(&self, key: &AnswerKey, reply: &[u8], requestor: &Requestor<'_>) -> Option<usize> {
+        let question = wire::HEADER..wire::HEADER + key.question_len;
+        (0..KEPT_ANSWERS).find(|&place| {
+            self.kept[place].is_some_and(|kept| kept.key == *key && kept.reply_len == reply.len())
+                && self.replies[place][..reply.len()] == *reply
+                && is_same_question(&self.frames[place][question.clone()], requestor.question)
+        })
+    }
+
+    /// Copies a kept answer for a requestor, as far as it fits.
+    fn copy(&self, place: usize, frame: &mut [u8], requestor: &Requestor<'_>) -> (Written, EmbeddingCounts) {
+        let Some(KeptAnswer { written, counts, len, necessary, .. }) = self.kept[place] else {
+            return (write_unfit(frame, requestor, wire::Rcode::SERVFAIL, None), EmbeddingCounts::default());
+        };
+        let bytes = &self.frames[place][..len];
+        let opt = u16::from(requestor.edns.is_some());
+        let room = requestor.limit.min(frame.len()).saturating_sub(requestor.opt_octets(written.ede));
+        let fits = match () {
+            () if len <= room => Fit::UpTo { end: len, additional: header::arcount(bytes) - opt },
+            () => fit(&self.frames[place][..written.len], necessary, room),
+        };
+        let Fit::UpTo { end, additional } = fits else {
+            return (write_unfit(frame, requestor, written.rcode, written.ede), counts);
+        };
+        frame[..end].copy_from_slice(&bytes[..end]);
+        header::set_id(frame, requestor.id);
+        header::set_arcount(frame, additional + opt);
+        frame[wire::HEADER..wire::HEADER + requestor.question.len()].copy_from_slice(requestor.question);
+        let len = end + append_opt(&mut frame[end..], requestor, written.rcode, written.ede);
+        (Written { len, ..written }, counts)
     }
 }
 
 impl AnswerKey {
-    fn new(composition: Composition, frame: &[u8], requestor: &Requestor<'_>) -> AnswerKey {
+    fn new(composition: Composition, requestor: &Requestor<'_>) -> AnswerKey {
         AnswerKey {
             composition,
             flags: requestor.flags.0,
             dnssec_ok: requestor.edns.map(|edns| edns.dnssec_ok),
-            limit: requestor.limit.min(frame.len()),
-            opt_octets: requestor.opt_octets(None),
             question_len: requestor.question.len(),
         }
     }
@@ -205,6 +220,8 @@ mod tests {
         let mut frame = [0; 64];
         let composition = || Some(Composition::Forward { trusted: true, filter: false });
         answers.write(reply, composition, &mut frame, &requestor, |frame, _| {
+            frame[..wire::HEADER].fill(0);
+            header::set_qdcount(frame, 1);
             frame[wire::HEADER..place].copy_from_slice(QUESTION);
             frame[place] = octet;
             let written = Written { len: place + 1, rcode: Rcode::NOERROR, truncated: false, ede: None };

@@ -6,6 +6,7 @@
 
 pub mod builder;
 mod common;
+pub(crate) mod fit;
 pub(crate) mod forward;
 pub(crate) mod last_answers;
 pub(crate) mod padding;

@@ -59,7 +59,7 @@ pub fn synthesize(
         if chain.ends_in(&record, Type::A) {
             ttl = ttl.min(record.ttl);
         //= RFC 6147 section 5.1.5: requirement 10
-        } else if leads_on(&record) && chain.keeps(&record) {
+        } else if !response.is_full() && leads_on(&record) && chain.keeps(&record) {
             response.copy(Section::Answer, &record);
         }
     }

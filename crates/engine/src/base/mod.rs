@@ -1,10 +1,11 @@
-//! Data structures without DNS meaning: slab, timer wheel, keyed hashes, random numbers, lookup tables, frame buffers, time.
+//! Data structures without DNS meaning: slab, timer wheel, max tree, keyed hashes, random numbers, lookup tables, frame buffers, time.
 //!
 //! Nothing here knows a query, a client, an upstream or a setting. Every structure is reserved or bounded at creation.
 //!
 //! Read `slab.rs` first: waiters and questions in flight live in slabs and name each other by index.
 
 pub(crate) mod buffers;
+pub(crate) mod max_tree;
 pub(crate) mod name_hash;
 pub(crate) mod name_table;
 pub mod network;

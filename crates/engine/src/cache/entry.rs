@@ -37,6 +37,13 @@ pub const NEGATIVE: u8 = 4;
 /// Mark: the message is a resolution failure (RFC 9520).
 pub const FAILURE: u8 = 8;
 
+/// Reason of a synthesis that leaves addresses out: the counter and the numbers of addresses stand in the place of the generation for
+/// clients without DNS64, which get no synthesis.
+pub const LEFT_OUT: u8 = u8::MAX;
+
+/// Bit beside the packed numbers of addresses left out: the synthesis replaces excluded AAAA records.
+pub const EXCLUDED: u32 = 1 << 30;
+
 /// Value for no extended DNS error.
 const NO_ERROR: u16 = u16::MAX;
 
@@ -257,10 +264,15 @@ impl<'a> Entry<'a> {
         Some(self.u16(60)).filter(|&code| code != NO_ERROR)
     }
 
-    /// Number of the counter for an answer to a client with DNS64.
+    /// Number of the counter for an answer to a client with DNS64, or [`LEFT_OUT`].
     #[inline]
     pub fn reason(&self) -> u8 {
         self.head[62]
+    }
+
+    /// Packed numbers of the addresses that a synthesis leaves out, and [`EXCLUDED`]; valid for [`LEFT_OUT`].
+    pub fn left_out(&self) -> u32 {
+        self.u32(40)
     }
 
     /// Failures in a row.

@@ -192,6 +192,12 @@ impl Cache {
         self.find(key).is_some_and(|place| self.index.remove(key.hash, place))
     }
 
+    /// Removes the entry at a place.
+    pub fn remove_at(&mut self, place: Place) {
+        let hash = self.entry(place).hash();
+        self.index.remove(hash, place);
+    }
+
     /// Removes all entries.
     pub fn clear(&mut self) {
         self.index.clear();

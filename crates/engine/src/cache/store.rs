@@ -5,14 +5,14 @@
 //! section 5 says, failures for seconds (RFC 9520 section 3.2). Expired data stay, to be served when the upstreams fail (RFC
 //! 8767).
 
-use crate::answer::forward::{ForwardedReply, forward, verbatim_end};
+use crate::answer::forward::{ForwardedReply, forward_anew, verbatim_end};
 use crate::answer::requestor::{Requestor, unlimited_requestor};
 use crate::base::buffers::FramePool;
 use crate::base::name_hash::HashKey;
 use crate::base::time::{Instant, Span};
 use crate::cache::Cache;
 use crate::cache::entry::{
-    self, Body, CacheKey, Entry, EntryKind, FAILURE, Facts, NEGATIVE, REFRESHED, SILENT,
+    self, Body, CacheKey, EXCLUDED, Entry, EntryKind, FAILURE, Facts, LEFT_OUT, NEGATIVE, REFRESHED, SILENT,
 };
 use crate::cache::index::Place;
 use crate::cache::name_buckets::lower_half;
@@ -144,7 +144,8 @@ impl MessageCache {
         self.store_message(question, group, message, chain, &facts, now);
     }
 
-    /// Stores a reply as it would be forwarded to a requestor without limits: without OPT, and without records off the chain.
+    /// Stores a reply as it would be forwarded to a requestor without limits: without OPT, and without records off the chain. Octets of the
+    /// reply are stored unchanged only if no name runs through TTLs or other octets that will change.
     /// AD is that of the upstream; for each query that uses the entry, it is decided whether AD is trusted.
     fn store_message(
         &mut self,
@@ -159,6 +160,7 @@ impl MessageCache {
             Requestor { flags: Flags::AD, ..unlimited_requestor(question.query_flags, message.question()) };
         let forwarded = ForwardedReply { message, chain, trusted: true, exclude: None, before: &[] };
         if let Some(end) = verbatim_end(&requestor, &forwarded)
+            && (!message.points_behind_question() || message.has_plain_names())
             && let Some(mut body) = Body::of(&message.bytes()[..end])
         {
             let secure = message.flags().contains(Flags::AD);
@@ -168,7 +170,7 @@ impl MessageCache {
             return self.store_body(question, group, message, body, facts, now);
         }
         let mut frame = self.frames.take();
-        let written = forward(&mut frame, &requestor, &forwarded);
+        let written = forward_anew(&mut frame, &requestor, &forwarded);
         if !written.truncated
             && written.rcode == message.rcode()
             && let Ok(written) = Message::parse(&frame[..written.len])
@@ -204,9 +206,6 @@ impl MessageCache {
         facts: &Facts,
         now: Instant,
     ) {
-        if records.points_behind_question() && !self.can_age(records) {
-            return self.expire_early(question, group);
-        }
         // The cached synthesis was made of an older A or AAAA reply. It is looked for first: right behind the write of an entry, a read of its
         // whole bucket would wait for that write to leave the processor's store buffer.
         if facts.marks & FAILURE == 0 {
@@ -214,23 +213,6 @@ impl MessageCache {
         }
         let key = self.key(question, question.qtype, EntryKind::Reply, group);
         self.put(&key, facts, records, body, now);
-    }
-
-    /// True if a message stays well formed when its TTLs count down. A compression pointer may lead anywhere before it, and the
-    /// sender may have let a name run through a TTL.
-    fn can_age(&mut self, message: &Message<'_>) -> bool {
-        let mut frame = self.frames.take();
-        let copy = &mut frame[..message.end()];
-        copy.copy_from_slice(&message.bytes()[..message.end()]);
-        for section in [Section::Answer, Section::Authority, Section::Additional] {
-            for record in message.records(section).filter(|record| record.rtype != Type::OPT) {
-                // Neither the length of a label nor a compression pointer begins with these bits.
-                copy[record.ttl_start()..record.ttl_start() + 4].fill(0x80);
-            }
-        }
-        let can_age = Message::parse(copy).is_ok();
-        self.frames.give(frame);
-        can_age
     }
 
     /// Writes an entry with the offsets of its TTLs, which are those in `records`.
@@ -330,13 +312,14 @@ impl MessageCache {
     }
 
     /// Stores the synthesized answer to a question, as every client without special rules gets it. `counter`: the counter of the
-    /// synthesis.
+    /// synthesis; `left_out`: the packed numbers of addresses that it leaves out.
     pub fn store_synthesis(
         &mut self,
         question: &Question<'_>,
         group: u32,
         bytes: &[u8],
         counter: Counter,
+        left_out: u32,
         now: Instant,
     ) {
         let Ok(message) = Message::parse(bytes) else { return };
@@ -353,10 +336,10 @@ impl MessageCache {
             expires: expires.min(aaaa.expires()).min(a.expires()),
             born: if aaaa.expires() < a.expires() { aaaa.stored() } else { a.stored() },
             marks: 0,
-            valid_for: 0,
+            valid_for: if counter == Counter::SynthesizedExcluded { left_out | EXCLUDED } else { left_out },
             valid_for_dns64: self.generation,
             ede: Some(ede::SYNTHESIZED),
-            reason: counter as u8,
+            reason: if left_out == 0 { counter as u8 } else { LEFT_OUT },
             failures: 0,
         };
         let key = self.key(question, question.qtype, EntryKind::Synthesis, group);

@@ -6,6 +6,7 @@
 //! Queries with a proven source address (TCP, a valid cookie) have entries of their own, so forged queries take nothing from
 //! them.
 
+use crate::base::max_tree::MaxTree;
 use crate::base::name_hash::HashKey;
 use crate::base::slab::{Index, NONE, Record, Slab};
 use crate::interface::ClientNetwork;
@@ -62,10 +63,9 @@ struct Counts<R> {
 
 /// The sites of one kind, proven or not, by their counts.
 struct Ranking {
-    /// By count, the number of sites that have exactly this count: so the highest count needs no search. The first number, of
-    /// sites without queries, is never read.
-    sites_with: Vec<u32>,
-    highest: u32,
+    /// The counts of the sites by their entries; those of the other kind have 0. So neither the highest count nor a site that has it needs
+    /// a search through all of them, however clients shape the counts.
+    counts: MaxTree,
     /// Entry at which the last search for the largest ended: it usually still is the largest.
     cursor: Index,
     total: usize,
@@ -144,10 +144,12 @@ impl ClientQuotas {
         let entry = entry.unwrap_or_else(|| self.enter(key, prefix_length));
         let network = &mut self.networks.entries[entry];
         network.count += 1;
-        let (count, site) = (network.count, network.record.site);
-        let site = &mut self.sites.entries[site];
+        let (count, site_entry) = (network.count, network.record.site);
+        let site = &mut self.sites.entries[site_entry];
         site.count += 1;
-        self.rankings[usize::from(key.proven)].note_added(site.count);
+        let ranking = &mut self.rankings[usize::from(key.proven)];
+        ranking.total += 1;
+        ranking.counts.set(site_entry, site.count);
         if count > self.networks.entries[site.record.largest].count {
             site.record.largest = entry;
         }
@@ -160,8 +162,11 @@ impl ClientQuotas {
         let network = &mut self.networks.entries[entry];
         network.count -= 1;
         let (left, site, proven) = (network.count, network.record.site, network.key.proven);
-        self.rankings[usize::from(proven)].note_removed(self.sites.entries[site].count);
-        self.sites.entries[site].count -= 1;
+        let site_count = &mut self.sites.entries[site].count;
+        *site_count -= 1;
+        let ranking = &mut self.rankings[usize::from(proven)];
+        ranking.total -= 1;
+        ranking.counts.set(site, *site_count);
         if left == 0 {
             self.leave(entry);
         }
@@ -181,7 +186,7 @@ impl ClientQuotas {
 
     /// Highest count of any site, of proven queries or of the others.
     pub fn highest(&self, proven: bool) -> u32 {
-        self.rankings[usize::from(proven)].highest
+        self.rankings[usize::from(proven)].counts.max()
     }
 
     /// Entry of the largest network of a site; none if the site has no pending query.
@@ -191,27 +196,15 @@ impl ClientQuotas {
     }
 
     /// Entry of the largest network of a site with the highest count, of proven queries or of the others. The search for the site
-    /// goes on from the last result, so one search through all sites is enough for as many evictions as there are sites with
-    /// that count.
+    /// goes on from the last result, so all sites with that count have their turn.
     pub fn largest(&mut self, proven: bool) -> Option<Index> {
-        let touched = self.sites.entries.touched();
         let ranking = &mut self.rankings[usize::from(proven)];
-        if ranking.highest == 0 {
+        if ranking.counts.max() == 0 {
             return None;
         }
-        for _ in 0..touched {
-            if ranking.cursor >= touched {
-                ranking.cursor = 0;
-            }
-            // A freed entry keeps the count 0.
-            let site = &self.sites.entries[ranking.cursor];
-            if site.count == ranking.highest && site.key.proven == proven {
-                let site = ranking.cursor;
-                return Some(self.largest_of(site));
-            }
-            ranking.cursor += 1;
-        }
-        None
+        ranking.cursor = ranking.counts.find_max(ranking.cursor);
+        let site = ranking.cursor;
+        Some(self.largest_of(site))
     }
 
     /// Entry of the largest network of the next site with the highest count, if one lies among the next `places` sites behind the last
@@ -219,10 +212,11 @@ impl ClientQuotas {
     pub fn next_largest(&mut self, proven: bool, places: usize) -> Option<Index> {
         let touched = self.sites.entries.touched();
         let ranking = &mut self.rankings[usize::from(proven)];
+        let highest = ranking.counts.max();
         for _ in 0..places.min(touched as usize) {
             ranking.cursor = if ranking.cursor + 1 < touched { ranking.cursor + 1 } else { 0 };
             let site = &self.sites.entries[ranking.cursor];
-            if site.count > 0 && site.count == ranking.highest && site.key.proven == proven {
+            if site.count > 0 && site.count == highest && site.key.proven == proven {
                 let site = ranking.cursor;
                 return Some(self.largest_of(site));
             }
@@ -289,28 +283,7 @@ impl ClientQuotas {
 
 impl Ranking {
     fn new(capacity: usize) -> Ranking {
-        Ranking { sites_with: vec![0; capacity + 1], highest: 0, cursor: 0, total: 0 }
-    }
-
-    /// A site has one query more, now `count`.
-    #[inline]
-    fn note_added(&mut self, count: u32) {
-        self.total += 1;
-        self.sites_with[count as usize - 1] = self.sites_with[count as usize - 1].saturating_sub(1);
-        self.sites_with[count as usize] += 1;
-        self.highest = self.highest.max(count);
-    }
-
-    /// A site that had `count` queries has one less.
-    #[inline]
-    fn note_removed(&mut self, count: u32) {
-        self.total -= 1;
-        self.sites_with[count as usize] -= 1;
-        self.sites_with[count as usize - 1] += 1;
-        // One site changed by one, so the highest count falls by at most one.
-        if count == self.highest && self.sites_with[count as usize] == 0 {
-            self.highest = count - 1;
-        }
+        Ranking { counts: MaxTree::new(capacity), cursor: 0, total: 0 }
     }
 }
 
@@ -422,6 +395,42 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// Two sites far apart have the highest count in turns, and all others one less.
+    #[test]
+    fn counts_that_a_client_shapes_cost_an_eviction_no_search_through_all_sites() {
+        const SITES: u32 = 65_536;
+        let mut quotas = ClientQuotas::new(2 * SITES as usize, HashKey([3, 5]));
+        let site = |number: u32| key(number << 8, false);
+        (0..SITES).for_each(|number| _ = add(&mut quotas, site(number)));
+        for turn in 0..100 {
+            let largest = site([SITES - 1, 0, SITES / 2][turn % 3]);
+            let entry = add(&mut quotas, largest);
+            quotas.rankings[0].counts.steps.set(0);
+            assert_eq!(quotas.largest(false), Some(entry));
+            quotas.remove(entry);
+            // Five levels, up twice and down once; and up once for the change.
+            assert!(quotas.rankings[0].counts.steps.get() <= 16 * 5 * 4);
+        }
+    }
+
+    #[test]
+    fn sites_with_the_same_count_give_way_in_turns() {
+        let mut quotas = ClientQuotas::new(500, HashKey([3, 5]));
+        let sites: Vec<_> = (0..100).map(|number| key(number << 8, false)).collect();
+        for _ in 0..2 {
+            sites.iter().for_each(|&site| _ = add(&mut quotas, site));
+        }
+        let victims: Vec<_> = std::iter::from_fn(|| {
+            let entry = quotas.largest(false)?;
+            let victim = quotas.key(entry);
+            quotas.remove(entry);
+            Some(victim)
+        })
+        .collect();
+        // The search goes on from the last result, which has the highest count again when all have one less.
+        assert_eq!(victims, [&sites[..], &sites[99..], &sites[..99]].concat());
     }
 
     #[test]

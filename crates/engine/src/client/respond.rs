@@ -130,5 +130,8 @@ pub(crate) fn respond(
     let requestor = waiter.requestor(own_size);
     sink.counters.duration(sink.now - waiter.arrived);
     out.trace(Subject::Waiter(index), || TraceEvent::Responds);
-    send(sink, &waiter.client, &requestor, out, write);
+    send(sink, &waiter.client, &requestor, out, |frame, requestor| match &waiter.policy_mark {
+        None => write(frame, requestor),
+        Some(mark) => mark.write(frame, requestor, write),
+    });
 }

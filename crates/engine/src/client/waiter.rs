@@ -8,6 +8,7 @@ use crate::interface::{Client, ClientTransport, IdleTimeout};
 use crate::message::client_subnet::Subnet;
 use crate::message::cookie::Cookie;
 use crate::message::question::{QUESTION, QueryFlags, Question};
+use crate::rpz::mark::PolicyMark;
 use crate::rpz::table::NO_RULE_YET;
 use core::net::Ipv6Addr;
 use wire::header::Flags;
@@ -80,6 +81,8 @@ pub struct Waiter {
     /// Number of replies that led to the first name that was compared with response policy zones ([`NO_HOP_YET`]: none yet). The
     /// client's address is compared together with this name.
     pub rpz_hop: u8,
+    /// Marks of its answer by the rule that has decided it.
+    pub(crate) policy_mark: Option<PolicyMark>,
     /// Negative TTL of the AAAA leg; none if it had no SOA record.
     pub negative_ttl: Option<u32>,
     /// True if the answer of the AAAA leg was secure.
@@ -137,6 +140,7 @@ impl Default for Waiter {
             cause: Cause::NoData,
             rpz_rule: NO_RULE_YET,
             rpz_hop: NO_HOP_YET,
+            policy_mark: None,
             negative_ttl: None,
             aaaa_secure: false,
             bogus_recheck: false,
@@ -198,6 +202,7 @@ impl Waiter {
             cause,
             rpz_rule,
             rpz_hop,
+            policy_mark,
             aaaa_secure,
             bogus_recheck,
             cache_hit,
@@ -232,6 +237,7 @@ impl Waiter {
         *cause = Cause::NoData;
         *rpz_rule = NO_RULE_YET;
         *rpz_hop = NO_HOP_YET;
+        *policy_mark = None;
         *aaaa_secure = false;
         *bogus_recheck = false;
         *cache_hit = CacheHit::Nothing;

@@ -54,7 +54,32 @@ pub struct EmbeddingCounts {
     pub beyond_max: u64,
 }
 
+/// Bits of each number in a packed word.
+const PACKED_BITS: u32 = 10;
+
 impl EmbeddingCounts {
+    /// The addresses left out in the lowest 30 bits of a word. `None` if a rule left one out, or if there are too many.
+    pub(crate) fn pack_left_out(&self) -> Option<u32> {
+        let EmbeddingCounts { non_global, never_embed, by_rule, beyond_max, .. } = *self;
+        let mut word = 0;
+        for count in [non_global, never_embed, beyond_max] {
+            let count = u32::try_from(count).ok().filter(|&count| count < 1 << PACKED_BITS)?;
+            word = word << PACKED_BITS | count;
+        }
+        (by_rule == 0).then_some(word)
+    }
+
+    /// Reads the addresses left out from a packed word.
+    pub(crate) fn unpack_left_out(word: u32) -> EmbeddingCounts {
+        let count = |place: u32| u64::from(word >> (place * PACKED_BITS) & ((1 << PACKED_BITS) - 1));
+        EmbeddingCounts {
+            non_global: count(2),
+            never_embed: count(1),
+            beyond_max: count(0),
+            ..EmbeddingCounts::default()
+        }
+    }
+
     #[inline]
     fn count(&mut self, fate: Embedding) {
         match fate {

@@ -316,6 +316,7 @@ impl Transcript {
             | TraceEvent::Sends
             | TraceEvent::SendFailed
             | TraceEvent::Replied(_)
+            | TraceEvent::RepliedBare(..)
             | TraceEvent::NoReply
             | TraceEvent::LinkFailed
             | TraceEvent::Untrusted(_)

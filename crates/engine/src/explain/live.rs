@@ -264,6 +264,11 @@ impl Recorder {
                 };
                 self.upstream_event(now, flight, replied);
             }
+            TraceEvent::RepliedBare(rcode, is_truncated) => {
+                let replied =
+                    UpstreamEvent::Replied { rcode: *rcode, is_truncated: *is_truncated, answers: 0 };
+                self.upstream_event(now, flight, replied);
+            }
             TraceEvent::NoReply => self.upstream_event(now, flight, UpstreamEvent::NoReply),
             TraceEvent::LinkFailed => self.upstream_event(now, flight, UpstreamEvent::LinkFailed),
             TraceEvent::Untrusted(reason) => {

@@ -6,6 +6,7 @@ use crate::local::arpa;
 use crate::local::local_answer::{LocalAnswer, ZoneAuthority};
 use crate::local::local_data::LocalData;
 use crate::local::reserved::{self, INVALID, LOCALHOST, ONION};
+use crate::message::question::ForwardKey;
 use crate::upstream::config::ForwardZone;
 use core::net::Ipv6Addr;
 use wire::{Class, Type};
@@ -88,10 +89,12 @@ fn reserved<'s>(
 ) -> Option<LocalAnswer<'s>> {
     let SpecialUseSettings { dns64, local_data, forward_zones } = settings;
     let zone = reserved::zone_of(name, local_data.has_empty_zones())?;
+    // The DS records of a forward zone are data of the zone above it, which is the reserved one unless another forward zone is between.
+    let spoken_of = ForwardKey { name, qtype }.forwarded_name();
     // A zone above the reserved one, such as the root, does not speak of it.
     let mut within =
         forward_zones.iter().filter(|forward| wire::is_at_or_below(&forward.name, &name[zone.apex..]));
-    if within.any(|forward| wire::is_at_or_below(name, &forward.name)) {
+    if within.any(|forward| wire::is_at_or_below(spoken_of, &forward.name)) {
         return None;
     }
     let exists = || {

@@ -71,6 +71,39 @@ pub struct Question<'a> {
     pub class: Class,
 }
 
+/// Name and type of a question, by which the forwarders are chosen that are asked.
+#[derive(Clone, Copy)]
+pub struct ForwardKey<'a> {
+    /// Name in wire form, in any letter case.
+    pub name: &'a [u8],
+    /// Type.
+    pub qtype: Type,
+}
+
+impl<'a> ForwardKey<'a> {
+    /// The name whose forwarders are asked: the name of the question, or for DS the one above it, because the parent zone has the DS
+    /// records of its delegations (RFC 4034 section 5, RFC 4035 section 3.1.4.1). The servers of the zone itself would say that there
+    /// are none. The root has no parent.
+    #[inline]
+    pub fn forwarded_name(self) -> &'a [u8] {
+        let ForwardKey { name, qtype } = self;
+        match name {
+            [length, rest @ ..] if qtype == Type::DS && *length > 0 => {
+                rest.get(usize::from(*length)..).unwrap_or(name)
+            }
+            _ => name,
+        }
+    }
+}
+
+impl<'a> Question<'a> {
+    /// Name and type, by which the forwarders are chosen that are asked.
+    #[inline]
+    pub fn forward_key(&self) -> ForwardKey<'a> {
+        ForwardKey { name: self.name, qtype: self.qtype }
+    }
+}
+
 /// Octets of the longest question section: name, type, class.
 pub const QUESTION: usize = 255 + 4;
 
@@ -90,6 +123,12 @@ impl CurrentQuestion<'_> {
     #[inline]
     pub fn is_ours(&self) -> bool {
         matches!(self.class, Class::IN | Class::ANY)
+    }
+
+    /// Name and type, by which the forwarders are chosen that are asked.
+    #[inline]
+    pub fn forward_key(&self) -> ForwardKey<'_> {
+        ForwardKey { name: self.name, qtype: self.qtype }
     }
 
     /// Writes the question section.

@@ -77,9 +77,13 @@ impl Engine {
             parked => {
                 let bytes = self.upstream.parked.borrow(parked);
                 // `serve_waiters` parks the octets of its outcome, which is a parsed message.
-                let message = Message::parse(&bytes).expect("it was parsed before it was parked");
-                let chain = Chain::follow(&message);
-                self.proceed(waiter, &Outcome::Reply(&message, &chain), &mut None, now, out);
+                if let Ok(message) = Message::parse(&bytes) {
+                    let chain = Chain::follow(&message);
+                    self.proceed(waiter, &Outcome::Reply(&message, &chain), &mut None, now, out);
+                } else {
+                    debug_assert!(false, "a parked reply does not parse");
+                    self.proceed(waiter, &Outcome::Failed, &mut None, now, out);
+                }
                 self.upstream.parked.give_back(parked, bytes);
             }
         }
@@ -124,7 +128,7 @@ impl Engine {
         let secure =
             self.clients.waiters[waiter].aaaa_secure && is_secure(message, dns64) && self.came_secure(waiter);
         out.trace(Subject::Waiter(waiter), || TraceEvent::Synthesizes { secure });
-        let mut stored = if self.is_synthesis_stored(waiter) { Some(self.frames.take()) } else { None };
+        let mut stored = if self.is_synthesis_stored(waiter, now) { Some(self.frames.take()) } else { None };
         let Clients { waiters, chases, rate_limiter, .. } = &mut self.clients;
         let state = &waiters[waiter];
         let negative_ttl = state.negative_ttl.unwrap_or(TTL_WITHOUT_SOA);
@@ -143,8 +147,8 @@ impl Engine {
             written.0
         });
         if let Some(frame) = stored {
-            if let Some(length) = written {
-                self.store_synthesis(waiter, &frame[..length], now);
+            if let Some((length, left_out)) = written {
+                self.store_synthesis(waiter, &frame[..length], left_out, now);
             }
             self.frames.give(frame);
         }
@@ -215,22 +219,12 @@ impl Engine {
 
     /// Counts the addresses of a synthesis, and why it was made or not.
     fn count_synthesis(&mut self, waiter: Index, counts: &EmbeddingCounts) {
-        let counters = &mut self.counters;
-        for (counter, amount) in [
-            (Counter::LeftOutNonGlobal, counts.non_global),
-            (Counter::LeftOutNeverEmbed, counts.never_embed),
-            (Counter::LeftOutRule, counts.by_rule),
-            (Counter::LeftOutMaxRecords, counts.beyond_max),
-        ] {
-            if amount > 0 {
-                counters.add(counter, amount);
-            }
-        }
+        self.count_left_out(counts);
         let state = &mut self.clients.waiters[waiter];
         if state.cache_hit == CacheHit::Positive && counts.records > 0 {
             state.cache_hit = CacheHit::Synthesized;
         }
-        counters.count(match state.cause {
+        self.counters.count(match state.cause {
             _ if counts.records == 0 => Counter::NotSynthesizedPolicy,
             Cause::NoData => Counter::SynthesizedNoData,
             Cause::Excluded => Counter::SynthesizedExcluded,
@@ -238,6 +232,20 @@ impl Engine {
             Cause::Error => Counter::SynthesizedError,
             Cause::Timeout => Counter::SynthesizedTimeout,
         });
+    }
+
+    /// Counts the addresses that a synthesis leaves out.
+    pub(crate) fn count_left_out(&mut self, counts: &EmbeddingCounts) {
+        for (counter, amount) in [
+            (Counter::LeftOutNonGlobal, counts.non_global),
+            (Counter::LeftOutNeverEmbed, counts.never_embed),
+            (Counter::LeftOutRule, counts.by_rule),
+            (Counter::LeftOutMaxRecords, counts.beyond_max),
+        ] {
+            if amount > 0 {
+                self.counters.add(counter, amount);
+            }
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use crate::cache::entry::EntryKind;
 use crate::cache::store::MessageCache;
 use crate::engine::Engine;
 use crate::limits::ANNOUNCED;
-use crate::message::question::{QueryFlags, Question};
+use crate::message::question::{ForwardKey, QueryFlags, Question};
 use core::hint::black_box;
 use wire::header::{self, Flags};
 use wire::{Class, Type};
@@ -33,7 +33,7 @@ impl Engine {
         let (mut entries, mut names) = ([0; ANNOUNCED], [0; ANNOUNCED]);
         let mut count = 0;
         for ((message, entry), name) in messages.zip(&mut entries).zip(&mut names) {
-            let group = |name: &[u8]| self.upstream.servers.group_number(name);
+            let group = |question: ForwardKey<'_>| self.upstream.servers.group_number(question);
             (*entry, *name) = hashes(message, &self.cache, self.key, group).unwrap_or_default();
             count += 1;
         }
@@ -56,7 +56,7 @@ fn hashes(
     message: &[u8],
     cache: &MessageCache,
     key: HashKey,
-    group: impl FnOnce(&[u8]) -> u32,
+    group: impl FnOnce(ForwardKey<'_>) -> u32,
 ) -> Option<(u64, u64)> {
     let question = message.get(wire::HEADER..)?;
     let (name, rest) = question.split_at(wire::name_len(question)?);
@@ -70,7 +70,7 @@ fn hashes(
     let query_flags = QueryFlags::of_query(flags, dnssec_ok);
     let question =
         Question { name, hash: key.hash(name), qtype, class: Class::IN, query_flags, subnet: None };
-    Some((cache.key(&question, qtype, kind, group(name)).hash, question.hash))
+    Some((cache.key(&question, qtype, kind, group(question.forward_key())).hash, question.hash))
 }
 
 #[cfg(test)]

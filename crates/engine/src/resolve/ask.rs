@@ -14,11 +14,16 @@ impl Engine {
     /// Asks the A leg when an AAAA query is repeated, if a failed AAAA leg leads to the A leg: the client waits for both at the
     /// same time.
     pub(crate) fn ask_a_before_retry(&mut self, index: Index, now: Instant, out: &mut impl Outbox) {
-        let flight = &mut self.upstream.flights[index];
-        if flight.qtype == Type::AAAA && self.settings.dns64.on_failure.timeout == OnFailure::Synthesize {
-            flight.stagger = None;
+        if self.is_silence_synthesized(index) {
+            self.upstream.flights[index].stagger = None;
             self.ask_a_for_all(index, now, out);
         }
+    }
+
+    /// True if a question that gets no reply leads to a synthesis, which hides real addresses if the replies were lost.
+    pub(crate) fn is_silence_synthesized(&self, flight: Index) -> bool {
+        self.upstream.flights[flight].qtype == Type::AAAA
+            && self.settings.dns64.on_failure.timeout == OnFailure::Synthesize
     }
 
     /// Asks the A leg for every waiter of an AAAA question that may need it.
@@ -67,6 +72,11 @@ impl Engine {
         if !self.cache.is_cacheable(&question) || state.chase != NONE {
             return false;
         }
-        self.cache.has_fresh(&question, qtype, self.upstream.servers.group_number(question.name), now)
+        self.cache.has_fresh(
+            &question,
+            qtype,
+            self.upstream.servers.group_number(question.forward_key()),
+            now,
+        )
     }
 }

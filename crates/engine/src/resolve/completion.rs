@@ -25,7 +25,7 @@ impl Engine {
         // The reply came to a query without EDNS, so it carries no signatures: never cache it under a DO query.
         let is_private = flight.is_private && flight.query_flags.has(QueryFlags::DO);
         // After a reload the name may belong to other upstreams. The cache must not hold a reply of the former ones for it.
-        let is_of_group = flight.group == self.upstream.servers.group_number(flight.name());
+        let is_of_group = flight.group == self.upstream.servers.group_number(flight.forward_key());
         if is_private || !is_of_group || !self.cache.is_cacheable(&flight.question()) {
             return self.serve_reply(index, reply, now, out);
         }

@@ -12,7 +12,7 @@ use crate::engine::Engine;
 use crate::interface::Outbox;
 use crate::local::special_use::{self, SpecialUse};
 use crate::message::cname_chain::Chain;
-use crate::message::question::QUESTION;
+use crate::message::question::{ForwardKey, QUESTION};
 use crate::message::reply::{Outcome, is_bogus};
 use crate::resolve::chase::NO_END;
 use crate::trace::{Diversion, Subject, TraceEvent};
@@ -75,10 +75,11 @@ impl Engine {
             let name = &room[..length];
             let classified =
                 || special_use::classify(settings.special_use(), state.client.address, name, qtype, class);
+            let target = ForwardKey { name, ..asked.forward_key() };
             let reason = match () {
                 () if settings.local_data.has_name(name) => Diversion::LocalData,
                 () if !matches!(classified(), SpecialUse::Ordinary) => Diversion::SpecialUse,
-                () if !servers.have_the_same(asked.name, name) => Diversion::ForwardZone,
+                () if !servers.have_the_same(asked.forward_key(), target) => Diversion::ForwardZone,
                 () => return None,
             };
             Some((place, reason))

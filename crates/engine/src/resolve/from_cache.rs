@@ -3,19 +3,21 @@
 //! A query whose complete answer is cached gets a copy at once, and no waiter. Any other query becomes a waiter, and the cache gives
 //! replies to its questions as an upstream does. Expired data are used when the upstreams fail (RFC 8767).
 
-use crate::answer::builder::{Written, append_opt};
+use crate::answer::builder::{Written, append_opt, write_unfit};
+use crate::answer::fit::{Fit, fit, necessary_end};
 use crate::answer::requestor::Requestor;
 use crate::base::slab::{Index, NONE};
 use crate::base::time::{Instant, Span};
-use crate::cache::entry::{self, Entry, EntryKind, FAILURE, NEGATIVE, REFRESHED, SILENT};
+use crate::cache::entry::{self, EXCLUDED, Entry, EntryKind, FAILURE, NEGATIVE, REFRESHED, SILENT};
 use crate::cache::index::Place;
 use crate::cache::ttl::{Age, is_due, materialize, stale_ede, write_ttls};
 use crate::client::Clients;
-use crate::client::respond::{ResponseSink, send};
+use crate::client::respond::{ResponseSink, respond, send};
 use crate::client::waiter::CacheHit;
 use crate::counters::Counter;
 use crate::dns64::config::Dnssec;
 use crate::dns64::decision::Stage;
+use crate::dns64::embed::EmbeddingCounts;
 use crate::engine::Engine;
 use crate::interface::{Client, Outbox};
 use crate::message::cname_chain::Chain;
@@ -24,7 +26,7 @@ use crate::message::reply::Outcome;
 use crate::settings::Settings;
 use crate::trace::{Subject, TraceEvent};
 use wire::header::{self, Flags};
-use wire::{Class, Message, Rcode, ede};
+use wire::{Class, EdeCode, Message, Rcode, ede};
 
 /// Result of looking for the answer to a query in the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +85,7 @@ impl Engine {
         rules.is_empty() || rules.of(from.address, name).is_empty()
     }
 
-    /// Copies the entry of a question to a client, if it is the complete answer and fits.
+    /// Copies the entry of a question to a client, or what of it fits, if it is the complete answer.
     #[expect(clippy::too_many_arguments, reason = "the question, the client, and how it is answered")]
     #[inline(always)]
     fn copy_from_cache(
@@ -96,12 +98,12 @@ impl Engine {
         now: Instant,
         out: &mut impl Outbox,
     ) -> CacheLookup {
-        let group = self.upstream.servers.group_number(question.name);
+        let group = self.upstream.servers.group_number(question.forward_key());
         let key = self.cache.key(question, question.qtype, kind, group);
         let Some(place) = self.cache.entries.find(&key) else { return CacheLookup::Absent };
         let entry = self.cache.entries.entry(place);
         let octets = requestor.opt_octets(entry.ede());
-        if !self.cache.is_valid(&entry, dns64, now) || entry.message().len() + octets > requestor.limit {
+        if !self.cache.is_valid(&entry, dns64, now) {
             return CacheLookup::Unfit;
         }
         let is_refreshed = self.settings.cache.prefetch && is_due(&entry, now);
@@ -115,9 +117,20 @@ impl Engine {
             now,
             identity: &self.settings.server_names.identity,
         };
-        send(sink, from, requestor, out, |frame, requestor| copy(&entry, frame, requestor, trusted, now));
-        if let Some(&counter) = reason.and_then(|reason| Counter::ALL.get(usize::from(reason))) {
-            self.counters.count(counter);
+        let message = entry.message();
+        if message.len() + octets <= requestor.limit {
+            let (end, additional) = (message.len(), header::arcount(message));
+            send(sink, from, requestor, out, |frame, requestor| {
+                copy(&entry, end, additional, frame, requestor, trusted, now)
+            });
+        } else {
+            send_what_fits(&entry, sink, from, requestor, trusted, out);
+        }
+        if let Some(reason) = reason {
+            match Counter::ALL.get(usize::from(reason)) {
+                Some(&counter) => self.counters.count(counter),
+                None => self.count_whole_synthesis(place),
+            }
         }
         self.counters.count(cache_hit);
         self.counters.duration(Span::ZERO);
@@ -127,6 +140,19 @@ impl Engine {
             self.refresh(question, kind, now, out);
         }
         CacheLookup::Answered
+    }
+
+    /// Counts a copy of a synthesis that leaves addresses out.
+    #[cold]
+    fn count_whole_synthesis(&mut self, place: Place) {
+        let left_out = self.cache.entries.entry(place).left_out();
+        let is_excluded = left_out & EXCLUDED != 0;
+        self.count_left_out(&EmbeddingCounts::unpack_left_out(left_out));
+        self.counters.count(if is_excluded {
+            Counter::SynthesizedExcluded
+        } else {
+            Counter::SynthesizedNoData
+        });
     }
 
     /// Continues a waiter with the cached reply to its current question. Returns false if there is none that may be used.
@@ -142,6 +168,7 @@ impl Engine {
             materialize(&entry, &mut frame, Age::Stale, Some(stale_ede(&entry)))
         };
         let is_silent = entry.is(SILENT);
+        let unfit = if is_stale { self.stale_unfit(waiter, &entry) } else { None };
         let state = &mut self.clients.waiters[waiter];
         // The client response timer has expired: answer with stale data now, and refresh in the background.
         let is_asked = is_stale && state.client_timer_expired;
@@ -164,16 +191,45 @@ impl Engine {
         }
         if is_silent {
             self.proceed(waiter, &Outcome::Failed, &mut None, now, out);
+        } else if let Some((rcode, ede)) = unfit {
+            let Engine { settings, clients, counters, .. } = self;
+            let Clients { waiters, rate_limiter, .. } = clients;
+            let identity = &settings.server_names.identity;
+            let sink = ResponseSink { counters, rate_limiter: Some(rate_limiter), now, identity };
+            respond(waiters, sink, settings.udp_size, waiter, out, |frame, requestor| {
+                write_unfit(frame, requestor, rcode, ede)
+            });
+            self.free_waiter(waiter, out);
         } else if let Ok(message) = Message::parse(&frame[..length]) {
             let chain = Chain::follow(&message);
             self.proceed(waiter, &Outcome::Reply(&message, &chain), &mut None, now, out);
         } else {
             // It was parsed before it was stored.
             debug_assert!(false, "a cached message does not parse");
-            self.respond_empty(waiter, Rcode::SERVFAIL, None, now, out);
+            self.cache.entries.remove_at(place);
+            self.frames.give(frame);
+            return false;
         }
         self.frames.give(frame);
         true
+    }
+
+    /// RCODE and extended DNS error of the truncated answer with an expired entry, if the entry was the complete answer to the waiter's
+    /// question and does not fit.
+    #[cold]
+    fn stale_unfit(&self, waiter: Index, entry: &Entry<'_>) -> Option<(Rcode, Option<EdeCode>)> {
+        let state = &self.clients.waiters[waiter];
+        let is_answer = state.stage == Stage::Direct
+            && state.chase == NONE
+            && self.settings.rpz.is_empty()
+            && entry.valid_for() == self.cache.generation;
+        let ede = Some(stale_ede(entry));
+        let requestor = state.requestor(self.settings.udp_size);
+        let is_unfit = || {
+            entry.message().len() + requestor.opt_octets(ede) > requestor.limit
+                && what_fits(entry, &requestor, ede) == Fit::Truncated
+        };
+        (is_answer && is_unfit()).then(|| (header::flags(entry.message()).rcode(), ede))
     }
 
     /// Finds the cached reply to a waiter's current question: a fresh one, or expired data (true) if they may be used now. Sets
@@ -196,7 +252,7 @@ impl Engine {
         };
         let question =
             Question { name, hash, qtype, class, query_flags: state.query_flags_for(qtype), subnet: None };
-        let found = cache.find_reply(&question, qtype, upstream.servers.group_number(name));
+        let found = cache.find_reply(&question, qtype, upstream.servers.group_number(question.forward_key()));
         let Some(place) = found else {
             state.has_stale = false;
             return None;
@@ -209,8 +265,8 @@ impl Engine {
         let is_stale = has_stale
             && (entry.failure_recheck() > now
                 || state.client_timer_expired
-                || upstream.servers.is_dead(name)
-                || upstream.in_slow_start(name, now));
+                || upstream.servers.is_dead(question.forward_key())
+                || upstream.in_slow_start(question.forward_key(), now));
         state.has_stale = has_stale;
         (is_fresh || is_stale).then_some((place, is_stale))
     }
@@ -234,30 +290,58 @@ fn reply_counter(entry: &Entry<'_>, is_stale: bool) -> Counter {
     }
 }
 
-/// Writes a cached answer after the requestor's question, with a new header, OPT record and TTLs.
+/// Sends what fits of an entry that is longer than the requestor takes. The cost does not depend on the records of the answer and
+/// authority sections.
+#[cold]
+#[inline(never)]
+fn send_what_fits(
+    entry: &Entry<'_>,
+    sink: ResponseSink<'_>,
+    from: &Client,
+    requestor: &Requestor<'_>,
+    trusted: bool,
+    out: &mut impl Outbox,
+) {
+    let now = sink.now;
+    send(sink, from, requestor, out, |frame, requestor| match what_fits(entry, requestor, entry.ede()) {
+        Fit::UpTo { end, additional } => copy(entry, end, additional, frame, requestor, trusted, now),
+        Fit::Truncated => write_unfit(frame, requestor, header::flags(entry.message()).rcode(), entry.ede()),
+    });
+}
+
+/// What fits of an entry that is longer than the requestor takes. `ede`: extended DNS error of the answer.
+fn what_fits(entry: &Entry<'_>, requestor: &Requestor<'_>, ede: Option<EdeCode>) -> Fit {
+    let room = requestor.limit.saturating_sub(requestor.opt_octets(ede));
+    fit(entry.message(), necessary_end(entry.message(), entry.ttls()), room)
+}
+
+/// Writes a cached answer up to `end` after the requestor's question, with a new header, OPT record and TTLs. `additional`: its records
+/// in the additional section, without OPT.
 #[inline(always)]
 fn copy(
     entry: &Entry<'_>,
+    end: usize,
+    additional: u16,
     frame: &mut [u8],
     requestor: &Requestor<'_>,
     trusted: bool,
     now: Instant,
 ) -> Written {
     let message = entry.message();
-    let (question_end, end) = (wire::HEADER + requestor.question.len(), message.len());
+    let question_end = wire::HEADER + requestor.question.len();
     let kept = header::flags(message);
     let rcode = kept.rcode();
     frame[wire::HEADER..question_end].copy_from_slice(requestor.question);
-    frame[question_end..end].copy_from_slice(&message[question_end..]);
+    frame[question_end..end].copy_from_slice(&message[question_end..end]);
     let secure = trusted && kept.contains(Flags::AD) && requestor.wants_ad();
     header::set_id(frame, requestor.id);
     header::set_flags(frame, requestor.flags(rcode, secure));
     frame[4..wire::HEADER].copy_from_slice(&message[4..wire::HEADER]);
+    header::set_arcount(frame, additional + u16::from(requestor.edns.is_some()));
+    // The TTLs behind the end, if there are any, are written over, or lie behind the answer.
     write_ttls(entry, frame, Age::of(entry, now));
     let mut len = end;
     if requestor.edns.is_some() {
-        let others = header::arcount(frame);
-        header::set_arcount(frame, others + 1);
         len += append_opt(&mut frame[end..], requestor, rcode, entry.ede());
     }
     Written { len, rcode, truncated: false, ede: requestor.edns.and(entry.ede()) }

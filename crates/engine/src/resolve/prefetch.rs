@@ -43,7 +43,7 @@ impl Engine {
     ) {
         let types: &[Type] =
             if kind == EntryKind::Synthesis { &[Type::AAAA, Type::A] } else { &[question.qtype] };
-        let group = self.upstream.servers.group_number(question.name);
+        let group = self.upstream.servers.group_number(question.forward_key());
         for &qtype in types {
             let question = Question { qtype, ..*question };
             let is_wanted = kind == EntryKind::Reply || self.cache.claim_refresh(&question, group, now);

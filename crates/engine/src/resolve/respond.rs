@@ -52,6 +52,8 @@ impl Engine {
     /// Sends the client of a waiter to TCP, and frees the waiter.
     #[cold]
     pub(crate) fn respond_truncated(&mut self, index: Index, now: Instant, out: &mut impl Outbox) {
+        // No answer of a rule, and no longer than the query.
+        self.clients.waiters[index].policy_mark = None;
         let identity = &self.settings.server_names.identity;
         let sink = ResponseSink { counters: &mut self.counters, rate_limiter: None, now, identity };
         respond(&self.clients.waiters, sink, self.settings.udp_size, index, out, write_truncated);
@@ -62,7 +64,7 @@ impl Engine {
     /// could not be authenticated.
     #[cold]
     pub(crate) fn respond_failed(&mut self, index: Index, now: Instant, out: &mut impl Outbox) {
-        let reason = self.upstream.untrusted(self.clients.current_question(index).name);
+        let reason = self.upstream.untrusted(self.clients.current_question(index).forward_key());
         let text = reason.map_or("", Untrusted::text);
         let Engine { settings, clients, counters, .. } = self;
         let Clients { waiters, rate_limiter, .. } = clients;
@@ -100,7 +102,7 @@ impl Engine {
     /// True if a reply ends in an alias that has to be followed here: clients are stubs, which do not follow aliases (RFC 1034 section
     /// 5.3.1), and servers that do not recurse leave those that leave their zones to the asker (section 4.3.2). A client that asks
     /// without RD wants to know what there is.
-    fn follows_to_the_end(&self, waiter: Index, message: &Message<'_>, chain: &Chain<'_>) -> bool {
+    pub(crate) fn follows_to_the_end(&self, waiter: Index, message: &Message<'_>, chain: &Chain<'_>) -> bool {
         chain.is_alias()
             && self.clients.waiters[waiter].query_flags.has(QueryFlags::RD)
             && chain.is_unfinished(message)

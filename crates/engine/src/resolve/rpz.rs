@@ -2,7 +2,8 @@
 //! the rule.
 //!
 //! One rule decides a query, with all its legs and its whole CNAME chase (draft-vixie-dnsop-dns-rpz-00 section 5.1). Local data of a
-//! zone are the reply of each leg, so DNS64 applies to them; a denial is the answer, and no leg is asked.
+//! zone are the reply of each leg, so DNS64 applies to them; a denial is the answer, and no leg is asked. The waiter keeps the marks of
+//! the rule (`rpz/mark.rs`), which `respond` adds to its answer, whatever follows.
 
 use crate::answer::builder::write_truncated;
 use crate::base::slab::{Index, NONE};
@@ -92,7 +93,10 @@ impl Engine {
             ignores_aaaa: state.stage == Stage::Aaaa && self.ignores_real(waiter).is_some(),
         };
         let Some((hit, place)) = policy.of_reply(&reply, client) else { return false };
-        if is_whole && self.waits_for_addresses(waiter, hit, outcome) {
+        let waits = is_whole
+            && (self.waits_for_addresses(waiter, hit, outcome)
+                || place + 1 == chain.len() && self.waits_behind_alias(waiter, hit, outcome));
+        if waits {
             return false;
         }
         out.trace(Subject::Waiter(waiter), || {
@@ -128,6 +132,20 @@ impl Engine {
                 AaaaDecision::Synthesize(_) | AaaaDecision::CheckBogus => true,
                 AaaaDecision::Pass(Counter::NotSynthesizedReal) => self.ignores_real(waiter).is_some(),
                 AaaaDecision::Pass(_) | AaaaDecision::ChaseCname => false,
+            }
+    }
+
+    /// True if a rule for the end of an unfinished chain waits: that name is looked up next, and its addresses may match a rule of an
+    /// earlier zone, which decides (draft section 5.2).
+    fn waits_behind_alias(&self, waiter: Index, hit: RuleMatch, outcome: &Outcome<'_, '_>) -> bool {
+        let Outcome::Reply(message, chain) = *outcome else { return false };
+        self.settings.rpz.is_open(hit, self.clients.waiters[waiter].current_type())
+            && !chain.has_no_end(message)
+            && match self.clients.waiters[waiter].stage {
+                Stage::Direct => self.follows_to_the_end(waiter, message, chain),
+                Stage::Aaaa => matches!(decide(outcome, &self.settings.dns64), AaaaDecision::ChaseCname),
+                Stage::A => chain.is_alias() && chain.is_unfinished(message),
+                Stage::NegativeAaaa | Stage::AaaaWithCd => false,
             }
     }
 
@@ -169,6 +187,7 @@ impl Engine {
             Action::Data(_) | Action::Suffix(_) => (Counter::FilteredLocal, true),
         };
         self.counters.count(counter);
+        self.clients.waiters[waiter].policy_mark = self.settings.rpz.mark(rule);
         if leads_on {
             let state = &mut self.clients.waiters[waiter];
             state.rpz_rule = rule;
@@ -191,11 +210,20 @@ impl Engine {
             self.counters.count(Counter::NotSynthesizedPolicy);
         }
         match counter {
-            Counter::FilteredDrop => self.free_waiter(waiter, out),
+            Counter::FilteredDrop => self.drop_waiter(waiter, out),
             Counter::FilteredTcpOnly => self.refer_to_tcp(waiter, now, out),
             _ => self.deny_by(waiter, rule, from, now, out),
         }
         true
+    }
+
+    /// Ends a waiter without an answer (draft section 3.4).
+    fn drop_waiter(&mut self, waiter: Index, out: &mut impl Outbox) {
+        let client = self.clients.waiters[waiter].client;
+        if !client.transport.is_datagram() {
+            out.drop_query(&client);
+        }
+        self.free_waiter(waiter, out);
     }
 
     /// Answers a waiter with TC and no records (draft section 3.5).
@@ -261,7 +289,8 @@ impl Engine {
     fn answer_from(&mut self, waiter: Index, rule: u32, now: Instant, out: &mut impl Outbox) -> bool {
         let policy = &self.settings.rpz;
         let Some((found, _)) = policy.rule_of(rule) else {
-            self.clients.waiters[waiter].rpz_rule = PASSTHRU;
+            let state = &mut self.clients.waiters[waiter];
+            (state.rpz_rule, state.policy_mark) = (PASSTHRU, None);
             return false;
         };
         let is_alias = match &found.action {

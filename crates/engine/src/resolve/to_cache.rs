@@ -7,11 +7,11 @@ use crate::answer::requestor::{Requestor, unlimited_requestor};
 use crate::answer::synthesis::{SynthesisInput, synthesize};
 use crate::base::slab::{Index, NONE};
 use crate::base::time::Instant;
+use crate::cache::entry::EntryKind;
 use crate::client::waiter::{CacheHit, Waiter};
 use crate::counters::Counter;
 use crate::dns64::config::is_excluded;
 use crate::dns64::decision::Cause;
-use crate::dns64::embed::EmbeddingCounts;
 use crate::engine::Engine;
 use wire::{Message, Section};
 
@@ -21,7 +21,7 @@ impl Engine {
         let state = &self.clients.waiters[waiter];
         if state.chase == NONE {
             let question = state.own_question();
-            self.cache.mark_bogus(&question, self.upstream.servers.group_number(question.name));
+            self.cache.mark_bogus(&question, self.upstream.servers.group_number(question.forward_key()));
         }
     }
 
@@ -31,7 +31,11 @@ impl Engine {
         let state = &self.clients.waiters[waiter];
         if state.is_all_from_cache() && state.chase == NONE {
             let question = state.own_question();
-            self.cache.mark_valid(&question, self.upstream.servers.group_number(question.name), reason);
+            self.cache.mark_valid(
+                &question,
+                self.upstream.servers.group_number(question.forward_key()),
+                reason,
+            );
         }
     }
 
@@ -48,20 +52,20 @@ impl Engine {
     }
 
     /// Stores a synthesis of [`synthesize_for_cache`]: the answer for all clients to which no rule applies.
-    pub(crate) fn store_synthesis(&mut self, waiter: Index, bytes: &[u8], now: Instant) {
+    pub(crate) fn store_synthesis(&mut self, waiter: Index, bytes: &[u8], left_out: u32, now: Instant) {
         let state = &self.clients.waiters[waiter];
         let counter = match state.cause {
             Cause::Excluded => Counter::SynthesizedExcluded,
             _ => Counter::SynthesizedNoData,
         };
         let question = state.own_question();
-        let group = self.upstream.servers.group_number(question.name);
-        self.cache.store_synthesis(&question, group, bytes, counter, now);
+        let group = self.upstream.servers.group_number(question.forward_key());
+        self.cache.store_synthesis(&question, group, bytes, counter, left_out, now);
     }
 
     /// True if the synthesis for a waiter is worth storing: its replies came from the cache, so the name is asked often.
     #[inline(always)]
-    pub(crate) fn is_synthesis_stored(&self, waiter: Index) -> bool {
+    pub(crate) fn is_synthesis_stored(&self, waiter: Index, now: Instant) -> bool {
         let state = &self.clients.waiters[waiter];
         state.is_all_from_cache()
             && state.cache_hit == CacheHit::Positive
@@ -70,20 +74,29 @@ impl Engine {
             && state.chase == NONE
             && !self.settings.local_data.has_name(state.name())
             && self.has_no_rule(&state.client, state.name())
+            && !self.has_synthesis(waiter, now)
+    }
+
+    /// True if the synthesis for a waiter's question is stored, and valid under the current settings.
+    fn has_synthesis(&self, waiter: Index, now: Instant) -> bool {
+        let question = self.clients.waiters[waiter].own_question();
+        let group = self.upstream.servers.group_number(question.forward_key());
+        let key = self.cache.key(&question, question.qtype, EntryKind::Synthesis, group);
+        let place = self.cache.entries.find(&key);
+        place.is_some_and(|place| self.cache.is_valid(&self.cache.entries.entry(place), true, now))
     }
 }
 
-/// Writes the synthesis that every client with the same query flags gets. Returns its octets; none if it depends on the client, or
-/// has no address.
+/// Writes the synthesis that every client with the same query flags gets. Returns its octets, and the packed numbers of addresses that
+/// it leaves out, which each answer counts; none if it depends on the client, or has no address.
 pub(crate) fn synthesize_for_cache(
     frame: &mut [u8],
     waiter: &Waiter,
     input: &SynthesisInput<'_, '_>,
-) -> Option<usize> {
+) -> Option<(usize, u32)> {
     let requestor =
         Requestor { flags: waiter.flags, ..unlimited_requestor(waiter.query_flags, waiter.question()) };
     let (written, counts) = synthesize(frame, &requestor, input);
-    // Each answer counts the addresses that it leaves out; a copy from the cache would not.
-    let is_whole = counts == EmbeddingCounts { records: counts.records, ..EmbeddingCounts::default() };
-    (is_whole && counts.records > 0 && !written.truncated).then_some(written.len)
+    let left_out = counts.pack_left_out()?;
+    (counts.records > 0 && !written.truncated).then_some((written.len, left_out))
 }

@@ -2,7 +2,7 @@
 
 use crate::answer::requestor::{Requestor, unlimited_requestor};
 use crate::base::time::{Instant, Span};
-use crate::cache::entry::{self, Entry, EntryKind, FAILURE, NEGATIVE, REFRESHED};
+use crate::cache::entry::{self, Entry, EntryKind, FAILURE, LEFT_OUT, NEGATIVE, REFRESHED};
 use crate::cache::index::Place;
 use crate::cache::ttl::due_at;
 use crate::client::respond::{query_counter, response_counter};
@@ -27,6 +27,10 @@ impl Engine {
         let entry = self.cache.entries.entry(place);
         // An entry that is being refreshed will be another one soon.
         if entry.is(FAILURE) || entry.is(REFRESHED) {
+            return false;
+        }
+        // Each answer counts the addresses that it leaves out, and a packet cache cannot.
+        if dns64 && entry.reason() == LEFT_OUT {
             return false;
         }
         let due = if self.settings.cache.prefetch { due_at(&entry) } else { None };
@@ -101,7 +105,7 @@ impl Engine {
             Stage::Direct => (&[EntryKind::Reply][..], false),
             _ => (&[EntryKind::Synthesis, EntryKind::Reply][..], true),
         };
-        let group = self.upstream.servers.group_number(name);
+        let group = self.upstream.servers.group_number(question.forward_key());
         let find = |&kind| self.cache.entries.find(&self.cache.key(&question, qtype, kind, group));
         let is_valid = |&place: &Place| self.cache.is_valid(&self.cache.entries.entry(place), dns64, now);
         kinds.iter().filter_map(find).find(is_valid).map(|place| (place, dns64))

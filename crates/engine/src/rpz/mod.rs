@@ -3,8 +3,9 @@
 //! Nothing here knows waiters, upstreams or the cache. `resolve/rpz.rs` applies the rules to questions and replies.
 //!
 //! Read `table.rs` first: triggers and their precedence. `zone_record.rs` makes rules of the records of a zone, `response.rs` writes
-//! replies by a rule, and `source.rs` says where a rule comes from.
+//! replies by a rule, `mark.rs` marks the answers, and `source.rs` says where a rule comes from.
 
+pub(crate) mod mark;
 pub(crate) mod response;
 pub mod source;
 pub mod table;

@@ -4,6 +4,7 @@
 use crate::dns64::config::Arpa;
 use crate::local::record::{LocalRecord, answer_records, write_denial};
 use crate::message::cname_chain::Chain;
+use crate::rpz::mark::PolicyMark;
 use crate::rpz::table::{Action, ResponsePolicy};
 use wire::header::Flags;
 use wire::{Builder, Class, EdeCode, Message, Name, Rcode, Section, Type, ede};
@@ -39,6 +40,12 @@ impl RewritePoint<'_, '_> {
 }
 
 impl ResponsePolicy {
+    /// The marks of every answer that a rule makes or changes. None if the rule does neither.
+    pub(crate) fn mark(&self, rule: u32) -> Option<PolicyMark> {
+        let (found, soa) = self.rule_of(rule)?;
+        Some(PolicyMark::new(soa.clone(), extended_error(&found.action)?))
+    }
+
     /// Writes a negative reply by a rule: NXDOMAIN or NODATA. `from`: the chain that leads to the name with the rule.
     pub(crate) fn denial(
         &self,
@@ -48,7 +55,7 @@ impl ResponsePolicy {
         arpa: &Arpa,
         frame: &mut [u8],
     ) -> Option<usize> {
-        let (found, zone) = self.rule_of(rule)?;
+        let (found, _) = self.rule_of(rule)?;
         let rcode = if found.action == Action::NxDomain { Rcode::NXDOMAIN } else { Rcode::NOERROR };
         let limit = frame.len();
         let flags = Flags(0).with(Flags::QR).with_rcode(rcode);
@@ -61,13 +68,13 @@ impl ResponsePolicy {
             None => Name::from_wire(&question[..question.len() - 4])?,
         };
         write_denial(&mut builder, apex, found.ttl, arpa).ok()?;
-        write_source(&mut builder, zone, ede::BLOCKED)?;
+        builder.opt(512, 0, 0, false, extended_error(&found.action)).ok()?;
         Some(builder.finish())
     }
 
     /// Writes a reply with the data of a rule. None: the data do not fit, or the target of the alias is too long for a name.
     pub(crate) fn data(&self, rule: u32, question: &[u8], arpa: &Arpa, frame: &mut [u8]) -> Option<usize> {
-        let (found, zone) = self.rule_of(rule)?;
+        let (found, _) = self.rule_of(rule)?;
         let wire = &question[..question.len().checked_sub(4)?];
         let qtype = Type(u16::from_be_bytes([question[wire.len()], question[wire.len() + 1]]));
         let limit = frame.len();
@@ -94,19 +101,19 @@ impl ResponsePolicy {
             }
             _ => return None,
         }
-        // RFC 8914 section 4.5: other data than those of the owner. Also if the rule has none of the type: the name is not blocked
-        // (section 4.16).
-        write_source(&mut builder, zone, ede::FORGED)?;
+        builder.opt(512, 0, 0, false, extended_error(&found.action)).ok()?;
         Some(builder.finish())
     }
 }
 
-/// Writes the source of a reply: the SOA record of the zone in the additional section (draft section 2), and an extended
-/// DNS error.
-fn write_source(builder: &mut Builder<'_>, zone: &LocalRecord, ede: EdeCode) -> Option<()> {
-    let LocalRecord { owner, rtype, ttl, rdata } = zone;
-    let apex = Name::from_wire(owner)?;
-    // The SOA record is optional: if there is no room, the reply goes without it.
-    let _ = builder.record(Section::Additional, apex, *rtype, Class::IN, *ttl, rdata);
-    builder.opt(512, 0, 0, false, Some(ede)).ok()
+/// The extended error of the answers of a rule. None if the rule makes and changes none.
+fn extended_error(action: &Action) -> Option<EdeCode> {
+    match action {
+        // RFC 8914 section 4.16.
+        Action::NxDomain | Action::NoData => Some(ede::BLOCKED),
+        // Section 4.5: another answer than that of the owner. Also if the rule has no data of the type, and if it leads to TCP: the name is
+        // not blocked.
+        Action::Data(_) | Action::Suffix(_) | Action::TcpOnly => Some(ede::FORGED),
+        Action::Passthru | Action::Drop => None,
+    }
 }

@@ -21,6 +21,7 @@ use core::net::Ipv6Addr;
 use core::ops::ControlFlow;
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::Arc;
 use wire::{Message, Section, Type};
 
 /// Limit of triggers of all zones together: 2^23 at about 123 octets each (the name, its place in the heap, its slots in the
@@ -146,7 +147,7 @@ pub const PASSTHRU: u32 = u32::MAX - 1;
 /// Tables of all response policy zones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResponsePolicy {
-    pub(super) soas: Vec<LocalRecord>,
+    pub(super) soas: Vec<Arc<LocalRecord>>,
     /// Files of the zones.
     pub(super) files: Vec<Box<str>>,
     rules: Vec<CompiledRule>,
@@ -187,7 +188,7 @@ impl ResponsePolicy {
         let (mut addresses, mut clients) = (Vec::new(), Vec::new());
         let mut shared = HashMap::new();
         for (zone, (PolicyZone { soa, entries }, source)) in (0..).zip(zones) {
-            policy.soas.push(soa);
+            policy.soas.push(Arc::new(soa));
             policy.files.push(source.file);
             let lines = source.lines.into_iter().chain(core::iter::repeat(0));
             for (PolicyRule { trigger, action, ttl }, line) in entries.into_iter().zip(lines) {
@@ -294,7 +295,7 @@ impl ResponsePolicy {
     }
 
     /// Returns the rule with a number, and the SOA record of its zone.
-    pub(crate) fn rule_of(&self, number: u32) -> Option<(&CompiledRule, &LocalRecord)> {
+    pub(crate) fn rule_of(&self, number: u32) -> Option<(&CompiledRule, &Arc<LocalRecord>)> {
         let rule = self.rules.get(number as usize)?;
         Some((rule, self.soas.get(usize::from(rule.zone))?))
     }
@@ -388,6 +389,10 @@ impl ResponsePolicy {
         let mut lowest = NO_MATCH;
         for record in message.records(Section::Answer).filter(|record| chain.keeps(record)) {
             if let Some(address) = record.address4() {
+                // Those that are embedded follow below.
+                if rules.is_some() {
+                    continue;
+                }
                 lowest = lowest.min(self.ipv4.find(u32::from_be_bytes(address)));
             } else if let Some(address) = record.address6()
                 && !ignores_aaaa
@@ -399,11 +404,12 @@ impl ResponsePolicy {
                 }
             }
         }
-        // The AAAA records that will be synthesized from the A records.
+        // The A records of which AAAA records will be synthesized, and these. No client gets the others.
         if let Some(rules) = rules {
             embed::decide_addresses(message, chain, dns64, rules, |decision| {
                 if let (Embedding::Embedded, Some(prefix)) = (decision.fate, decision.prefix) {
                     let address = prefix.embed(decision.address);
+                    lowest = lowest.min(self.ipv4.find(u32::from_be_bytes(decision.address)));
                     lowest = lowest.min(self.ipv6.find(u128::from_be_bytes(address)));
                 }
                 ControlFlow::Continue(())

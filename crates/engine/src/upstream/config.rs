@@ -52,6 +52,8 @@ pub struct UpstreamConfig {
     pub transport: Transport,
     /// TCP is tried, and used where it proves good (`transport_choice.rs`). `transport` is UDP then.
     pub auto: bool,
+    /// Queries over UDP have random letter case, which replies must repeat (`dns0x20.rs`).
+    pub mix_case: bool,
     /// Forwarders that are asked over TLS, and never in another way, by their addresses.
     pub tls: Vec<TlsForwarder>,
 }
@@ -74,6 +76,8 @@ pub(crate) struct Parameters {
     pub transport: Transport,
     /// TCP is used where it proves good.
     pub auto: bool,
+    /// Queries over UDP have random letter case.
+    pub mix_case: bool,
     /// Selection within a group.
     pub select: Select,
     /// Queries carry cookies.

@@ -7,8 +7,9 @@
 //!
 //! - A server supports cookies: shown by a reply that matches in everything and has our client cookie. Only a host that has
 //!   seen the query can make such a reply, so no third party can make Sixfold expect cookies of a server without them.
-//! - A server no longer supports cookies: shown only by a reply over TCP, where forgers cannot guess, and only for a while. A
-//!   reply over UDP without the cookie moves the question to TCP, whoever made the reply.
+//! - A server no longer supports cookies: shown by a reply over TCP, where forgers cannot guess, and only for a while. A reply over
+//!   UDP without the cookie moves the question to TCP, whoever made the reply. If there is no TCP, and the server has not returned a
+//!   cookie within an hour, it is shown by replies that agree (`suspicion.rs`).
 //! - A server does not understand the option (FORMERR): counts for the question at hand. Several questions in a row must show
 //!   it before cookies are suspended for some minutes. That happens only for a server that never had cookies, so no
 //!   protection is lost.
@@ -54,6 +55,11 @@ impl ClientCookieSecret {
         ClientCookieSecret { key, drawn: now }
     }
 
+    /// The secret, a key for hashes that nobody else can compute. It changes from day to day.
+    pub(crate) fn key(&self) -> &[u8; 16] {
+        &self.key
+    }
+
     /// Returns the client cookie for a server and a local address, if that is known. Replaces an old secret first.
     pub(crate) fn cookie(
         &mut self,
@@ -87,6 +93,8 @@ pub(crate) struct ServerCookieState {
     server_len: u8,
     /// Client cookie that the server cookie belongs to.
     client: [u8; CLIENT],
+    /// Time of the latest reply with our cookie.
+    returned: Instant,
     /// Until then, cookies are not expected.
     lenient_until: Instant,
     /// Duration of the latest leniency.
@@ -105,11 +113,12 @@ impl ServerCookieState {
         let Some(place) = self.server.get_mut(..server.len()).filter(|_| !server.is_empty()) else { return };
         place.copy_from_slice(server);
         self.server_len = server.len() as u8;
+        self.returned = now;
         self.client = *client;
         self.expected |= now >= self.lenient_until;
     }
 
-    /// Stops expecting cookies for a while: a reply over TCP had a wrong cookie, or it had none and neither had one over UDP.
+    /// Stops expecting cookies for a while: a reply over TCP had a wrong cookie, or it had none and neither had one over UDP, or several replies agree.
     pub(crate) fn stop_expecting(&mut self, now: Instant) {
         if self.expected {
             let is_soon = now - self.lenient_until < LONGEST_LENIENCY && self.leniency > Span::ZERO;
@@ -146,6 +155,11 @@ impl ServerCookieState {
     #[inline]
     pub(crate) fn is_expected(&self) -> bool {
         self.expected
+    }
+
+    /// True if the server has returned our cookie within an hour. Then replies without it are not believed, however many agree.
+    pub(crate) fn was_returned_lately(&self, now: Instant) -> bool {
+        self.expected && now - self.returned < LONGEST_LENIENCY
     }
 
     /// Writes the option data for a query over a link with this client cookie, followed by the server cookie if it belongs to

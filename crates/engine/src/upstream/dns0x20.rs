@@ -1,6 +1,12 @@
 //! The letter case of outgoing queries (draft-vixie-dnsext-dns0x20): each letter carries one random bit.
+//!
+//! Only queries over UDP have mixed letters, and with `upstream.mix-case = false` not even these. Over TCP and TLS nobody guesses, and
+//! the letters would protect nothing.
 
 use crate::base::name_hash::letters;
+
+/// Bits that bring every letter into lower case.
+pub const LOWER_CASE: u64 = u64::MAX;
 
 /// Copies a name in wire form and sets the case of every letter from `bits` (draft-vixie-dnsext-dns0x20): one bit per octet,
 /// and the bits repeat after 64 octets. Length octets are at most 63, so they are never letters.

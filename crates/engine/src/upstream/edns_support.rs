@@ -10,7 +10,7 @@
 //!   TCP counts.
 //! - A server does not support EDNS: counts for the question at hand. If a server answers four questions in a row only without
 //!   an OPT record, and no question with one meanwhile, OPT is suspended for ten minutes. So one forged FORMERR turns nothing
-//!   off, and a server that never replies with EDNS has none to lose.
+//!   off, and a server that never replies with EDNS has none to lose. Over TCP and TLS, where nobody can forge, one question is enough.
 //! - Silence counts only as a last resort: if the server has not shown EDNS, the last try of a question goes without an OPT
 //!   record. With `upstream.tries = 1` there is no such try.
 //!
@@ -62,13 +62,13 @@ impl EdnsSupport {
         self.known_until = Instant(0);
     }
 
-    /// Records a question that the server answered only without an OPT record.
-    pub(crate) fn note_formerr(&mut self, now: Instant) {
+    /// Records a question that the server answered only without an OPT record. `is_certain`: nobody else can have said so.
+    pub(crate) fn note_formerr(&mut self, is_certain: bool, now: Instant) {
         if self.is_known(now) {
             return;
         }
         self.formerrs += 1;
-        if self.formerrs >= MAX_FORMERRS {
+        if is_certain || self.formerrs >= MAX_FORMERRS {
             self.formerrs = 0;
             self.suspended_until = now + SUSPENSION;
         }
@@ -84,19 +84,31 @@ mod tests {
         let mut edns = EdnsSupport::default();
         let now = Instant(1_000_000_000);
         for _ in 1..MAX_FORMERRS {
-            edns.note_formerr(now);
+            edns.note_formerr(false, now);
         }
         edns.on_edns(now);
         for _ in 0..3 * MAX_FORMERRS {
-            edns.note_formerr(now);
+            edns.note_formerr(false, now);
         }
         assert!(!edns.is_suspended(now), "the server has shown EDNS");
         let later = now + KNOWN_FOR;
         for _ in 1..MAX_FORMERRS {
-            edns.note_formerr(later);
+            edns.note_formerr(false, later);
         }
         assert!(!edns.is_suspended(later));
-        edns.note_formerr(later);
+        edns.note_formerr(false, later);
         assert!(edns.is_suspended(later) && !edns.is_suspended(later + SUSPENSION));
+    }
+
+    #[test]
+    fn one_question_suspends_edns_where_nobody_else_can_have_answered() {
+        let mut edns = EdnsSupport::default();
+        let now = Instant(1_000_000_000);
+        edns.on_edns(now);
+        edns.note_formerr(true, now);
+        assert!(!edns.is_suspended(now), "the server has shown EDNS");
+        edns.clear_known();
+        edns.note_formerr(true, now);
+        assert!(edns.is_suspended(now));
     }
 }

@@ -11,6 +11,7 @@ use crate::message::cookie;
 use crate::upstream::Upstream;
 use crate::upstream::in_flight::Attempt;
 use crate::upstream::server::Server;
+use crate::upstream::suspicion::Mismatch;
 use wire::{Message, Opt, Rcode};
 
 impl Upstream {
@@ -27,10 +28,16 @@ impl Upstream {
         let flight = &mut self.flights[index];
         flight.tries = flight.tries.saturating_sub(1);
         counters.count(reason);
+        if flight.doubt.compares && flight.doubt.server == server && !flight.over_tcp {
+            // What was agreed on asks for another form, whose replies are compared anew.
+            flight.doubt.agreeing = 0;
+            return self.send_to_compare(index, server, now, counters, out);
+        }
         self.send_to(index, server, now, counters, out);
     }
 
-    /// Moves a question to TCP: the reply was truncated, or looks forged. Later replies over UDP are not believed.
+    /// Moves a question to TCP: the reply was truncated, or looks forged. Replies over UDP to what was sent until now are not believed any
+    /// more; `suspicion.rs` has the way back.
     pub(super) fn move_to_tcp(
         &mut self,
         index: Index,
@@ -84,7 +91,11 @@ impl Upstream {
         counters.count(Counter::SuspectCookie);
         if over_udp {
             self.flights[index].cookie_missing = true;
-            self.move_to_tcp(index, attempt.server, Counter::TcpSuspicion, now, counters, out);
+            if cookies.was_returned_lately(now) {
+                self.suspect(index, attempt.server, now, counters, out);
+                return false;
+            }
+            return self.weigh((index, place), Mismatch::Cookie, message, now, counters, out);
         } else {
             // Over TCP no third party forges this: the server is wrong about cookies.
             cookies.stop_expecting(now);
@@ -188,14 +199,18 @@ impl Upstream {
     ) -> bool {
         let flight = &mut self.flights[index];
         let attempt = flight.attempts[place];
-        let Server { edns, cookies, .. } = &mut self.servers.list[usize::from(attempt.server)];
+        let edns = &mut self.servers.list[usize::from(attempt.server)].edns;
         let is_failure = matches!(message.rcode(), Rcode::FORMERR | Rcode::NOTIMP);
         if !attempt.with_opt {
-            let needed = |other: &Attempt| {
+            let needed = |other: &&Attempt| {
                 other.server == attempt.server && other.with_opt && other.sent < attempt.sent
             };
-            if !is_failure && flight.attempts().iter().any(needed) {
-                edns.note_formerr(now);
+            if !is_failure && let Some(refused) = flight.attempts().iter().rfind(needed) {
+                // Both replies came over streams.
+                let links = &self.links;
+                let is_stream = |link| links.is_open(link) && links.transport(link).is_stream();
+                let is_certain = refused.failed && is_stream(refused.link) && is_stream(attempt.link);
+                edns.note_formerr(is_certain, now);
             }
             return false;
         }
@@ -208,20 +223,35 @@ impl Upstream {
         if !is_failure || !flight.is_wanted() {
             return false;
         }
+        self.retry_without_edns(index, place, now, counters, out);
+        true
+    }
+
+    /// Sends the query to its server once more, without an OPT record if the server has not shown EDNS; else over TCP.
+    #[cold]
+    pub(super) fn retry_without_edns(
+        &mut self,
+        index: Index,
+        place: usize,
+        now: Instant,
+        counters: &mut Counters,
+        out: &mut impl Outbox,
+    ) {
+        let flight = &mut self.flights[index];
+        let attempt = flight.attempts[place];
+        flight.attempts[place].failed = true;
+        let Server { edns, cookies, .. } = &mut self.servers.list[usize::from(attempt.server)];
         if edns.is_known(now) || cookies.is_expected() {
             if self.links.transport(attempt.link) == Transport::Udp {
-                flight.attempts[place].failed = true;
-                self.move_to_tcp(index, attempt.server, Counter::TcpSuspicion, now, counters, out);
-                return true;
+                self.suspect(index, attempt.server, now, counters, out);
+                return;
             }
             edns.clear_known();
         }
-        flight.attempts[place].failed = true;
         // Of several tries, the first that is not understood is enough; the query without the record is on its way.
         if !core::mem::replace(&mut flight.without_edns, true) {
             self.retry_as(index, attempt.server, Counter::EdnsRefused, now, counters, out);
         }
-        true
     }
 
     /// Verifies the client subnet of a reply to a query with one. Returns true if the reply counts; may move the question to

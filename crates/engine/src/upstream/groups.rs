@@ -3,6 +3,7 @@
 //! The state of one server is in `server.rs` (round trip) and `circuit_breaker.rs` (dead or alive).
 
 use crate::base::time::{Instant, Span};
+use crate::message::question::ForwardKey;
 use crate::upstream::config::{Select, UpstreamConfig};
 use crate::upstream::server::Server;
 use crate::upstream::zones::ZoneNames;
@@ -16,7 +17,7 @@ const LONGEST_SLOW_START: Span = Span::from_secs(10);
 /// With `select = "fastest"`, one question in this many goes to a random server.
 const EXPLORATION_INTERVAL: u64 = 64;
 
-/// All servers, and the groups that names belong to.
+/// All servers, and the groups that questions belong to.
 pub struct ServerGroups {
     /// The servers by number. A server keeps its number while questions to it are in flight.
     pub list: Vec<Server>,
@@ -30,10 +31,10 @@ pub struct ServerGroups {
     last_number: u32,
 }
 
-/// Group: the servers for the names of one zone, or for all other names.
+/// Group: the servers for the questions about one zone, or for all other questions.
 struct Group {
     /// Number of the group in cache entries. A group keeps its number while its zone and its servers stay the same: a reply from
-    /// one group is never used for names of another group.
+    /// one group is never used for questions of another group.
     number: u32,
     /// Index of its servers in `lists`.
     list: u32,
@@ -155,15 +156,15 @@ impl ServerGroups {
         self.zones = ZoneNames::new(upstream.zones.iter().map(|zone| zone.name.clone()).collect());
     }
 
-    /// Returns the number of the group that a name belongs to. A reload that changes the group changes the number.
+    /// Returns the number of the group that a question belongs to. A reload that changes the group changes the number.
     #[inline]
-    pub fn group_number(&self, name: &[u8]) -> u32 {
-        self.group_of(name).number
+    pub fn group_number(&self, question: ForwardKey<'_>) -> u32 {
+        self.group_of(question).number
     }
 
-    /// True if two names (wire form, any letter case) are asked of the same servers.
-    pub fn have_the_same(&self, name: &[u8], other: &[u8]) -> bool {
-        self.group_of(name).list == self.group_of(other).list
+    /// True if two questions are asked of the same servers.
+    pub fn have_the_same(&self, question: ForwardKey<'_>, other: ForwardKey<'_>) -> bool {
+        self.group_of(question).list == self.group_of(other).list
     }
 
     /// Returns the zone (wire form) of a group by its number, and true if it is the default group. None: a reload has replaced the
@@ -175,25 +176,25 @@ impl ServerGroups {
         }
     }
 
-    /// Returns the group that a name (wire form, any letter case) belongs to.
+    /// Returns the group that a question belongs to.
     #[inline]
-    fn group_of(&self, name: &[u8]) -> &Group {
+    fn group_of(&self, question: ForwardKey<'_>) -> &Group {
         // Most servers have no forward zones: then the name need not be looked at.
         if let [only] = &self.groups[..] {
             return only;
         }
-        &self.groups[self.zones.longest(name).map_or(0, |zone| zone + 1)]
+        &self.groups[self.zones.longest(question.forwarded_name()).map_or(0, |zone| zone + 1)]
     }
 
-    /// Returns the list of servers of a name's group.
+    /// Returns the list of servers of a question's group.
     #[inline]
-    fn list_of(&self, name: &[u8]) -> &ServerList {
-        &self.lists[self.group_of(name).list as usize]
+    fn list_of(&self, question: ForwardKey<'_>) -> &ServerList {
+        &self.lists[self.group_of(question).list as usize]
     }
 
-    /// True if every server of the name's group is dead.
-    pub fn is_dead(&self, name: &[u8]) -> bool {
-        self.group(name).iter().all(|&number| self.list[number as usize].is_dead())
+    /// True if every server of a question's group is dead.
+    pub fn is_dead(&self, question: ForwardKey<'_>) -> bool {
+        self.group(question).iter().all(|&number| self.list[number as usize].is_dead())
     }
 
     /// Adds a server, and returns its number. None: there is no room for another server.
@@ -212,23 +213,23 @@ impl ServerGroups {
         }
     }
 
-    /// Returns the server numbers of the group that a name (wire form, any letter case) belongs to.
+    /// Returns the server numbers of the group that a question belongs to.
     #[inline]
-    pub fn group(&self, name: &[u8]) -> &[u16] {
-        &self.list_of(name).servers
+    pub fn group(&self, question: ForwardKey<'_>) -> &[u16] {
+        &self.list_of(question).servers
     }
 
-    /// Chooses the server of the name's group to ask next. `tries` returns how often a server was asked for this question
+    /// Chooses the server of a question's group to ask next. `tries` returns how often a server was asked for this question
     /// already. Servers that are alive and were not tried come first; the configured selection orders them.
     #[inline]
     pub fn choose(
         &self,
-        name: &[u8],
+        question: ForwardKey<'_>,
         select: Select,
         random: &mut crate::base::random::Random,
         tries: impl Fn(u16) -> u32,
     ) -> Option<u16> {
-        let group = self.group(name);
+        let group = self.group(question);
         if let [only] = group {
             return Some(*only);
         }
@@ -279,9 +280,9 @@ impl ServerGroups {
         }
     }
 
-    /// Probes the idle servers of a name's group, because another server of the group (`silent`) does not reply.
-    pub(crate) fn probe_idle_servers(&mut self, name: &[u8], silent: u16, now: Instant) {
-        let list = self.group_of(name).list as usize;
+    /// Probes the idle servers of a question's group, because another server of the group (`silent`) does not reply.
+    pub(crate) fn probe_idle_servers(&mut self, question: ForwardKey<'_>, silent: u16, now: Instant) {
+        let list = self.group_of(question).list as usize;
         let mut probed = 0;
         for place in 0..self.lists[list].servers.len() {
             let number = self.lists[list].servers[place];
@@ -317,8 +318,13 @@ impl ServerGroups {
     ///
     /// Without a slow start, all data that expired during the outage would be asked for at once. The share of questions that
     /// are asked grows linearly with time.
-    pub(crate) fn in_slow_start(&self, name: &[u8], now: Instant, random: impl FnOnce(u64) -> u64) -> bool {
-        let (since, span) = self.list_of(name).slow_start;
+    pub(crate) fn in_slow_start(
+        &self,
+        question: ForwardKey<'_>,
+        now: Instant,
+        random: impl FnOnce(u64) -> u64,
+    ) -> bool {
+        let (since, span) = self.list_of(question).slow_start;
         let past = now - since;
         past < span && random(span.0) >= past.0
     }
@@ -329,6 +335,7 @@ mod tests {
     use super::*;
     use crate::interface::Transport;
     use crate::upstream::config::ForwardZone;
+    use wire::Type;
 
     fn address(last: u8) -> SocketAddr {
         SocketAddr::from(([192, 0, 2, last], 53))
@@ -350,8 +357,13 @@ mod tests {
             tries: 3,
             transport: Transport::Udp,
             auto: false,
+            mix_case: true,
             tls: Vec::new(),
         }
+    }
+
+    fn number(groups: &ServerGroups, name: &[u8]) -> u32 {
+        groups.group_number(ForwardKey { name, qtype: Type::A })
     }
 
     #[test]
@@ -359,7 +371,8 @@ mod tests {
         for zones in [0, 1, 3, 60_000] {
             let groups = ServerGroups::new(&config(zones, |zone| 2 + (zone % 4) as u8));
             let servers = |name: &[u8]| -> Vec<SocketAddr> {
-                groups.group(name).iter().map(|&number| groups.list[usize::from(number)].address).collect()
+                let key = ForwardKey { name, qtype: Type::A };
+                groups.group(key).iter().map(|&number| groups.list[usize::from(number)].address).collect()
             };
             assert_eq!(servers(b"\x03www\x05other\0"), [address(1)]);
             for zone in (0..zones).step_by(997) {
@@ -371,22 +384,52 @@ mod tests {
     }
 
     #[test]
+    fn the_parent_of_a_forward_zone_has_its_ds_records() {
+        let of =
+            |name: &'static [u8], last| ForwardZone { name: name.into(), forwarders: vec![address(last)] };
+        let zones = vec![of(b"\x07example\0", 2), of(b"\x04corp\x07example\0", 3), of(b"\x01x\x04test\0", 4)];
+        let mut upstream = UpstreamConfig { zones, ..config(0, |_| 0) };
+        let server = |upstream: &UpstreamConfig, name, qtype| {
+            let groups = ServerGroups::new(upstream);
+            let [only] = groups.group(ForwardKey { name, qtype }) else { panic!("one server") };
+            groups.list[usize::from(*only)].address
+        };
+        // RFC 4035 section 3.1.4.1: a DS query for a zone cut is one for the parent zone.
+        for (name, data, ds) in [
+            (&b"\x04Corp\x07example\0"[..], 3, 2),
+            (b"\x07example\0", 2, 1),
+            (b"\x01x\x04test\0", 4, 1),
+            // A delegation inside of the zone: its parent is the zone.
+            (b"\x01a\x04corp\x07example\0", 3, 3),
+            (b"\x05other\0", 1, 1),
+            (b"\0", 1, 1),
+        ] {
+            assert_eq!(server(&upstream, name, Type::SOA), address(data), "{name:?}");
+            assert_eq!(server(&upstream, name, Type::DS), address(ds), "{name:?}");
+        }
+        // The forward zone "." has the names that no other has, and the parent of its top-level domains; it has no parent itself.
+        upstream.zones.push(of(b"\0", 5));
+        for name in [&b"\0"[..], b"\x07example\0", b"\x05other\0"] {
+            assert_eq!(server(&upstream, name, Type::DS), address(5), "{name:?}");
+        }
+    }
+
+    #[test]
     fn a_group_keeps_its_number_while_its_zone_and_its_servers_stay_the_same() {
         let mut groups = ServerGroups::new(&config(20, |_| 2));
-        let numbers = |groups: &ServerGroups| -> Vec<u32> {
-            (0..20).map(|zone| groups.group_number(&name(zone))).collect()
-        };
-        let (before, default) = (numbers(&groups), groups.group_number(b"\0"));
+        let numbers =
+            |groups: &ServerGroups| -> Vec<u32> { (0..20).map(|zone| number(groups, &name(zone))).collect() };
+        let (before, default) = (numbers(&groups), number(&groups, b"\0"));
         groups.configure(&config(20, |zone| if zone == 7 { 3 } else { 2 }), |_| true);
         let after = numbers(&groups);
         for zone in 0..20 {
             assert_eq!(after[zone] == before[zone], zone != 7, "{zone}");
         }
-        assert_eq!(groups.group_number(b"\0"), default);
+        assert_eq!(number(&groups, b"\0"), default);
         // Fewer zones: the others keep their numbers, and the names of the rest belong to the default group.
         groups.configure(&config(3, |_| 2), |_| true);
         assert_eq!(numbers(&groups)[..3], before[..3]);
-        assert_eq!(groups.group_number(&name(5)), default);
+        assert_eq!(number(&groups, &name(5)), default);
         // A zone that comes back has a new number: its cached replies may come from other servers.
         groups.configure(&config(20, |_| 2), |_| true);
         assert!(

@@ -9,11 +9,12 @@ use crate::counters::{Counter, Counters};
 use crate::interface::{Link, Outbox, Transport};
 use crate::limits::{ATTEMPTS, SUBNETS};
 use crate::message::client_subnet::Subnet;
-use crate::message::question::{QueryFlags, Question};
+use crate::message::question::{ForwardKey, QueryFlags, Question};
 use crate::trace::{Subject, TraceEvent};
 use crate::upstream::Upstream;
 use crate::upstream::dns0x20::mix_case;
 use crate::upstream::links::Release;
+use crate::upstream::suspicion::Doubt;
 use wire::{Class, Type};
 
 /// One try: a query to one server.
@@ -35,6 +36,8 @@ pub struct Attempt {
     pub with_cookie: bool,
     /// The query has an OPT record.
     pub with_opt: bool,
+    /// The query has the flight's letter case, which the reply must repeat.
+    pub with_case: bool,
     /// The query is a hedge: it repeats a query that may still be answered (`retry_budget.rs`).
     pub is_hedge: bool,
 }
@@ -50,6 +53,7 @@ impl Attempt {
         with_subnet: false,
         with_cookie: false,
         with_opt: false,
+        with_case: false,
         is_hedge: false,
     };
 }
@@ -72,6 +76,7 @@ pub enum FlightState {
 /// `subnet`, the beginning of the name, and the first try. Type and class do not lie side by side, as in a [`Question`]. A flight does not
 /// begin with a cache line: that would cost 4 MiB for two flights of each of 65,536 pending queries.
 #[repr(C)]
+#[cfg_attr(test, derive(Debug))]
 pub struct Flight {
     /// Hash of the name.
     pub hash: u64,
@@ -119,6 +124,8 @@ pub struct Flight {
     pub attempts_len: u8,
     /// Scope of the last reply: the number of bits of the client subnet for which it is valid.
     pub scope: u8,
+    /// Connections that have brought replies, and that the question lost.
+    pub lost_connections: u8,
     /// First waiter: a client query that waits for the reply.
     pub waiters: Index,
     /// Number of client queries that wait for another flight and will read the outcome of this one.
@@ -136,13 +143,17 @@ pub struct Flight {
     pub hook: Hook,
     /// Time at which the A leg is asked as well (for an AAAA question with `lookup = "stagger"`, or whose first try failed).
     pub stagger: Option<Instant>,
+    /// Time at which the query is repeated during the wait for the reply to the last try.
+    pub repeat_at: Option<Instant>,
     /// Client response timer: the time at which clients get expired data if there is any (RFC 8767 section 5).
     pub client_response_timer: Option<Instant>,
     /// Time at which the question lost a connection for the first time.
     pub lost_at: Option<Instant>,
+    /// Doubt about the replies over UDP (`suspicion.rs`).
+    pub doubt: Doubt,
     /// Client subnet of the question (RFC 7871).
     pub subnet: Option<Subnet>,
-    /// The name in wire form, in the letter case of the queries (0x20).
+    /// The name in wire form, in the letter case of the queries over UDP (0x20).
     pub name: [u8; 256],
     /// The tries, `attempts_len` of them.
     pub attempts: [Attempt; ATTEMPTS],
@@ -163,6 +174,8 @@ impl Default for Flight {
             reconnects: false,
             half_try: false,
             lost_at: None,
+            lost_connections: 0,
+            doubt: Doubt::default(),
             is_private: false,
             cookie_renewed: false,
             cookie_missing: false,
@@ -179,6 +192,7 @@ impl Default for Flight {
             hook: Hook::default(),
             deadline: Instant(0),
             stagger: None,
+            repeat_at: None,
             client_response_timer: None,
             waiters: NONE,
             references: 0,
@@ -215,8 +229,11 @@ impl Record for Flight {
             tries: u8::MAX,
             scope: u8::MAX,
             stagger: Some(Instant(0)),
+            repeat_at: Some(Instant(0)),
             client_response_timer: Some(Instant(0)),
             lost_at: Some(Instant(0)),
+            lost_connections: u8::MAX,
+            doubt: Doubt::POISON,
             references: u32::MAX / 2,
             ..Flight::default()
         };
@@ -255,6 +272,8 @@ impl Flight {
             extended_wait,
             reconnects,
             lost_at,
+            lost_connections,
+            doubt,
             is_private,
             cookie_renewed,
             cookie_missing,
@@ -262,6 +281,7 @@ impl Flight {
             class,
             hash,
             stagger,
+            repeat_at,
             client_response_timer,
             group,
             flush_epoch,
@@ -296,6 +316,8 @@ impl Flight {
         *extended_wait = false;
         *reconnects = false;
         *lost_at = None;
+        *lost_connections = 0;
+        *doubt = Doubt::default();
         *is_private = false;
         *cookie_renewed = false;
         *cookie_missing = false;
@@ -303,6 +325,7 @@ impl Flight {
         *class = question.class;
         *hash = question.hash;
         *stagger = None;
+        *repeat_at = None;
         *client_response_timer = None;
         *group = group_number;
         *flush_epoch = epoch;
@@ -311,10 +334,22 @@ impl Flight {
         *parked = NONE;
     }
 
-    /// The name in wire form, in the letter case of the queries.
+    /// The name in wire form, in the letter case of the queries over UDP.
     #[inline]
     pub fn name(&self) -> &[u8] {
         &self.name[..self.name_len as usize]
+    }
+
+    /// True if a reply that fits shows that its server keeps the letters: the name has capitals, and the reply was not believed in spite
+    /// of its letters.
+    pub(super) fn shows_letters(&self, server: u16) -> bool {
+        !self.doubt.is_settled_for(server) && self.name().iter().any(u8::is_ascii_uppercase)
+    }
+
+    /// Name and type, by which its servers are chosen.
+    #[inline]
+    pub fn forward_key(&self) -> ForwardKey<'_> {
+        ForwardKey { name: self.name(), qtype: self.qtype }
     }
 
     /// The question of the flight.
@@ -334,6 +369,12 @@ impl Flight {
     #[inline]
     pub fn is_wanted(&self) -> bool {
         self.waiters != NONE || self.references > 0
+    }
+
+    /// True if a try that may still be answered went over a link with this ID.
+    pub fn has_asked(&self, link: Link, id: u16) -> bool {
+        self.state == FlightState::Asked
+            && self.attempts().iter().any(|attempt| attempt.link == link && attempt.id == id)
     }
 
     /// The tries that may still be answered.
@@ -522,7 +563,7 @@ impl Upstream {
         let flush_epoch = flights.flush_epoch;
         let flight = &mut flights.slab[index];
         let over_tcp = parameters.transport == Transport::Tcp;
-        let group = servers.group_number(question.name);
+        let group = servers.group_number(question.forward_key());
         flight.reset(question, random.bits(), over_tcp, group, flush_epoch);
         flights.insert(index);
         Some(index)
@@ -533,10 +574,7 @@ impl Upstream {
         let flight = &mut self.flights[index];
         flight.deadline = deadline;
         let mut due = deadline;
-        if let Some(stagger) = flight.stagger {
-            due = due.min(stagger);
-        }
-        if let Some(timer) = flight.client_response_timer {
+        for timer in [flight.stagger, flight.repeat_at, flight.client_response_timer].into_iter().flatten() {
             due = due.min(timer);
         }
         self.wheel.set(&mut self.flights.slab, index, due);
@@ -672,5 +710,27 @@ mod tests {
             flights.remove(index);
         }
         assert!(flights.buckets.iter().all(|&first| first == NONE));
+    }
+
+    #[cfg(debug_assertions)]
+    #[test]
+    fn a_question_finds_nothing_of_the_one_that_had_its_slot() {
+        let name = b"\x03www\x07example\0";
+        let question = Question {
+            name,
+            hash: 7,
+            subnet: None,
+            qtype: Type::A,
+            query_flags: QueryFlags::default(),
+            class: Class::IN,
+        };
+        let after_reset = |mut flight: Flight| {
+            flight.reset(&question, 0, false, 3, 9);
+            format!("{flight:?}")
+        };
+        // A freed slot has in every field what no question sets first.
+        let mut used = Flight::default();
+        used.poison();
+        assert_eq!(after_reset(used), after_reset(Flight::default()));
     }
 }

@@ -44,7 +44,13 @@ struct LinkState {
     ids: Box<[u16; LINK_QUESTIONS]>,
     /// Questions that the IDs were issued for.
     flights: Box<[Index; LINK_QUESTIONS]>,
+    /// Queries over a TCP or TLS link, by ID and question: all that wait on it, and some that wait no more ([`Links::has_many_gone`]).
+    /// It keeps its memory for the next link of the slot.
+    asked: Vec<(u16, Index)>,
 }
+
+/// Queries over a TCP or TLS link that wait no more and are known, beyond as many as wait. So to forget them costs each query two steps.
+const GONE_QUERIES: usize = 64;
 
 /// Bits of the Bloom filter: two cache lines. With 255 IDs issued, 22 % of the bits are set (1 - e^-0.25).
 const BLOOM_SIZE: usize = 1024;
@@ -115,6 +121,7 @@ impl Links {
                     bloom_bits: [0; BLOOM_SIZE / 64],
                     ids: Box::new([0; LINK_QUESTIONS]),
                     flights: Box::new([NONE; LINK_QUESTIONS]),
+                    asked: Vec::new(),
                 });
                 self.states.len() as u16 - 1
             }
@@ -134,6 +141,7 @@ impl Links {
         state.bloom_bits = [0; BLOOM_SIZE / 64];
         state.outstanding = 0;
         state.next_id = random.id();
+        state.asked.clear();
         Some(Link { slot, generation: state.generation })
     }
 
@@ -277,6 +285,7 @@ impl Links {
                     state.waiting_since = now;
                 }
                 state.next_id = state.next_id.wrapping_add(1);
+                state.asked.push((state.next_id, flight));
                 state.next_id
             }
         };
@@ -308,11 +317,31 @@ impl Links {
         self.states[link.slot as usize].outstanding
     }
 
-    /// Returns the `place`-th ID of a UDP link and the question that it was issued for. That question may be over already.
+    /// Returns the `place`-th ID of a link and the question that it was issued for. That question may be over already.
     pub fn issued_at(&self, link: Link, place: usize) -> Option<(u16, Index)> {
         let state = &self.states[link.slot as usize];
-        (state.transport == Transport::Udp && place < state.issued)
-            .then(|| (state.ids[place], state.flights[place]))
+        match state.transport {
+            Transport::Udp => (place < state.issued).then(|| (state.ids[place], state.flights[place])),
+            Transport::Tcp | Transport::Tls => state.asked.get(place).copied(),
+        }
+    }
+
+    /// True if of the queries over a TCP or TLS link that are known more than half wait no more.
+    #[inline]
+    pub fn has_many_gone(&self, link: Link) -> bool {
+        let state = &self.states[link.slot as usize];
+        state.asked.len() >= GONE_QUERIES + 2 * state.outstanding as usize
+    }
+
+    /// Forgets the queries over a TCP or TLS link that wait no more.
+    #[cold]
+    pub fn forget_gone(&mut self, link: Link, waits: impl Fn(u16, Index) -> bool) {
+        self.states[link.slot as usize].asked.retain(|&(id, flight)| waits(id, flight));
+    }
+
+    /// Takes the queries over a TCP or TLS link that are known, and leaves an empty list in exchange.
+    pub fn swap_asked(&mut self, link: Link, asked: &mut Vec<(u16, Index)>) {
+        core::mem::swap(&mut self.states[link.slot as usize].asked, asked);
     }
 
     /// True if an open link leads to the server.
@@ -399,6 +428,32 @@ mod tests {
             let id = links.issue(link, 0, Instant(0), &mut random);
             assert!(!core::mem::replace(&mut seen[id as usize], true));
         }
+    }
+
+    #[test]
+    fn the_queries_known_of_a_tcp_link_are_those_that_wait_and_few_others() {
+        let mut links = Links::new();
+        let mut random = Random::new([3; 32]);
+        let link = links.take(0, Transport::Tcp, Instant(0), &mut random).unwrap();
+        let mut waiting = std::collections::VecDeque::new();
+        let steps = std::cell::Cell::new(0);
+        for flight in 0..10_000 {
+            if links.has_many_gone(link) {
+                links.forget_gone(link, |id, flight| {
+                    steps.set(steps.get() + 1);
+                    waiting.contains(&(id, flight))
+                });
+            }
+            waiting.push_back((links.issue(link, flight, Instant(0), &mut random), flight));
+            if waiting.len() > 10 {
+                waiting.pop_front();
+                links.release(link);
+            }
+            let known: Vec<_> = (0..).map_while(|place| links.issued_at(link, place)).collect();
+            assert!(waiting.iter().all(|query| known.contains(query)));
+            assert!(known.len() <= GONE_QUERIES + 2 * waiting.len() + 1);
+        }
+        assert!(steps.get() <= 2 * 10_000);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //!
 //! Read `in_flight.rs` first (one question under way), then `send.rs` and `receive.rs`.
 
+pub(crate) mod bare_replies;
 pub mod circuit_breaker;
 pub(crate) mod config;
 pub(crate) mod cookies;
@@ -26,6 +27,7 @@ pub(crate) mod send;
 pub mod server;
 pub mod stream_limits;
 mod streams;
+pub(crate) mod suspicion;
 pub mod transport_choice;
 mod zones;
 
@@ -38,6 +40,7 @@ use crate::base::slab::Index;
 use crate::base::time::{Instant, Span};
 use crate::base::timer_wheel::TimerWheel;
 use crate::interface::{Link, Outbox, Transport};
+use crate::message::question::ForwardKey;
 use crate::upstream::config::{Parameters, UpstreamConfig};
 use crate::upstream::cookies::ClientCookieSecret;
 use crate::upstream::groups::ServerGroups;
@@ -64,6 +67,10 @@ pub(crate) struct Upstream {
     key: HashKey,
     /// There may be links to servers that the configuration no longer names; they are to be closed.
     has_stale_links: bool,
+    /// The links to all servers are to be closed ([`Upstream::retire_links`]).
+    must_retire_all: bool,
+    /// Queries over the TCP or TLS link that failed last, while its questions are asked again.
+    stranded: Vec<(u16, Index)>,
 }
 
 impl Upstream {
@@ -89,6 +96,8 @@ impl Upstream {
             random,
             key,
             has_stale_links: false,
+            must_retire_all: false,
+            stranded: Vec::new(),
         }
     }
 
@@ -98,6 +107,12 @@ impl Upstream {
         servers.configure(config, |number| !links.leads_to(number));
         self.parameters = parameters;
         self.has_stale_links = true;
+    }
+
+    /// Retires all open links: no more question takes them, and each is closed when its last question has its reply.
+    pub fn retire_links(&mut self) {
+        self.has_stale_links = true;
+        self.must_retire_all = true;
     }
 
     /// Number of open links.
@@ -116,9 +131,9 @@ impl Upstream {
 
     /// True if a question with expired data in the cache is not asked now, because its servers have only just recovered
     /// (see [`ServerGroups::in_slow_start`]).
-    pub fn in_slow_start(&mut self, name: &[u8], now: Instant) -> bool {
+    pub fn in_slow_start(&mut self, question: ForwardKey<'_>, now: Instant) -> bool {
         let Upstream { servers, random, .. } = self;
-        servers.in_slow_start(name, now, |bound| random.below(bound))
+        servers.in_slow_start(question, now, |bound| random.below(bound))
     }
 
     /// Returns a question in flight whose timer has come due; none if there is no more. The caller goes on with
@@ -158,11 +173,12 @@ impl Upstream {
         next.map(|next| next.max(now + Span(1)))
     }
 
-    /// Retires the links to servers that the configuration no longer names.
+    /// Retires the links to servers that the configuration no longer names, or to all.
     fn close_stale_links(&mut self, out: &mut impl Outbox) {
+        let retires_all = core::mem::take(&mut self.must_retire_all);
         for number in 0..self.servers.list.len() {
             let server = &mut self.servers.list[number];
-            if server.configured {
+            if server.configured && !retires_all {
                 continue;
             }
             let spare = core::mem::take(&mut server.spare);

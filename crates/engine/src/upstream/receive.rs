@@ -1,8 +1,9 @@
 //! Replies of upstream servers: verification, matching with the queries in flight, and failures of links.
 //!
 //! A reply is believed only if everything fits (RFC 5452 section 9.1): the socket, the address (the socket is connected), QR,
-//! the OPCODE, the ID, one question, octet for octet in the letter case of the query. Anything else is counted, and the wait
-//! goes on. A forgery attempt moves its question to TCP.
+//! the OPCODE, the ID, one question, octet for octet in the letter case of the query if that was mixed. Anything else is counted, and
+//! the wait goes on. A forgery attempt moves its question to TCP. Replies without a question ask for another form of the query, or end
+//! a try over a connection (`bare_replies.rs`).
 
 use crate::base::slab::Index;
 use crate::base::time::Instant;
@@ -17,6 +18,7 @@ use crate::upstream::Upstream;
 use crate::upstream::circuit_breaker::Cause;
 use crate::upstream::in_flight::FlightState;
 use crate::upstream::reconnect::LostLink;
+use crate::upstream::suspicion::Mismatch;
 use wire::header::{self, Flags};
 use wire::{Message, Opcode, Rcode, Section};
 
@@ -39,6 +41,8 @@ pub(crate) enum Received {
 enum Match {
     /// The reply to a try of a question.
     Reply { flight: Index, attempt: usize },
+    /// It is one but for the letter case.
+    OtherCase { flight: Index, attempt: usize },
     /// No reply to any query: the reason, and the question that a forger may be trying to answer.
     Suspect(Counter, Option<Index>),
 }
@@ -70,11 +74,20 @@ impl Upstream {
     ) -> Received {
         match self.matching(via, message) {
             Match::Reply { flight, attempt } => self.accept(flight, attempt, message, now, counters, out),
+            Match::OtherCase { flight, attempt } => {
+                counters.count(Counter::SuspectCase);
+                match self.weigh((flight, attempt), Mismatch::LetterCase, message, now, counters, out) {
+                    true => self.accept(flight, attempt, message, now, counters, out),
+                    false => Received::Nothing,
+                }
+            }
             Match::Suspect(reason, flight) => {
                 counters.count(reason);
-                if let Some(flight) = flight {
-                    let server = self.links.server(via);
-                    self.move_to_tcp(flight, server, Counter::TcpSuspicion, now, counters, out);
+                if let Some(flight) = flight
+                    && !self.suspect(flight, self.links.server(via), now, counters, out)
+                {
+                    // Somebody goes on guessing IDs.
+                    self.flights[flight].over_tcp = true;
                 }
                 Received::Nothing
             }
@@ -97,7 +110,12 @@ impl Upstream {
             }
             let mut suspect = |reason, flight: Option<Index>| {
                 // If the message may belong to several questions, return one that can still be moved to TCP.
-                if flight.is_some() || matches!(suspicion, Match::Suspect(_, None)) {
+                let is_better = match suspicion {
+                    Match::Suspect(_, None) => true,
+                    Match::Suspect(_, Some(_)) => flight.is_some(),
+                    _ => false,
+                };
+                if is_better {
                     suspicion = Match::Suspect(reason, flight);
                 }
             };
@@ -108,8 +126,12 @@ impl Upstream {
                 continue;
             }
             let over_udp = self.links.transport(via) == Transport::Udp;
-            if over_udp && flight.over_tcp {
-                // The question was moved to TCP: a reply over UDP is too late, or comes from a third party.
+            // Queries from before a comparison. Since then their link takes no others to this server.
+            let is_abandoned =
+                || flight.attempts().iter().rposition(|a| a.link == via) < Some(flight.doubt.first.into());
+            if over_udp && (flight.over_tcp || flight.doubt.first > 0 && is_abandoned()) {
+                // The question was moved to TCP, or other queries took the place of this one: a reply over UDP is too late, or comes
+                // from a third party.
                 suspect(Counter::SuspectAbandoned, None);
                 continue;
             }
@@ -117,9 +139,9 @@ impl Upstream {
                 // A reply to an earlier question that another reply has answered already.
                 None if self.links.was_issued(via, message.id()) => suspect(Counter::DroppedLate, None),
                 None => suspect(Counter::SuspectId, over_udp.then_some(index)),
-                // 0x20 protects UDP only; over TCP an upstream may return the name in any letter case.
-                Some(_) if over_udp && !exact => {
-                    suspect(Counter::SuspectCase, Some(index));
+                // Where the letters were not mixed, an upstream may return the name in any letter case.
+                Some((attempt, query)) if query.with_case && !exact => {
+                    suspicion = Match::OtherCase { flight: index, attempt };
                 }
                 Some((attempt, _)) => return Match::Reply { flight: index, attempt },
             }
@@ -158,7 +180,17 @@ impl Upstream {
             let server = &mut self.servers.list[usize::from(attempt.server)];
             server.transport_choice.on_udp_answer(now - attempt.sent);
         }
-        if self.servers.list[attempt.server as usize].on_reply(now - attempt.sent) {
+        if self.flights[index].doubt.is_raised {
+            self.learn_from_doubt(index, place, message, now, counters);
+        }
+        let server = &mut self.servers.list[attempt.server as usize];
+        if server.letter_case.is_suspect()
+            && attempt.with_case
+            && self.flights[index].shows_letters(attempt.server)
+        {
+            server.letter_case.clear();
+        }
+        if server.on_reply(now - attempt.sent) {
             self.servers.start_slow_start(attempt.server, now);
         }
         if self.flights[index].query_flags.has(QueryFlags::PROBE) {
@@ -212,15 +244,10 @@ impl Upstream {
             let error = if is_unusable { Cause::Useless } else { Cause::Replied(message.rcode()) };
             self.servers.list[usize::from(attempt.server)].breaker.on_error(error, now);
         }
-        if self.flights[index].is_wanted() && !is_bogus(message) {
-            if self.can_ask_another(index, attempt.server) {
-                counters.count(Counter::Failover);
-                self.send(index, now, counters, out);
-                return Some(Received::Nothing);
-            }
-            if self.waits_for_another(index, attempt.server) {
-                return Some(Received::Nothing);
-            }
+        if !is_bogus(message)
+            && let Some(waits) = self.ask_another(index, attempt.server, now, counters, out)
+        {
+            return Some(waits);
         }
         if is_unusable {
             let is_cut = message.flags().contains(Flags::TC);
@@ -228,6 +255,27 @@ impl Upstream {
             return Some(Received::Unusable(index));
         }
         None
+    }
+
+    /// Asks another server after a failure of this one, or waits for one that was asked already. None: there is no other.
+    #[inline]
+    pub(super) fn ask_another(
+        &mut self,
+        index: Index,
+        server: u16,
+        now: Instant,
+        counters: &mut Counters,
+        out: &mut impl Outbox,
+    ) -> Option<Received> {
+        if !self.flights[index].is_wanted() {
+            return None;
+        }
+        if self.can_ask_another(index, server) {
+            counters.count(Counter::Failover);
+            self.send(index, now, counters, out);
+            return Some(Received::Nothing);
+        }
+        self.waits_for_another(index, server).then_some(Received::Nothing)
     }
 
     /// Ends a question whose reply has too many records. No other server is asked: it would send the same data.
@@ -265,7 +313,7 @@ impl Upstream {
     pub(super) fn can_ask_another(&self, index: Index, server: u16) -> bool {
         let flight = &self.flights[index];
         flight.tries < self.parameters.tries
-            && self.servers.group(flight.name()).iter().any(|&other| {
+            && self.servers.group(flight.forward_key()).iter().any(|&other| {
                 other != server
                     && !self.servers.list[other as usize].is_dead()
                     && !self.servers.list[other as usize].breaker.is_failing()
@@ -370,8 +418,11 @@ impl Upstream {
                 crate::limits::LINK_QUESTIONS as u32
             }
             Transport::Tcp | Transport::Tls => {
+                // The slot may soon be that of another link.
+                self.stranded.clear();
+                self.links.swap_asked(via, &mut self.stranded);
                 self.forget_link(via);
-                if waited { self.flights.slab.touched() } else { 0 }
+                if waited { self.stranded.len() as u32 } else { 0 }
             }
         };
         let lost = LostLink { server, transport, was_open: true, was_active };
@@ -383,20 +434,14 @@ impl Upstream {
         while failed.next < failed.end {
             let place = failed.next;
             failed.next += 1;
-            match failed.lost.transport {
+            let (id, index) = match failed.lost.transport {
                 // An early retry may have closed the link with its last question.
                 Transport::Udp if !self.links.is_open(failed.link) => return None,
-                Transport::Udp => {
-                    let (id, index) = self.links.issued_at(failed.link, place as usize)?;
-                    if self.is_current(index, failed.link, Some(id)) {
-                        return Some(index);
-                    }
-                }
-                Transport::Tcp | Transport::Tls => {
-                    if self.is_current(place, failed.link, None) {
-                        return Some(place);
-                    }
-                }
+                Transport::Udp => self.links.issued_at(failed.link, place as usize)?,
+                Transport::Tcp | Transport::Tls => *self.stranded.get(place as usize)?,
+            };
+            if self.is_current(index, failed.link, id) {
+                return Some(index);
             }
         }
         None
@@ -413,13 +458,104 @@ impl Upstream {
         }
     }
 
-    /// True if the current try of a question went over a link.
-    fn is_current(&self, index: Index, via: Link, id: Option<u16>) -> bool {
+    /// True if the current try of a question went over a link, with this ID.
+    pub(super) fn is_current(&self, index: Index, via: Link, id: u16) -> bool {
         let flight = &self.flights[index];
         flight.state == FlightState::Asked
-            && flight
-                .attempts()
-                .last()
-                .is_some_and(|attempt| attempt.link == via && id.is_none_or(|id| attempt.id == id))
+            && flight.attempts().last().is_some_and(|attempt| attempt.link == via && attempt.id == id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::name_hash::HashKey;
+    use crate::base::random::Random;
+    use crate::base::time::Span;
+    use crate::interface::Client;
+    use crate::upstream::config::{Parameters, Select, UpstreamConfig};
+    use crate::upstream::cookies::ClientCookieSecret;
+    use crate::upstream::in_flight::Attempt;
+    use std::net::SocketAddr;
+
+    /// A datapath that opens every link and sends nothing.
+    struct Silent;
+
+    impl Outbox for Silent {
+        fn answer(&mut self, _: &Client, _: usize, _: impl FnOnce(&mut [u8]) -> usize) -> bool {
+            true
+        }
+
+        fn ask(&mut self, _: Link, _: impl FnOnce(&mut [u8]) -> usize) -> bool {
+            true
+        }
+
+        fn open(&mut self, _: Link, _: SocketAddr, _: Transport, _: u16) -> bool {
+            true
+        }
+
+        fn close(&mut self, _: Link) {}
+    }
+
+    fn upstream(flights: usize) -> Upstream {
+        let config = UpstreamConfig {
+            forwarders: vec!["192.0.2.53:53".parse().unwrap()],
+            zones: vec![],
+            select: Select::Ordered,
+            timeout: Span::from_secs(1),
+            tries: 3,
+            transport: Transport::Tcp,
+            auto: false,
+            mix_case: true,
+            tls: vec![],
+        };
+        let parameters = Parameters {
+            tries: config.tries,
+            timeout: config.timeout,
+            transport: config.transport,
+            auto: false,
+            mix_case: true,
+            select: config.select,
+            sends_cookies: false,
+            udp_size: 1232,
+        };
+        let mut random = Random::new([1; 32]);
+        let secret = ClientCookieSecret::draw(&mut random, Instant(0));
+        Upstream::new(&config, parameters, flights, HashKey([3, 5]), secret, random)
+    }
+
+    fn open(upstream: &mut Upstream, counters: &mut Counters) -> Link {
+        upstream.open_link(0, Transport::Tcp, Instant(0), counters, &mut Silent).unwrap()
+    }
+
+    /// Has a new question in flight over a link.
+    fn ask(upstream: &mut Upstream, link: Link) -> Index {
+        let index = upstream.flights.slab.take().unwrap();
+        let id = upstream.links.issue(link, index, Instant(0), &mut upstream.random);
+        let flight = &mut upstream.flights[index];
+        flight.state = FlightState::Asked;
+        flight.attempts[0] = Attempt { link, id, ..Attempt::NONE };
+        flight.attempts_len = 1;
+        index
+    }
+
+    #[test]
+    fn a_connection_that_fails_costs_by_its_own_questions_not_by_all() {
+        let mut upstream = upstream(10_000);
+        let mut counters = Counters::default();
+        let [busy, failing] = [0, 1].map(|_| open(&mut upstream, &mut counters));
+        let of_busy: Vec<_> = (0..9_000).map(|_| ask(&mut upstream, busy)).collect();
+        let of_failing: Vec<_> = (0..10).map(|_| ask(&mut upstream, failing)).collect();
+        for (link, questions) in [(failing, of_failing), (busy, of_busy)] {
+            let failed = upstream.fail_link(link, Unreachable::Closed, Instant(1), &mut counters);
+            let mut failed = failed.unwrap();
+            let steps = failed.end;
+            // The slot is that of another link at once.
+            let next = open(&mut upstream, &mut counters);
+            ask(&mut upstream, next);
+            let stranded: Vec<_> = std::iter::from_fn(|| upstream.next_stranded(&mut failed)).collect();
+            assert_eq!((stranded.len(), steps as usize), (questions.len(), questions.len()));
+            assert_eq!(stranded, questions);
+        }
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! An upstream may close a connection with questions on it: it restarts, or it has its own limits. That is no failure of the
 //! questions. They are asked again at once, without the loss of a try. If the upstream accepts no connection because it has not
-//! started again yet, they wait, for [`RECONNECT_PATIENCE`] at most.
+//! started again yet, they wait, for [`RECONNECT_PATIENCE`] at most; so does a question that has lost [`RECONNECTS_AT_ONCE`] connections.
 //!
 //! Over UDP this holds for the only upstream of a name. The circuit breaker opens with the second refusal; from then on its probes
 //! alone ask the upstream, and the questions go out when it has replied. What was asked before may still be answered, as anyone can
@@ -13,8 +13,8 @@ use crate::base::slab::Index;
 use crate::base::time::Instant;
 use crate::counters::{Counter, Counters};
 use crate::interface::{Link, Transport};
-use crate::limits::{ATTEMPTS, RECONNECT_PATIENCE, RECONNECT_PAUSE, STREAM_PAUSE};
-use crate::message::question::QueryFlags;
+use crate::limits::{ATTEMPTS, RECONNECT_PATIENCE, RECONNECT_PAUSE, RECONNECTS_AT_ONCE, STREAM_PAUSE};
+use crate::message::question::{ForwardKey, QueryFlags};
 use crate::trace::Untrusted;
 use crate::upstream::Upstream;
 use crate::upstream::in_flight::Attempt;
@@ -65,7 +65,7 @@ impl Upstream {
         let is_udp = lost.transport == Transport::Udp;
         let is_kept = match is_udp {
             // If several servers refuse at once, the network is at fault, and their questions fail soon.
-            true => self.servers.group(flight.name()).len() == 1 && flight.attempts().len() < ATTEMPTS,
+            true => self.servers.group(flight.forward_key()).len() == 1 && flight.attempts().len() < ATTEMPTS,
             false => self.is_only_transport(lost),
         } && !flight.query_flags.has(QueryFlags::PROBE)
             && !self.has_another(index, lost);
@@ -93,7 +93,9 @@ impl Upstream {
             flight.attempts_len -= 1;
         }
         flight.tries = flight.tries.saturating_sub(1);
-        if lost.was_active || is_first {
+        flight.lost_connections = flight.lost_connections.saturating_add(u8::from(lost.was_active));
+        // An upstream that answers something and closes, again and again, must not have a question asked again at the rate of its choice.
+        if is_first || lost.was_active && flight.lost_connections <= RECONNECTS_AT_ONCE {
             return Reconnect::Now;
         }
         // The timer must not blame the server for the pause.
@@ -110,7 +112,7 @@ impl Upstream {
         let &Attempt { link, server, .. } = flight.attempts().last()?;
         let lost_at = flight.lost_at?;
         let is_udp = link != Link::NOWHERE && self.links.transport(link) == Transport::Udp;
-        if !is_udp || !self.servers.is_dead(flight.name()) {
+        if !is_udp || !self.servers.is_dead(flight.forward_key()) {
             return None;
         }
         if now - lost_at >= RECONNECT_PATIENCE || self.was_down_before(server, now) {
@@ -126,11 +128,11 @@ impl Upstream {
         self.servers.list[usize::from(server)].untrusted = Some(reason);
     }
 
-    /// Reason why a server for this name could not be authenticated; none if all of them could be, or are not asked over TLS.
+    /// Reason why a server for this question could not be authenticated; none if all of them could be, or are not asked over TLS.
     #[cold]
-    pub fn untrusted(&self, name: &[u8]) -> Option<Untrusted> {
+    pub fn untrusted(&self, question: ForwardKey<'_>) -> Option<Untrusted> {
         let Upstream { servers, .. } = self;
-        servers.group(name).iter().find_map(|&server| servers.list[usize::from(server)].untrusted)
+        servers.group(question).iter().find_map(|&server| servers.list[usize::from(server)].untrusted)
     }
 
     /// True if the question of a failed link can go to another server, which is alive and was not asked yet.

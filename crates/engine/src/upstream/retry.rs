@@ -1,25 +1,34 @@
 //! Timeouts of questions in flight: the next try, a hedged query, or the end of the question.
 //!
-//! A question has one timer and up to three deadlines: that of its current try, that of the A leg (`stagger`), and the client
-//! response timer (RFC 8767 section 5). The caller asks for what is due, acts on it, and asks for the next step:
+//! A question has one timer and up to four deadlines: that of its current try, that of the A leg (`stagger`), that of a repetition
+//! of its query, and the client response timer (RFC 8767 section 5). The caller asks for what is due, acts on it, and asks for the
+//! next step:
 //!
 //! ```text
-//! pop_due -> take_due -> (A leg, stale answers) -> on_try_deadline -> next_try -> send, or the question has failed
+//! pop_due -> take_due -> (A leg, repetition, stale answers) -> on_try_deadline -> next_try -> send, or the question has failed
 //! ```
+//!
+//! The last try waits for the whole ceiling, so that late replies count. A reply that is lost does not come in that time either. So
+//! an AAAA question whose failure leads to a synthesis repeats its query meanwhile (`repeat`): the synthesis would hide real
+//! addresses (RFC 6147 section 5.1.3). Nobody waits longer for that.
 
 use crate::base::slab::Index;
 use crate::base::time::{Instant, Span};
 use crate::counters::{Counter, Counters};
-use crate::interface::{Link, Outbox};
+use crate::interface::{Link, Outbox, Transport};
+use crate::limits::TRIES;
 use crate::message::question::QueryFlags;
 use crate::upstream::Upstream;
 use crate::upstream::in_flight::FlightState;
+use crate::upstream::suspicion::Doubt;
 
 /// Deadlines of a question, other than that of its current try, that have come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Due {
     /// The A leg is to be asked as well.
     pub a_leg: bool,
+    /// The query is to be repeated during the wait for its last try.
+    pub repetition: bool,
     /// Clients that have expired data are to get them.
     pub client_response: bool,
 }
@@ -52,8 +61,9 @@ impl Upstream {
     pub fn take_due(&mut self, index: Index, now: Instant) -> Due {
         let flight = &mut self.flights[index];
         let a_leg = flight.stagger.take_if(|stagger| *stagger <= now).is_some();
+        let repetition = flight.repeat_at.take_if(|time| *time <= now).is_some();
         let client_response = flight.client_response_timer.take_if(|timer| *timer <= now).is_some();
-        Due { a_leg, client_response }
+        Due { a_leg, repetition, client_response }
     }
 
     /// Looks at the current try of a question whose timer has come due. `is_crowded`: more than half of the room for client
@@ -165,16 +175,78 @@ impl Upstream {
         if flight.query_flags.has(QueryFlags::PROBE) {
             return self.continue_probe(index, now, counters, out);
         }
+        // Nothing came over TCP that would end the doubt, and nobody else can be asked there.
+        let Doubt { is_raised, compares, server, .. } = flight.doubt;
+        if is_raised
+            && (flight.over_tcp || compares)
+            && !self.can_ask_another(index, server)
+            && self.compare(index, now, counters, out)
+        {
+            return NextTry::Wait;
+        }
+        let flight = &self.flights[index];
         if !flight.is_wanted() || flight.tries >= self.parameters.tries {
             return NextTry::Failed;
         }
         if flight.reconnects {
             return self.await_restart(index, now).unwrap_or(NextTry::Send);
         }
-        if self.servers.is_dead(flight.name()) {
+        if self.servers.is_dead(flight.forward_key()) {
             return self.await_last_reply(index, now);
         }
         NextTry::Send
+    }
+
+    /// Sets the time at which a question repeats its query while it waits for the reply to its last try, if such a reply could come
+    /// in time. It repeats nothing unless all queries so far went over UDP and had no reply at all, to servers that usually reply.
+    pub fn plan_repetition(&mut self, index: Index, now: Instant) {
+        let flight = &self.flights[index];
+        let Some(attempt) = flight.attempts().last() else { return };
+        let server = &self.servers.list[usize::from(attempt.server)];
+        let wait = server.wait(0, self.parameters.timeout);
+        let deadline = flight.deadline;
+        let is_useful = flight.tries >= self.parameters.tries
+            && flight.attempts().len() < TRIES
+            && flight.is_wanted()
+            && !flight.over_tcp
+            && !flight.attempts().iter().any(|attempt| attempt.failed)
+            && server.round_trip.is_some()
+            && !server.is_dead()
+            && now + wait + wait <= deadline;
+        if is_useful {
+            self.flights[index].repeat_at = Some(now + wait);
+            self.set_deadline(index, deadline);
+        }
+    }
+
+    /// Repeats the query of a question that waits for the reply to its last try, at the cost of a spare token (`retry_budget.rs`). This
+    /// is no try: it does not change how long the question waits. `is_crowded`: as in [`Upstream::on_try_deadline`].
+    pub fn repeat(
+        &mut self,
+        index: Index,
+        is_crowded: bool,
+        now: Instant,
+        counters: &mut Counters,
+        out: &mut impl Outbox,
+    ) {
+        let flight = &self.flights[index];
+        let is_answered = flight.over_tcp || flight.attempts().iter().any(|attempt| attempt.failed);
+        if is_crowded || is_answered || !flight.is_wanted() {
+            return;
+        }
+        let Some(server) = self.next_server(index) else { return };
+        let state = &self.servers.list[usize::from(server)];
+        if state.is_dead() || state.transport(false) != Transport::Udp || !self.budget.take_spare() {
+            return;
+        }
+        self.flights[index].next_is_hedge = true;
+        let link = self.link_to(server, Transport::Udp, now, counters, out);
+        let is_sent = link.is_some_and(|link| self.send_over(index, link, server, now, out));
+        self.flights[index].next_is_hedge = false;
+        if is_sent {
+            counters.count(Counter::Hedged);
+            self.plan_repetition(index, now);
+        }
     }
 
     /// Waits for replies to the queries under way, because no server is left to be asked. A forger of ICMP errors must not end
@@ -200,7 +272,7 @@ impl Upstream {
     pub fn probe_idle_servers(&mut self, index: Index, silent: u16, now: Instant) {
         let flight = &self.flights[index];
         if flight.state == FlightState::Asked && !flight.query_flags.has(QueryFlags::PROBE) {
-            self.servers.probe_idle_servers(flight.name(), silent, now);
+            self.servers.probe_idle_servers(flight.forward_key(), silent, now);
         }
     }
 
@@ -214,7 +286,7 @@ impl Upstream {
                 continue;
             }
             let is_dead = |server: u16| self.servers.list[usize::from(server)].is_dead();
-            if self.servers.is_dead(flight.name()) {
+            if self.servers.is_dead(flight.forward_key()) {
                 if flight.client_response_timer.is_some() {
                     self.set_client_response_timer(index, now);
                 }

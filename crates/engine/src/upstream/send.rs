@@ -9,6 +9,7 @@ use crate::message::cookie::{self, LONGEST};
 use crate::message::question::{QueryFlags, Question};
 use crate::trace::{Subject, TraceEvent, Unreachable};
 use crate::upstream::Upstream;
+use crate::upstream::dns0x20::{LOWER_CASE, mix_case};
 use crate::upstream::in_flight::{Attempt, Flight};
 use crate::upstream::links::Release;
 use crate::upstream::reconnect::LostLink;
@@ -33,11 +34,7 @@ impl Upstream {
 
     /// Sends the next query of a question, to the server whose turn it is.
     pub fn send(&mut self, index: Index, now: Instant, counters: &mut Counters, out: &mut impl Outbox) {
-        let flight = &self.flights[index];
-        let tried =
-            |number| flight.attempts().iter().filter(|attempt| attempt.server == number).count() as u32;
-        let chosen = self.servers.choose(flight.name(), self.parameters.select, &mut self.random, tried);
-        match chosen {
+        match self.next_server(index) {
             Some(server) => self.send_to(index, server, now, counters, out),
             // A group without servers: the question runs out of time at once.
             None => {
@@ -46,6 +43,14 @@ impl Upstream {
                 self.set_deadline(index, now);
             }
         }
+    }
+
+    /// The server whose turn it is. None: the group has no server.
+    pub(super) fn next_server(&mut self, index: Index) -> Option<u16> {
+        let flight = &self.flights[index];
+        let tried =
+            |number| flight.attempts().iter().filter(|attempt| attempt.server == number).count() as u32;
+        self.servers.choose(flight.forward_key(), self.parameters.select, &mut self.random, tried)
     }
 
     /// Sends a query of a question to one server.
@@ -125,7 +130,7 @@ impl Upstream {
         let is_probe = flight.query_flags.has(QueryFlags::PROBE);
         let last = flight.tries >= self.parameters.tries || is_probe;
         // No server is alive: a second query is no use, and would add to a storm when the servers recover.
-        let all_dead = || state.is_dead() && self.servers.is_dead(flight.name());
+        let all_dead = || state.is_dead() && self.servers.is_dead(flight.forward_key());
         let at_once = flight.send_failed && if last { is_hopeless() } else { self.has_untried(flight) };
         match transport {
             _ if at_once => Span::ZERO,
@@ -157,11 +162,11 @@ impl Upstream {
     /// True if the group has a server that was not asked this question yet.
     fn has_untried(&self, flight: &Flight) -> bool {
         let tried = |number: u16| flight.attempts().iter().any(|attempt| attempt.server == number);
-        self.servers.group(flight.name()).iter().any(|&number| !tried(number))
+        self.servers.group(flight.forward_key()).iter().any(|&number| !tried(number))
     }
 
     /// Writes a query of a question into a frame of the link. Returns false if the datapath did not take it.
-    fn send_over(
+    pub(super) fn send_over(
         &mut self,
         index: Index,
         link: Link,
@@ -173,6 +178,10 @@ impl Upstream {
             return false;
         }
         let with_opt = !self.omits_edns(index, server, now);
+        if self.links.has_many_gone(link) {
+            let Upstream { links, flights, .. } = self;
+            links.forget_gone(link, |id, index| flights[index].has_asked(link, id));
+        }
         let id = self.links.issue(link, index, now, &mut self.random);
         let flight = &mut self.flights[index];
         let with_subnet = flight.subnet.is_some() && !flight.without_subnet && with_opt;
@@ -183,9 +192,12 @@ impl Upstream {
             true => cookies.write(self.links.cookie(link), flight.without_cookie, now, room),
             false => None,
         };
+        let with_case = self.parameters.mix_case
+            && self.links.transport(link) == Transport::Udp
+            && !self.servers.list[server as usize].letter_case.is_lower(now);
         let opt = with_opt.then_some(QueryOpt { own_size: self.parameters.udp_size, with_subnet, cookie });
         out.trace(Subject::Flight(index), || TraceEvent::Sends);
-        let taken = out.ask(link, |frame| write_query(flight, id, opt, frame));
+        let taken = out.ask(link, |frame| write_query(flight, id, with_case, opt, frame));
         if !taken {
             if self.links.release(link) == Release::Close {
                 self.close(link, out);
@@ -201,6 +213,7 @@ impl Upstream {
             with_subnet,
             with_cookie: cookie.is_some(),
             with_opt,
+            with_case,
             is_hedge: flight.next_is_hedge,
         };
         flight.attempts_len += 1;
@@ -233,7 +246,7 @@ impl Upstream {
 
     /// The link for the next query to a server: the current one, or a new one on a new random port when the old one has
     /// carried enough queries or lived long enough. None: no link could be opened.
-    fn link_to(
+    pub(super) fn link_to(
         &mut self,
         server: u16,
         transport: Transport,
@@ -329,8 +342,14 @@ struct QueryOpt<'q> {
 
 /// Writes a query, with the OPT record `opt` if there is one. Returns its octets.
 #[inline(always)]
-fn write_query(flight: &Flight, id: u16, opt: Option<QueryOpt<'_>>, frame: &mut [u8]) -> usize {
-    let question_end = write_question(flight, id, frame);
+fn write_query(
+    flight: &Flight,
+    id: u16,
+    with_case: bool,
+    opt: Option<QueryOpt<'_>>,
+    frame: &mut [u8],
+) -> usize {
+    let question_end = write_question(flight, id, with_case, frame);
     let Some(QueryOpt { own_size, with_subnet, cookie }) = opt else {
         header::set_arcount(frame, 0);
         return question_end;
@@ -358,8 +377,9 @@ fn query_kind(flight: &Flight) -> QueryKind {
     }
 }
 
-/// Writes header and question of a query; the header counts an OPT record. Returns where the question ends.
-fn write_question(flight: &Flight, id: u16, frame: &mut [u8]) -> usize {
+/// Writes header and question of a query; the header counts an OPT record. `with_case`: the name has the flight's letter case, else it
+/// is in lower case. Returns where the question ends.
+fn write_question(flight: &Flight, id: u16, with_case: bool, frame: &mut [u8]) -> usize {
     let name_len = flight.name_len as usize;
     let question_end = 12 + name_len + 4;
     let mut flags = Flags(0);
@@ -372,7 +392,11 @@ fn write_question(flight: &Flight, id: u16, frame: &mut [u8]) -> usize {
     frame[..12].copy_from_slice(&[0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 1]);
     header::set_id(frame, id);
     header::set_flags(frame, flags);
-    frame[12..12 + name_len].copy_from_slice(flight.name());
+    let name = &mut frame[12..12 + name_len];
+    match with_case {
+        true => name.copy_from_slice(flight.name()),
+        false => mix_case(flight.name(), LOWER_CASE, name),
+    }
     frame[12 + name_len..14 + name_len].copy_from_slice(&flight.qtype.0.to_be_bytes());
     frame[14 + name_len..question_end].copy_from_slice(&flight.class.0.to_be_bytes());
     question_end

@@ -12,6 +12,7 @@ use crate::upstream::circuit_breaker::{BreakerState, CircuitBreaker, Trouble};
 use crate::upstream::cookies::ServerCookieState;
 use crate::upstream::edns_support::EdnsSupport;
 use crate::upstream::stream_limits::StreamLimits;
+use crate::upstream::suspicion::LetterCase;
 use crate::upstream::transport_choice::{Choice, TransportChoice};
 use core::net::SocketAddr;
 
@@ -77,6 +78,8 @@ pub struct Server {
     pub(crate) cookies: ServerCookieState,
     /// EDNS support.
     pub(crate) edns: EdnsSupport,
+    /// Letters of questions.
+    pub(crate) letter_case: LetterCase,
     /// Number of queries sent, by [`QueryKind`].
     pub asked: [u64; 4],
     /// Number of tries that failed: no reply in time, a reply with an error after which another server is asked, a link that
@@ -106,6 +109,7 @@ impl Server {
             transport_choice: TransportChoice::default(),
             cookies: ServerCookieState::default(),
             edns: EdnsSupport::default(),
+            letter_case: LetterCase::default(),
             asked: [0; 4],
             failures: 0,
             durations: [0; DURATION_BOUNDS_US.len() + 1],
@@ -166,6 +170,11 @@ impl Server {
     /// True if the server is asked over TCP by choice, with `transport = "auto"`.
     pub fn asks_over_tcp(&self) -> bool {
         self.transport_choice.choice() == Choice::Tcp
+    }
+
+    /// True if the server gets questions in lower case, because it changes letters (`suspicion.rs`).
+    pub fn is_asked_in_lower_case(&self, now: Instant) -> bool {
+        self.letter_case.is_lower(now)
     }
 
     /// State of the circuit breaker.

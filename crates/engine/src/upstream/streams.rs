@@ -15,7 +15,6 @@ use crate::interface::{Link, Outbox, Transport};
 use crate::limits::{STREAM_LINKS, TRIES};
 use crate::message::question::QueryFlags;
 use crate::upstream::Upstream;
-use crate::upstream::in_flight::FlightState;
 use crate::upstream::stream_limits::{Ending, Learned, ReplyTiming};
 use crate::upstream::transport_choice::Verdict;
 
@@ -156,14 +155,13 @@ impl Upstream {
         self.set_aside(link);
         // Questions wait on it, so it stays open.
         let _ = self.links.retire(link);
-        for index in 0..self.flights.slab.touched() {
-            let flight = &mut self.flights[index];
-            if flight.state != FlightState::Asked
-                || flight.query_flags.has(QueryFlags::PROBE)
-                || flight.attempts().last().is_none_or(|last| last.link != link)
-            {
+        // Nothing is asked over the link here, so the places stay.
+        for place in 0.. {
+            let Some((id, index)) = self.links.issued_at(link, place) else { break };
+            if !self.is_current(index, link, id) || self.flights[index].query_flags.has(QueryFlags::PROBE) {
                 continue;
             }
+            let flight = &mut self.flights[index];
             let tries_left = self.parameters.tries.saturating_sub(flight.tries);
             let has_room = usize::from(flight.attempts_len + tries_left) <= TRIES;
             flight.half_try = !flight.half_try && has_room;

@@ -165,10 +165,10 @@ fn a_query_that_loops_back_joins_its_own_pending_question() {
 /// NXNSAttack (CVE-2020-8616 and others), NRDelegation, CAMP: without iteration, a reply cannot cause further queries.
 #[test]
 fn a_referral_with_a_hundred_name_servers_causes_no_query() {
-    for qtype in [Type::A, Type::AAAA] {
+    for (qtype, ra) in [Type::A, Type::AAAA].into_iter().flat_map(|qtype| [(qtype, false), (qtype, true)]) {
         let mut world = World::new(settings());
         let token = world.ask(&query("www.example.", qtype));
-        let mut referral = Reply::default();
+        let mut referral = Reply { ra, ..Reply::default() };
         for number in 0..100 {
             referral.sections[1].push(record(&format!("example. 60 IN NS ns{number}.victim.test.")));
         }

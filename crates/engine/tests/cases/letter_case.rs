@@ -2,6 +2,7 @@
 //! see it.
 
 use crate::world::{ClientQuery, SentQuery, World, name, query, settings};
+use engine::settings::TlsForwarder;
 use engine::{Counter, Transport};
 use wire::{Flags, Message, Section, Type};
 
@@ -114,4 +115,83 @@ fn the_case_of_a_reply_is_checked_before_it_is_lowered() {
     reply[13] ^= 0x20;
     world.reply(again.link, &reply);
     assert_eq!(world.answer_to(token).rcode(), wire::Rcode::NOERROR);
+}
+
+/// True if the name of a query has a capital letter: with 40 letters, one that is mixed has one.
+fn has_capitals(asked: &SentQuery) -> bool {
+    asked.message().qname().iter().any(u8::is_ascii_uppercase)
+}
+
+#[test]
+fn without_mixed_case_questions_go_in_lower_case_and_a_reply_may_have_any() {
+    let mut world = World::new(settings());
+    let mut unmixed = settings();
+    unmixed.upstream.mix_case = false;
+    for (number, mixes) in [true, false, true, false].into_iter().enumerate() {
+        world.engine.configure(if mixes { settings() } else { unmixed.clone() });
+        let before = world.asked.len();
+        let mut question = long(Type::A).id(number as u16);
+        question.name.make_ascii_uppercase();
+        let token = world.ask(&question);
+        let asked = world.asked[before].clone();
+        assert_eq!((asked.transport, has_capitals(&asked)), (Transport::Udp, mixes));
+        let mut reply = uncompressed(&asked);
+        reply[13] ^= 0x20;
+        world.reply(asked.link, &reply);
+        assert_eq!(world.answers_to(token).len(), usize::from(!mixes));
+        assert_eq!(world.asked.len() - before, if mixes { 2 } else { 1 });
+        if let Some(again) = world.asked.get(before + 1).cloned() {
+            world.reply(again.link, &uncompressed(&again));
+        }
+        assert_eq!(world.answers_to(token).len(), 1);
+    }
+    assert_eq!(world.count(Counter::SuspectCase), 2);
+}
+
+#[test]
+fn a_question_asked_before_a_reload_keeps_the_letters_that_it_was_asked_with() {
+    let mut unmixed = settings();
+    unmixed.upstream.mix_case = false;
+    for mixes in [true, false] {
+        let [first, second] =
+            if mixes { [settings(), unmixed.clone()] } else { [unmixed.clone(), settings()] };
+        let mut world = World::new(first);
+        let token = world.ask(&long(Type::A));
+        world.engine.configure(second);
+        let asked = world.asked[0].clone();
+        let mut reply = uncompressed(&asked);
+        reply[13] ^= 0x20;
+        world.reply(asked.link, &reply);
+        assert_eq!(world.answers_to(token).len(), usize::from(!mixes));
+    }
+}
+
+#[test]
+fn over_connections_questions_are_in_lower_case() {
+    for transport in [Transport::Tcp, Transport::Tls] {
+        let mut settings = settings();
+        if transport == Transport::Tcp {
+            settings.upstream.transport = transport;
+        } else {
+            let address = settings.upstream.forwarders[0];
+            settings.upstream.tls = vec![TlsForwarder { address, identity: 1 }];
+        }
+        let mut world = World::new(settings);
+        let token = world.ask(&long(Type::A));
+        let asked = world.asked[0].clone();
+        assert_eq!((asked.transport, has_capitals(&asked)), (transport, false));
+        let mut reply = uncompressed(&asked);
+        reply[13] ^= 0x20;
+        world.reply(asked.link, &reply);
+        assert_eq!(world.answer_to(token).rcode(), wire::Rcode::NOERROR);
+    }
+    // So is a question that was first asked over UDP.
+    let mut world = World::new(settings());
+    world.ask(&long(Type::A));
+    let first = world.asked[0].clone();
+    let mut truncated = first.bytes[..2].to_vec();
+    truncated.extend(b"\x83\x80\0\x01\0\0\0\0\0\0");
+    truncated.extend(first.message().question());
+    world.reply(first.link, &truncated);
+    assert!(has_capitals(&first) && !has_capitals(&world.asked[1]));
 }

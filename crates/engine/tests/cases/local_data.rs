@@ -203,3 +203,28 @@ fn every_unusual_name_under_arpa_is_answered() {
     }
     assert!(answered > 1000 && asked > 1000, "{answered} answered at once, {asked} forwarded");
 }
+
+#[test]
+fn a_stream_is_told_at_once_that_a_query_is_dropped() {
+    let mut zones = Vec::new();
+    for record in ["silent.example 60 IN CNAME rpz-drop.", "32.7.100.51.198.rpz-ip 60 IN CNAME rpz-drop."] {
+        add_rpz_record(&mut zones, &format!("policy.test. {record}")).unwrap();
+    }
+    let zones = zones.into_iter().map(|(_, zone)| zone.finish()).collect();
+    let mut settings = settings();
+    settings.rpz = ResponsePolicy::build(zones).expect("two rules").into();
+    let mut world = World::new(settings);
+    world.set_upstreams(|asked, _| {
+        let record = format!("{} 60 IN A 198.51.100.7", asked.name());
+        vec![deliver(asked, Span::from_millis(5), &Reply::answer(&[&record]))]
+    });
+    for (name, qtype) in [("silent.example.", Type::AAAA), ("www.example.", Type::A)] {
+        let over_tcp = query(name, qtype).tcp(7);
+        world.ask(&query(name, qtype));
+        world.ask(&over_tcp);
+        world.run(Span::from_millis(5));
+        assert_eq!(core::mem::take(&mut world.outbox.dropped), [over_tcp.client], "{name}");
+    }
+    assert!(world.answers.is_empty());
+    assert_eq!((world.count(Counter::FilteredDrop), world.engine.pending()), (4, 0));
+}

@@ -74,6 +74,31 @@ fn a_question_that_moves_to_tcp_after_a_reload_leaves_no_open_link() {
 }
 
 #[test]
+fn links_that_are_retired_answer_what_was_asked_and_carry_nothing_new() {
+    for transport in [engine::Transport::Udp, engine::Transport::Tcp] {
+        let mut settings = with("192.0.2.1", "2001:db8:1::/96");
+        settings.upstream.transport = transport;
+        let mut world = World::new(settings);
+        let before = world.ask(&query("before.example.", Type::A).id(1));
+        world.run(Span::from_millis(1));
+        let first = world.asked.last().unwrap().clone();
+        world.engine.retire_links();
+        world.run(Span::from_millis(1));
+        let after = world.ask(&query("after.example.", Type::A).id(2));
+        world.run(Span::from_millis(1));
+        let second = world.asked.last().unwrap().clone();
+        assert_ne!(first.link, second.link, "{transport:?}");
+        for asked in [first, second] {
+            world.reply(asked.link, &Reply::default().to(&asked.bytes));
+        }
+        assert_eq!(world.answer_to(before).rcode(), Rcode::NOERROR);
+        assert_eq!(world.answer_to(after).rcode(), Rcode::NOERROR);
+        world.run(Span::from_millis(1));
+        assert_eq!(world.engine.open_links(), 1, "the retired link is closed with its last question");
+    }
+}
+
+#[test]
 fn the_state_of_a_server_survives_a_reload_that_keeps_it() {
     let mut world = World::new(with("192.0.2.1 192.0.2.2", "2001:db8:1::/96"));
     world.ask(&query("www.example.", Type::A));

@@ -78,6 +78,37 @@ fn a_connection_that_ends_after_some_answers_costs_no_question_its_answer() {
 }
 
 #[test]
+fn an_upstream_that_answers_some_and_closes_does_not_set_the_rate_of_a_question_that_it_leaves_out() {
+    let mut world = World::sized(over_tcp(), 4_096, 1);
+    let mut connections = HashMap::new();
+    world.set_upstreams(move |asked, _| {
+        if asked.name() == "left-out.example." {
+            return vec![];
+        }
+        // Never as many answers as the connection before, so no limit is learned.
+        let next = 1 + connections.len() % 3;
+        let left = connections.entry(asked.link).or_insert(next);
+        if *left == 0 {
+            return vec![];
+        }
+        *left -= 1;
+        let reply = deliver(asked, ROUND_TRIP, &Reply::default());
+        if *left == 0 { vec![reply, closes(asked, ROUND_TRIP)] } else { vec![reply] }
+    });
+    world.ask(&query("left-out.example.", Type::A).network(60_000));
+    let others = (0..1_000).map(|number| {
+        let question = query(&format!("n{number}.example."), Type::A).network(u32::from(number)).id(number);
+        world.ask_later(Span::from_millis(5 * u64::from(number)), &question)
+    });
+    let tokens: Vec<_> = others.collect();
+    world.run(Span::from_secs(20));
+    assert_eq!((failures(&world, &tokens), world.count(Counter::LimitQuestions)), (0, 0));
+    let times = world.asked.iter().filter(|asked| asked.name() == "left-out.example.").count();
+    // 8 at once and, in the 3 s for which it waits for another connection, one in 100 ms; then its three tries, asked again at once.
+    assert!((8..=48).contains(&times), "{times}");
+}
+
+#[test]
 fn connections_that_are_reset_at_random_cost_no_question_its_answer() {
     let mut world = World::sized(over_tcp(), 4_096, 1);
     world.set_upstreams(|asked, rng| match rng.below(20) {

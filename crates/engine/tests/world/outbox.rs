@@ -51,6 +51,8 @@ pub struct TestOutbox {
     pub asked: Vec<SentQuery>,
     /// Answers to clients since the last poll.
     pub answered: Vec<(Client, Vec<u8>)>,
+    /// Clients on streams whose queries were ended without an answer.
+    pub dropped: Vec<Client>,
     /// All links opened so far, in order.
     pub opened_links: Vec<(Link, OpenLink)>,
     /// Opening a link fails.
@@ -78,6 +80,10 @@ impl Outbox for TestOutbox {
         frame.truncate(len);
         self.answered.push((*to, frame));
         true
+    }
+
+    fn drop_query(&mut self, from: &Client) {
+        self.dropped.push(*from);
     }
 
     fn ask(&mut self, via: Link, fill: impl FnOnce(&mut [u8]) -> usize) -> bool {

@@ -65,6 +65,7 @@ pub fn settings() -> Settings {
             tries: 3,
             transport: Transport::Udp,
             auto: false,
+            mix_case: true,
             tls: Vec::new(),
         },
         local_data: Default::default(),

@@ -85,11 +85,8 @@ impl TlsSession {
     /// has the kind `InvalidData` and a [`rustls::Error`] inside. Each call without an error makes `records` shorter: octets behind
     /// the end of the session, which nothing vouches for, are left out.
     pub fn take(&mut self, records: &mut &[u8]) -> io::Result<()> {
-        if self.connection.read_tls(records)? == 0 {
-            *records = &[];
-        }
-        let checked = self.connection.process_new_packets();
-        checked.map(drop).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+        let fed = tls::records::feed(&mut self.connection, records);
+        fed.map(drop).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
     }
 
     /// Reads decrypted octets; 0 means that there are none for now.

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use tls::records::{Fed, feed};
 
 type Script = Arc<dyn Fn(&Query<'_>) -> Vec<Act> + Send + Sync>;
 
@@ -129,12 +130,16 @@ fn serve(mut stream: TcpStream, mut tls: ServerConnection, script: &Script, stop
     stream.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
     let (mut waiting, mut buffer) = (Vec::new(), [0; 16_384]);
     while !stop.load(Ordering::Relaxed) {
-        match tls.read_tls(&mut stream) {
+        let mut records = match stream.read(&mut buffer) {
             Ok(0) => return,
-            Err(error) if !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => return,
-            _ => {}
+            Ok(octets) => &buffer[..octets],
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => &[],
+            Err(_) => return,
+        };
+        let mut checked = Ok(Fed::Some);
+        while !records.is_empty() && checked.is_ok() {
+            checked = feed(&mut tls, &mut records);
         }
-        let checked = tls.process_new_packets();
         if let Some(octets) = tls.early_data().and_then(|mut early| early.read(&mut buffer).ok()) {
             waiting.extend(&buffer[..octets]);
         }

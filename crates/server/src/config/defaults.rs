@@ -90,7 +90,11 @@ fn upstream() -> Upstream {
         anchors: None,
         identities: BTreeMap::new(),
         tcp_fast_open: true,
+        mix_case: true,
         via_nat64: None,
+        sources: Vec::new(),
+        avoid_ports: Vec::new(),
+        reserved_ports: Vec::new(),
     }
 }
 

@@ -10,12 +10,12 @@ use super::notation::forgotten_brackets;
 use super::report::{Fault, Item, Problems, quoted};
 use super::table::{Entry, Table};
 use super::upstream_tls::Forwarder;
-use super::{Name, amount, dnstap, limits};
+use super::{Name, amount, dnstap, limits, query_source};
 use engine::limits::{TRIES, UDP_SIZE};
 use engine::local::server_names::SERVER_TEXT;
 use engine::message::cookie::{NotASecret, SECRETS, Secret};
 use engine::settings::{ClientSubnet, Select, Transport};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tls::anchors::AnchorSource;
 use toml::de::DeTable;
 
@@ -160,11 +160,13 @@ fn upstream(mut table: Table<'_>, draft: &mut Draft, problems: &Problems) {
     }
     draft.tls_ca = table.parse("tls-ca", "\"system\" or the path of a file", anchors);
     set(&mut upstream.tcp_fast_open, table.boolean("tcp-fast-open"));
+    set(&mut upstream.mix_case, table.boolean("mix-case"));
     let prefix = table.parse("via-nat64", "a prefix like \"64:ff9b::/96\"", |text| match text {
         "" => Ok(None),
         _ => prefix(text).map(Some),
     });
     set(&mut upstream.via_nat64, prefix);
+    query_source::read(&mut table, upstream, Path::new(query_source::RESERVED_PORTS), problems);
     let zones = table.tables("zone");
     if let Some(zone) = zones.get(limits::ZONES) {
         let what = format!("more than {} zones", limits::ZONES);

@@ -145,6 +145,7 @@ impl Draft {
         warnings.extend(super::warnings::of_access(&self.config.server, self.allow_is_default));
         warnings.extend(super::warnings::of_plain_dns(&self.config.server, &self.config.upstream));
         warnings.extend(super::warnings::of_mapped_addresses(&self.config));
+        warnings.extend(self.config.upstream.source_warnings());
         // The forwarders of many zones may have the same fault.
         let mut known = HashSet::new();
         warnings.retain(|warning| known.insert(warning.clone()));

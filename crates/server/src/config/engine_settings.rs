@@ -36,6 +36,7 @@ impl Config {
                 tries: self.upstream.tries,
                 transport: self.upstream.transport,
                 auto: self.upstream.auto_transport,
+                mix_case: self.upstream.mix_case,
                 tls: self.upstream.tls_forwarders(),
             },
             local_data: Arc::new(self.local_data()),

@@ -26,6 +26,16 @@ pub const NETWORKS: usize = 1024;
 /// Prefixes: each IPv4 address gives one record per prefix, and an answer has at most 1,024 records.
 pub const PREFIXES: usize = 64;
 
+/// Source addresses. Each adds to what a forger has to guess; 64 of them are 6 bits.
+pub const SOURCES: usize = 64;
+
+/// Entries of the list of ports to avoid.
+pub const AVOIDED_PORTS: usize = 1024;
+
+/// Ports that questions may leave from, at least: 14 bits of the 16 that a forger of replies has to guess beside the message ID. All
+/// 64,512 unprivileged ports are 15.98 bits (RFC 5452 section 7.2).
+pub const FEWEST_PORTS: usize = 1 << 14;
+
 /// Forward zones: 2^16 of them in 16 MiB of text. Each takes about 100 octets in every worker, 6.5 MiB in all; a lookup does not
 /// depend on their number.
 pub const ZONES: usize = 1 << 16;

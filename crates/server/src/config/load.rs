@@ -2,7 +2,9 @@
 
 use super::report::{Fault, Place, Problem, Problems, Report};
 use super::source::SourceLines;
-use super::{Config, DEFAULT_CONTROL, DEFAULT_PATH, Overrides, document, limits, of_interfaces};
+use super::{
+    Config, DEFAULT_CONTROL, DEFAULT_PATH, Overrides, document, limits, of_interfaces, secret_files,
+};
 use crate::memory;
 use crate::sandbox::reach;
 use datapath::privileges;
@@ -118,6 +120,7 @@ fn read(
         }
     }
     let source = source.map(|path| std::path::absolute(&path).unwrap_or(path));
+    warnings.extend(secret_files::warnings(&config, source.as_deref()));
     Ok(Loaded { config, source, warnings })
 }
 

@@ -1,5 +1,6 @@
 //! The types of the effective configuration. Names and meanings are those of the file; see sixfold.toml(5).
 
+use super::port_range::PortRange;
 use super::{Allow, ConfiguredRecord, Name, Network, limits};
 use dnstap::Destination;
 use engine::message::cookie::Cookies;
@@ -149,8 +150,16 @@ pub struct Upstream {
     pub identities: BTreeMap<SocketAddr, Identity>,
     /// TCP Fast Open (RFC 7413) towards forwarders.
     pub tcp_fast_open: bool,
+    /// `mix-case`: questions over UDP have random letter case, which replies must repeat.
+    pub mix_case: bool,
     /// `via-nat64`: the prefix of a NAT64 through which forwarders with IPv4 addresses are reached. None: over IPv4.
     pub via_nat64: Option<Pref64>,
+    /// `source`: addresses that questions leave from. A family without one leaves the choice to the system.
+    pub sources: Vec<IpAddr>,
+    /// `avoid-ports`: ports that no question leaves from.
+    pub avoid_ports: Vec<PortRange>,
+    /// The ports that the system reserved when the configuration was read.
+    pub reserved_ports: Vec<PortRange>,
 }
 
 impl Upstream {

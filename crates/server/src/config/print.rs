@@ -1,6 +1,7 @@
 //! The effective configuration as a TOML file. It is complete, with all defaults: `sixfold check` shows the values in force,
 //! and the file keeps them for a later version with other defaults.
 
+use super::port_range::PortRange;
 use super::{
     BadRecords, Config, Datapath, Format, Forwarders, Level, LogTarget, Network, Steer, Upstream, amount,
 };
@@ -147,9 +148,15 @@ impl Config {
             AnchorSource::File(path) => path.to_string_lossy(),
         };
         writeln!(f, "tls-ca = {}", text(anchors))?;
-        writeln!(f, "tcp-fast-open = {}", upstream.tcp_fast_open)?;
+        writeln!(f, "tcp-fast-open = {}\nmix-case = {}", upstream.tcp_fast_open, upstream.mix_case)?;
         let prefix = upstream.via_nat64.map(|prefix| prefix.to_string()).unwrap_or_default();
-        writeln!(f, "via-nat64 = {}\n", text(prefix))?;
+        writeln!(f, "via-nat64 = {}\nsource = {}", text(prefix), list(&upstream.sources))?;
+        let port = |range: &PortRange| match range.first == range.last {
+            true => range.to_string(),
+            false => text(range),
+        };
+        let avoided: Vec<String> = upstream.avoid_ports.iter().map(port).collect();
+        writeln!(f, "avoid-ports = [{}]\n", avoided.join(", "))?;
         for zone in &upstream.zones {
             writeln!(f, "[[upstream.zone]]\nzone = {}", text(&zone.zone))?;
             write_forwarders(f, upstream, &zone.forwarders)?;

@@ -212,21 +212,23 @@ impl<'t> Entry<'t> {
 
     /// Reads a list of strings and parses each. Strings with an error are reported and left out.
     pub fn list<T>(self, kind: &str, parse: impl Fn(&str) -> Result<T, Fault>) -> Option<Vec<Item<T>>> {
+        let help = format!("write [\"...\"] with {kind} between each pair of quotation marks");
+        let elements = self.elements(&format!("strings, each {kind}"), &help)?;
+        Some(elements.into_iter().filter_map(|element| element.parse(kind, &parse)).collect())
+    }
+
+    /// Reads a list, whose elements may be of any type. `kind` names them in the error for another type.
+    pub fn elements(self, kind: &str, help: &str) -> Option<Vec<Entry<'t>>> {
         let Some(array) = self.value.as_array() else {
-            let help = format!("write [\"...\"] with {kind} between each pair of quotation marks");
-            return self.wrong_type(&format!("a list of strings, each {kind}"), &help);
+            return self.wrong_type(&format!("a list of {kind}"), help);
         };
-        let mut items = Vec::new();
-        for value in array.iter() {
-            let element = Entry {
-                path: format!("{}[]", self.path),
-                place: place(value),
-                value: value.get_ref(),
-                ..self
-            };
-            items.extend(element.parse(kind, &parse));
-        }
-        Some(items)
+        let element = |value: &'t Spanned<DeValue<'t>>| Entry {
+            path: format!("{}[]", self.path),
+            place: place(value),
+            value: value.get_ref(),
+            problems: self.problems,
+        };
+        Some(array.iter().map(element).collect())
     }
 
     /// Reads a whole number.

@@ -88,7 +88,30 @@ const WRONG: &[(&str, &str, usize, &[&str])] = &[
     ("[upstream]", "transport = \"https\"", 13, &["`https`", "\"udp\" or \"tcp\" or \"tls\" or \"auto\""]),
     ("[upstream]", "tcp-fast-open = \"yes\"", 17, &["is a string, but must be true or false"]),
     ("[upstream]", "via-nat64 = \"64:ff9b::\"", 13, &["length is missing", "append /32"]),
+    ("[upstream]", "mix-case = \"no\"", 12, &["`upstream.mix-case` is a string, but must be true or false"]),
     ("[upstream]", "via-nat64 = true", 13, &["`upstream.via-nat64` is a boolean", "a prefix like"]),
+    ("[upstream]", "source = \"192.0.2.7\"", 10, &["`upstream.source` is a string", "a list of strings, each an address of this machine"]),
+    ("[upstream]", "source = [\"eth0\"]", 11, &["`eth0` cannot be the source of questions", "neither an IPv4 nor an IPv6 address", "like \"192.0.2.7\""]),
+    ("[upstream]", "source = [\"192.0.2.7:53\"]", 11, &["it has a port", "write \"192.0.2.7\""]),
+    ("[upstream]", "source = [\"192.0.2.0/24\"]", 11, &["neither an IPv4 nor an IPv6 address"]),
+    ("[upstream]", "source = [\"192.0.2.7 \"]", 11, &["ends with a blank"]),
+    ("[upstream]", "source = [\"::\"]", 11, &["`::` cannot be the source", "it means any address", "write [] if the system is to choose"]),
+    ("[upstream]", "source = [\"0.0.0.0\"]", 11, &["it means any address"]),
+    ("[upstream]", "source = [\"ff02::1\"]", 11, &["it is a multicast address"]),
+    ("[upstream]", "source = [\"224.0.0.1\"]", 11, &["it is a multicast address"]),
+    ("[upstream]", "source = [\"255.255.255.255\"]", 11, &["it is the broadcast address"]),
+    ("[upstream]", "source = [\"fe80::1\"]", 11, &["it is link-local", "write []"]),
+    ("[upstream]", "source = [\"::ffff:192.0.2.7\"]", 11, &["in the form of IPv6", "write \"192.0.2.7\""]),
+    ("[upstream]", "source = [\"192.0.2.7\", \"2001:db8::7\", \"2001:DB8:0::7\"]", 39, &["the address 2001:db8::7 is listed twice", "once"]),
+    ("[upstream]", "avoid-ports = 1234", 15, &["`upstream.avoid-ports` is an integer", "a list of a port like 1234", "[1234, \"2000-2999\"]"]),
+    ("[upstream]", "avoid-ports = [0]", 16, &["`upstream.avoid-ports[]` is out of range: 0", "1 to 65535"]),
+    ("[upstream]", "avoid-ports = [1, 65536]", 19, &["out of range: 65536"]),
+    ("[upstream]", "avoid-ports = [\"1234\"]", 16, &["`1234` is one port, not a range", "write 1234 without quotation marks"]),
+    ("[upstream]", "avoid-ports = [\"2999-2000\"]", 16, &["`2999-2000` is not a range of ports", "\"2000-2999\""]),
+    ("[upstream]", "avoid-ports = [\"0-99\"]", 16, &["`0-99` is not a range of ports", "from 1 to 65535"]),
+    ("[upstream]", "avoid-ports = [\"http\"]", 16, &["`http` is not a range of ports"]),
+    ("[upstream]", "avoid-ports = [true]", 16, &["`upstream.avoid-ports[]` is a boolean"]),
+    ("[upstream]", "avoid-ports = [\"1024-49152\"]", 15, &["leaves 16383 of 64512 UDP ports", "at least 16384", "14 bits", "avoid fewer"]),
     ("[upstream]", "zone = 1", 8, &["`upstream.zone` is an integer, but must be an array of tables", "[[upstream.zone]]"]),
     ("[upstream]", "zone = [1]", 9, &["must be a table"]),
     ("[upstream.zone]", "zone = \"a\"", 0, &["`upstream.zone` is a table, but must be an array of tables"]),
@@ -863,7 +886,8 @@ fn broken_syntax_is_named_with_its_line_and_the_rest_is_still_checked() {
 fn the_effective_configuration_reads_back_as_itself() {
     let rich = "[server]\nlisten = [\"[::]:53\", \"0.0.0.0:53\", \"fe80::1%lo\"]\nworkers = 3\nallow = [\"::ffff:0:0/96\", \"::/0\"]\n\
         steer = \"flow\"\nuser = \"nobody\"\nsandbox = \"off\"\nidentity = \"dns1\"\nversion = \"a \\\"b\\\"\"\nproxy-from = [\"192.0.2.1\", \"2001:db8:53::/64\"]\nfreebind = true\n[upstream]\nforwarders = [\"192.0.2.53\", \"[2001:db8::53]:5353\"]\n\
-        select = \"fastest\"\ntimeout = \"1.35s\"\ntries = 8\ntransport = \"tcp\"\ntls-ca = \"system\"\ntcp-fast-open = false\nvia-nat64 = \"2001:db8:64::/96\"\n\
+        select = \"fastest\"\ntimeout = \"1.35s\"\ntries = 8\ntransport = \"tcp\"\ntls-ca = \"system\"\ntcp-fast-open = false\nmix-case = false\nvia-nat64 = \"2001:db8:64::/96\"\n\
+        source = [\"192.0.2.7\", \"2001:db8::7\"]\navoid-ports = [53, \"2000-2999\", \"1024-40000\"]\n\
         [[upstream.zone]]\nzone = \"a\\\\\\\\b\\\\\\\"c.Example\"\nforwarders = [\"10.0.0.53\"]\n\
         [[upstream.zone]]\nzone = \".\"\nforwarders = \"system\"\n\
         [dns64]\nprefixes = [\"2001:db8:64::/56\", \"64:ff9b:1::/48\"]\nsuffix = \"::7\"\nclients = []\nexclude-aaaa = [\"::/0\"]\n\
@@ -932,6 +956,9 @@ fn the_engine_is_told_what_the_file_says() {
     assert!(settings.allow.contains("::1".parse().unwrap()));
     assert_eq!(settings.client_subnet, ClientSubnet::Forward);
     assert_eq!(read("").settings().client_subnet, ClientSubnet::Off);
+    assert!(
+        settings.upstream.mix_case && !read("[upstream]\nmix-case = false\n").settings().upstream.mix_case
+    );
     assert_eq!(config.capacity(1).pending, 9);
     assert!(config.proxies().is_empty());
     let proxied = read("[server]\nproxy-from = [\"192.0.2.1\"]\n").proxies();

@@ -43,6 +43,18 @@ fn values_that_cannot_be_meant_are_warnings_with_the_remedy() {
             "server.allow = [\"::1\", \"::ffff:10.1.0.0/112\"]",
             &["`server.allow`", "matches nobody", "write 10.1.0.0/16"],
         ),
+        (
+            "upstream.source = [\"2001:db8::7\"]",
+            &["`upstream.source` has no IPv4 address", "questions to 192.0.2.53:53", "add an IPv4 address"],
+        ),
+        (
+            "upstream.source = [\"192.0.2.7\"]\nupstream.via-nat64 = \"2001:db8:64::/96\"",
+            &["`upstream.source` has no IPv6 address", "questions to [2001:db8:64::c000:235]:53"],
+        ),
+        (
+            "upstream.source = [\"192.0.2.7\", \"127.0.0.2\"]",
+            &["the loopback address 127.0.0.2", "no question reaches 192.0.2.53:53"],
+        ),
         ("server.proxy-from = [\"::ffff:10.1.2.3\"]", &["`server.proxy-from`", "write 10.1.2.3/32"]),
         ("dns64.clients = [\"::/0\", \"!::ffff:0:0/96\"]", &["`dns64.clients`", "write 0.0.0.0/0"]),
         ("[[dns64.rule]]\nclients = [\"::ffff:10.0.0.0/104\"]", &["`clients`", "write 10.0.0.0/8"]),
@@ -66,6 +78,8 @@ fn values_that_cannot_be_meant_are_warnings_with_the_remedy() {
         "dns64.exclude-aaaa = [\"::ffff:0:0/96\"]",
         "dns64.clients = [\"!2001:db8:99::/64\"]",
         "[[dns64.rule]]\nprefixes = []\n",
+        "upstream.source = [\"192.0.2.7\", \"2001:db8::7\"]\nupstream.avoid-ports = [\"1024-49151\", 53]",
+        "upstream.zone = [{ zone = \"a\", forwarders = [\"[::1]:5300\"] }]\nupstream.source = [\"192.0.2.7\", \"::1\"]",
     ] {
         assert_eq!(warnings(quiet), Vec::<String>::new(), "{quiet}");
     }

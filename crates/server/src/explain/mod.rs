@@ -115,7 +115,8 @@ pub async fn explain(server: &ServerHandle, rest: &str, format: Format) -> Resul
     let explainer = Explainer::new(settings, client, query, seed);
     let _permit =
         PERMITS.try_acquire().map_err(|_| "explain: four explanations are running already; try again\n")?;
-    let explanation = sockets::run(explainer, Arc::clone(server.workers.tls_upstreams()), TIMEOUT).await;
+    let (tls, sources) = (Arc::clone(server.workers.tls_upstreams()), Arc::clone(server.workers.sources()));
+    let explanation = sockets::run(explainer, tls, sources, TIMEOUT).await;
     let config = server.config();
     Ok(match format {
         Format::Json => Answer::json(&json::of(&explanation, &config)),

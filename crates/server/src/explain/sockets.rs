@@ -1,16 +1,18 @@
 //! The sockets of one explanation, on the control thread: they open, send and close as the explainer asks. Each link is a
 //! task; all tasks report to one queue. The tasks end with the explanation, whatever they are doing.
 
+use datapath::sources::SourceTable;
 use datapath::tls_upstreams::{TlsFault, TlsUpstream, TlsUpstreams};
 use engine::explain::{Explainer, Explanation, Unreachable};
 use engine::{Client, Instant, Link, Outbox, Transport};
+use socket2::Socket;
 use std::collections::HashMap;
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::{TcpStream, UdpSocket};
+use tokio::net::{TcpSocket, TcpStream, UdpSocket};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsConnector;
@@ -36,6 +38,8 @@ struct Sockets {
     events: EventSender,
     /// The upstreams that are asked over TLS.
     tls: Arc<TlsUpstreams>,
+    /// The addresses and ports that questions leave from.
+    sources: Arc<SourceTable>,
 }
 
 impl Outbox for Sockets {
@@ -60,15 +64,17 @@ impl Outbox for Sockets {
         let events = self.events.clone();
         match transport {
             Transport::Udp => {
-                let Ok(socket) = udp(upstream, port) else { return false };
+                let Ok(socket) = udp(upstream, port, &self.sources) else { return false };
                 self.tasks.spawn_local(run_udp(socket, link, questions, events));
             }
             Transport::Tcp => {
-                self.tasks.spawn_local(run_tcp(upstream, link, questions, events));
+                let Ok(socket) = self.sources.tcp(upstream) else { return false };
+                self.tasks.spawn_local(run_tcp(socket, upstream, link, questions, events));
             }
             Transport::Tls => {
                 let Some(to) = self.tls.find(upstream) else { return false };
-                self.tasks.spawn_local(run_tls(upstream, to, link, questions, events));
+                let Ok(socket) = self.sources.tcp(upstream) else { return false };
+                self.tasks.spawn_local(run_tls(socket, upstream, to, link, questions, events));
             }
         }
         self.links.insert(link, (transport, sender));
@@ -81,9 +87,14 @@ impl Outbox for Sockets {
 }
 
 /// Runs an explainer to its end, at most for `timeout`.
-pub async fn run(mut explainer: Explainer, tls: Arc<TlsUpstreams>, timeout: Duration) -> Explanation {
+pub async fn run(
+    mut explainer: Explainer,
+    tls: Arc<TlsUpstreams>,
+    sources: Arc<SourceTable>,
+    timeout: Duration,
+) -> Explanation {
     let (events, mut received) = channel(QUEUE);
-    let mut sockets = Sockets { links: HashMap::new(), tasks: JoinSet::new(), events, tls };
+    let mut sockets = Sockets { links: HashMap::new(), tasks: JoinSet::new(), events, tls, sources };
     let start = tokio::time::Instant::now();
     let now = || Instant(1 + start.elapsed().as_nanos() as u64);
     explainer.begin(now(), &mut sockets);
@@ -115,15 +126,14 @@ pub async fn run(mut explainer: Explainer, tls: Arc<TlsUpstreams>, timeout: Dura
     explainer.explain()
 }
 
-fn udp(upstream: SocketAddr, port: u16) -> io::Result<UdpSocket> {
-    let bind = |port| match upstream {
-        SocketAddr::V4(_) => std::net::UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port)),
-        SocketAddr::V6(_) => std::net::UdpSocket::bind((Ipv6Addr::UNSPECIFIED, port)),
-    };
-    let socket = bind(port).or_else(|_| bind(0))?;
-    socket.connect(upstream)?;
-    socket.set_nonblocking(true)?;
-    UdpSocket::from_std(socket)
+fn udp(upstream: SocketAddr, port: u16, sources: &SourceTable) -> io::Result<UdpSocket> {
+    let socket = sources.udp(upstream, port)?;
+    socket.connect(&upstream.into())?;
+    UdpSocket::from_std(socket.into())
+}
+
+async fn connect(socket: Socket, upstream: SocketAddr) -> io::Result<TcpStream> {
+    TcpSocket::from_std_stream(socket.into()).connect(upstream).await
 }
 
 /// The reason why an upstream cannot be reached, from the error of its socket.
@@ -157,9 +167,15 @@ async fn run_udp(socket: UdpSocket, link: Link, mut questions: Receiver<Vec<u8>>
     }
 }
 
-async fn run_tcp(upstream: SocketAddr, link: Link, questions: Receiver<Vec<u8>>, events: EventSender) {
+async fn run_tcp(
+    socket: Socket,
+    upstream: SocketAddr,
+    link: Link,
+    questions: Receiver<Vec<u8>>,
+    events: EventSender,
+) {
     // The link is lost, however the exchange ends. The queue is closed if the explanation is over.
-    let ended = match TcpStream::connect(upstream).await {
+    let ended = match connect(socket, upstream).await {
         Ok(stream) => exchange(stream, link, questions, &events).await,
         Err(error) => Err(error),
     };
@@ -168,6 +184,7 @@ async fn run_tcp(upstream: SocketAddr, link: Link, questions: Receiver<Vec<u8>>,
 }
 
 async fn run_tls(
+    socket: Socket,
     upstream: SocketAddr,
     to: TlsUpstream,
     link: Link,
@@ -175,7 +192,7 @@ async fn run_tls(
     events: EventSender,
 ) {
     let stream = async {
-        let tcp = TcpStream::connect(upstream).await?;
+        let tcp = connect(socket, upstream).await?;
         TlsConnector::from(to.config).connect(to.name, tcp).await
     };
     let ended = match stream.await {

@@ -5,7 +5,7 @@
 
 use crate::config::{Config, DEFAULT_PATH};
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, LandlockStatus, PathBeneath, PathFd, Ruleset, RulesetAttr,
+    ABI, Access, AccessFs, AccessNet, LandlockStatus, NetPort, PathBeneath, PathFd, Ruleset, RulesetAttr,
     RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
 use std::path::{Path, PathBuf};
@@ -19,9 +19,17 @@ const RESOLV_CONF: &str = "/etc/resolv.conf";
 const SYSTEM_FOLDERS: &[&str] =
     &["/etc", "/usr/share", "/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager"];
 
-/// Files of the system for other purposes: numbers of network interfaces (`fe80::1%eth0`), number of processors; and for the trace
-/// of a panic the map of the process, its libraries and their symbols.
-const SYSTEM_FILES: &[&str] = &["/sys/class/net", "/sys/devices", "/proc/self", "/usr/lib", "/lib", "/lib64"];
+/// Files of the system for other purposes: numbers of network interfaces (`fe80::1%eth0`), number of processors, ports that the
+/// system reserves; and for the trace of a panic the map of the process, its libraries and their symbols.
+const SYSTEM_FILES: &[&str] = &[
+    "/sys/class/net",
+    "/sys/devices",
+    "/proc/self",
+    "/proc/sys/net/ipv4/ip_local_reserved_ports",
+    "/usr/lib",
+    "/lib",
+    "/lib64",
+];
 
 /// Rights over files that the ruleset governs: all that Linux 6.10 knows. A later one is about connections to Unix sockets, which
 /// the server needs for its log.
@@ -39,6 +47,9 @@ pub struct Needs {
     pub control: Option<PathBuf>,
     /// Folder of the directory that a demonstration removes at its end.
     pub demo: Option<PathBuf>,
+    /// True if connections to upstreams leave from ports that the server chooses (`upstream.avoid-ports`). If not, the kernel alone
+    /// chooses the port of a TCP socket that is bound.
+    pub chooses_tcp_ports: bool,
 }
 
 impl Needs {
@@ -48,6 +59,7 @@ impl Needs {
             readable: readable(config, source),
             control: config.control_socket.as_deref().and_then(folder),
             demo: demo.and_then(folder),
+            chooses_tcp_ports: !config.upstream.avoid_ports.is_empty(),
         }
     }
 }
@@ -108,12 +120,16 @@ fn ruleset(needs: &Needs) -> Result<RulesetCreated, RulesetError> {
     if std::env::var_os("NOTIFY_SOCKET").is_some_and(|path| path.to_string_lossy().starts_with('@')) {
         scopes &= !Scope::AbstractUnixSocket;
     }
-    let mut ruleset = Ruleset::default()
-        .handle_access(AccessFs::from_all(FILES))?
+    let mut ruleset = Ruleset::default().handle_access(AccessFs::from_all(FILES))?.scope(scopes)?;
+    if !needs.chooses_tcp_ports {
         // Every TCP listener is bound already. An upstream may have any port.
-        .handle_access(AccessNet::BindTcp)?
-        .scope(scopes)?
-        .create()?;
+        ruleset = ruleset.handle_access(AccessNet::BindTcp)?;
+    }
+    let mut ruleset = ruleset.create()?;
+    if !needs.chooses_tcp_ports {
+        // Port 0 leaves the port to the kernel, which binds connections to an address of `upstream.source` so.
+        ruleset = ruleset.add_rule(NetPort::new(0, AccessNet::BindTcp))?;
+    }
     for path in &needs.readable {
         ruleset = grant(ruleset, path, AccessFs::ReadFile)?;
     }

@@ -5,7 +5,7 @@ use super::seccomp::Unlisted;
 use super::{Needs, enter_with};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io::{self, Read};
-use std::net::{TcpListener, UdpSocket};
+use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::os::unix::net::{UnixDatagram, UnixListener};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -55,6 +55,7 @@ fn enter(folder: &Path, unlisted: Unlisted) -> bool {
         readable: vec![folder.join("inside")],
         control: Some(folder.join("control")),
         demo: Some(folder.join("control")),
+        chooses_tcp_ports: false,
     };
     let sandbox = enter_with(&needs, unlisted).unwrap().to_string();
     let is_whole = sandbox.contains("Landlock ABI") && sandbox.ends_with(", seccomp");
@@ -109,7 +110,12 @@ fn attempts_with_files(folder: &Path) -> Vec<Attempt> {
 fn attempts_without_files() -> Vec<Attempt> {
     vec![
         attempt("bind a UDP port", None, || UdpSocket::bind("127.0.0.1:0").map(drop)),
-        attempt("bind a TCP port", DENIED, || TcpListener::bind("127.0.0.1:0").map(drop)),
+        attempt("bind a TCP port", DENIED, || TcpListener::bind("127.0.0.1:61199").map(drop)),
+        // The kernel chooses the port, as for a connection; but nobody may connect to it.
+        attempt("listen on a TCP port", UNLISTED, || TcpListener::bind("127.0.0.1:0").map(drop)),
+        attempt("bind a TCP connection to an address", None, || {
+            Socket::new(Domain::IPV4, Type::STREAM, None)?.bind(&SocketAddr::from(([127, 0, 0, 2], 0)).into())
+        }),
         attempt("open a packet socket", UNLISTED, || {
             Socket::new(Domain::PACKET, Type::DGRAM, None).map(drop)
         }),

@@ -59,6 +59,14 @@ impl Directory {
     pub fn file(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
+
+    /// Writes a file that nobody else may read: a key, a configuration with secrets.
+    pub fn write_secret(&self, name: &str, octets: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.file(name);
+        std::fs::write(&path, octets).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        path
+    }
 }
 
 impl Drop for Directory {

@@ -155,10 +155,10 @@ fn every_metric_and_every_label_value_is_documented_and_no_other() {
     let upstream = Upstream::start(|_| Behavior::Answer);
     // One gauge is there only with a certificate.
     let directory = Directory::new();
-    let (certificate, key) = (directory.file("chain.pem"), directory.file("key.pem"));
+    let certificate = directory.file("chain.pem");
     let made = rcgen::generate_simple_self_signed(["dns.example".to_owned()]).unwrap();
     std::fs::write(&certificate, made.cert.pem()).unwrap();
-    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    let key = directory.write_secret("key.pem", made.signing_key.serialize_pem());
     // Others are there only with a response policy zone.
     let zone = directory.file("policy.rpz");
     std::fs::write(&zone, "@ SOA localhost. root.localhost. 1 3600 600 86400 60\nads.example CNAME .\n")

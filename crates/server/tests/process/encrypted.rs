@@ -5,7 +5,9 @@ use crate::daemon::{PREFIX, Setup, wait_until};
 use crate::encrypted_service::{Listeners, Pair, TlsClient, connect, trusting};
 use crate::service::{Service, text};
 use crate::upstream::{Behavior, Upstream};
+use std::fs::Permissions;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use wire::{Rcode, Type};
@@ -122,6 +124,26 @@ fn a_key_that_does_not_fit_refuses_the_reload_by_name_and_the_old_certificate_st
     listeners.write(&other);
     assert_eq!(server.ctl(&["reload"]).status.code(), Some(0));
     assert_eq!(connect_anew().certificate(), &other.certificate);
+    server.process.stop();
+}
+
+#[test]
+fn a_key_that_everybody_may_read_is_told_at_the_start_and_at_a_reload() {
+    let upstream = Upstream::start(|_| Behavior::Answer);
+    let listeners = Listeners::new(&Pair::new());
+    let set_mode = |mode| std::fs::set_permissions(listeners.key(), Permissions::from_mode(mode)).unwrap();
+    set_mode(0o644);
+    let server = listeners.add_to(Setup::new(upstream.address)).start();
+    let words =
+        format!("every user of this machine may read the private key in {}", listeners.key().display());
+    let told = server.process.wait_for(&words).expect("a warning");
+    assert!(told.contains("WARN") && told.contains("chmod 640"), "{told}");
+    let reload = || text(&server.ctl(&["reload"]));
+    let told = reload();
+    assert!(told.contains(&words), "{told}");
+    set_mode(0o640);
+    let told = reload();
+    assert!(told.contains("reloaded") && !told.contains("every user"), "{told}");
     server.process.stop();
 }
 

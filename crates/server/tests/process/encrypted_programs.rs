@@ -156,8 +156,7 @@ fn openssl_resumes_a_session_at_another_server_with_the_same_ticket_secret() {
     let upstream = Upstream::start(|_| Behavior::Answer);
     let pair = Pair::new();
     let fleet = [Listeners::new(&pair), Listeners::new(&pair), Listeners::new(&pair)];
-    let secret = fleet[0].file("ticket.secret");
-    std::fs::write(&secret, [7; 64]).unwrap();
+    let secret = fleet[0].write_secret("ticket.secret", &[7; 64]);
     let line = format!("tls.ticket-secret-file = \"{}\"", secret.display());
     let start = |listeners: &Listeners| listeners.add_to(Setup::new(upstream.address));
     let [first, second] = [&fleet[0], &fleet[1]].map(|listeners| start(listeners).line(&line).start());

@@ -130,8 +130,7 @@ fn quic_servers_with_one_ticket_secret_resume_each_others_sessions_and_others_do
             let listeners = Listeners::new(pair);
             let mut setup = listeners.add_quic_to(Setup::new(upstream.address));
             if let Some(octet) = secret {
-                let file = listeners.file("tickets");
-                std::fs::write(&file, [octet; 32]).unwrap();
+                let file = listeners.write_secret("tickets", &[octet; 32]);
                 setup = setup.line(&format!("tls.ticket-secret-file = \"{}\"", file.display()));
             }
             (setup.start(), listeners)

@@ -50,7 +50,7 @@ impl Listeners {
     /// Writes another certificate and its key over those that are there.
     pub fn write(&self, pair: &Pair) {
         std::fs::write(self.certificate(), &pair.pem).unwrap();
-        std::fs::write(self.key(), &pair.key).unwrap();
+        self.directory.write_secret("key.pem", &pair.key);
     }
 
     pub fn certificate(&self) -> PathBuf {
@@ -59,6 +59,11 @@ impl Listeners {
 
     pub fn key(&self) -> PathBuf {
         self.directory.file("key.pem")
+    }
+
+    /// Another secret beside the key.
+    pub fn write_secret(&self, name: &str, octets: &[u8]) -> PathBuf {
+        self.directory.write_secret(name, octets)
     }
 
     /// Another file beside the certificate.

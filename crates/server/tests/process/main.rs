@@ -37,6 +37,7 @@ mod monitoring;
 mod overload;
 mod packet_cache;
 mod proxy;
+mod query_source;
 mod reload;
 mod sandbox;
 mod service_manager;

@@ -76,10 +76,10 @@ fn check<'t>(scrape: &Scrape, text: &'t str) -> BTreeSet<&'t str> {
 fn scrape() -> Scrape {
     let upstream = Upstream::start(|_| Behavior::Answer);
     let directory = Directory::new();
-    let (certificate, key) = (directory.file("chain.pem"), directory.file("key.pem"));
+    let certificate = directory.file("chain.pem");
     let made = rcgen::generate_simple_self_signed(["dns.example".to_owned()]).unwrap();
     std::fs::write(&certificate, made.cert.pem()).unwrap();
-    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    let key = directory.write_secret("key.pem", made.signing_key.serialize_pem());
     let zone = directory.file("policy.rpz");
     std::fs::write(&zone, "@ SOA localhost. root.localhost. 1 3600 600 86400 60\nads.example CNAME .\n")
         .unwrap();

@@ -4,6 +4,7 @@
 use rcgen::{CertificateParams, DnType, Issuer, KeyPair};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use std::collections::HashSet;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -67,6 +68,15 @@ pub fn self_signed_with_pem(name: &str) -> (Arc<ServerConfig>, String) {
     (settings(vec![certificate.der().clone()], &key), certificate.pem())
 }
 
+/// Settings of a server that shows the certificate of a certification authority as its own, and the certificate in PEM.
+pub fn self_signed_authority(name: &str) -> (Arc<ServerConfig>, String) {
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+    params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let certificate = params.self_signed(&key).unwrap();
+    (settings(vec![certificate.der().clone()], &key), certificate.pem())
+}
+
 fn settings(chain: Vec<CertificateDer<'static>>, key: &KeyPair) -> Arc<ServerConfig> {
     let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
     let mut config = ServerConfig::builder_with_provider(tls::provider())
@@ -97,6 +107,8 @@ struct State {
     cut_after: AtomicUsize,
     connections: Mutex<Vec<TcpStream>>,
     accepted: AtomicUsize,
+    /// Addresses and ports that connections came from.
+    peers: Mutex<HashSet<SocketAddr>>,
 }
 
 /// The upstream. It ends with the test.
@@ -126,6 +138,11 @@ impl StreamUpstream {
         self.state.cut_after.store(answers, Ordering::SeqCst);
     }
 
+    /// The addresses and ports that connections came from since the last call.
+    pub fn take_peers(&self) -> HashSet<SocketAddr> {
+        std::mem::take(&mut self.state.peers.lock().unwrap())
+    }
+
     /// Number of connections so far.
     pub fn accepted(&self) -> usize {
         self.state.accepted.load(Ordering::SeqCst)
@@ -144,11 +161,12 @@ impl Drop for StreamUpstream {
 fn accept(listener: &TcpListener, kind: &Kind, state: &Arc<State>) {
     let mut threads = Vec::new();
     while !state.stop.load(Ordering::SeqCst) {
-        let Ok((stream, _)) = listener.accept() else {
+        let Ok((stream, peer)) = listener.accept() else {
             std::thread::sleep(Duration::from_millis(2));
             continue;
         };
         stream.set_nonblocking(false).unwrap();
+        state.peers.lock().unwrap().insert(peer);
         let number = state.accepted.fetch_add(1, Ordering::SeqCst);
         state.connections.lock().unwrap().push(stream.try_clone().unwrap());
         let (kind, state) = (kind.clone(), Arc::clone(state));

@@ -2,7 +2,7 @@
 //! questions.
 
 use authority::Zone;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -32,6 +32,8 @@ pub enum Behavior {
 struct State {
     /// Number of questions by name (lower case, with a dot after each label) and type.
     asked: Mutex<HashMap<(String, u16), u32>>,
+    /// Addresses and ports that questions came from.
+    peers: Mutex<HashSet<SocketAddr>>,
     released: AtomicBool,
     stop: AtomicBool,
 }
@@ -75,6 +77,11 @@ impl Upstream {
         self.state.asked.lock().unwrap().get(&(format!("{name}."), qtype.0)).copied().unwrap_or(0)
     }
 
+    /// The addresses and ports that questions came from since the last call.
+    pub fn take_peers(&self) -> HashSet<SocketAddr> {
+        std::mem::take(&mut self.state.peers.lock().unwrap())
+    }
+
     /// Number of times that each question for a name in a zone was asked.
     pub fn all_asked(&self, zone: &str) -> HashMap<(String, u16), u32> {
         let asked = self.state.asked.lock().unwrap();
@@ -102,6 +109,7 @@ fn serve(socket: &UdpSocket, state: &State, behavior: impl Fn(&str) -> Behavior)
     let mut buffer = [0; 4096];
     while !state.stop.load(Ordering::SeqCst) {
         if let Ok((length, client)) = socket.recv_from(&mut buffer) {
+            state.peers.lock().unwrap().insert(client);
             let query = &buffer[..length];
             let name = count_question(query, state);
             match behavior(&name) {

@@ -3,7 +3,9 @@
 use crate::client::{Udp, query};
 use crate::daemon::{Daemon, Directory, Setup, TIMEOUT, wait_until};
 use crate::encrypted_programs::{is_there, pin_of};
-use crate::stream_upstream::{Authority, Kind, StreamUpstream, self_signed, self_signed_with_pem};
+use crate::stream_upstream::{
+    Authority, Kind, StreamUpstream, self_signed, self_signed_authority, self_signed_with_pem,
+};
 use rcgen::DnType;
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -34,6 +36,7 @@ fn daemon(upstreams: &[(&str, &StreamUpstream, &str)], ca: &str, directory: &Dir
 #[test]
 fn an_upstream_is_asked_only_if_its_certificate_fits() {
     let (ours, other) = (Authority::new("ours"), Authority::new("another"));
+    let (anchor, anchor_pem) = self_signed_authority(NAME);
     let common_name = |params: &mut rcgen::CertificateParams| {
         params.distinguished_name.push(DnType::CommonName, NAME);
     };
@@ -44,6 +47,8 @@ fn an_upstream_is_asked_only_if_its_certificate_fits() {
         ("cn", Kind::Tls(ours.certify(&[], common_name)), NAME, "name"),
         ("ca", Kind::Tls(other.certify(&[NAME], |_| {})), NAME, "issuer"),
         ("self", Kind::Tls(self_signed(NAME)), NAME, "issuer"),
+        // A trust anchor, but no certificate of a server.
+        ("anchor", Kind::Tls(anchor), NAME, "certificate"),
         (
             "old",
             Kind::Tls(ours.certify(&[NAME], |params| params.not_after = rcgen::date_time_ymd(2020, 1, 1))),
@@ -61,7 +66,7 @@ fn an_upstream_is_asked_only_if_its_certificate_fits() {
     let zones: Vec<_> =
         kinds.iter().zip(&upstreams).map(|((zone, _, name, _), upstream)| (*zone, upstream, *name)).collect();
     let directory = Directory::new();
-    let server = daemon(&zones, &ours.pem, &directory);
+    let server = daemon(&zones, &(ours.pem.clone() + &anchor_pem), &directory);
     let client = Udp::to(server.v4());
     for (number, (zone, ..)) in (0..).zip(&kinds) {
         client.send(&query(number, &format!("www.{zone}"), Type::TXT));
@@ -91,6 +96,7 @@ fn an_upstream_is_asked_only_if_its_certificate_fits() {
     let upstreams = String::from_utf8(server.ctl(&["upstreams", "--json"]).stdout).unwrap();
     assert!(upstreams.contains("\"tls_failure\":{\"reason\":\"expired\",\"text\":\""), "{upstreams}");
     assert!(upstreams.contains("\"tls_failure\":null"), "{upstreams}");
+    assert!(upstreams.contains("name the pin of its key behind the address (#sha256/...)"), "{upstreams}");
     for (name, words) in [
         ("www.good", "over TLS"),
         ("www.name", "over TLS: unreachable (the certificate of an upstream is for another name)"),

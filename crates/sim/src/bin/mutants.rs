@@ -14,6 +14,9 @@ const SEEDS: u64 = 500;
 const QUERIES: u64 = 2000;
 /// Forged replies of each attacker.
 const FORGED: u64 = 300_000;
+
+/// Worlds of response policy zones.
+const POLICY_WORLDS: u64 = 20_000;
 /// Time after which a program counts as hanging, which also finds the bug.
 const TIMEOUT: Duration = Duration::from_secs(600);
 
@@ -268,13 +271,27 @@ fn run_siege(folders: &Folders) -> Option<String> {
     let mut command = Command::new(folders.target.join("debug/sixfold-sim"));
     command.args(["forge", "--replies", &FORGED.to_string()]);
     match run_command(command, &folders.target.join("output")) {
-        Some((true, _)) => None,
+        Some((true, _)) => run_policy_worlds(folders),
         Some((false, output)) => {
             let line = output.lines().find_map(|line| line.strip_prefix("siege: "));
             let (knows, _) = line.and_then(|line| line.split_once(": ")).unwrap_or(("it ends early", ""));
             Some(format!("siege, attacker knows: {knows}"))
         }
         None => Some("siege, does not end".to_owned()),
+    }
+}
+
+/// Runs worlds of policy zones. Returns the seed of a difference from the model.
+fn run_policy_worlds(folders: &Folders) -> Option<String> {
+    let mut command = Command::new(folders.target.join("debug/sixfold-sim"));
+    command.args(["policy", "--seeds", &POLICY_WORLDS.to_string()]);
+    match run_command(command, &folders.target.join("output")) {
+        Some((true, _)) => None,
+        Some((false, output)) => {
+            let seed = output.lines().find_map(|line| line.strip_prefix("seed ")?.split_once(','));
+            Some(format!("policy worlds, seed {}", seed.map_or("unknown: it ends early", |(seed, _)| seed)))
+        }
+        None => Some("policy worlds, do not end".to_owned()),
     }
 }
 
@@ -312,7 +329,7 @@ fn report(folders: &Folders, mutants: &[Mutant]) -> Result<(), String> {
         "# Planted bugs\n\n\
          `cargo run -p sixfold-sim --bin mutants` plants each of these bugs (`crates/sim/mutants.txt` has their texts) in a copy of the\n\
          workspace and builds it in the development profile. It runs {SEEDS} worlds of {QUERIES} client queries, up to the first broken\n\
-         invariant, and then a siege with {FORGED} forged replies of each attacker. If the simulator finds nothing, it runs the tests of\n\
+         invariant, and then a siege with {FORGED} forged replies of each attacker. If the simulator and {POLICY_WORLDS} worlds of policy zones find nothing, it runs the tests of\n\
          the engine, `wire` and `pref64`. Each line shows the result. The program writes this page.\n\n\
          Of {} bugs the simulator found {} and the tests {} more; {} were found by neither, and {} were not run.\n\n\
          | bug | what is wrong | file | found by |\n| --- | --- | --- | --- |\n",

@@ -110,12 +110,11 @@ impl HttpsConnection {
         self.close.get().is_none().then_some(since)
     }
 
-    /// If the connection's network holds too much of the budget and must give back more than `returned` octets: closes the connection,
-    /// and returns the octets that this frees.
-    pub(crate) fn pay(&self, returned: usize) -> Option<usize> {
-        let octets = self.buffered.pays(returned).filter(|_| self.close.get().is_none())?;
-        self.close(CloseReason::Buffers);
-        Some(octets)
+    /// Closes the connection if it pays for the budget of buffered octets.
+    pub(crate) fn pay(&self) {
+        if self.close.get().is_none() && self.buffered.pays() {
+            self.close(CloseReason::Buffers);
+        }
     }
 
     /// True if the client leaves more octets unread than a connection may have.

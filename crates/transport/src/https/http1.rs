@@ -13,8 +13,21 @@ use http::header::{CONNECTION, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
-use std::convert::Infallible;
+use std::fmt;
 use std::rc::Rc;
+
+/// The server drops the query of a request. Responses have the order of the requests (RFC 9112 section 9.3.2), so none can be left out: the
+/// connection ends instead.
+#[derive(Debug)]
+pub(crate) struct Dropped;
+
+impl fmt::Display for Dropped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the query gets no answer")
+    }
+}
+
+impl std::error::Error for Dropped {}
 
 /// Answers a request over HTTP/1.1. Every failure is a response with its status.
 pub(crate) async fn respond<Q: QuerySink>(
@@ -22,15 +35,18 @@ pub(crate) async fn respond<Q: QuerySink>(
     service: &Service,
     connection: &Rc<HttpsConnection>,
     request: Request<Incoming>,
-) -> Result<Response<Full<Bytes>>, Infallible> {
+) -> Result<Response<Full<Bytes>>, Dropped> {
     let _under_way = UnderWay::begin(connection);
     let with_body = request.method() != Method::HEAD;
     let mut account = Account::new(connection.buffered.clone());
     let answered = match message(answers, service, request, &mut account).await {
         Ok(message) => {
             let client = Client { stream: answers.context.next_token(), ..connection.client };
-            let answered = requests::ask(&answers.context, &answers.requests, &client, &message).await;
-            answered.map_err(request::status_of)
+            match requests::ask(&answers.context, &answers.requests, &client, &message).await {
+                Ok(None) => return Err(Dropped),
+                Ok(Some(answer)) => Ok(answer),
+                Err(reason) => Err(request::status_of(reason)),
+            }
         }
         Err(status) => Err(status),
     };

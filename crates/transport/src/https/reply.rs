@@ -67,10 +67,14 @@ impl<Q: QuerySink> Answers<Q> {
         Answers { context, requests: Requests::default(), unread: RefCell::default() }
     }
 
-    /// Hands an answer to its request. Returns false if the request waits no more.
+    /// Hands an answer, or the news that there is none, to its request. Returns false if the request waits no more.
     pub(crate) fn deliver(&self, answer: QueuedMessage) -> bool {
         match self.requests.take(answer.client.stream) {
             Some(Way::Task(task)) => task.send(answer).is_ok(),
+            Some(Way::Stream(reply)) if !answer.is_answer() => {
+                reply.reset();
+                true
+            }
             Some(Way::Stream(reply)) => reply.answer(self, answer),
             None => false,
         }
@@ -156,6 +160,12 @@ impl Reply {
     /// Responds with a status.
     pub(crate) fn fail<Q: QuerySink>(self, answers: &Answers<Q>, status: StatusCode) {
         self.send(answers, response::failure(status));
+    }
+
+    /// Ends the stream without a response: the server drops the query. CANCEL says that it is no longer needed (RFC 9113 section 7), and
+    /// not that another try may do better, as REFUSED_STREAM would.
+    fn reset(mut self) {
+        self.stream.send_reset(h2::Reason::CANCEL);
     }
 
     /// Hands the response to HTTP/2, which keeps it until the client's windows are open. The account bounds what is kept.

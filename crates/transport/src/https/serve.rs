@@ -51,7 +51,7 @@ impl<Q: QuerySink> HttpsThread<Q> {
         }
     }
 
-    /// Hands an answer to its request. Returns false if the request waits no more.
+    /// Hands an answer, or the news that there is none, to its request. Returns false if the request waits no more.
     pub(crate) fn deliver(&self, answer: QueuedMessage) -> bool {
         self.answers.deliver(answer)
     }
@@ -74,12 +74,9 @@ impl<Q: QuerySink> HttpsThread<Q> {
         }
     }
 
-    /// Closes the connections that pay for the budget of buffered octets. Returns the octets that this frees.
-    pub(crate) fn collect(&self) -> usize {
-        self.connections
-            .borrow()
-            .values()
-            .fold(0, |returned, connection| returned + connection.pay(returned).unwrap_or(0))
+    /// Closes the connections that pay for the budget of buffered octets.
+    pub(crate) fn collect(&self) {
+        self.connections.borrow().values().for_each(|connection| connection.pay());
     }
 
     /// Ends all connections soon: their clients connect to another process.
@@ -136,7 +133,12 @@ impl<Q: QuerySink> HttpsThread<Q> {
             });
             let http = http1(idle).serve_connection(TokioIo::new(records), requests);
             let reason_of = |error: hyper::Error| {
-                if error.is_timeout() { CloseReason::SlowSender } else { CloseReason::Reset }
+                match () {
+                    () if error.is_timeout() => CloseReason::SlowSender,
+                    // `http1::Dropped`: the only error of a request.
+                    () if error.is_user() => CloseReason::Unanswered,
+                    () => CloseReason::Reset,
+                }
             };
             here.drive(http, |http| http.graceful_shutdown(), reason_of).await
         }

@@ -16,6 +16,7 @@ use std::cell::Cell;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// The number of handshakes under way.
 #[derive(Default)]
@@ -73,15 +74,28 @@ pub(crate) fn admit<Q: QuerySink>(
     }
     let client = client_of(&incoming, context.next_token(), listener);
     let is_validated = incoming.remote_address_validated();
-    let slot = match context.shared.admission.admit(&client) {
-        Ok(slot) if is_validated => Some(slot),
+    let (admission, now) = (&context.shared.admission, Instant::now());
+    let slot = match admission.admit(&client) {
+        Ok(slot) if is_validated => {
+            if !admission.begin_handshake(now, &client, true) {
+                context.count(Counter::QuicClientRate);
+                incoming.refuse();
+                return None;
+            }
+            Some(slot)
+        }
         Err(reason) if is_validated => {
             context.count(reason);
             incoming.refuse();
             return None;
         }
         // A limit that a forged address would exceed says nothing about the client.
-        Ok(_) if handshakes.unvalidated.get() < limits::QUIC_UNVALIDATED => None,
+        Ok(_)
+            if handshakes.unvalidated.get() < limits::QUIC_UNVALIDATED
+                && admission.begin_handshake(now, &client, false) =>
+        {
+            None
+        }
         _ => {
             context.count(Counter::QuicRetry);
             // An attempt without validation may always be asked for it.
@@ -93,7 +107,7 @@ pub(crate) fn admit<Q: QuerySink>(
         context.count(Counter::Accepted);
     }
     let handshake = Handshake::new(handshakes, is_validated);
-    let settings = settings.server(context.shared.admission.timeouts().idle);
+    let settings = settings.server(admission.timeouts().idle);
     let begun = incoming.accept_with(settings).map(|connecting| connecting.into_0rtt());
     match begun {
         Ok(Ok((quic, completed))) => {

@@ -151,12 +151,11 @@ impl QuicConnection {
         }
     }
 
-    /// If the connection's network holds too much of the budget and must give back more than `returned` octets: closes the connection,
-    /// and returns the octets that this frees.
-    pub(crate) fn pay(&self, returned: usize) -> Option<usize> {
-        let octets = self.share.buffered.pays(returned).filter(|_| self.close.get().is_none())?;
-        self.close_at_once(CloseReason::Buffers, "out of memory");
-        Some(octets)
+    /// Closes the connection if it pays for the budget of buffered octets.
+    pub(crate) fn pay(&self) {
+        if self.close.get().is_none() && self.share.buffered.pays() {
+            self.close_at_once(CloseReason::Buffers, "out of memory");
+        }
     }
 
     /// Ends the connection once no stream is under way.

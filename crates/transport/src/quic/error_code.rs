@@ -17,5 +17,5 @@ pub const REQUEST_CANCELLED: VarInt = VarInt::from_u32(0x3);
 /// DOQ_EXCESSIVE_LOAD: the peer does too much (sections 4.3.1 and 5.4).
 pub const EXCESSIVE_LOAD: VarInt = VarInt::from_u32(0x4);
 
-/// DOQ_UNSPECIFIED_ERROR: the peer has no better code (section 4.3).
+/// DOQ_UNSPECIFIED_ERROR: the peer has no better code (section 4.3). The server resets the stream of a query that it drops with it.
 pub const UNSPECIFIED_ERROR: VarInt = VarInt::from_u32(0x5);

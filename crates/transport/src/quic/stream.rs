@@ -49,10 +49,18 @@ pub(crate) async fn answer<Q: QuerySink>(
         answered = requests::ask(context.thread, context.requests, &client, &message) => answered,
         end = &mut stopped => return on_stopped(end, &context, connection, &mut send),
     };
-    let Ok(answered) = answered else {
-        context.thread.count(Counter::QuicFailed);
-        let _ = send.reset(error_code::INTERNAL_ERROR);
-        return;
+    let answered = match answered {
+        Ok(Some(answered)) => answered,
+        Ok(None) => {
+            // No error of this server, and RFC 9250 section 8.4 has no code that says more.
+            let _ = send.reset(error_code::UNSPECIFIED_ERROR);
+            return;
+        }
+        Err(_) => {
+            context.thread.count(Counter::QuicFailed);
+            let _ = send.reset(error_code::INTERNAL_ERROR);
+            return;
+        }
     };
     let answer = framed(answered.message());
     drop(answered);

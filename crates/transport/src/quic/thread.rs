@@ -3,7 +3,6 @@
 
 use crate::QuerySink;
 use crate::close_reason::CloseReason;
-use crate::counters::Counter;
 use crate::limits;
 use crate::quic::accept::{self, Admitted, Handshakes};
 use crate::quic::connection::QuicConnection;
@@ -162,11 +161,8 @@ impl<Q: QuerySink> QuicThread<Q> {
         loop {
             for _ in 0..limits::ANSWERS_PER_PASS {
                 let Some(answer) = self.context.answer_queue().take() else { return };
-                self.context.count(if self.requests.deliver(answer) {
-                    Counter::AnswersQueued
-                } else {
-                    Counter::AnswersUndeliverable
-                });
+                let is_answer = answer.is_answer();
+                self.context.count_delivery(is_answer, self.requests.deliver(answer));
             }
             yield_now().await;
         }
@@ -290,11 +286,7 @@ async fn sweep<Q: QuerySink>(thread: Rc<QuicThread<Q>>) {
             (shortest / limits::CHECKS_PER_TIMEOUT).clamp(Duration::from_millis(5), limits::LONGEST_CHECK);
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
-            () = next_round => {
-                thread.connections.borrow().values().fold(0, |returned, connection| {
-                    returned + connection.pay(returned).unwrap_or(0)
-                });
-            }
+            () = next_round => thread.connections.borrow().values().for_each(|connection| connection.pay()),
         }
     }
 }

@@ -60,6 +60,11 @@ pub fn deliver(streams: &Streams, to: &Client, message: &[u8]) -> bool {
     taken
 }
 
+/// Ends a query without an answer, as a worker does by a response policy.
+pub fn drop_query(streams: &Streams, from: &Client) {
+    assert!(deliver(streams, from, &[]));
+}
+
 impl FakeWorkers {
     /// Takes the next query.
     pub fn next(&self) -> (Client, Vec<u8>) {
@@ -124,12 +129,7 @@ impl Service {
 
     /// Connects from another loopback address, as another client.
     pub fn connect_from(&self, address: Ipv4Addr) -> TcpStream {
-        let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
-        socket.bind(&SocketAddr::from((address, 0)).into()).unwrap();
-        socket.connect(&self.address.into()).unwrap();
-        let stream = TcpStream::from(socket);
-        stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
-        stream
+        connect_from(address, self.address)
     }
 
     /// Waits until a counter has a value.
@@ -142,6 +142,16 @@ impl Drop for Service {
     fn drop(&mut self) {
         self.streams.drain(Duration::ZERO);
     }
+}
+
+/// Connects from another loopback address, as another client.
+pub fn connect_from(address: Ipv4Addr, to: SocketAddr) -> TcpStream {
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    socket.bind(&SocketAddr::from((address, 0)).into()).unwrap();
+    socket.connect(&to.into()).unwrap();
+    let stream = TcpStream::from(socket);
+    stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
+    stream
 }
 
 /// Waits until a condition holds.

@@ -190,8 +190,10 @@ impl Http2 {
         self.0.sock.read_exact(&mut record).unwrap();
         record.resize(5 + usize::from(u16::from_be_bytes([record[3], record[4]])), 0);
         self.0.sock.read_exact(&mut record[5..]).unwrap();
-        self.0.conn.read_tls(&mut &record[..]).unwrap();
-        self.0.conn.process_new_packets().unwrap();
+        let mut rest = &record[..];
+        while !rest.is_empty() {
+            tls::records::feed(&mut self.0.conn, &mut rest).unwrap();
+        }
         let mut octets = Vec::new();
         // The end is an error: more octets may come.
         let _ = self.0.conn.reader().read_to_end(&mut octets);
@@ -205,6 +207,15 @@ impl Http2 {
                 && !payload.is_empty()
             {
                 return (stream, payload);
+            }
+        }
+    }
+
+    /// The next stream that the server resets, and its error code.
+    pub fn next_reset(&mut self) -> (u32, u32) {
+        loop {
+            if let (3, _, stream, payload) = self.next_frame().unwrap() {
+                return (stream, u32::from_be_bytes(payload.try_into().unwrap()));
             }
         }
     }

@@ -2,6 +2,7 @@
 
 mod budget;
 mod connection_limits;
+mod dropped_queries;
 mod exchange;
 mod fixture;
 mod https;

@@ -11,7 +11,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 //= RFC 9250 section 4.2: requirement 89
 #[test]
@@ -279,6 +279,25 @@ fn a_client_network_has_no_more_connections_than_its_limit() {
     client.eventually(|| service.streams.connections() == 0);
     client.connect();
     service.await_count(Counter::ClosedEnded, 1);
+}
+
+#[test]
+fn a_network_that_begins_too_many_quic_handshakes_must_return_a_token_and_is_then_refused() {
+    // 50 at once and 10 more each second, and as many after a Retry.
+    let service = QuicService::echo(Limits { per_client: 5, ..ROOMY });
+    let client = service.client();
+    let (start, mut handshakes) = (Instant::now(), 0);
+    while service.streams.counter(Counter::QuicClientRate) == 0 {
+        assert!(start.elapsed() < TEST_TIMEOUT, "no handshake is refused");
+        if let Ok(connection) = client.try_connect() {
+            handshakes += 1;
+            connection.close(error_code::NO_ERROR, b"");
+        }
+    }
+    assert!(handshakes >= 100, "{handshakes}");
+    assert!(service.streams.counter(Counter::QuicRetry) >= 50);
+    client.eventually(|| service.streams.connections() == 0);
+    eventually("its tokens come back", || client.try_connect().is_ok());
 }
 
 #[test]

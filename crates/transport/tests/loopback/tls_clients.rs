@@ -9,7 +9,7 @@ use sixfold_transport::{Counter, Limits, Options};
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Reads to the closure alert: the end of the stream without one is an error.
 fn closure(client: &mut Tls) -> std::io::Result<usize> {
@@ -162,6 +162,34 @@ fn a_handshake_that_fails_is_counted_by_reason() {
     service.await_count(Counter::HandshakeClosed, 1);
     service.await_count(Counter::ClosedHandshake, 7);
     assert_eq!(service.streams.counter(Counter::QuestionsPosted), 0);
+}
+
+#[test]
+fn a_network_that_begins_too_many_handshakes_is_reset_before_them_and_others_are_served() {
+    // 50 at once, and 10 more each second.
+    let service = HttpsService::echo(Limits { per_client: 5, ..ROOMY });
+    let handshakes = || {
+        let counters = [Counter::HandshakesFull, Counter::HandshakesResumed];
+        counters.map(|counter| service.streams.counter(counter)).iter().sum::<u64>()
+    };
+    let is_over = || service.streams.counter(Counter::HandshakeClientRate) > 0;
+    let start = Instant::now();
+    while !is_over() {
+        assert!(start.elapsed() < TEST_TIMEOUT, "no handshake is refused");
+        // It may also be refused because the one before still has its place.
+        drop(service.try_handshake(connect_tcp(service.dot), &[b"dot"]));
+    }
+    assert!(handshakes() >= 50, "{}", handshakes());
+    // Plain TCP needs no handshake, and another network has tokens of its own.
+    eventually("the places are free", || service.streams.connections() == 0);
+    let mut plain = connect_tcp(service.address);
+    send(&mut plain, &[question(6, 20)]);
+    assert_eq!(id(&receive(&mut plain)), 6);
+    let other = connect_from(Ipv4Addr::new(127, 0, 0, 2), service.dot);
+    let mut other = service.try_handshake(other, &[b"dot"]).unwrap();
+    send(&mut other, &[question(7, 20)]);
+    assert_eq!(id(&receive(&mut other)), 7);
+    eventually("its tokens come back", || service.try_handshake(connect_tcp(service.dot), &[b"dot"]).is_ok());
 }
 
 #[test]

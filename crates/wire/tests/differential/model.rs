@@ -15,6 +15,9 @@ pub struct Rules {
     /// A pointer must lead before the part of the name that holds it, not only before itself. With this stricter rule
     /// a name cannot contain itself.
     pub before_part: bool,
+    /// A name that a pointer leads to, and that begins in the question, ends with the question's name. Its letters change their case, so what
+    /// is a pointer in one copy leads elsewhere in another one.
+    pub ends_with_question: bool,
     /// The target of a pointer may run into the part that pointed there. This is unusual, but ends.
     pub overlap: bool,
     /// Most pointers in a name. 127 is as many as a name has labels; the limit keeps every later reading short.
@@ -66,6 +69,7 @@ pub const OURS: Rules = Rules {
     one_question: true,
     header_pointers: false,
     before_part: true,
+    ends_with_question: true,
     overlap: true,
     hops: 127,
     fenced: false,
@@ -84,6 +88,7 @@ pub const DOMAIN: Rules = Rules {
     one_question: false,
     header_pointers: true,
     before_part: false,
+    ends_with_question: false,
     overlap: true,
     hops: 255,
     fenced: true,
@@ -102,6 +107,7 @@ pub const HICKORY: Rules = Rules {
     one_question: false,
     header_pointers: true,
     before_part: true,
+    ends_with_question: false,
     overlap: false,
     hops: usize::MAX,
     fenced: false,
@@ -149,13 +155,14 @@ pub fn read(bytes: &[u8], rules: &Rules) -> Option<View> {
     if bytes.len() < 12 || (rules.one_question && count(4)? != 1) {
         return None;
     }
-    let reader = Reader { bytes, rules, update: bytes[2] >> 3 & 15 == 5 };
+    let mut reader = Reader { bytes, rules, update: bytes[2] >> 3 & 15 == 5, question_end: 0 };
     let mut at = 12;
     let mut questions = Vec::new();
     for _ in 0..count(4)? {
         let (qname, end) = reader.name(at, bytes.len())?;
         questions.push((qname, reader.number(end)?, reader.number(end + 2)?));
         at = end + 4;
+        reader.question_end = at;
     }
     let mut sections = [const { Vec::new() }; 3];
     let mut edns = None;
@@ -181,6 +188,8 @@ struct Reader<'a> {
     rules: &'a Rules,
     /// True if the message is an UPDATE.
     update: bool,
+    /// End of the question, once it was read.
+    question_end: usize,
 }
 
 impl Reader<'_> {
@@ -200,6 +209,11 @@ impl Reader<'_> {
                 return None;
             }
             let octet = *bytes.get(at)?;
+            let ends = octet == 0 && at + 5 == self.question_end;
+            let stops = octet == 0 || octet >= 192;
+            if self.rules.ends_with_question && part < self.question_end && stops && !ends {
+                return None;
+            }
             match octet {
                 0..=63 => {
                     let label = bytes.get(at..at + 1 + usize::from(octet))?;

@@ -1,0 +1,67 @@
+//! The marks of an answer that a rule of a response policy zone made or changed: the SOA record of the zone in the additional section
+//! (draft-vixie-dnsop-dns-rpz-00 section 2), and an extended DNS error (RFC 8914). They are added to an answer that is complete, whatever it
+//! was made of, so neither the cache nor the answers that are copied for other clients have any.
+
+use crate::answer::builder::{Written, append_opt};
+use crate::answer::requestor::Requestor;
+use crate::local::record::LocalRecord;
+use std::sync::Arc;
+use wire::{Class, EdeCode, Rcode, ede, header};
+
+/// The marks of the rule that has decided a query.
+#[derive(Clone, Debug)]
+pub(crate) struct PolicyMark {
+    /// SOA record of the rule's zone. Shared, so that it outlives a reload.
+    soa: Arc<LocalRecord>,
+    ede: EdeCode,
+}
+
+impl PolicyMark {
+    /// The marks of a rule of the zone with this SOA record.
+    pub(crate) fn new(soa: Arc<LocalRecord>, ede: EdeCode) -> PolicyMark {
+        PolicyMark { soa, ede }
+    }
+
+    /// Writes an answer, and the marks. The extended error has its room; the SOA record is left out if it does not fit.
+    #[cold]
+    pub(crate) fn write(
+        &self,
+        frame: &mut [u8],
+        requestor: &Requestor<'_>,
+        write: impl FnOnce(&mut [u8], &Requestor<'_>) -> Written,
+    ) -> Written {
+        let room = requestor.opt_octets(Some(self.ede)) - requestor.opt_octets(None);
+        let written = write(frame, &Requestor { limit: requestor.limit - room, ..*requestor });
+        self.add_to(frame, requestor, written)
+    }
+
+    /// Adds the marks to an answer whose last record is its OPT record. A failure is none of the rule, and has its own extended error.
+    /// Synthesized addresses stay marked as such.
+    fn add_to(&self, frame: &mut [u8], requestor: &Requestor<'_>, written: Written) -> Written {
+        if !matches!(written.rcode, Rcode::NOERROR | Rcode::NXDOMAIN) {
+            return written;
+        }
+        let ede = Some(written.ede.filter(|&code| code == ede::SYNTHESIZED).unwrap_or(self.ede));
+        let mut end = written.len - requestor.opt_octets(written.ede);
+        let room = requestor.limit.min(frame.len()) - requestor.opt_octets(ede);
+        let LocalRecord { owner, rtype, ttl, rdata } = &*self.soa;
+        let fields = [
+            owner,
+            &rtype.0.to_be_bytes()[..],
+            &Class::IN.0.to_be_bytes(),
+            &ttl.to_be_bytes(),
+            &(rdata.len() as u16).to_be_bytes(),
+            rdata,
+        ];
+        if end + fields.iter().map(|field| field.len()).sum::<usize>() <= room {
+            for field in fields {
+                frame[end..end + field.len()].copy_from_slice(field);
+                end += field.len();
+            }
+            let additional = header::arcount(frame) + 1;
+            header::set_arcount(frame, additional);
+        }
+        let len = end + append_opt(&mut frame[end..], requestor, written.rcode, ede);
+        Written { len, ede: requestor.edns.and(ede), ..written }
+    }
+}

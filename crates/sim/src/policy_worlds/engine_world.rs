@@ -1,0 +1,351 @@
+//! A world as the engine sees it: settings, the messages of an upstream that answers at once, and answers as values of the model.
+
+use crate::policy_worlds::model::{Answer, Data, Kind, Query};
+use crate::policy_worlds::world::{Action, Has, LOCAL, PREFIX, Rule, SUFFIX, Trigger, World, number, text};
+use crate::rng::Rng;
+use engine::dns64::rules::Rules;
+use engine::local::{LocalData, LocalRecord};
+use engine::rpz::{PolicyZone, ResponsePolicy, RpzZoneBuilder};
+use engine::settings::{
+    Arpa, ClientNetworks, Dns64, FailurePolicy, Lookup, Network, Networks, UpstreamConfig,
+};
+use engine::{
+    Capacity, Client, ClientTransport, Engine, Instant, Link, Machine, Outbox, Settings, Span, Transport,
+};
+use pref64::Pref64;
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use wire::{Message, Section, Type};
+
+/// TTL of all records, seconds.
+const TTL: u32 = 3600;
+
+/// Replies to one question of a client: more mean that the engine does not come to an end.
+const REPLIES: usize = 60;
+
+/// Messages of the engine that wait.
+#[derive(Default)]
+struct Pending {
+    queries: Vec<(Link, Vec<u8>)>,
+    answers: Vec<Vec<u8>>,
+}
+
+impl Outbox for Pending {
+    fn answer(&mut self, _: &Client, size: usize, fill: impl FnOnce(&mut [u8]) -> usize) -> bool {
+        let mut frame = vec![0; size];
+        let length = fill(&mut frame);
+        frame.truncate(length);
+        self.answers.push(frame);
+        true
+    }
+
+    fn ask(&mut self, via: Link, fill: impl FnOnce(&mut [u8]) -> usize) -> bool {
+        let mut frame = vec![0; 65_535];
+        let length = fill(&mut frame);
+        frame.truncate(length);
+        self.queries.push((via, frame));
+        true
+    }
+
+    fn open(&mut self, _: Link, _: SocketAddr, _: Transport, _: u16) -> bool {
+        true
+    }
+
+    fn close(&mut self, _: Link) {}
+}
+
+/// The engine in a world.
+pub struct EngineWorld<'w> {
+    world: &'w World,
+    engine: Engine,
+    now: Instant,
+}
+
+impl<'w> EngineWorld<'w> {
+    /// An engine with the settings of a world.
+    pub fn new(world: &'w World, seed: u64) -> EngineWorld<'w> {
+        let capacity = Capacity { pending: 64, cache: 1 << 20 };
+        let engine = Engine::new(settings(world), capacity, Rng::new(seed).entropy());
+        EngineWorld { world, engine, now: Instant(1) }
+    }
+
+    /// The engine's answer to a question.
+    pub fn ask(&mut self, query: Query<'_>) -> Result<Answer, String> {
+        self.now += Span(1_000_000);
+        let mut out = Pending::default();
+        let client = Client::udp(SocketAddr::from((query.client, 5353)));
+        let transport = if query.over_tcp { ClientTransport::Tcp } else { ClientTransport::Udp };
+        let client = Client { transport, ..client };
+        self.engine.query(self.now, &client, &write_query(query), &mut out);
+        for _ in 0..REPLIES {
+            let Some((via, question)) = out.queries.pop() else { break };
+            let mut reply = self.reply(&question);
+            self.engine.reply(self.now, via, &mut reply, &mut out);
+        }
+        if !out.queries.is_empty() {
+            return Err("the engine goes on asking".to_owned());
+        }
+        match &out.answers[..] {
+            [] => Ok(Answer::Nothing),
+            [answer] => read_answer(answer),
+            answers => Err(format!("{} answers", answers.len())),
+        }
+    }
+
+    /// The reply of the upstream.
+    fn reply(&self, query: &[u8]) -> Vec<u8> {
+        let message = Message::parse(query).expect("the engine writes well-formed questions");
+        let (qtype, qname) = (message.qtype(), text_of(message.qname()));
+        let mut name = qname;
+        let (mut answers, mut rcode, mut is_open) = (vec![], 0, false);
+        loop {
+            let Some(at) = number(&name) else {
+                rcode = 3;
+                break;
+            };
+            match &self.world.names[at] {
+                Has::Alias(target, ends) => {
+                    answers.push(record(&name, Type::CNAME, &wire_name(text(*target))));
+                    name = text(*target).to_owned();
+                    is_open = *ends || qtype == Type::ANY;
+                    if is_open {
+                        break;
+                    }
+                }
+                Has::Addresses(v4, v6) => {
+                    let asks = |rtype| qtype == rtype || qtype == Type::ANY;
+                    let v4 = v4.iter().filter(|_| asks(Type::A));
+                    answers.extend(v4.map(|v4| record(&name, Type::A, &v4.octets())));
+                    let v6 = v6.iter().filter(|_| asks(Type::AAAA));
+                    answers.extend(v6.map(|v6| record(&name, Type::AAAA, &v6.octets())));
+                    is_open = !answers.is_empty() && answers.last().is_some_and(|last| !is_alias(last));
+                    break;
+                }
+                Has::Nothing => {
+                    rcode = 3;
+                    break;
+                }
+                Has::Failure => {
+                    (rcode, is_open) = (2, true);
+                    answers.clear();
+                    break;
+                }
+            }
+        }
+        let soa = (!is_open).then(|| {
+            let rdata =
+                [&b"\x02ns\0\x04host\0"[..], [1, 2, 3, 4, TTL].map(u32::to_be_bytes).as_flattened()].concat();
+            record("test", Type::SOA, &rdata)
+        });
+        let mut reply = query[..2].to_vec();
+        reply.extend([0x81, 0x80 | rcode, 0, 1, 0, answers.len() as u8, 0, soa.iter().len() as u8, 0, 1]);
+        reply.extend(message.question());
+        reply.extend(answers.concat());
+        reply.extend(soa.into_iter().flatten());
+        reply.extend(OPT);
+        reply
+    }
+}
+
+/// An OPT record without options.
+const OPT: [u8; 11] = [0, 0, 41, 0x04, 0xd0, 0, 0, 0, 0, 0, 0];
+
+fn is_alias(record: &[u8]) -> bool {
+    let owner = wire::name_len(record).expect("written by `record`");
+    record[owner..owner + 2] == Type::CNAME.0.to_be_bytes()
+}
+
+fn record(owner: &str, rtype: Type, rdata: &[u8]) -> Vec<u8> {
+    let mut bytes = wire_name(owner);
+    bytes.extend(rtype.0.to_be_bytes());
+    bytes.extend([0, 1]);
+    bytes.extend(TTL.to_be_bytes());
+    bytes.extend((rdata.len() as u16).to_be_bytes());
+    bytes.extend(rdata);
+    bytes
+}
+
+/// The wire form of a name; the empty text is the root.
+fn wire_name(text: &str) -> Vec<u8> {
+    let labels = text.split('.').filter(|label| !label.is_empty());
+    let mut wire: Vec<u8> =
+        labels.flat_map(|label| [&[label.len() as u8], label.as_bytes()].concat()).collect();
+    wire.push(0);
+    wire
+}
+
+/// The text of a name in wire form, in lower case.
+fn text_of(mut wire: &[u8]) -> String {
+    let mut labels = vec![];
+    while let [length, rest @ ..] = wire
+        && *length > 0
+    {
+        let (label, rest) = rest.split_at(usize::from(*length));
+        labels.push(String::from_utf8_lossy(label).to_lowercase());
+        wire = rest;
+    }
+    labels.join(".")
+}
+
+fn write_query(query: Query<'_>) -> Vec<u8> {
+    let qtype = match query.kind {
+        Kind::A => Type::A,
+        Kind::Aaaa => Type::AAAA,
+        Kind::Txt => Type::TXT,
+        Kind::Any => Type::ANY,
+    };
+    let mut bytes = vec![0x12, 0x34, 1, 0, 0, 1, 0, 0, 0, 0, 0, 1];
+    bytes.extend(wire_name(query.name));
+    bytes.extend(qtype.0.to_be_bytes());
+    bytes.extend([0, 1]);
+    bytes.extend(OPT);
+    bytes
+}
+
+fn read_answer(bytes: &[u8]) -> Result<Answer, String> {
+    let message = Message::parse(bytes).map_err(|error| format!("{error:?}"))?;
+    let mut records = BTreeSet::new();
+    let written = |name: &wire::Name<'_>| {
+        let mut room = [0; wire::MAX_NAME];
+        let length = name.write(&mut room);
+        text_of(&room[..length])
+    };
+    for record in message.records(Section::Answer) {
+        let data = match record.rtype {
+            Type::A => record.address4().map(|v4| Data::A(v4.into())),
+            Type::AAAA => record.address6().map(|v6| Data::Aaaa(v6.into())),
+            Type::CNAME => record.target().map(|target| Data::Cname(written(&target))),
+            Type::TXT => Some(Data::Txt),
+            _ => None,
+        };
+        let data = data.ok_or_else(|| format!("a record of type {:?}", record.rtype))?;
+        if !records.insert((written(&record.owner), data)) {
+            return Err("a record twice".to_owned());
+        }
+    }
+    if message.flags().contains(wire::Flags::TC) {
+        return if records.is_empty() { Ok(Answer::Truncated) } else { Err("TC with records".to_owned()) };
+    }
+    Ok(Answer::Records(message.rcode().0 as u8, records))
+}
+
+fn settings(world: &World) -> Settings {
+    let prefix =
+        Pref64::new(Ipv6Addr::from([&PREFIX[..], &[0; 4]].concat().try_into().unwrap_or([0; 16])), 96)
+            .expect("96 bits");
+    let everybody = || vec![Network::new(Ipv6Addr::UNSPECIFIED, 0), Network::v4([0; 4].into(), 0)];
+    let alias = LocalRecord {
+        owner: wire_name(LOCAL).into(),
+        rtype: Type::CNAME,
+        ttl: TTL,
+        rdata: wire_name(text(world.local)).into(),
+    };
+    let zones = world.zones.iter().enumerate().map(|(number, rules)| policy_zone(number, rules)).collect();
+    Settings {
+        allow: Networks(everybody()),
+        upstream: UpstreamConfig {
+            forwarders: vec![SocketAddr::from((Ipv6Addr::LOCALHOST, 53))],
+            zones: Vec::new(),
+            select: Default::default(),
+            timeout: Span::from_secs(1),
+            tries: 1,
+            transport: Transport::Udp,
+            auto: false,
+            tls: Vec::new(),
+            mix_case: true,
+        },
+        local_data: LocalData::new(vec![alias], []).into(),
+        server_names: Default::default(),
+        rpz: ResponsePolicy::build(zones).expect("a few rules").into(),
+        cache: Default::default(),
+        dns64: Dns64 {
+            prefixes: vec![prefix],
+            clients: ClientNetworks::new(everybody(), vec![]),
+            exclude_aaaa: vec![Network::new(prefix.embed([0; 4]).into(), 96)],
+            embed_non_global: false,
+            never_embed: if world.never_embeds {
+                vec![Network::v4([198, 51, 0, 0].into(), 16)]
+            } else {
+                vec![]
+            },
+            lookup: if world.is_parallel { Lookup::Parallel } else { Lookup::Sequential },
+            on_failure: FailurePolicy::default(),
+            dnssec: Default::default(),
+            break_dnssec: false,
+            recursive_only: false,
+            max_records: 64,
+            arpa: Arpa::default(),
+            rules: Rules::default().into(),
+        },
+        udp_size: 1232,
+        client_subnet: Default::default(),
+        cookies: Default::default(),
+        pending_per_client: 64,
+        client_prefix: 56,
+        queries_per_client: 0,
+        responses_per_client: 0,
+    }
+}
+
+/// A policy zone with some rules, from the records that an operator would write.
+fn policy_zone(number: usize, rules: &[Rule]) -> PolicyZone {
+    let apex = format!("zone{number}");
+    let soa = [&b"\x02ns\0\x04host\0"[..], [1, 2, 3, 4, 60].map(u32::to_be_bytes).as_flattened()].concat();
+    let local = |owner: &str, rtype: Type, rdata: Vec<u8>| LocalRecord {
+        owner: wire_name(owner).into(),
+        rtype,
+        ttl: TTL,
+        rdata: rdata.into(),
+    };
+    let mut zone = RpzZoneBuilder::begin(local(&apex, Type::SOA, soa)).expect("it begins with its SOA");
+    for rule in rules {
+        let trigger = match &rule.trigger {
+            Trigger::Name(name) => name.clone(),
+            Trigger::Below(name) => format!("*.{name}"),
+            Trigger::Address(network, length) => format!("{}.rpz-ip", network_labels(*network, *length)),
+            Trigger::Client(network, length) => {
+                format!("{}.rpz-client-ip", network_labels(*network, *length))
+            }
+        };
+        let owner = format!("{trigger}.{apex}");
+        let mut add = |rtype: Type, rdata: Vec<u8>| {
+            zone.add(local(&owner, rtype, rdata)).expect("a record that is in use");
+        };
+        let mut alias = |target: &str| add(Type::CNAME, wire_name(target));
+        match &rule.action {
+            Action::NxDomain => alias(""),
+            Action::NoData => alias("*"),
+            Action::Passthru if rule.is_old_form => {
+                alias(trigger.trim_end_matches(".rpz-ip").trim_end_matches(".rpz-client-ip"));
+            }
+            Action::Passthru => alias("rpz-passthru"),
+            Action::Drop => alias("rpz-drop"),
+            Action::TcpOnly => alias("rpz-tcp-only"),
+            Action::Alias(target) => alias(text(*target)),
+            Action::Suffix => alias(&format!("*.{SUFFIX}")),
+            Action::Data(v4, v6, has_text) => {
+                v4.iter().for_each(|v4| add(Type::A, v4.octets().into()));
+                v6.iter().for_each(|v6| add(Type::AAAA, v6.octets().into()));
+                if *has_text {
+                    add(Type::TXT, b"\x04rule".into());
+                }
+            }
+        }
+    }
+    zone.finish()
+}
+
+/// A network as the labels of an owner (draft section 4.1.1).
+fn network_labels(network: IpAddr, length: u8) -> String {
+    match network {
+        IpAddr::V4(v4) => {
+            let [a, b, c, d] = v4.octets();
+            format!("{length}.{d}.{c}.{b}.{a}")
+        }
+        IpAddr::V6(v6) => {
+            let text = v6.to_string().replace("::", ":zz:");
+            let groups: Vec<&str> = text.trim_matches(':').split(':').rev().collect();
+            format!("{length}.{}", groups.join("."))
+        }
+    }
+}
