@@ -4,8 +4,11 @@
 //! 1. Correctness check of the device's answers, so that a misconfiguration shows within seconds.
 //! 2. Self-test (RFC 8219 section 9.2.1): tester against authority, which gives the highest rate at which a device may be
 //!    measured.
-//! 3. For each value of the sweep: a check, from the second one on; for each cell the repetitions, each a search for the
-//!    highest rate without loss; for the required cell the curve of loss against rate.
+//! 3. For each value of the sweep: a check, from the second one on; for each cell a short search for the rate at which
+//!    all repetitions begin (the scout), and the repetitions, each a search for the highest rate without loss; for the
+//!    required cell the curve of loss against rate.
+//!
+//! No repetition knows the result of another one: they are independent, as the rank test of a comparison demands.
 //!
 //! The next action depends only on the plan and the recorded events. So an interrupted run continues with a new
 //! procedure in which the old events are recorded again.
@@ -13,7 +16,7 @@
 use crate::outcome::Verdict;
 use crate::plan::{Plan, Restart};
 use crate::run::{Cell, CellResult, Correctness, Device, Environment, Purpose, SelfTest, Trial};
-use crate::search::{Limits, Search, Step};
+use crate::search::{Limits, Method, Search, Step};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -129,7 +132,8 @@ struct Repetition {
 enum Stage {
     SelfTest(Search),
     Check { sweep: usize, tries: u32 },
-    Search { sweep: usize, cell: usize, repetition: u32, search: Search },
+    Scout { sweep: usize, cell: usize, search: Search },
+    Search { sweep: usize, cell: usize, repetition: u32, limits: Limits, search: Search },
     Curve { sweep: usize, point: usize },
     Done,
     Stopped(String),
@@ -226,7 +230,11 @@ impl Procedure {
                 let first_name = self.first_name(self.check_names());
                 Action::Check(self.setup(*sweep, aaaa_share, first_name), first_name)
             }
-            Stage::Search { sweep, cell, repetition, search } => match search.next() {
+            Stage::Scout { sweep, cell, search } => match search.next() {
+                Step::Try { rate_qps, .. } => self.task(Purpose::Scout, *sweep, *cell, 0, rate_qps),
+                Step::Done(_) => Action::Done,
+            },
+            Stage::Search { sweep, cell, repetition, search, .. } => match search.next() {
                 Step::Try { rate_qps, purpose } => self.task(purpose, *sweep, *cell, *repetition, rate_qps),
                 Step::Done(_) => Action::Done,
             },
@@ -364,25 +372,23 @@ impl Procedure {
     }
 
     fn self_test_limits(&self) -> Limits {
+        let start_qps = self.plan.search.start * self.factor();
         Limits {
-            start_qps: self.plan.search.start * self.factor(),
+            min_qps: self.factor(),
             max_qps: (self.plan.search.max * self.factor())
                 .min(self.plan.names_qps())
                 .min(self.plan.memory_qps(self.plan.trial.timeout.ms() / 4)),
-            min_qps: self.factor(),
-            precision: SELF_TEST_PRECISION,
-            first_step: 1.0,
+            method: Method::Geometric { start_qps, precision: SELF_TEST_PRECISION },
             steps_max: STEPS_MAX,
         }
     }
 
     fn search_limits(&self) -> Limits {
+        let plan = &self.plan.search;
         Limits {
-            start_qps: self.plan.search.start,
-            max_qps: if self.self_test.is_some() { self.ceiling_qps() } else { self.planned_qps() },
             min_qps: 1.0,
-            precision: self.plan.search.precision,
-            first_step: 1.0,
+            max_qps: if self.self_test.is_some() { self.ceiling_qps() } else { self.planned_qps() },
+            method: Method::Geometric { start_qps: plan.start, precision: plan.precision },
             steps_max: STEPS_MAX,
         }
     }
@@ -391,11 +397,19 @@ impl Procedure {
         if self.plan.search.confirm { FAILURES } else { 1 }
     }
 
-    /// A search. Near the rate of the last repetition it needs fewer trials, and it still finds a result anywhere.
-    fn search(&self, near_qps: Option<f64>) -> Search {
+    /// The searches of a cell, from the scout on, or from the first repetition if there is nothing to scout.
+    fn searches(&self, sweep: usize, cell: usize) -> Stage {
         let limits = self.search_limits();
-        let limits = near_qps.filter(|rate| *rate >= 1.0).map_or(limits, |rate| limits.near(rate));
-        Search::confirmed(limits, self.failures())
+        match limits.scout() {
+            Some(coarse) => Stage::Scout { sweep, cell, search: Search::confirmed(coarse, FAILURES) },
+            None => self.repetition(sweep, cell, 0, limits),
+        }
+    }
+
+    /// The search of a repetition. All repetitions of a cell have the same limits.
+    fn repetition(&self, sweep: usize, cell: usize, repetition: u32, limits: Limits) -> Stage {
+        let search = Search::confirmed(limits, self.failures());
+        Stage::Search { sweep, cell, repetition, limits, search }
     }
 
     /// The rates of the curve: multiples of the required cell's result, up to the tester's certificate.
@@ -423,7 +437,7 @@ impl Procedure {
             match self.self_test {
                 // One certificate is enough: the tester does not change.
                 None => Stage::SelfTest(Search::confirmed(self.self_test_limits(), FAILURES)),
-                Some(_) => self.first_search(sweep),
+                Some(_) => self.searches(sweep, 0),
             }
         } else if wrong == 0 && tries + 1 < CHECKS {
             Stage::Check { sweep, tries: tries + 1 }
@@ -436,11 +450,6 @@ impl Procedure {
         self.skip_finished_stages();
     }
 
-    /// The first search for a value of the sweep.
-    fn first_search(&self, sweep: usize) -> Stage {
-        Stage::Search { sweep, cell: 0, repetition: 0, search: self.search(None) }
-    }
-
     /// Records the verdict of a trial.
     fn advance(&mut self, rate_qps: f64, verdict: Verdict) {
         self.needs_restart = self.plan.device.restart == Restart::Trial;
@@ -450,7 +459,7 @@ impl Procedure {
             (_, verdict) => verdict,
         };
         match &mut self.stage {
-            Stage::SelfTest(search) | Stage::Search { search, .. } => {
+            Stage::SelfTest(search) | Stage::Scout { search, .. } | Stage::Search { search, .. } => {
                 let fits = search.record(rate_qps, verdict);
                 debug_assert!(fits, "the rate is the one that the search named");
             }
@@ -483,14 +492,22 @@ impl Procedure {
                                     .to_owned(),
                             )
                         } else {
-                            self.first_search(0)
+                            self.searches(0, 0)
                         }
                     }
                 },
-                Stage::Search { sweep, cell, repetition, search } => match search.next() {
+                Stage::Scout { sweep, cell, search } => match search.next() {
                     Step::Try { .. } => return,
                     Step::Done(found) => {
-                        let (sweep, cell, repetition) = (*sweep, *cell, *repetition);
+                        let (sweep, cell) = (*sweep, *cell);
+                        self.needs_restart |= self.plan.device.restart == Restart::Repetition;
+                        self.repetition(sweep, cell, 0, self.search_limits().from_scout(&found))
+                    }
+                },
+                Stage::Search { sweep, cell, repetition, limits, search } => match search.next() {
+                    Step::Try { .. } => return,
+                    Step::Done(found) => {
+                        let (sweep, cell, repetition, limits) = (*sweep, *cell, *repetition, *limits);
                         let strict = search.strict_result().unwrap_or(found);
                         self.repetitions.push(Repetition {
                             sweep,
@@ -500,7 +517,7 @@ impl Procedure {
                             censored: strict.censored || strict.tester_limited || strict.cut_short,
                         });
                         self.needs_restart |= self.plan.device.restart == Restart::Repetition;
-                        self.after_search(sweep, cell, repetition)
+                        self.after_search(sweep, cell, repetition, limits)
                     }
                 },
                 Stage::Curve { sweep, point } => {
@@ -515,17 +532,16 @@ impl Procedure {
         }
     }
 
-    fn after_search(&self, sweep: usize, cell: usize, repetition: u32) -> Stage {
+    fn after_search(&self, sweep: usize, cell: usize, repetition: u32, limits: Limits) -> Stage {
         if repetition + 1 < self.plan.search.repetitions {
-            let last = self.repetitions.last().map(|it| it.confirmed_qps);
-            return Stage::Search { sweep, cell, repetition: repetition + 1, search: self.search(last) };
+            return self.repetition(sweep, cell, repetition + 1, limits);
         }
         if cell == 0 { Stage::Curve { sweep, point: 0 } } else { self.next_cell(sweep, cell) }
     }
 
     fn next_cell(&self, sweep: usize, cell: usize) -> Stage {
         if cell + 1 < self.plan.cells.len() {
-            return Stage::Search { sweep, cell: cell + 1, repetition: 0, search: self.search(None) };
+            return self.searches(sweep, cell + 1);
         }
         if sweep + 1 < self.sweeps() { Stage::Check { sweep: sweep + 1, tries: 0 } } else { Stage::Done }
     }

@@ -152,6 +152,8 @@ pub struct SelfTest {
 pub enum Purpose {
     /// The self-test.
     SelfTest,
+    /// A step of the short search for the rate at which all repetitions begin. It counts in no result.
+    Scout,
     /// A step of the search.
     #[default]
     Search,

@@ -95,6 +95,7 @@ pub fn verdict_name(verdict: Verdict) -> &'static str {
 pub fn purpose_name(purpose: Purpose) -> &'static str {
     match purpose {
         Purpose::SelfTest => "self-test",
+        Purpose::Scout => "scout",
         Purpose::Search => "search",
         Purpose::Confirm => "confirm",
         Purpose::Curve => "curve",

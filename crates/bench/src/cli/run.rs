@@ -79,7 +79,7 @@ pub struct RunArguments {
     /// Measure all combinations of 0, 20, 40, 60, 80 and 100 % of names with AAAA records and of cached names [default: 0 and 0]
     #[arg(long)]
     grid: bool,
-    /// Searches for each result, 1 to 1000 [default: 20; quick: 3]
+    /// Searches for each result, 1 to 1000 [default: 20; quick: 4]
     #[arg(long, value_name = "N")]
     repetitions: Option<u32>,
     /// Length of a trial, 100ms to 24h [default: 60s; quick: 1.5s]

@@ -106,6 +106,7 @@ fn is_first_limit(trials: &[Trial]) -> bool {
 fn trial_line(task: &Task, outcome: &Outcome) -> String {
     let what = match task.purpose {
         Purpose::SelfTest => "self-test".to_owned(),
+        Purpose::Scout => "first rate".to_owned(),
         Purpose::Curve => "curve".to_owned(),
         Purpose::Search => format!("search {}", task.repetition + 1),
         Purpose::Confirm => format!("search {}, again", task.repetition + 1),

@@ -7,6 +7,8 @@
 //! another one.
 
 mod differences;
+#[cfg(test)]
+mod equal_servers;
 mod interval;
 mod permutation;
 mod table;

@@ -281,6 +281,7 @@ fn differences_between_the_runs_are_listed_and_facts_that_always_differ_are_not(
         [
             "version of the tool: not known / 0.2.0",
             "setting prefix: not known / 64:ff9b::/96",
+            "setting start_qps: 0.0 / 5.0",
             "setting timeout_ms: 0 / 500",
             "device: boot parameters: nosmt / not known",
             "device: kernel: 6.1.0 / 6.12.1",

@@ -1,7 +1,9 @@
 //! Results of a run from its repetitions and trials, and the estimate of the remaining work.
 
 use super::{FAILURES, Procedure, Repetition, Stage};
+use crate::outcome::Verdict;
 use crate::run::{ASKED_A, ASKED_AAAA, Cell, CellResult, Purpose, Summary, Trial};
+use crate::search::Found;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -59,10 +61,8 @@ fn best_trials(procedure: &Procedure, sweep: usize, cell: usize) -> Vec<&Trial> 
     let (value, shares) = (procedure.sweep_value(sweep), procedure.plan.cells[cell]);
     let mut best: Vec<Option<&Trial>> = vec![None; procedure.plan.search.repetitions as usize];
     for trial in &procedure.trials {
-        let counts = matches!(trial.purpose, Purpose::Search | Purpose::Confirm)
-            && trial.sweep == value
-            && trial.cell == shares
-            && trial.passed();
+        let counts =
+            is_of_search(trial.purpose) && trial.sweep == value && trial.cell == shares && trial.passed();
         if counts
             && let Some(best) = best.get_mut(trial.repetition as usize)
             && best.is_none_or(|best| best.rate_qps <= trial.rate_qps)
@@ -123,8 +123,8 @@ pub(super) fn base_qps(procedure: &Procedure, sweep: usize, cell: usize) -> f64 
     }
 }
 
-/// Estimated number of remaining trials and their time, from the measured values if there are any, otherwise from the
-/// plan.
+/// Estimated number of remaining trials and their time, from the trials done so far and, for what they do not show yet,
+/// from the plan.
 pub(super) fn left(procedure: &Procedure) -> (u32, Duration) {
     if matches!(procedure.stage, Stage::Done | Stage::Stopped(_)) {
         return (0, Duration::ZERO);
@@ -134,7 +134,7 @@ pub(super) fn left(procedure: &Procedure) -> (u32, Duration) {
     for repetition in &procedure.repetitions {
         *ended.entry((repetition.sweep, repetition.cell)).or_default() += 1;
     }
-    let per_search = trials_per_search(procedure);
+    let (per_scout, per_search) = (trials_per_scout(procedure), trials_per_search(procedure));
     let (mut trials, mut seconds) = (0.0, 0.0);
     let mut add = |count: f64, each: Duration| {
         trials += count;
@@ -143,32 +143,78 @@ pub(super) fn left(procedure: &Procedure) -> (u32, Duration) {
     for sweep in 0..procedure.sweeps() {
         for (cell, shares) in plan.cells.iter().enumerate() {
             let done = ended.get(&(sweep, cell)).copied().unwrap_or(0);
-            let left = plan.search.repetitions.saturating_sub(done);
-            add(f64::from(left) * per_search, procedure.time_of(Purpose::Search, *shares));
+            let mut count = f64::from(plan.search.repetitions.saturating_sub(done)) * per_search;
+            match &procedure.stage {
+                Stage::Search { sweep: at, cell: of, search, .. } if (*at, *of) == (sweep, cell) => {
+                    count -= f64::from(search.trials()).min(per_search - 1.0);
+                }
+                Stage::Scout { sweep: at, cell: of, search } if (*at, *of) == (sweep, cell) => {
+                    count += f64::from(search.trials_left(expected_qps(procedure)));
+                }
+                _ if done == 0 => count += per_scout,
+                _ => {}
+            }
+            add(count, procedure.time_of(Purpose::Search, *shares));
         }
     }
     let points = plan.search.curve.len() * procedure.sweeps();
     let shown = procedure.trials.iter().filter(|it| it.purpose == Purpose::Curve).count();
     add((points - shown.min(points)) as f64, procedure.time_of(Purpose::Curve, plan.cells[0]));
     if procedure.self_test.is_none() {
-        let typical = procedure.self_test_limits().trials(TYPICAL_CERTIFICATE_QPS, FAILURES);
-        let left = f64::from(typical.saturating_sub(procedure.trials.len() as u32).max(1));
-        add(left, procedure.time_of(Purpose::SelfTest, Cell::default()));
+        let count = match &procedure.stage {
+            Stage::SelfTest(search) => search.trials_left(TYPICAL_CERTIFICATE_QPS),
+            _ => procedure.self_test_limits().trials(TYPICAL_CERTIFICATE_QPS, FAILURES),
+        };
+        let is_mine = |purpose| purpose == Purpose::SelfTest;
+        add(
+            f64::from(count) * attempts(procedure, is_mine),
+            procedure.time_of(Purpose::SelfTest, Cell::default()),
+        );
     }
     (trials.ceil() as u32, Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
 }
 
-/// Trials per search. Once one search has ended, its number of trials is the estimate for the others.
+/// Trials for each verdict so far: more than 1 if trials that the tester limited were repeated.
+fn attempts(procedure: &Procedure, is_mine: impl Fn(Purpose) -> bool) -> f64 {
+    let mine: Vec<&Trial> = procedure.trials.iter().filter(|trial| is_mine(trial.purpose)).collect();
+    let is_repeat = |pair: &&[&Trial]| {
+        pair[0].outcome.verdict == Verdict::TesterLimited && pair[0].rate_qps == pair[1].rate_qps
+    };
+    let repeats = mine.windows(2).filter(is_repeat).count();
+    if mine.is_empty() { 1.0 } else { mine.len() as f64 / (mine.len() - repeats) as f64 }
+}
+
+fn is_of_search(purpose: Purpose) -> bool {
+    matches!(purpose, Purpose::Search | Purpose::Confirm)
+}
+
+/// The rate at which a search is expected to end.
+fn expected_qps(procedure: &Procedure) -> f64 {
+    procedure.repetitions.last().map_or(TYPICAL_QPS, |last| last.confirmed_qps)
+}
+
+fn trials_per_scout(procedure: &Procedure) -> f64 {
+    let scout = procedure.search_limits().scout();
+    scout.map_or(0.0, |limits| f64::from(limits.trials(expected_qps(procedure), FAILURES)))
+}
+
+/// Trials per search: those of the searches that have ended, or those of a steady device, and some more.
 fn trials_per_search(procedure: &Procedure) -> f64 {
     let ended = procedure.repetitions.len();
     if ended > 0 {
-        let counts = |trial: &&Trial| matches!(trial.purpose, Purpose::Search | Purpose::Confirm);
-        return procedure.trials.iter().filter(counts).count() as f64 / (ended as f64 + 0.5);
+        let running = match &procedure.stage {
+            Stage::Search { search, .. } => search.trials(),
+            _ => 0,
+        };
+        let all = procedure.trials.iter().filter(|trial| is_of_search(trial.purpose)).count();
+        return (all - (running as usize).min(all)) as f64 / ended as f64;
     }
-    let first = f64::from(procedure.search_limits().trials(TYPICAL_QPS, procedure.failures()));
-    let near = procedure.search_limits().near(TYPICAL_QPS);
-    let further = f64::from(near.trials(0.99 * TYPICAL_QPS, procedure.failures())) + NOISE;
-    further + (first - further) / f64::from(procedure.plan.search.repetitions)
+    let limits = match &procedure.stage {
+        Stage::Search { limits, .. } => *limits,
+        _ => procedure.search_limits().from_scout(&Found { rate_qps: TYPICAL_QPS, ..Found::default() }),
+    };
+    let device = |purpose| purpose == Purpose::Scout || is_of_search(purpose);
+    (f64::from(limits.trials(TYPICAL_QPS, procedure.failures())) + NOISE) * attempts(procedure, device)
 }
 
 #[cfg(test)]

@@ -1,8 +1,10 @@
 //! Whole runs against a device that is a formula: below its capacity it answers everything, above it half.
 
 use super::*;
+use crate::model_devices::{Device as _, Noisy};
 use crate::outcome::Outcome;
 use crate::plan::Draft;
+use crate::statistics::SplitMix64;
 use std::collections::BTreeMap;
 
 const TEST_CAPACITY_QPS: f64 = 400_000.0;
@@ -84,7 +86,7 @@ fn a_run_finds_the_capacity_in_every_repetition() {
     assert_eq!(procedure.next(), Action::Done);
     let results = procedure.results();
     assert_eq!(results.len(), 1);
-    assert_eq!(results[0].strict.len(), 3);
+    assert_eq!(results[0].strict.len(), 4);
     for rate in results[0].strict.iter().chain(&results[0].confirmed) {
         assert!((23_456.0 * 0.94..=23_456.0).contains(rate), "{rate}");
     }
@@ -95,6 +97,31 @@ fn a_run_finds_the_capacity_in_every_repetition() {
     let curve = procedure.trials().iter().filter(|trial| trial.purpose == Purpose::Curve).count();
     assert_eq!(curve, 4);
     assert_eq!(procedure.trials_left(), 0);
+}
+
+#[test]
+fn all_repetitions_begin_at_one_rate_whatever_the_others_found() {
+    let mut procedure = procedure(&format!("{QUICK}[search]\nrepetitions = 20\n"));
+    let mut device = Noisy { capacity_qps: 23_456.0, width: 0.05, rng: SplitMix64::new(1) };
+    while let Some(mut event) = world().step(&procedure) {
+        if let Event::Trial(trial) = &mut event
+            && trial.purpose != Purpose::SelfTest
+        {
+            trial.outcome.verdict = device.trial(trial.rate_qps, 0);
+        }
+        procedure.record(event).unwrap();
+    }
+    let first = |repetition: u32| {
+        let is_of = |trial: &&Trial| trial.purpose == Purpose::Search && trial.repetition == repetition;
+        procedure.trials().iter().find(is_of).map(|trial| trial.rate_qps)
+    };
+    // The start, 2,000, times a power of two.
+    assert!((0..20).all(|repetition| first(repetition) == Some(16_000.0)));
+    let result = &procedure.results()[0];
+    assert!(result.summary.deviation > 0.0, "the results differ: {result:?}");
+    // The scout counts in no result: 2,000 to 16,000, and 32,000 twice.
+    let scouted = procedure.trials().iter().filter(|trial| trial.purpose == Purpose::Scout);
+    assert_eq!(scouted.map(|trial| trial.rate_qps).collect::<Vec<_>>(), [2e3, 4e3, 8e3, 16e3, 32e3, 32e3]);
 }
 
 #[test]
@@ -116,7 +143,8 @@ fn no_device_is_measured_beyond_the_testers_certificate() {
 
 #[test]
 fn a_strict_result_is_no_bound_because_the_confirmed_search_went_further() {
-    // The device loses something once, at 8,000, and passes every permitted rate otherwise.
+    // The device loses something once, in the first trial of the search, at 64,000, and passes every permitted rate
+    // otherwise.
     let mut procedure = procedure(&format!("{QUICK}[search]\nmax = 100000\nrepetitions = 1\n"));
     let world = World { capacity_qps: |_| f64::INFINITY, ..world() };
     let mut lost = false;
@@ -124,7 +152,8 @@ fn a_strict_result_is_no_bound_because_the_confirmed_search_went_further() {
         let event = match procedure.next() {
             Action::Trial(task) => {
                 let mut trial = world.play(&task, 1.5);
-                if !lost && task.purpose == Purpose::Search && task.rate_qps == 8_000.0 {
+                if !lost && task.purpose == Purpose::Search {
+                    assert_eq!(task.rate_qps, 64_000.0);
                     (lost, trial.outcome.verdict) = (true, Verdict::Fail);
                 }
                 Event::Trial(trial)
@@ -138,8 +167,8 @@ fn a_strict_result_is_no_bound_because_the_confirmed_search_went_further() {
         procedure.record(event).unwrap();
     }
     let result = &procedure.results()[0];
-    assert!(result.strict[0] < 8_000.0 && result.confirmed[0] == 100_000.0, "{result:?}");
-    assert!(!result.censored, "7,7xx is what the letter gives, not a bound of it");
+    assert!(result.strict[0] < 64_000.0 && result.confirmed[0] == 100_000.0, "{result:?}");
+    assert!(!result.censored, "62,xxx is what the letter gives, not a bound of it");
 }
 
 #[test]
@@ -348,7 +377,7 @@ fn a_check_that_lost_a_query_is_done_again() {
 
 #[test]
 fn restarts_come_as_often_as_planned() {
-    for (restart, expected) in [("never", 0), ("repetition", 3), ("trial", usize::MAX)] {
+    for (restart, expected) in [("never", 0), ("repetition", 5), ("trial", usize::MAX)] {
         let mut procedure = procedure(&format!("{QUICK}restart = \"{restart}\"\n"));
         let (mut fresh, mut trials) = (0, 0);
         for _ in 0..1_000 {
@@ -367,7 +396,7 @@ fn restarts_come_as_often_as_planned() {
                 _ => break,
             }
         }
-        // The first trial after the check uses the device that was checked; with `trial`, all others use a restarted
+        // Before each of the 4 searches and before the curve. The first trial after the check uses the device that was checked; with `trial`, all others use a restarted
         // one.
         let expected = if expected == usize::MAX { trials } else { expected };
         assert!(fresh == expected || fresh + 1 == expected, "{restart}: {fresh} of {trials}");

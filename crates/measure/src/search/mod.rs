@@ -1,10 +1,16 @@
 //! Search for the highest rate without loss (RFC 8219 section 9.2: raise the rate while all queries are answered,
 //! reduce it when not), without I/O: it returns the rate to try, records the verdict, and ends.
 //!
-//! A search has two phases. First it steps outward from its start, in growing steps up to a factor of two, until one
-//! rate passed and one failed; then it bisects the interval between them until that is small enough. The bisection is
-//! geometric (the square root of the product): the precision is relative, so each half has the same value at any
-//! result, and the number of trials does not depend on the result.
+//! A geometric search has two phases. First it doubles or halves the rate from its start, until one rate passed and one
+//! failed; then it bisects the interval between them until that is small enough. The bisection is geometric (the square
+//! root of the product): the precision is relative, so each half has the same value at any result, and the number of
+//! trials does not depend on the result. The other method is the bisection of the papers ([`Method::Bisection`]).
+//!
+//! Repetitions of a search are independent: all begin at the same rate, whatever the others found. Doubling up to the
+//! capacity would cost each of them trials, and each of these trials may lose a datagram, which ends a strict search
+//! far below the capacity. So a short search before all repetitions ([`Limits::scout`]) finds the last doubling that
+//! passes, and all begin there ([`Limits::from_scout`]). The rates that decide are the same wherever on the grid of
+//! doublings a search begins, so results of two runs are comparable although their scouts may differ.
 //!
 //! By the letter of the RFC one failed trial excludes a rate ([`Search::strict`]). The result of a device that loses
 //! one packet in a million at any rate then shows the step at which it happened to lose one: with lower end 0 and
@@ -32,46 +38,73 @@ pub const TESTER_TRIES: u32 = 3;
 /// within f64.
 const RATE_MAX_QPS: f64 = 1e12;
 
-/// Range and precision of a search.
+/// The coarsest precision of a geometric search: a rate and its double, half of which lies between them, however both
+/// are rounded.
+const PRECISION_MAX: f64 = 0.6;
+
+/// Precision to which rates are rounded at most, so that repeated doubling stays on its grid.
+const ROUNDING_MAX: f64 = 0.01;
+
+/// Rule by which the next rate follows from the verdicts.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Method {
+    /// Doubling or halving from a start, then geometric bisection.
+    Geometric {
+        /// The first rate, in queries per second.
+        start_qps: f64,
+        /// The search ends when the highest rate that passed and the lowest that failed differ by at most this share of
+        /// the latter.
+        precision: f64,
+    },
+    /// The bisection of the papers, in whole queries per second, with the ends of the range as its first interval: the
+    /// middle (l + h) / 2 replaces l if it passes, and h if it fails. The ends themselves are not tried.
+    Bisection {
+        /// The search ends when h - l is at most this, in queries per second: the papers' e.
+        width_qps: f64,
+    },
+}
+
+/// Range and method of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Limits {
-    /// The first rate, in queries per second.
-    pub start_qps: f64,
-    /// The highest rate that is tried.
-    pub max_qps: f64,
-    /// The lowest rate that is tried.
+    /// The lower end of the range, in queries per second: no lower rate is tried.
     pub min_qps: f64,
-    /// The search ends when the highest rate that passed and the lowest that failed differ by at most this share of
-    /// the latter.
-    pub precision: f64,
-    /// The first step away from the start, relative to it; every further step is twice as large, up to 1 (doubling).
-    /// Use 1 if nothing is known, a few times `precision` if the result is expected near the start.
-    pub first_step: f64,
+    /// The upper end of the range: no higher rate is tried.
+    pub max_qps: f64,
+    /// The method.
+    pub method: Method,
     /// The search ends after this many trials in any case.
     pub steps_max: u32,
 }
 
 impl Limits {
-    /// These limits for a search whose result is expected near a rate, that of the last repetition. It still finds
-    /// results anywhere.
-    pub fn near(self, rate_qps: f64) -> Limits {
-        // Two precisions away: one bisection reaches the precision.
-        Limits { start_qps: rate_qps, first_step: 2.0 * self.precision, ..self }
+    /// Limits of a short search that ends as soon as one rate passed and the next doubling failed. `None` if the method
+    /// has no start to look for.
+    pub fn scout(self) -> Option<Limits> {
+        match self.method {
+            Method::Geometric { start_qps, .. } => {
+                Some(Limits { method: Method::Geometric { start_qps, precision: PRECISION_MAX }, ..self })
+            }
+            Method::Bisection { .. } => None,
+        }
+    }
+
+    /// These limits with the start that a scout found: the start of these limits times a power of two.
+    pub fn from_scout(self, found: &Found) -> Limits {
+        let Method::Geometric { start_qps, precision } = self.sanitized().method else { return self };
+        let passed_qps = found.rate_qps.max(self.sanitized().min_qps);
+        // The rates of a scout are rounded, each by up to 0.05 %, and 27 doublings by up to 1.4 %, which is 0.02 of a
+        // doubling. The highest rate may lie between two doublings.
+        let doublings = ((passed_qps / start_qps).log2() + 0.02).floor();
+        let start_qps = start_qps * 2f64.powi(doublings as i32);
+        Limits { method: Method::Geometric { start_qps, precision }, ..self }
     }
 
     /// Number of trials of a search with a steady device of this capacity, for an estimate of time. `failures` is 1
     /// for the strict search, otherwise as in [`Search::confirmed`].
     pub fn trials(self, capacity_qps: f64, failures: u32) -> u32 {
-        let mut search = Search::confirmed(self, failures);
-        loop {
-            match search.next() {
-                Step::Try { rate_qps, .. } => {
-                    let verdict = if rate_qps <= capacity_qps { Verdict::Pass } else { Verdict::Fail };
-                    search.record_pending(verdict);
-                }
-                Step::Done(found) => return found.trials,
-            }
-        }
+        Search::confirmed(self, failures).ended_by(capacity_qps).trials
     }
 
     /// Replaces invalid numbers, so that any input makes a search that ends.
@@ -79,15 +112,21 @@ impl Limits {
         let number = |value: f64, or: f64| if value.is_finite() { value } else { or };
         let min_qps = number(self.min_qps, 1.0).clamp(1e-3, RATE_MAX_QPS);
         let max_qps = number(self.max_qps, min_qps).clamp(min_qps, RATE_MAX_QPS);
-        // Below 10^-9 rounding would swallow the interval; f64 has 15 digits.
-        let precision = number(self.precision, 0.01).clamp(1e-9, 0.5);
-        Limits {
-            start_qps: number(self.start_qps, min_qps),
-            max_qps,
-            min_qps,
-            precision,
-            first_step: number(self.first_step, 1.0).clamp(precision, 1.0),
-            steps_max: self.steps_max.max(1),
+        let steps_max = self.steps_max.max(1);
+        match self.method {
+            Method::Geometric { start_qps, precision } => {
+                let start_qps = number(start_qps, min_qps).clamp(min_qps, max_qps);
+                // Below 10^-9 rounding would swallow the interval; f64 has 15 digits.
+                let precision = number(precision, 0.01).clamp(1e-9, PRECISION_MAX);
+                Limits { min_qps, max_qps, method: Method::Geometric { start_qps, precision }, steps_max }
+            }
+            Method::Bisection { width_qps } => {
+                let width_qps = number(width_qps, 1.0).clamp(1.0, RATE_MAX_QPS).floor();
+                let min_qps = number(self.min_qps, 0.0).clamp(0.0, RATE_MAX_QPS).floor();
+                // At least one rate lies between the ends.
+                let max_qps = max_qps.floor().max(min_qps + width_qps + 1.0);
+                Limits { min_qps, max_qps, method: Method::Bisection { width_qps }, steps_max }
+            }
         }
     }
 }
@@ -111,7 +150,7 @@ pub enum Step {
 pub struct Found {
     /// The highest rate that passed, in queries per second; 0 if none did.
     pub rate_qps: f64,
-    /// True if the highest permitted rate passed: the true value is at least this.
+    /// True if no rate failed up to the upper end of the range: the true value is at least this.
     pub censored: bool,
     /// True if the rate above failed because of the tester: the true value may be higher.
     pub tester_limited: bool,
@@ -133,8 +172,6 @@ pub struct Search {
     high: Vec<RateTrials>,
     /// Rates to be tried.
     due: RateTrials,
-    /// The next outward step, relative to the rate.
-    step: f64,
     /// Number of trials so far.
     trials: u32,
     /// The result if every failure counts.
@@ -163,14 +200,18 @@ impl Search {
     /// or more. Its trials begin with those of the strict search.
     pub fn confirmed(limits: Limits, failures: u32) -> Search {
         let limits = limits.sanitized();
-        let start = rounded(limits.start_qps, limits.precision).clamp(limits.min_qps, limits.max_qps);
+        let start = match limits.method {
+            Method::Geometric { start_qps, precision } => {
+                rounded(start_qps, precision).clamp(limits.min_qps, limits.max_qps)
+            }
+            Method::Bisection { .. } => middle(limits.min_qps, limits.max_qps),
+        };
         Search {
             limits,
             failures: failures.max(1),
             low: None,
             high: Vec::new(),
             due: RateTrials::new(start),
-            step: limits.first_step,
             trials: 0,
             strict: None,
             found: None,
@@ -210,6 +251,34 @@ impl Search {
     /// The highest rate that passed so far, and the lowest rate above it that failed and is not being repeated.
     pub fn interval(&self) -> (Option<f64>, Option<f64>) {
         (self.low, self.high.last().map(|failed| failed.rate_qps))
+    }
+
+    /// Number of trials so far.
+    pub fn trials(&self) -> u32 {
+        self.trials
+    }
+
+    /// Number of further trials with a steady device of about this capacity, or of the nearest one that the trials so far
+    /// permit.
+    pub fn trials_left(&self, capacity_qps: f64) -> u32 {
+        let (low, high) = self.interval();
+        // Below the rate that failed last.
+        let below = high.map_or(f64::INFINITY, |high| high * (1.0 - 1e-6));
+        let capacity_qps = capacity_qps.min(below).max(low.unwrap_or(0.0));
+        self.clone().ended_by(capacity_qps).trials - self.trials
+    }
+
+    /// The result if the device is steady from now on and has this capacity.
+    fn ended_by(mut self, capacity_qps: f64) -> Found {
+        loop {
+            match self.next() {
+                Step::Try { rate_qps, .. } => {
+                    let verdict = if rate_qps <= capacity_qps { Verdict::Pass } else { Verdict::Fail };
+                    self.record_pending(verdict);
+                }
+                Step::Done(found) => return found,
+            }
+        }
     }
 
     /// Records the verdict for the pending rate.
@@ -254,14 +323,21 @@ impl Search {
     }
 
     /// The next rate that was never tried; `None` if the interval is small enough or lies at a limit.
-    fn rate_between(&mut self) -> Option<f64> {
-        let Limits { min_qps, max_qps, precision, .. } = self.limits;
+    fn rate_between(&self) -> Option<f64> {
+        let Limits { min_qps, max_qps, .. } = self.limits;
+        let precision = match self.limits.method {
+            Method::Geometric { precision, .. } => precision,
+            Method::Bisection { width_qps } => {
+                let (low, high) = (self.low.unwrap_or(min_qps), self.interval().1.unwrap_or(max_qps));
+                return (high - low > width_qps).then(|| middle(low, high));
+            }
+        };
         match self.interval() {
             (None, None) => None,
             (Some(low), None) if low >= max_qps => None,
-            (Some(low), None) => Some(self.outward(low, |rate, factor| rate * factor).min(max_qps)),
+            (Some(low), None) => Some(rounded(2.0 * low, precision).min(max_qps)),
             (None, Some(high)) if high <= min_qps => None,
-            (None, Some(high)) => Some(self.outward(high, |rate, factor| rate / factor).max(min_qps)),
+            (None, Some(high)) => Some(rounded(high / 2.0, precision).max(min_qps)),
             (Some(low), Some(high)) if high - low <= precision * high => None,
             (Some(low), Some(high)) => {
                 let between = rounded((low * high).sqrt(), precision);
@@ -270,18 +346,11 @@ impl Search {
         }
     }
 
-    /// One step away from a rate; the next one is twice as large.
-    fn outward(&mut self, rate: f64, apply: impl Fn(f64, f64) -> f64) -> f64 {
-        let next = rounded(apply(rate, 1.0 + self.step), self.limits.precision);
-        self.step = (2.0 * self.step).min(1.0);
-        next
-    }
-
     /// The current result if `failures` failures count.
     fn result(&self, failures: u32, cut_short: bool) -> Found {
         Found {
             rate_qps: self.low.unwrap_or(0.0),
-            censored: self.low.is_some_and(|low| low >= self.limits.max_qps),
+            censored: self.low.is_some() && self.high.is_empty() && !cut_short,
             tester_limited: self
                 .high
                 .last()
@@ -309,10 +378,15 @@ impl RateTrials {
     }
 }
 
+/// The middle of two whole rates, rounded down.
+fn middle(low: f64, high: f64) -> f64 {
+    ((low + high) / 2.0).floor()
+}
+
 /// Rounds a rate to a power of ten that is at most a tenth of the precision: 412,345.6 at 1 % becomes 412,300. Such
 /// rates are easy to read and to repeat, and the interval of a search is always larger than the change by rounding.
 fn rounded(rate: f64, precision: f64) -> f64 {
-    let grain = rate * precision / 10.0;
+    let grain = rate * precision.min(ROUNDING_MAX) / 10.0;
     // Multiplied or divided by whole powers of ten, so that 12.3 is the double that is written 12.3.
     let mut power = 1.0;
     if grain >= 1.0 {

@@ -7,13 +7,15 @@ use crate::statistics::SplitMix64;
 use proptest::prelude::*;
 
 const LIMITS: Limits = Limits {
-    start_qps: 1_000.0,
-    max_qps: 1e6,
     min_qps: 10.0,
-    precision: 0.01,
-    first_step: 1.0,
+    max_qps: 1e6,
+    method: Method::Geometric { start_qps: 1_000.0, precision: 0.01 },
     steps_max: 100,
 };
+
+/// The range and width of the papers: l = 0, h = 16384, e = 1.
+const PAPERS: Limits =
+    Limits { min_qps: 0.0, max_qps: 16_384.0, method: Method::Bisection { width_qps: 1.0 }, steps_max: 100 };
 
 /// Runs a search to the end; returns its result and the trials.
 fn search(mut search: Search, device: &mut impl Device) -> (Found, Vec<Done>) {
@@ -24,17 +26,19 @@ fn search(mut search: Search, device: &mut impl Device) -> (Found, Vec<Done>) {
     }
 }
 
-/// The bisection of the papers: integers, from 0 to a fixed upper end.
-fn plain_bisection(mut high: u32, device: &mut impl Device) -> u32 {
-    let mut low = 0;
-    while high - low > 1 {
+/// The loop of the papers' shell script (Lencse and Bakai, 2017, Fig. 3): the rates that it tries, and its last l.
+fn script(mut low: u32, mut high: u32, width: u32, mut passes: impl FnMut(u32) -> bool) -> (Vec<u32>, u32) {
+    let mut tried = Vec::new();
+    while high - low > width {
         let middle = (low + high) / 2;
-        match device.trial(f64::from(middle), 0) {
-            Verdict::Pass => low = middle,
-            _ => high = middle,
+        tried.push(middle);
+        if passes(middle) {
+            low = middle;
+        } else {
+            high = middle;
         }
     }
-    low
+    (tried, low)
 }
 
 #[test]
@@ -94,8 +98,42 @@ fn one_early_loss_caps_a_plain_bisection_at_a_multiple_of_a_power_of_two_less_on
     // minima have the form k x 2^m - 1, like these.
     for (capacity_qps, lost, result) in [(12_000.0, 0, 8_191), (16_000.0, 1, 12_287), (12_000.0, 2, 10_239)] {
         let mut device = LosesAt { capacity_qps, trials: vec![lost], trial: 0 };
-        assert_eq!(plain_bisection(16_384, &mut device), result);
+        assert_eq!(search(Search::strict(PAPERS), &mut device).0.rate_qps, f64::from(result));
     }
+}
+
+#[test]
+fn the_bisection_tries_the_rates_of_the_papers_script() {
+    for (low, high, width) in [(0, 16_384, 1), (0, 2_236_962, 1), (1_000, 5_001, 50), (7, 9, 1)] {
+        let limits = Limits {
+            min_qps: f64::from(low),
+            max_qps: f64::from(high),
+            method: Method::Bisection { width_qps: f64::from(width) },
+            ..PAPERS
+        };
+        for capacity in [0, 1, 8, 1_000, 1_001, 4_242, 8_191, 8_192, 16_383, 900_000, 3_000_000] {
+            let (tried, last) = script(low, high, width, |rate| rate <= capacity);
+            let (found, done) =
+                search(Search::strict(limits), &mut Ideal { capacity_qps: f64::from(capacity) });
+            let rates: Vec<u32> = done.iter().map(|(rate, _)| *rate as u32).collect();
+            assert_eq!(rates, tried, "{low} {high} {width} {capacity}");
+            // The script prints its lower end even if no rate passed; the result of this search is then 0.
+            let passed = tried.iter().any(|rate| *rate <= capacity);
+            assert_eq!(found.rate_qps, if passed { f64::from(last) } else { 0.0 });
+            assert_eq!(found.censored, tried.iter().all(|rate| *rate <= capacity), "h itself is not tried");
+        }
+    }
+    assert_eq!(PAPERS.trials(8_542.0, 1), 14);
+}
+
+#[test]
+fn a_failure_in_a_bisection_can_be_confirmed_too() {
+    let mut device = LosesAt { capacity_qps: 12_000.0, trials: vec![0], trial: 0 };
+    let mut confirmed = Search::confirmed(PAPERS, 2);
+    run(&mut confirmed, &mut device, 1.0);
+    assert_eq!(confirmed.strict_result().unwrap().rate_qps, 8_191.0);
+    let Step::Done(found) = confirmed.next() else { panic!("the search has ended") };
+    assert_eq!(found.rate_qps, 12_000.0);
 }
 
 #[test]
@@ -258,16 +296,55 @@ fn a_tester_that_is_too_slow_marks_the_result() {
     }
 }
 
+/// Limits for the repetitions, from a scout on this device.
+fn scouted(limits: Limits, device: &mut impl Device) -> Limits {
+    let mut scout = Search::confirmed(limits.scout().expect("a geometric search has a start"), 2);
+    run(&mut scout, device, 1.0);
+    let Step::Done(found) = scout.next() else { panic!("the search has ended") };
+    limits.from_scout(&found)
+}
+
 #[test]
-fn a_search_near_the_last_result_needs_few_trials_and_finds_results_elsewhere_too() {
-    let near = LIMITS.near(20_000.0);
-    let (found, done) = search(Search::confirmed(near, 2), &mut Ideal { capacity_qps: 20_100.0 });
-    assert!((19_899.0..=20_100.0).contains(&found.rate_qps), "{found:?}");
-    assert!(done.len() <= 5, "{done:?}");
-    for capacity_qps in [12.0, 900.0, 19_000.0, 35_000.0, 900_000.0] {
-        let (found, _) = search(Search::strict(near), &mut Ideal { capacity_qps });
-        assert!((0.99 * capacity_qps..=capacity_qps).contains(&found.rate_qps), "{capacity_qps} {found:?}");
+fn searches_begin_at_the_last_doubling_that_a_scout_saw_pass() {
+    for (capacity_qps, start_qps) in [
+        (20_000.0, 16_000.0),
+        (16_000.0, 16_000.0),
+        (15_999.0, 8_000.0),
+        (1_500.0, 1_000.0),
+        (300.0, 250.0),
+        (1e9, 512_000.0),
+    ] {
+        let mut device = Ideal { capacity_qps };
+        let limits = scouted(LIMITS, &mut device);
+        assert_eq!(limits.method, Method::Geometric { start_qps, precision: 0.01 }, "{capacity_qps}");
+        let far = search(Search::strict(LIMITS), &mut device);
+        let near = search(Search::strict(limits), &mut device);
+        assert_eq!(near.0.rate_qps, far.0.rate_qps, "the rates that decide are the same");
+        assert!(near.1.len() <= far.1.len());
     }
+    // 6 doublings and the failed one twice; then 2 instead of 6 trials before the bisection.
+    let scout = LIMITS.scout().unwrap();
+    assert_eq!(scout.trials(50_000.0, 2), 8);
+    assert_eq!(PAPERS.scout(), None);
+    // A device that answers nothing is not searched from above again.
+    let silent = scouted(LIMITS, &mut Ideal { capacity_qps: 0.0 });
+    assert_eq!(silent.trials(0.0, 1), 1);
+}
+
+#[test]
+fn results_do_not_depend_on_where_on_the_grid_of_doublings_a_search_begins() {
+    // A capacity beside a doubling, where two scouts may differ: all rates that decide are near it.
+    let sample = |start_qps: f64, seed: u64| -> Vec<f64> {
+        let mut device = Noisy { capacity_qps: 16_100.0, width: 0.02, rng: SplitMix64::new(seed) };
+        let limits = Limits { method: Method::Geometric { start_qps, precision: 0.01 }, ..LIMITS };
+        let one = |_| search(Search::strict(limits), &mut device).0.rate_qps;
+        crate::statistics::sorted(&(0..4_000).map(one).collect::<Vec<_>>())
+    };
+    let (one, other) = (sample(8_000.0, 1), sample(16_000.0, 2));
+    // The largest distance of the two distributions (Kolmogorov and Smirnov): 1.95 sqrt(2 / 4000) at p = 0.001.
+    let below = |values: &[f64], rate: f64| values.partition_point(|it| *it <= rate) as f64 / 4_000.0;
+    let far = one.iter().map(|rate| (below(&one, *rate) - below(&other, *rate)).abs()).fold(0.0, f64::max);
+    assert!(far < 1.95 * (2.0f64 / 4_000.0).sqrt(), "{far}");
 }
 
 #[test]
@@ -293,15 +370,25 @@ fn a_search_survives_json() {
 
 fn limits() -> impl Strategy<Value = Limits> {
     let decimal = |from: f64, to: f64| (from.ln()..to.ln()).prop_map(f64::exp);
-    (decimal(1.0, 100.0), decimal(1_000.0, 1e7), 0.0..=1.0f64, decimal(0.0005, 0.2), decimal(0.001, 1.0))
-        .prop_map(|(min_qps, max_qps, share, precision, first_step)| Limits {
-            start_qps: min_qps * (max_qps / min_qps).powf(share),
-            max_qps,
-            min_qps,
-            precision,
-            first_step,
-            steps_max: 500,
-        })
+    (decimal(1.0, 100.0), decimal(1_000.0, 1e7), 0.0..=1.0f64, decimal(0.0005, 0.2)).prop_map(
+        |(min_qps, max_qps, share, precision)| {
+            let start_qps = min_qps * (max_qps / min_qps).powf(share);
+            Limits { min_qps, max_qps, method: Method::Geometric { start_qps, precision }, steps_max: 500 }
+        },
+    )
+}
+
+/// Limits of either method.
+fn any_limits() -> impl Strategy<Value = Limits> {
+    let bisection = (limits(), 1.0..800.0f64)
+        .prop_map(|(limits, width_qps)| Limits { method: Method::Bisection { width_qps }, ..limits });
+    prop_oneof![limits(), bisection]
+}
+
+/// The precision of a geometric search.
+fn precision(limits: Limits) -> f64 {
+    let Method::Geometric { precision, .. } = limits.method else { panic!("a geometric search") };
+    precision
 }
 
 fn verdicts(count: usize) -> impl Strategy<Value = Vec<Verdict>> {
@@ -333,18 +420,18 @@ proptest! {
         } else {
             prop_assert!(!found.censored && found.rate_qps <= capacity_qps);
             // The failed rate is above the capacity, and the passed rate is within the precision of the failed one.
-            prop_assert!(found.rate_qps >= (1.0 - limits.precision) * capacity_qps * (1.0 - 1e-12));
+            prop_assert!(found.rate_qps >= (1.0 - precision(limits)) * capacity_qps * (1.0 - 1e-12));
         }
-        // Steps that double until they are 1, then doublings, then bisections of an interval of at most a factor of
-        // two, which rounding may widen by a tenth of the precision.
-        let growth = (1.0 / limits.first_step.max(limits.precision)).log2() + (limits.max_qps / limits.min_qps).log2();
-        let halvings = (std::f64::consts::LN_2 / -(1.0 - limits.precision).ln()).log2().max(0.0);
+        // Doublings, then bisections of an interval of a factor of two, which rounding may widen by a tenth of the
+        // precision.
+        let growth = (limits.max_qps / limits.min_qps).log2();
+        let halvings = (std::f64::consts::LN_2 / -(1.0 - precision(limits)).ln()).log2().max(0.0);
         prop_assert!(f64::from(found.trials) <= growth.ceil() + halvings.ceil() + 4.0, "{:?} {:?}", found, done);
     }
 
     #[test]
     fn any_verdicts_end_a_search_in_the_trials_that_it_may_take(
-        limits in limits(), steps_max in 1u32..200, failures in 0u32..4, verdicts in verdicts(200),
+        limits in any_limits(), steps_max in 1u32..200, failures in 0u32..4, verdicts in verdicts(200),
     ) {
         let limits = Limits { steps_max, ..limits };
         let mut search = Search::confirmed(limits, failures);
@@ -360,7 +447,7 @@ proptest! {
     }
 
     #[test]
-    fn the_confirmed_search_begins_with_the_strict_one(limits in limits(), verdicts in verdicts(500)) {
+    fn the_confirmed_search_begins_with_the_strict_one(limits in any_limits(), verdicts in verdicts(500)) {
         let mut strict = Search::strict(limits);
         let mut confirmed = Search::confirmed(limits, 2);
         let first = feed(&mut strict, &verdicts);
@@ -371,7 +458,7 @@ proptest! {
 
     #[test]
     fn recorded_verdicts_take_a_search_to_where_it_was(
-        limits in limits(), verdicts in verdicts(100), share in 0.0..1.0f64,
+        limits in any_limits(), verdicts in verdicts(100), share in 0.0..1.0f64,
     ) {
         let mut search = Search::confirmed(limits, 2);
         let done = feed(&mut search, &verdicts);
@@ -394,11 +481,15 @@ proptest! {
     fn any_limits_make_a_search_that_ends(
         numbers in prop::array::uniform5(prop::num::f64::ANY), steps_max in 0u32..300, verdicts in verdicts(50),
     ) {
-        let [start_qps, max_qps, min_qps, precision, first_step] = numbers;
-        let limits = Limits { start_qps, max_qps, min_qps, precision, first_step, steps_max };
-        let mut search = Search::confirmed(limits, 2);
-        let done = feed(&mut search, &verdicts);
-        prop_assert!(done.len() as u32 <= steps_max.max(1));
-        prop_assert!(done.iter().all(|(rate, _)| rate.is_finite() && *rate > 0.0));
+        let [start_qps, max_qps, min_qps, precision, width_qps] = numbers;
+        for method in [Method::Geometric { start_qps, precision }, Method::Bisection { width_qps }] {
+            let limits = Limits { min_qps, max_qps, method, steps_max };
+            let mut search = Search::confirmed(limits, 2);
+            let done = feed(&mut search, &verdicts);
+            prop_assert!(done.len() as u32 <= steps_max.max(1));
+            prop_assert!(done.iter().all(|(rate, _)| rate.is_finite() && *rate > 0.0));
+            let limits = limits.from_scout(&Found { rate_qps: width_qps, ..Found::default() });
+            feed(&mut Search::confirmed(limits, 2), &verdicts);
+        }
     }
 }

@@ -206,9 +206,10 @@ fn search(run: &Run) -> String {
         return String::new();
     }
     format!(
-        "The first search began at {} queries/s and each further one at the result of the one before. A search moved in growing \
-         steps until one rate had passed and one had failed, then bisected the interval geometrically until it was at most {} of \
-         its upper end. No rate above {} queries/s was tried. Each search was done {} times.",
+        "A short search from {} queries/s found the last doubling of that rate that passed, and all searches began there, \
+         independently of each other. A search doubled the rate until one rate had passed and one had failed, then bisected the \
+         interval geometrically until it was at most {} of its upper end. No rate above {} queries/s was tried. Each search was \
+         done {} times.",
         number::rate(settings.start_qps),
         number::percent(settings.precision),
         number::rate(settings.max_qps),

@@ -7,7 +7,7 @@ use load::NoCompanion;
 use measure::name_range::NameRange;
 use measure::order::{Expectation, Lanes, Load, Pace, Transport};
 use measure::outcome::{Outcome, Verdict};
-use measure::search::{Found, Limits, Search, Step};
+use measure::search::{Found, Limits, Method, Search, Step};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -45,14 +45,8 @@ impl Tester<'_> {
 
     /// Limits of a search: precision as a share, and most trials.
     pub fn limits(&self, start_qps: f64, precision: f64, steps_max: u32) -> Limits {
-        Limits {
-            start_qps,
-            max_qps: self.ceiling_qps(),
-            min_qps: 100.0,
-            precision,
-            first_step: 1.0,
-            steps_max,
-        }
+        let method = Method::Geometric { start_qps, precision };
+        Limits { min_qps: 100.0, max_qps: self.ceiling_qps(), method, steps_max }
     }
 
     /// Sends AAAA queries at a rate, and checks every answer.

@@ -118,8 +118,9 @@ impl Results {
                 "{}: {}, search {number} of {searches}",
                 self.server.recipe.title, results.cores
             ))?;
-            let limits = tester.limits(expected, schedule.precision, schedule.search_trials);
-            let limits = if number == 1 { limits } else { limits.near(expected) };
+            let limits = tester.limits(FIRST_RATE_QPS, schedule.precision, schedule.search_trials);
+            // All others begin at one rate, on the grid of doublings of the first.
+            let limits = results.rates.first().map_or(limits, |first| limits.from_scout(&first.confirmed));
             results.rates.push(tester.search(&running, limits)?);
             expected = median_of(&results.rates).max(limits.min_qps);
         }

@@ -9,7 +9,7 @@ use measure::order::{Authority, Expectation, Lanes, Load, Pace, Transport};
 use measure::outcome::{Outcome, Verdict};
 use measure::plan::{Draft, Plan};
 use measure::run::Summary;
-use measure::search::{Limits, Search, Step};
+use measure::search::{Limits, Method, Search, Step};
 use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -204,14 +204,8 @@ impl Loopback {
     /// The highest rate at which the self-test passes; a failure counts if it is confirmed. A trial that the tester limits
     /// has failed, too: it is the tester that is tested.
     fn search(&mut self, trial_ms: u64, precision: f64) -> Result<f64, String> {
-        let limits = Limits {
-            start_qps: PAPER_RATE_QPS,
-            max_qps: 10e6,
-            min_qps: 100.0,
-            precision,
-            first_step: 1.0,
-            steps_max: 40,
-        };
+        let method = Method::Geometric { start_qps: PAPER_RATE_QPS, precision };
+        let limits = Limits { min_qps: 100.0, max_qps: 10e6, method, steps_max: 40 };
         let mut search = Search::confirmed(limits, 2);
         loop {
             match search.next() {

@@ -15,13 +15,9 @@ use measure::run::Summary;
 enum Kind {
     /// The plain binary search of the papers.
     Plain,
-    /// The first search of a run of this laboratory, every failure counted.
-    FirstStrict,
-    /// The first search of a run, failures confirmed.
-    FirstConfirmed,
-    /// All repetitions of runs, every failure counted.
+    /// Repetitions of runs of this laboratory, every failure counted.
     Strict,
-    /// All repetitions of runs, failures confirmed.
+    /// Repetitions of runs, failures confirmed.
     Confirmed,
 }
 
@@ -29,10 +25,8 @@ impl Kind {
     fn name(self) -> &'static str {
         match self {
             Kind::Plain => "plain binary search",
-            Kind::FirstStrict => "first search of a run, strict",
-            Kind::FirstConfirmed => "first search of a run, confirmed",
-            Kind::Strict => "all searches of a run, strict",
-            Kind::Confirmed => "all searches of a run, confirmed",
+            Kind::Strict => "searches of a run, strict",
+            Kind::Confirmed => "searches of a run, confirmed",
         }
     }
 }
@@ -87,28 +81,17 @@ fn plain_sample(failure: f64, searches: usize, seed: u64) -> Sample {
     sample
 }
 
-/// Searches of this laboratory, in runs of 20 repetitions; and as many first searches of runs.
-fn run_samples(failure: f64, searches: usize, seed: u64) -> [Sample; 4] {
-    let [mut first_strict, mut first_confirmed, mut strict, mut confirmed] =
-        [Kind::FirstStrict, Kind::FirstConfirmed, Kind::Strict, Kind::Confirmed]
-            .map(|kind| Sample::new(kind, failure));
+/// Searches of this laboratory, in runs of 20 repetitions.
+fn run_samples(failure: f64, searches: usize, seed: u64) -> [Sample; 2] {
+    let [mut strict, mut confirmed] = [Kind::Strict, Kind::Confirmed].map(|kind| Sample::new(kind, failure));
     let mut server = Server::new(LIMIT_QPS, failure, seed);
-    for run in 0..searches {
-        let whole = run % REPETITIONS == 0;
-        for (at, found) in
-            repetitions(search_limits(), if whole { REPETITIONS } else { 1 }, &mut server).iter().enumerate()
-        {
-            if at == 0 {
-                first_strict.add(found.strict.rate_qps, found.strict.trials);
-                first_confirmed.add(found.confirmed.rate_qps, found.confirmed.trials);
-            }
-            if whole {
-                strict.add(found.strict.rate_qps, found.strict.trials);
-                confirmed.add(found.confirmed.rate_qps, found.confirmed.trials);
-            }
+    for _ in 0..searches / REPETITIONS {
+        for found in repetitions(search_limits(), REPETITIONS, &mut server) {
+            strict.add(found.strict.rate_qps, found.strict.trials);
+            confirmed.add(found.confirmed.rate_qps, found.confirmed.trials);
         }
     }
-    [first_strict, first_confirmed, strict, confirmed]
+    [strict, confirmed]
 }
 
 impl Sample {
