@@ -378,16 +378,22 @@ fn a_folder_without_a_run_is_refused_with_the_remedy() {
 }
 
 #[test]
-fn compare_fails_only_when_the_second_is_slower() {
+fn compare_tells_slower_not_shown_and_not_comparable_apart() {
     let run = sample::run(&Shape { repetitions: 10, ..Shape::quick() });
     let mut slower = run.clone();
     for result in &mut slower.results {
         result.strict.iter_mut().for_each(|rate| *rate *= 0.5);
     }
-    let (one, other) = (Folder::with("one", &run), Folder::with("other", &slower));
-    for (first, second, expected, said) in
-        [(&one, &one, 0, "no-difference"), (&one, &other, 1, "slower"), (&other, &one, 0, "faster")]
-    {
+    let mut few = run.clone();
+    few.results.iter_mut().for_each(|result| result.strict.truncate(3));
+    let (one, other, few) =
+        (Folder::with("one", &run), Folder::with("other", &slower), Folder::with("few", &few));
+    for (first, second, expected, said) in [
+        (&one, &one, 0, "no-difference"),
+        (&one, &other, 1, "slower"),
+        (&other, &one, 0, "faster"),
+        (&few, &few, 3, "incomparable"),
+    ] {
         let output = bench(&["compare", first.path(), second.path(), "--json"]);
         assert_eq!(output.status.code(), Some(expected), "{}", String::from_utf8_lossy(&output.stderr));
         let comparison: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -400,4 +406,7 @@ fn compare_fails_only_when_the_second_is_slower() {
             assert!(!text.stdout.is_empty());
         }
     }
+    let unreadable = bench(&["compare", one.path(), "/nonexistent/folder"]);
+    assert_eq!(unreadable.status.code(), Some(3));
+    assert!(String::from_utf8(unreadable.stderr).unwrap().contains("/nonexistent/folder/run.json"));
 }

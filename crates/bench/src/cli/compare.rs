@@ -1,19 +1,21 @@
-//! `sixfold-bench compare`: compares the devices of two runs, and fails if the second is slower.
+//! `sixfold-bench compare`: compares the devices of two runs. Its exit status tells apart what a continuous integration
+//! must: slower, not shown to be slower, not comparable.
 
 use super::report::{label, parse_label, print};
 use crate::run;
 use clap::Args;
+use measure::compare::EXIT_INCOMPARABLE;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 const HELP: &str = "\
 Ratios are second / first, with a bootstrap confidence interval of 95 % and the p-value of a permutation test of the rank sums \
 (Mann and Whitney). The second is called slower or faster only if the interval does not contain 1 and p < 0.05. Fewer than 4 \
-repetitions on both sides cannot reach that: 3 and 3 show at best p = 0.10. Differences between the runs besides the device \
-are listed.
+repetitions on both sides cannot reach that: 3 and 3 show at best p = 0.10, and are not comparable. Notes give reasons and \
+remedies. Differences between the runs besides the device are listed.
 
-Exit status: 0 it is not shown that the second is slower, 1 it is slower in some cell, or nothing could be compared, 2 wrong \
-usage.
+Exit status: 0 faster, or no difference is shown although one could be; 1 slower in some cell; 2 wrong usage; 3 nothing could be \
+compared, or a record could not be read.
 
 Example: in continuous integration, against the run of the last release:
   sixfold-bench compare results/release results/now";
@@ -44,7 +46,16 @@ pub struct CompareArguments {
 
 /// Compares two runs.
 pub fn compare(arguments: &CompareArguments) -> Result<ExitCode, String> {
-    let (first, second) = (run::read(&arguments.first)?.run, run::read(&arguments.second)?.run);
+    let read =
+        run::read(&arguments.first).and_then(|first| Ok((first.run, run::read(&arguments.second)?.run)));
+    let (first, second) = match read {
+        Ok(runs) => runs,
+        Err(error) => {
+            // Status 1 would say that the second is slower.
+            eprintln!("sixfold-bench: {error}");
+            return Ok(ExitCode::from(EXIT_INCOMPARABLE));
+        }
+    };
     let comparison = measure::compare::compare(&first, &second);
     if arguments.json {
         let text = serde_json::to_string_pretty(&comparison).map_err(|error| format!("as JSON: {error}"))?;
@@ -57,5 +68,5 @@ pub fn compare(arguments: &CompareArguments) -> Result<ExitCode, String> {
     } else {
         print(&format!("{}\n", comparison.to_string().trim_end()))?;
     }
-    Ok(if comparison.exit_is_failure() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(ExitCode::from(comparison.exit_status()))
 }

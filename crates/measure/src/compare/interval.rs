@@ -16,15 +16,11 @@ use serde::{Deserialize, Serialize};
 /// some 6 % of the tail: negligible beside the number of repetitions.
 pub const RESAMPLES: u32 = 10_000;
 
-/// Fewest results on a side for a verdict: with two on each side, the sets are disjoint by chance in one case of
-/// three.
-pub const VALUES_MIN: u32 = 3;
-
 /// Level of significance: a verdict needs a p-value below it.
 pub const SIGNIFICANCE: f64 = 0.05;
 
 /// Most results on a side for an interval: twice the limit of a plan, because a record may come from any source.
-const VALUES_MAX: usize = 2_000;
+pub(super) const VALUES_MAX: usize = 2_000;
 
 /// Fewest results on both sides that can carry a verdict: of 4 and 4 the most distant division is one of 35 in one
 /// direction, p = 2/70 = 0.029; of 3 and 3 it is one of 10, p = 2/20 = 0.10.
@@ -102,25 +98,36 @@ impl Ratio {
         }
     }
 
-    /// A note on the low significance of few values; `None` if there are enough.
-    pub fn caveat(&self) -> Option<String> {
-        let fewest = self.counts.0.min(self.counts.1);
-        if self.p_least >= SIGNIFICANCE {
-            return Some(format!(
+    /// Reason why no difference, however large, could be shown, with the remedy; `None` if one could.
+    pub fn too_few(&self) -> Option<String> {
+        (self.p_least >= SIGNIFICANCE).then(|| {
+            format!(
                 "{} and {} repetitions can show at best p = {}, and a verdict needs p < {SIGNIFICANCE}: no difference, however large, \
                  can be shown; measure at least {VALUES_FOR_VERDICT} repetitions in both runs, better 20",
                 self.counts.0,
                 self.counts.1,
                 p_text(self.p_least)
-            ));
+            )
+        })
+    }
+
+    /// A note on the limits of a verdict, with the remedy; `None` if there are none.
+    pub fn caveat(&self, verdict: Verdict) -> Option<String> {
+        let (one, other) = self.counts;
+        let fewest = one.min(other);
+        if verdict == Verdict::NoDifference && self.p < SIGNIFICANCE {
+            return Some(
+                "the rates differ by less than the precision of the search: to see so small a difference, lower \
+                 search.precision"
+                    .to_owned(),
+            );
         }
         (fewest < VALUES_FOR_95).then(|| {
             format!(
-                "{} and {} results: the range of {fewest} values contains the true median with {:.0} % at most, so the interval has \
-                 less than 95 %; use 20 repetitions to be sure",
-                self.counts.0,
-                self.counts.1,
-                100.0 * range_coverage(fewest)
+                "{one} and {other} results: the range of {fewest} values contains the true median with {:.0} % at most, so the \
+                 interval has less than 95 %; use 20 repetitions to be sure{}",
+                100.0 * range_coverage(fewest),
+                if verdict == Verdict::NoDifference { " and to see smaller differences" } else { "" }
             )
         })
     }

@@ -1,10 +1,11 @@
 //! Comparison of two runs: is the second device, version or setting faster, and how certain is that?
 //!
 //! For each cell that both runs measured: the ratio of the medians (second / first) of the strict rates, of the
-//! confirmed rates, and of the CPU time per query, each with a confidence interval and a p-value ([`Ratio`]). A verdict
-//! other than "no difference" needs both: an interval without 1, and p < [`SIGNIFICANCE`]. Other differences
-//! between the runs are listed ([`Difference`]), because a ratio says nothing about the device if the processor was
-//! another one.
+//! confirmed rates, and of the CPU time per query, each with a confidence interval and a p-value ([`Ratio`]). "Slower" and
+//! "faster" need both: an interval without 1, and p < [`SIGNIFICANCE`]. "No difference shown" means that a difference
+//! could have been shown. Where none could, however large, the cell is incomparable, and its note gives the remedy.
+//! Other differences between the runs are listed ([`Difference`]), because a ratio says nothing about the device if the
+//! processor was another one.
 
 mod differences;
 #[cfg(test)]
@@ -16,7 +17,7 @@ mod table;
 mod tests;
 
 pub use differences::{Condition, Difference, conditions, is_volatile};
-pub use interval::{RESAMPLES, Ratio, SIGNIFICANCE, VALUES_MIN, p_text};
+pub use interval::{RESAMPLES, Ratio, SIGNIFICANCE, p_text};
 pub use table::conclusion;
 
 use crate::run::{Cell, CellResult, Purpose, Run};
@@ -25,6 +26,9 @@ use std::collections::BTreeMap;
 
 /// Seed of the resampling, so that the same two runs always give the same interval.
 const SEED: u64 = 8219;
+
+/// Exit status if nothing could be compared: neither a "no" (1) nor wrong usage (2).
+pub const EXIT_INCOMPARABLE: u8 = 3;
 
 /// Number of cells from which a warning about chance is given: of 8 tests at the level 0.05, one or more miss in 1 of
 /// 3 comparisons.
@@ -38,7 +42,7 @@ pub enum Verdict {
     Faster,
     /// The second run is slower: the interval lies wholly below 1, and p is below [`SIGNIFICANCE`].
     Slower,
-    /// No difference is shown: the interval contains 1, or p is too large.
+    /// No difference is shown, although one could be: the interval contains 1, or p is too large.
     NoDifference,
     /// No statement is possible; the note gives the reason.
     Incomparable,
@@ -83,10 +87,14 @@ pub struct CellComparison {
 }
 
 impl Comparison {
-    /// True if the answer to "is the second as good as the first?" is no: the second run is slower in some cell, or
-    /// nothing could be compared.
-    pub fn exit_is_failure(&self) -> bool {
-        matches!(self.verdict, Verdict::Slower | Verdict::Incomparable)
+    /// Exit status of a program that compares: 0 if it is not shown that the second run is slower, 1 if it is slower in
+    /// some cell, [`EXIT_INCOMPARABLE`] if nothing could be compared.
+    pub fn exit_status(&self) -> u8 {
+        match self.verdict {
+            Verdict::Faster | Verdict::NoDifference => 0,
+            Verdict::Slower => 1,
+            Verdict::Incomparable => EXIT_INCOMPARABLE,
+        }
     }
 }
 
@@ -150,7 +158,7 @@ fn compare_cells(first: &Run, one: &CellResult, second: &Run, other: &CellResult
     // A search ends at any point within its precision below the true value.
     let grain = (first.settings.precision, second.settings.precision);
     let strict = Ratio::of(&one.strict, &other.strict, grain, SEED);
-    let (verdict, note) = judge(strict.as_ref(), one, other);
+    let (verdict, note) = judge(strict.as_ref(), (first, one), (second, other));
     CellComparison {
         sweep: one.sweep.clone(),
         cell: one.cell,
@@ -162,34 +170,65 @@ fn compare_cells(first: &Run, one: &CellResult, second: &Run, other: &CellResult
     }
 }
 
-/// The verdict for the strict rates, and a note on its restrictions.
-fn judge(ratio: Option<&Ratio>, one: &CellResult, other: &CellResult) -> (Verdict, String) {
+/// The verdict for the strict rates, and a note on its restrictions, with the remedy.
+fn judge(
+    ratio: Option<&Ratio>,
+    first: (&Run, &CellResult),
+    second: (&Run, &CellResult),
+) -> (Verdict, String) {
     let Some(ratio) = ratio else {
-        let why = "a repetition of the first run found no rate, or there are no results, or more than 2000";
-        return (Verdict::Incomparable, why.to_owned());
+        return (Verdict::Incomparable, no_ratio(&first.1.strict, &second.1.strict).to_owned());
     };
-    if ratio.counts.0.min(ratio.counts.1) < VALUES_MIN {
-        let why = format!(
-            "{} and {} results do not show their spread; measure at least {VALUES_MIN} repetitions, better 20",
-            ratio.counts.0, ratio.counts.1
-        );
+    if let Some(why) = ratio.too_few() {
         return (Verdict::Incomparable, why);
     }
     let verdict = ratio.verdict();
     // The rate of a censored result is a lower bound.
-    let (bound, kept) = match (one.censored, other.censored) {
-        (false, false) => return (verdict, ratio.caveat().unwrap_or_default()),
-        (true, true) => ("both runs", None),
-        (true, false) => ("the first run", Some(Verdict::Slower)),
-        (false, true) => ("the second run", Some(Verdict::Faster)),
+    let bounds: Vec<String> = [("first", first), ("second", second)]
+        .into_iter()
+        .filter(|(_, (_, result))| result.censored)
+        .map(|(which, (run, result))| {
+            format!("the rates of the {which} run are lower bounds: {}", bound(run, result))
+        })
+        .collect();
+    let kept = match (first.1.censored, second.1.censored) {
+        (false, false) => return (verdict, ratio.caveat(verdict).unwrap_or_default()),
+        (true, true) => None,
+        (true, false) => Some(Verdict::Slower),
+        (false, true) => Some(Verdict::Faster),
     };
-    let verdict = if kept == Some(verdict) { verdict } else { Verdict::Incomparable };
-    (
-        verdict,
-        format!(
-            "{bound} reached the highest permitted rate, so the ratio is only a bound; permit a higher rate"
+    (if kept == Some(verdict) { verdict } else { Verdict::Incomparable }, bounds.join("; "))
+}
+
+/// Reason why two sets of rates have no ratio, with the remedy.
+fn no_ratio(first: &[f64], second: &[f64]) -> &'static str {
+    if first.is_empty() || second.is_empty() {
+        "one run has no result here: resume it (sixfold-bench run --resume)"
+    } else if first.len().max(second.len()) > interval::VALUES_MAX {
+        "more than 2000 results: compare runs with fewer repetitions"
+    } else {
+        "a repetition of the first run found no rate at which every query was answered, so there is no ratio: its report \
+         says why these trials failed; measure it again without that cause"
+    }
+}
+
+/// Reason why a result is only a lower bound, with the remedy.
+fn bound(run: &Run, result: &CellResult) -> String {
+    // Rates are rounded.
+    let reached = |limit_qps: f64| result.summary.max >= limit_qps * (1.0 - 1e-3);
+    match &run.self_test {
+        _ if reached(run.settings.max_qps) => {
+            format!("the search reached its highest rate, {:.0} queries/s; raise search.max", run.settings.max_qps)
+        }
+        Some(test) if reached(test.device_qps) => format!(
+            "it reached {:.0} queries/s, the most that the self-test permits; give tester and authority more cores or hosts of \
+             their own",
+            test.device_qps
         ),
-    )
+        _ => "a search ended where the tester, and not the device, was the limit; the report lists these trials with their \
+              reasons; measure on an idle host, or give the tester cores of its own"
+            .to_owned(),
+    }
 }
 
 /// For each repetition the CPU time per query in the passed trial with the highest rate: these are the rates of the

@@ -49,7 +49,12 @@ pub fn conclusion(comparison: &Comparison) -> String {
             format!("The second is slower in at least one cell {level}.")
         }
         Verdict::Slower => format!("The second is slower {level}."),
-        Verdict::Incomparable => "The second is not comparable with the first.".to_owned(),
+        Verdict::Incomparable if comparison.cells.is_empty() => {
+            "The second is not comparable with the first: they have no cell in common.".to_owned()
+        }
+        Verdict::Incomparable => {
+            "The second is not comparable with the first; the notes give the reasons and remedies.".to_owned()
+        }
         Verdict::NoDifference => match ratios.as_slice() {
             [ratio] => format!(
                 "No difference is shown (p = {}; {} and {} repetitions can show at best p = {}).",

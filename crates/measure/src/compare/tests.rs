@@ -36,13 +36,13 @@ fn a_slower_run_is_found_and_fails_and_a_faster_one_passes() {
     let (fast, slow) = (run(rates(10_000.0, 0.02, 1)), run(rates(9_000.0, 0.02, 2)));
     let worse = compare(&fast, &slow);
     assert_eq!(worse.verdict, Verdict::Slower);
-    assert!(worse.exit_is_failure());
+    assert_eq!(worse.exit_status(), 1);
     let ratio = worse.cells[0].strict.unwrap();
     assert!((0.88..0.92).contains(&ratio.ratio) && ratio.low < 0.9 && ratio.high > 0.9 && ratio.high < 0.95);
     assert!(ratio.p < 0.001, "{ratio:?}");
     let better = compare(&slow, &fast);
     assert_eq!(better.verdict, Verdict::Faster);
-    assert!(!better.exit_is_failure());
+    assert_eq!(better.exit_status(), 0);
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn three_results_give_an_interval_that_says_how_little_it_knows() {
     // The outermost medians have a probability of (7/27)^2 = 6.7 % each, so the interval reaches them.
     assert!((ratio.low - 90.0 / 108.0 * 0.999).abs() < 1e-9, "{ratio:?}");
     assert!((ratio.high - 120.0 / 100.0 / 0.999).abs() < 1e-9, "{ratio:?}");
-    assert_eq!(cell.verdict, Verdict::NoDifference);
+    assert_eq!(cell.verdict, Verdict::Incomparable);
     assert!(cell.note.contains("at best p = 0.10"), "{}", cell.note);
     assert!(compare(&run(rates(1e4, 0.1, 1)), &run(rates(1e4, 0.1, 2))).cells[0].note.is_empty());
 }
@@ -95,27 +95,73 @@ fn a_verdict_needs_a_p_value_that_its_repetitions_can_reach() {
     // As far apart as three and three can be: 2 of 20 divisions, p = 0.10, whatever the ratio.
     let (fast, slow) = (vec![100.0, 104.0, 108.0, 109.0], vec![50.0, 51.0, 52.0, 53.0]);
     let of_three = compare(&run(fast[..3].to_vec()), &run(slow[..3].to_vec()));
-    assert_eq!((of_three.verdict, of_three.exit_is_failure()), (Verdict::NoDifference, false));
+    assert_eq!((of_three.verdict, of_three.exit_status()), (Verdict::Incomparable, 3));
     let ratio = of_three.cells[0].strict.unwrap();
     assert!((ratio.p - 0.1).abs() < 1e-12 && ratio.p == ratio.p_least && ratio.high < 1.0, "{ratio:?}");
     assert!(of_three.cells[0].note.contains("at least 4 repetitions"), "{}", of_three.cells[0].note);
     let text = of_three.to_string();
-    let expected = "No difference is shown (p = 0.10; 3 and 3 repetitions can show at best p = 0.10).";
-    assert!(text.contains(expected), "{text}");
+    assert!(text.contains("no difference, however large, can be shown"), "{text}");
+    assert!(text.contains("not comparable with the first; the notes give the reasons"), "{text}");
     // One repetition more: 2 of 70 divisions.
     let of_four = compare(&run(fast), &run(slow));
-    assert_eq!((of_four.verdict, of_four.exit_is_failure()), (Verdict::Slower, true));
+    assert_eq!((of_four.verdict, of_four.exit_status()), (Verdict::Slower, 1));
     assert!((of_four.cells[0].strict.unwrap().p - 2.0 / 70.0).abs() < 1e-12);
     assert!(of_four.to_string().contains("The second is slower (95 % interval without 1, and p < 0.05)."));
 }
 
 #[test]
-fn one_or_two_results_are_not_compared() {
-    let compared = compare(&run(vec![100.0]), &run(vec![50.0]));
-    assert_eq!(compared.verdict, Verdict::Incomparable);
-    assert!(compared.exit_is_failure());
-    assert!(compared.cells[0].note.contains("at least 3 repetitions"));
-    assert_eq!(compared.cells[0].strict.unwrap().ratio, 0.5);
+fn one_or_two_results_on_both_sides_are_not_compared() {
+    for few in [1, 2] {
+        let compared = compare(&run(vec![100.0; few]), &run(vec![50.0; few]));
+        assert_eq!((compared.verdict, compared.exit_status()), (Verdict::Incomparable, 3));
+        assert!(compared.cells[0].note.contains("at least 4 repetitions"));
+        assert_eq!(compared.cells[0].strict.unwrap().ratio, 0.5);
+    }
+    // Two against eight: 2 of C(10, 2) = 45 divisions, p = 0.044.
+    let compared = compare(&run(vec![100.0; 2]), &run(vec![50.0; 8]));
+    assert_eq!(compared.verdict, Verdict::Slower);
+}
+
+#[test]
+fn each_verdict_has_its_exit_status() {
+    let (fast, slow) = (run(rates(10_000.0, 0.02, 1)), run(rates(9_000.0, 0.02, 2)));
+    let incomparable = run(vec![100.0; 3]);
+    for (first, second, status) in
+        [(&slow, &fast, 0), (&fast, &fast, 0), (&fast, &slow, 1), (&incomparable, &incomparable, 3)]
+    {
+        assert_eq!(compare(first, second).exit_status(), status);
+    }
+}
+
+#[test]
+fn the_remedy_fits_the_cause() {
+    let note = |first: &Run, second: &Run| compare(first, second).cells[0].note.clone();
+    let whole = run(rates(10_000.0, 0.02, 1));
+    assert!(note(&whole, &run(vec![])).contains("run --resume"));
+    assert!(note(&run(vec![0.0, 100.0, 100.0]), &whole).contains("says why these trials failed"));
+    let censored = |settings_max: f64, permitted: f64| {
+        let mut run = run(vec![10_000.0; 20]);
+        run.results[0].censored = true;
+        run.settings.max_qps = settings_max;
+        run.self_test = Some(crate::run::SelfTest { device_qps: permitted, ..Default::default() });
+        run
+    };
+    for (settings_max, permitted, remedy) in [
+        (10_000.0, 50_000.0, "raise search.max"),
+        (50_000.0, 10_000.0, "give tester and authority more cores"),
+        (50_000.0, 50_000.0, "measure on an idle host"),
+    ] {
+        let bound = censored(settings_max, permitted);
+        assert!(note(&bound, &whole).starts_with("the rates of the first run are lower bounds"));
+        assert!(note(&whole, &bound).contains(remedy), "{}", note(&whole, &bound));
+    }
+    // All strict results on one side are 0.5 % below the others, and the search sees 1 %.
+    let mut coarse = [run(vec![10_000.0; 20]), run(vec![9_950.0; 20])];
+    coarse.iter_mut().for_each(|run| run.settings.precision = 0.01);
+    assert!(note(&coarse[0], &coarse[1]).contains("lower search.precision"));
+    let near = compare(&run(vec![100.0, 101.0, 102.0, 103.0]), &run(vec![100.5, 101.5, 102.5, 103.5]));
+    assert_eq!(near.verdict, Verdict::NoDifference);
+    assert!(near.cells[0].note.contains("use 20 repetitions"), "{}", near.cells[0].note);
 }
 
 #[test]
@@ -213,7 +259,8 @@ fn runs_without_a_common_cell_are_incomparable() {
     let (one, mut other) = (run(rates(10_000.0, 0.02, 1)), run(rates(10_000.0, 0.02, 1)));
     other.results[0].sweep = "2".to_owned();
     let compared = compare(&one, &other);
-    assert!(compared.cells.is_empty() && compared.exit_is_failure());
+    assert!(compared.cells.is_empty() && compared.exit_status() == 3);
+    assert!(compared.to_string().contains("they have no cell in common"));
 }
 
 #[test]
