@@ -453,11 +453,8 @@ impl Procedure {
     /// Records the verdict of a trial.
     fn advance(&mut self, rate_qps: f64, verdict: Verdict) {
         self.needs_restart = self.plan.device.restart == Restart::Trial;
-        // In the self-test, the tester's limit is the quantity to be measured, so it counts as a failure.
-        let verdict = match (&self.stage, verdict) {
-            (Stage::SelfTest(_), Verdict::TesterLimited) => Verdict::Fail,
-            (_, verdict) => verdict,
-        };
+        // In the self-test, too, a trial that the tester limited is repeated: the tester's lasting limit is the quantity to
+        // be measured, and not a stall of its host.
         match &mut self.stage {
             Stage::SelfTest(search) | Stage::Scout { search, .. } | Stage::Search { search, .. } => {
                 let fits = search.record(rate_qps, verdict);

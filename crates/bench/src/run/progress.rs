@@ -92,7 +92,7 @@ impl RunDisplay {
 }
 
 /// Note on the first trial of the self-test in which the tester was the limit.
-const LIMIT_NOTE: &str = " (no fault: this is how the self-test finds the limit of the tester)";
+const LIMIT_NOTE: &str = " (no fault: this is how the self-test finds the limit of the tester; a rate counts as failed after 3 such trials)";
 
 /// True if the last trial is the first one of the self-test in which the tester was the limit.
 fn is_first_limit(trials: &[Trial]) -> bool {

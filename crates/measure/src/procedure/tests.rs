@@ -188,6 +188,62 @@ fn a_tester_that_fails_everywhere_stops_the_run() {
     assert!(matches!(procedure.next(), Action::Stop(why) if why.contains("self-test")));
 }
 
+/// The tester's host stalls in these trials of the self-test, counted from 0. Returns the estimated trials that are left
+/// after each trial of the self-test, and the number of its trials.
+fn stalling_self_test(procedure: &mut Procedure, stalls: impl Fn(usize) -> bool) -> Vec<u32> {
+    let mut left = Vec::new();
+    while let Some(mut event) = world().step(procedure) {
+        let is_self_test = matches!(&event, Event::Trial(trial) if trial.purpose == Purpose::SelfTest);
+        if let Event::Trial(trial) = &mut event
+            && is_self_test
+            && (stalls(left.len()) || trial.rate_qps > TEST_CAPACITY_QPS)
+        {
+            trial.outcome.verdict = Verdict::TesterLimited;
+        }
+        procedure.record(event).unwrap();
+        if is_self_test {
+            left.push(procedure.trials_left());
+        }
+        if procedure.self_test().is_some() {
+            break;
+        }
+    }
+    left
+}
+
+#[test]
+fn a_stall_of_the_host_in_the_self_test_costs_a_trial_and_changes_no_certificate() {
+    let (mut steady, mut stalling) = (procedure(QUICK), procedure(QUICK));
+    let without = stalling_self_test(&mut steady, |_| false).len();
+    let with = stalling_self_test(&mut stalling, |trial| trial % 3 == 0).len();
+    assert_eq!(stalling.self_test(), steady.self_test());
+    assert!(steady.self_test().unwrap().certified_qps > 0.8 * TEST_CAPACITY_QPS);
+    assert!(with > without, "{with} {without}");
+}
+
+#[test]
+fn the_estimate_learns_from_the_trials_of_the_self_test() {
+    // Two of three trials are lost to stalls, so each rate takes three.
+    let text =
+        "profile = \"rfc8219\"\n[search]\nrepetitions = 1\ncurve = []\n[device]\ntemplate = \"sixfold\"\n";
+    let mut procedure = procedure(text);
+    let left = stalling_self_test(&mut procedure, |trial| trial % 3 < 2);
+    let after = procedure.trials_left();
+    for (done, estimate) in left.iter().enumerate().skip(5) {
+        let really = (left.len() - done - 1) as u32;
+        // What follows the self-test is not estimated here.
+        let estimate = estimate.saturating_sub(after);
+        assert!(
+            estimate <= 2 * really + 6 && 2 * estimate + 6 >= really,
+            "after {done}: {estimate}, {really} came"
+        );
+    }
+    let mut steady = self::procedure(text);
+    let first = steady.trials_left();
+    stalling_self_test(&mut steady, |_| false);
+    assert!(left[5] + 6 > first, "{} after six trials, {first} before any: stalls make it longer", left[5]);
+}
+
 #[test]
 fn no_name_comes_to_the_device_twice() {
     let mut procedure = procedure(QUICK);

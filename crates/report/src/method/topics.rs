@@ -225,7 +225,8 @@ fn results(run: &Run) -> String {
         text += " In a confirmed result, which is an addition to the RFC, a rate is excluded only if a second trial at it fails too.";
     }
     text += &format!(
-        " A trial in which the tester itself was the bottleneck was repeated, and counted as failed after {TESTER_TRIES} attempts."
+        " A trial in which the tester itself was the bottleneck was repeated, in the self-test, too, and counted as failed after \
+         {TESTER_TRIES} attempts."
     );
     text
 }

@@ -201,8 +201,8 @@ impl Loopback {
         Ok(outcome)
     }
 
-    /// The highest rate at which the self-test passes; a failure counts if it is confirmed. A trial that the tester limits
-    /// has failed, too: it is the tester that is tested.
+    /// The highest rate at which the self-test passes; a failure counts if it is confirmed. A trial that the tester limits is
+    /// repeated, as in a run.
     fn search(&mut self, trial_ms: u64, precision: f64) -> Result<f64, String> {
         let method = Method::Geometric { start_qps: PAPER_RATE_QPS, precision };
         let limits = Limits { min_qps: 100.0, max_qps: 10e6, method, steps_max: 40 };
@@ -211,10 +211,7 @@ impl Loopback {
             match search.next() {
                 Step::Done(found) => return Ok(found.rate_qps),
                 Step::Try { rate_qps, .. } => {
-                    let verdict = match self.trial(rate_qps, trial_ms)?.verdict {
-                        Verdict::Pass => Verdict::Pass,
-                        Verdict::Fail | Verdict::TesterLimited => Verdict::Fail,
-                    };
+                    let verdict = self.trial(rate_qps, trial_ms)?.verdict;
                     if !search.record(rate_qps, verdict) {
                         return Err(format!("the search did not ask for {rate_qps} queries/s"));
                     }
