@@ -3,7 +3,7 @@
 mod fixtures;
 
 use fixtures::{authority, folder_of, gone, host, question, runs, script, until};
-use measure::order::{Expectation, Lanes, Load, Pace, Transport};
+use measure::order::{Expectation, Lanes, Load, Pace, Transport, Validity};
 use sixfold_bench::agent::protocol::{Start, Target, VERSION};
 use sixfold_bench::agent_client::{AgentClient, AgentError};
 use sixfold_bench::device::{Recipe, Settings};
@@ -30,6 +30,7 @@ fn load(server: std::net::SocketAddr, rate_qps: f64, duration_ms: u64) -> Load {
             aaaa_share: 1.0,
             aaaa_seed: 7,
             ttl: (0, 60),
+            validity: Validity::Exact,
         },
         cached_share: 0.0,
         lanes: Lanes::default(),

@@ -149,6 +149,41 @@ fn a_run_ends_with_a_bundle_and_a_report() {
 }
 
 #[test]
+fn the_procedure_of_the_papers_bisects_and_restarts_the_device_for_each_trial() {
+    if !fixtures::has_sixfold() {
+        return;
+    }
+    let folder = Folder::new("lencse");
+    let plan = folder.plan(
+        "profile = \"quick\"\n[trial]\nduration = \"200ms\"\npause = \"10ms\"\n[search]\nrepetitions = 2\nstart = 20\nmax = 128\n\
+         width = 16\n[correctness]\nnames = 40\n[device]\ntemplate = \"sixfold\"\n",
+    );
+    let out = folder.out().display().to_string();
+    let output = finish(&["--plan", &plan, "--procedure", "lencse2017", "--out", &out]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let run = folder.run();
+    let settings = &run.settings;
+    assert_eq!(
+        (&*settings.procedure, settings.senders, settings.ports, settings.group),
+        ("lencse2017", 1, 1, 1)
+    );
+    assert_eq!(settings.bisection.map(|it| (it.low, it.high, it.width)), Some((0.0, 128.0, 16.0)));
+    let trials: Vec<_> = run.trials.iter().filter(|it| it.purpose != Purpose::SelfTest).collect();
+    // 128 / 2^3 is 16. A trial that the machine spoiled may have been repeated.
+    assert!(trials.len() >= 6 && trials[0].rate_qps == 64.0, "{}", trials.len());
+    assert!(trials.iter().all(|trial| trial.fresh && trial.rate_qps % 16.0 == 0.0));
+    assert_eq!(run.results[0].strict.len(), 2);
+    let report = fs::read_to_string(folder.out().join("report.html")).unwrap();
+    for part in [
+        "those of Lencse and Bakai (2017)",
+        "bisected the interval from 0 to 128 queries/s",
+        "the rule of dns64perf++",
+    ] {
+        assert!(report.contains(part), "{part}");
+    }
+}
+
+#[test]
 fn a_run_that_was_killed_goes_on_where_it_was() {
     if !fixtures::has_sixfold() {
         return;

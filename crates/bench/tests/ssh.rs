@@ -4,7 +4,7 @@
 mod fixtures;
 
 use fixtures::{TIME_LIMIT, gone, until};
-use measure::order::{Expectation, Lanes, Load, Pace, Transport};
+use measure::order::{Expectation, Lanes, Load, Pace, Transport, Validity};
 use sixfold_bench::agent::protocol::Start;
 use sixfold_bench::agent_client::{AgentClient, AgentError};
 use sixfold_bench::device::{Recipe, Settings, program};
@@ -179,6 +179,7 @@ fn load(server: SocketAddr, first_name: u64) -> Load {
             aaaa_share: 0.25,
             aaaa_seed: 7,
             ttl: (0, 60),
+            validity: Validity::Exact,
         },
         cached_share: 0.0,
         lanes: Lanes::default(),

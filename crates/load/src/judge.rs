@@ -10,7 +10,7 @@ use crate::names::HEADER;
 use crate::random::threshold;
 use crate::reader::{Name, Record};
 use crate::reason::Reason;
-use measure::order::Expectation;
+use measure::order::{Expectation, Validity};
 use std::net::Ipv6Addr;
 
 /// TYPE and CLASS values (RFC 1035 section 3.2, RFC 3596).
@@ -40,6 +40,7 @@ pub struct Judge {
     aaaa_below: u64,
     aaaa_seed: u64,
     ttl: (u32, u32),
+    validity: Validity,
 }
 
 impl Judge {
@@ -54,6 +55,7 @@ impl Judge {
             aaaa_below: threshold(expect.aaaa_share),
             aaaa_seed: expect.aaaa_seed,
             ttl: expect.ttl,
+            validity: expect.validity,
         })
     }
 
@@ -89,6 +91,11 @@ impl Judge {
     pub fn judge(&self, message: &[u8], end: usize, address: [u8; 4]) -> Result<(), Reason> {
         if message.len() < end || end < HEADER {
             return Err(Reason::Header);
+        }
+        if self.validity == Validity::Answered {
+            // QR and RCODE alone.
+            flags(message[2] & 0x80 | 0x01, message[3] & 0x0f)?;
+            return if message[6..8] == [0, 0] { Err(Reason::NoRecords) } else { Ok(()) };
         }
         flags(message[2], message[3])?;
         let has_aaaa = self.aaaa_below > 0 && self.has_aaaa(address);

@@ -15,7 +15,29 @@ fn expectation() -> Expectation {
         aaaa_share: 0.0,
         aaaa_seed: 0,
         ttl: (1, 3600),
+        validity: Validity::Exact,
     }
+}
+
+#[test]
+fn by_the_rule_of_dns64perf_any_answer_record_is_valid() {
+    let rule = Expectation { validity: Validity::Answered, ..expectation() };
+    let wrong = aaaa(POINTER, "2001:db8::1");
+    let mut truncated = message(&[wrong.clone()]);
+    truncated[2] |= TC;
+    for valid in
+        [message(&[aaaa(POINTER, "64:ff9b::a01:203")]), message(&[wrong.clone(), wrong.clone()]), truncated]
+    {
+        assert_eq!(judged(&rule, &valid), Ok(()));
+    }
+    assert_eq!(judged(&expectation(), &message(&[wrong.clone()])), Err(Reason::Prefix));
+    assert_eq!(judged(&rule, &message(&[])), Err(Reason::NoRecords));
+    let mut failed = message(&[wrong.clone()]);
+    failed[3] |= 2;
+    assert_eq!(judged(&rule, &failed), Err(Reason::ServFail));
+    let mut query = message(&[wrong]);
+    query[2] &= 0x7f;
+    assert_eq!(judged(&rule, &query), Err(Reason::NotAResponse));
 }
 
 /// A reply's head with a number of answer records.

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::order_check::max_requery_age_ms;
-use measure::order::{Expectation, Lanes, Transport};
+use measure::order::{Expectation, Lanes, Transport, Validity};
 
 /// An order for one thread without warm-up.
 pub(crate) fn order(rate_qps: f64, duration_ms: u64) -> Load {
@@ -22,6 +22,7 @@ pub(crate) fn order(rate_qps: f64, duration_ms: u64) -> Load {
             aaaa_share: 0.0,
             aaaa_seed: 0,
             ttl: (0, u32::MAX),
+            validity: Validity::Exact,
         },
         cached_share: 0.0,
         lanes: Lanes::default(),

@@ -185,6 +185,18 @@ impl Default for Lanes {
     }
 }
 
+/// Rule by which a reply in time is valid.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Validity {
+    /// It has exactly the expected records.
+    #[default]
+    Exact,
+    /// Its RCODE is 0 and it has an answer record, whatever that holds: the rule of dns64perf++ and so of the results
+    /// published with it. RFC 8219 section 9.2 asks for an AAAA record.
+    Answered,
+}
+
 /// Contents of a valid reply to the AAAA query for a name: exactly these records, no more and no fewer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Expectation {
@@ -203,6 +215,9 @@ pub struct Expectation {
     pub aaaa_seed: u64,
     /// Lowest and highest valid TTL of an answer record, in seconds.
     pub ttl: (u32, u32),
+    /// The rule; all fields above but the zone count only for [`Validity::Exact`].
+    #[serde(default)]
+    pub validity: Validity,
 }
 
 /// Options of an authority.

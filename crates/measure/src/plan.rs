@@ -5,7 +5,8 @@
 
 use crate::amount;
 use crate::name_range::NameRange;
-use crate::run::Cell;
+use crate::order::Validity;
+use crate::run::{Bisection, Cell};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,8 +20,8 @@ mod name_budget;
 
 pub use core_list::core_list;
 pub use draft::{
-    AuthorityDraft, CorrectnessDraft, DeviceDraft, Draft, GridDraft, NamesDraft, PlanError, SearchDraft,
-    SweepDraft, TesterDraft, TrialDraft,
+    AuthorityDraft, CorrectnessDraft, DeviceDraft, Draft, GridDraft, NamesDraft, PROCEDURES, PlanError,
+    SearchDraft, SearchMethod, SweepDraft, TesterDraft, TrialDraft,
 };
 
 /// A duration in text form with its unit.
@@ -112,6 +113,9 @@ pub enum Restart {
 pub struct Plan {
     /// The profile that it is based on.
     pub profile: String,
+    /// The procedure that it follows: one of [`PROCEDURES`].
+    #[serde(default = "default_procedure")]
+    pub procedure: String,
     /// Settings of a trial.
     pub trial: Trial,
     /// Settings of the searches.
@@ -147,6 +151,9 @@ impl Plan {
         if self.search.repetitions < 20 {
             found.push(format!("repetitions: {}, not 20", self.search.repetitions));
         }
+        if self.trial.validity == Validity::Answered {
+            found.push("any answer record makes a reply valid, not only an AAAA record".to_owned());
+        }
         found
     }
 }
@@ -163,6 +170,9 @@ pub struct Trial {
     pub pause: Span,
     /// Unmeasured load before each trial.
     pub warm_up: Span,
+    /// Rule by which a reply is valid.
+    #[serde(default)]
+    pub validity: Validity,
 }
 
 /// Settings of the searches.
@@ -183,6 +193,14 @@ pub struct Search {
     pub curve: Vec<f64>,
     /// The margin of the self-test (RFC 8219 section 9.2.1).
     pub delta: f64,
+    /// The papers' bisection, whose upper end is `max`; `None`: geometric searches.
+    #[serde(default)]
+    pub bisection: Option<Bisection>,
+}
+
+/// A plan of an earlier release has no such key.
+fn default_procedure() -> String {
+    PROCEDURES[0].to_owned()
 }
 
 /// Names and zone.

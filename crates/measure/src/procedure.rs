@@ -15,7 +15,7 @@
 
 use crate::outcome::Verdict;
 use crate::plan::{Plan, Restart};
-use crate::run::{Cell, CellResult, Correctness, Device, Environment, Purpose, SelfTest, Trial};
+use crate::run::{Bisection, Cell, CellResult, Correctness, Device, Environment, Purpose, SelfTest, Trial};
 use crate::search::{Limits, Method, Search, Step};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -385,12 +385,12 @@ impl Procedure {
 
     fn search_limits(&self) -> Limits {
         let plan = &self.plan.search;
-        Limits {
-            min_qps: 1.0,
-            max_qps: if self.self_test.is_some() { self.ceiling_qps() } else { self.planned_qps() },
-            method: Method::Geometric { start_qps: plan.start, precision: plan.precision },
-            steps_max: STEPS_MAX,
-        }
+        let (min_qps, method) = match plan.bisection {
+            None => (1.0, Method::Geometric { start_qps: plan.start, precision: plan.precision }),
+            Some(Bisection { low, width, .. }) => (low, Method::Bisection { width_qps: width }),
+        };
+        let max_qps = if self.self_test.is_some() { self.ceiling_qps() } else { self.planned_qps() };
+        Limits { min_qps, max_qps, method, steps_max: STEPS_MAX }
     }
 
     fn failures(&self) -> u32 {
@@ -482,7 +482,14 @@ impl Procedure {
                             timeout_ms: self.plan.trial.timeout.ms() / 4,
                             sufficient: certified_qps >= factor,
                         });
-                        if certified_qps < factor {
+                        let ceiling_qps = self.ceiling_qps();
+                        if self.plan.search.bisection.is_some_and(|it| ceiling_qps < it.high) {
+                            // Another upper end would give other rates, and so results that are not comparable.
+                            Stage::Stopped(format!(
+                                "a bisection needs its upper end, and the self-test, the names or the tester's memory permit at most \
+                                 {ceiling_qps:.0} queries/s: lower search.max to that, or give tester and authority more cores"
+                            ))
+                        } else if certified_qps < factor {
                             Stage::Stopped(
                                 "the tester passes its self-test at no rate: see the reasons of its trials, and give it cores \
                                  of its own"

@@ -1,5 +1,6 @@
 //! Record of a whole run: `run.json`, from which everything else in a bundle can be made again.
 
+use crate::order::Validity;
 use crate::outcome::{Outcome, Verdict};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -85,6 +86,46 @@ pub struct Settings {
     pub authority: String,
     /// True if failures were also confirmed by a second trial (in addition to the strict result).
     pub confirm: bool,
+    /// Name of the procedure: `rfc8219`, or that of a publication.
+    #[serde(default)]
+    pub procedure: String,
+    /// Ends and width of the papers' bisection; `None`: geometric searches.
+    #[serde(default)]
+    pub bisection: Option<Bisection>,
+    /// Rule by which a reply was valid.
+    #[serde(default)]
+    pub validity: Validity,
+    /// Sending threads of the tester; 0: one for each two cores.
+    #[serde(default)]
+    pub senders: u16,
+    /// Source ports of each sending thread; 0: not recorded.
+    #[serde(default)]
+    pub ports: u16,
+    /// Number of consecutive queries from one port, which may leave as one segmented datagram; 0: not recorded.
+    #[serde(default)]
+    pub group: u16,
+}
+
+/// The bisection of the papers: the interval that it begins with, and the width at which it ends, in queries per second.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Bisection {
+    /// The lower end, l.
+    pub low: f64,
+    /// The upper end, h.
+    pub high: f64,
+    /// The width at the end, e.
+    pub width: f64,
+}
+
+impl Settings {
+    /// Share by which the true value may be above a result: the precision of the search.
+    pub fn resolution(&self, rate_qps: f64) -> f64 {
+        match self.bisection {
+            None => self.precision,
+            Some(Bisection { width, .. }) => width / (rate_qps + width),
+        }
+    }
 }
 
 /// The device under test.

@@ -61,11 +61,11 @@ fn notes(run: &Run) -> Vec<String> {
 fn conditions(run: &Run) -> String {
     let settings = &run.settings;
     format!(
-        "Trials of {}, timeout {}, {} repetitions, search to {} of the rate, prefix {}, zone {}; {}.",
+        "Trials of {}, timeout {}, {} repetitions, search to {}, prefix {}, zone {}; {}.",
         number::milliseconds(settings.trial_ms),
         number::milliseconds(settings.timeout_ms),
         settings.repetitions,
-        number::percent(settings.precision),
+        verdict::precision(settings),
         settings.prefix,
         settings.zone,
         run.tool

@@ -4,7 +4,7 @@ use crate::groups::{groups, principal, sweep_parameter};
 use crate::number;
 use measure::checklist::REPETITIONS;
 use measure::outcome::Verdict;
-use measure::run::{CellResult, Kept, Purpose, Run, Summary};
+use measure::run::{Bisection, CellResult, Kept, Purpose, Run, Settings, Summary};
 use measure::statistics::range_coverage;
 use std::net::{IpAddr, SocketAddr};
 
@@ -66,7 +66,7 @@ pub fn indicative(run: &Run, summary: &Summary) -> Option<String> {
 
 /// The interval of a figure. That of a lower bound has no upper end; the 99th percentile stands for it.
 pub fn interval(run: &Run, result: &CellResult, summary: &Summary) -> (f64, f64) {
-    summary.interval(if result.censored { 0.0 } else { run.settings.precision })
+    summary.interval(if result.censored { 0.0 } else { run.settings.resolution(summary.p99) })
 }
 
 /// The interval in words: `24,100 to 24,743`.
@@ -84,9 +84,17 @@ pub fn interval_note(run: &Run, summary: &Summary) -> String {
     format!(
         "The interval reaches from the 1st percentile of {} repetitions to their 99th, and beyond it by the precision of the search, {}. The range of so many repetitions contains the true median with a probability of at most {}.",
         summary.count,
-        number::percent(run.settings.precision),
+        precision(&run.settings),
         number::measured_percent(range_coverage(summary.count))
     )
+}
+
+/// The precision of the search: a share of the rate, or a number of queries per second.
+pub fn precision(settings: &Settings) -> String {
+    match settings.bisection {
+        None => number::percent(settings.precision),
+        Some(Bisection { width, .. }) => format!("{} queries/s", number::tick(width)),
+    }
 }
 
 /// The conditions of a result in words: `no AAAA, nothing cached`.
@@ -266,6 +274,13 @@ mod tests {
         assert_eq!(interval_text(&run, &run.results[0], &summary), "6,440 to 7,000");
         assert!(
             interval_note(&run, &summary).contains("at most 75.0\u{a0}%"),
+            "{}",
+            interval_note(&run, &summary)
+        );
+        run.settings.bisection = Some(Bisection { low: 0.0, high: 16_384.0, width: 10.0 });
+        assert_eq!(interval_text(&run, &run.results[0], &summary), "6,440 to 6,660");
+        assert!(
+            interval_note(&run, &summary).contains("of the search, 10 queries/s."),
             "{}",
             interval_note(&run, &summary)
         );

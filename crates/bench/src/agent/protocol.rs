@@ -254,6 +254,7 @@ mod tests {
                 aaaa_share: 0.25,
                 aaaa_seed: u64::MAX,
                 ttl: (0, 60),
+                validity: measure::order::Validity::Exact,
             },
             cached_share: 0.0,
             lanes: Default::default(),

@@ -12,7 +12,7 @@ use display::LoadDisplay;
 use load::{HttpOptions, LoadError, LoadOptions, NoCompanion, QueryList, TlsOptions};
 use measure::amount;
 use measure::name_range::NameRange;
-use measure::order::{Expectation, Lanes, Load, Pace, Transport};
+use measure::order::{Expectation, Lanes, Load, Pace, Transport, Validity};
 use measure::outcome::Verdict;
 use measure::plan::Prefix;
 use std::net::{IpAddr, SocketAddr};
@@ -308,6 +308,7 @@ fn order(arguments: &LoadArguments, transport: Transport) -> Load {
             aaaa_share: arguments.aaaa_share,
             aaaa_seed: arguments.seed,
             ttl: arguments.ttl,
+            validity: Validity::Exact,
         },
         cached_share: arguments.cached_share,
         lanes: Lanes {

@@ -5,7 +5,7 @@ use crate::device;
 use crate::run::{self, Ended, thousands};
 use crate::signals;
 use clap::Args;
-use measure::plan::{Draft, Plan, Prefix, Span};
+use measure::plan::{Draft, PROCEDURES, Plan, Prefix, Span};
 use measure::run::Run;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -14,6 +14,10 @@ use std::process::ExitCode;
 const HELP: &str = "\
 The rfc8219 profile has trials of 60 s, a timeout of 1 s, 20 repetitions and the self-test. It takes hours, can be \
 interrupted at any point, and is resumed with --resume. The quick profile takes minutes; its result is labelled not compliant.
+
+The lencse2017 procedure continues the results that Lencse and others published from 2016 to 2021: a bisection from 0 to 16384 \
+(--max) in whole queries/s, in which one failed trial excludes a rate; any reply with RCODE 0 and an answer record is valid, as in \
+dns64perf++; one sending thread with one port; each query a datagram of its own; the device is restarted for each trial.
 
 TIME is a number with a unit: ns, us, ms, s, m or h. Options override the plan, and the plan overrides the profile; \
 sixfold-bench(1) describes every key of a plan.
@@ -37,12 +41,15 @@ pub struct RunArguments {
     /// Profile, source of all values that are not given: rfc8219 or quick [default: rfc8219]
     #[arg(long, value_name = "NAME", value_parser = ["rfc8219", "quick"])]
     profile: Option<String>,
+    /// Procedure: rfc8219, or lencse2017, which repeats that of publications with dns64perf++ (see below) [default: rfc8219]
+    #[arg(long, value_name = "NAME", value_parser = PROCEDURES)]
+    procedure: Option<String>,
     /// Folder for the bundle: journal, run.json, report.html and the rest
     #[arg(long, value_name = "DIR", required_unless_present = "estimate")]
     out: Option<PathBuf>,
     /// Resume the run in --out, with its own plan; only --quiet can be combined with these two
     #[arg(long, conflicts_with_all = [
-        "plan", "profile", "device", "device_program", "command", "device_address", "device_pid", "device_option", "device_file", "workers", "sweep", "grid",
+        "plan", "profile", "procedure", "device", "device_program", "command", "device_address", "device_pid", "device_option", "device_file", "workers", "sweep", "grid",
         "repetitions", "trial", "timeout", "start", "max", "prefix", "conformance", "estimate",
     ])]
     resume: bool,
@@ -176,7 +183,8 @@ impl RunArguments {
             }
             None => Draft::default(),
         };
-        let mut line = Draft { profile: self.profile.clone(), ..Draft::default() };
+        let mut line =
+            Draft { profile: self.profile.clone(), procedure: self.procedure.clone(), ..Draft::default() };
         line.trial.duration = self.trial;
         line.trial.timeout = self.timeout;
         line.search.repetitions = self.repetitions;

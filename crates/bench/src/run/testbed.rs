@@ -356,6 +356,7 @@ impl<'a> Testbed<'a> {
                 aaaa_share: task.cell.aaaa_share,
                 aaaa_seed: names.seed,
                 ttl: (0, names.ttl),
+                validity: plan.trial.validity,
             },
             cached_share: task.cell.cached_share,
             lanes: Lanes {

@@ -7,7 +7,7 @@ pub mod multiplexed;
 pub mod stream;
 pub mod tls;
 
-use measure::order::{Expectation, Lanes, Load, Pace, Transport};
+use measure::order::{Expectation, Lanes, Load, Pace, Transport, Validity};
 use measure::outcome::{Outcome, Verdict};
 use sixfold_load::{LoadOptions, NoCompanion, run_with};
 use socket2::SockRef;
@@ -163,6 +163,7 @@ pub fn order(server: SocketAddr, rate_qps: f64, duration_ms: u64) -> Load {
             aaaa_share: 0.0,
             aaaa_seed: 0,
             ttl: (1, 3600),
+            validity: Validity::Exact,
         },
         cached_share: 0.0,
         lanes: Lanes::default(),

@@ -2,7 +2,8 @@
 
 use super::{Assessment, counted, passed, required, shown};
 use crate::name_range::NameRange;
-use crate::run::{CellResult, Rule, Run, Trial};
+use crate::order::Validity;
+use crate::run::{Bisection, CellResult, Rule, Run, Trial};
 
 /// RFC 8219 section 9.2.
 const TRIAL_MS: u64 = 60_000;
@@ -80,6 +81,10 @@ fn all_valid(run: &Run) -> Assessment {
             trial.number, trial.outcome.valid, trial.outcome.sent
         )),
         None if passed(run).next().is_none() => Assessment::not_kept("no trial passed"),
+        None if run.settings.validity == Validity::Answered => Assessment::not_kept(
+            "a reply was valid if its RCODE was 0 and it had an answer record of any kind, the rule of dns64perf++; the RFC \
+             demands an AAAA record",
+        ),
         None => Assessment::kept(
             "each query of a passed trial has a reply in time with exactly the expected records, which is more than the RFC \
              demands (\"contain a AAAA record\")",
@@ -106,10 +111,17 @@ fn fastest(run: &Run) -> Assessment {
             );
         }
     }
-    Assessment::kept(format!(
-        "each result passed, and a rate at most {} % higher did not",
-        100.0 * run.settings.precision
-    ))
+    Assessment::kept(match run.settings.bisection {
+        None => {
+            format!(
+                "each result passed, and a rate at most {} % higher did not",
+                100.0 * run.settings.precision
+            )
+        }
+        Some(Bisection { width, .. }) => {
+            format!("each result passed, and a rate at most {width} queries/s higher did not")
+        }
+    })
 }
 
 fn trial_length(run: &Run) -> Assessment {

@@ -236,6 +236,16 @@ fn a_result_that_no_trial_shows_and_one_that_is_a_bound_are_found() {
 }
 
 #[test]
+fn the_rule_of_dns64perf_is_not_that_of_the_rfc_and_a_bisection_is_within_its_width() {
+    let run = but(|run| run.settings.validity = crate::order::Validity::Answered);
+    assert!(only(&run, "as many as queries").contains("the RFC demands an AAAA record"));
+    let run = but(|run| {
+        run.settings.bisection = Some(crate::run::Bisection { low: 0.0, high: 16_384.0, width: 1.0 });
+    });
+    assert!(state(&run, "fastest").1.contains("at most 1 queries/s higher"));
+}
+
+#[test]
 fn short_trials_are_found_planned_or_not() {
     let planned = but(|run| run.settings.trial_ms = 59_000);
     assert_eq!(only(&planned, "at least 60 s"), "trials of 59 s");

@@ -118,7 +118,7 @@ impl Ratio {
         if verdict == Verdict::NoDifference && self.p < SIGNIFICANCE {
             return Some(
                 "the rates differ by less than the precision of the search: to see so small a difference, lower \
-                 search.precision"
+                 search.precision (search.width of a bisection)"
                     .to_owned(),
             );
         }

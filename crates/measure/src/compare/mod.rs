@@ -156,7 +156,8 @@ fn overall(cells: &[CellComparison]) -> Verdict {
 
 fn compare_cells(first: &Run, one: &CellResult, second: &Run, other: &CellResult) -> CellComparison {
     // A search ends at any point within its precision below the true value.
-    let grain = (first.settings.precision, second.settings.precision);
+    let grain =
+        (first.settings.resolution(one.summary.median), second.settings.resolution(other.summary.median));
     let strict = Ratio::of(&one.strict, &other.strict, grain, SEED);
     let (verdict, note) = judge(strict.as_ref(), (first, one), (second, other));
     CellComparison {

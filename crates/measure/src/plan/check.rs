@@ -2,7 +2,7 @@
 
 use super::{Device, Plan, PlanError, Restart, core_list};
 use crate::amount;
-use crate::run::Cell;
+use crate::run::{Bisection, Cell};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -78,6 +78,17 @@ fn search(plan: &Plan) -> Result<(), PlanError> {
             "search.start must be at least 1 query per second, and search.max at least search.start and at most 100000000",
         );
     }
+    if let Some(Bisection { low, high, width }) = search.bisection {
+        let is_whole = |rate: f64| rate >= 0.0 && rate.fract() == 0.0;
+        if !(is_whole(low) && is_whole(high) && is_whole(width) && width >= 1.0) {
+            return refuse(
+                "a bisection needs whole numbers: search.low, search.max and search.width, from 1",
+            );
+        }
+        if high - low <= width {
+            return refuse("search.width must be less than the distance from search.low to search.max");
+        }
+    }
     if !(0.0001..=0.5).contains(&search.precision) {
         return refuse("search.precision must be from 0.0001 to 0.5");
     }
@@ -123,7 +134,10 @@ fn device(plan: &Plan) -> Result<DeviceOrigin, PlanError> {
         );
     }
     if origin == DeviceOrigin::AlreadyRunning && device.restart != Restart::Never {
-        return refuse("a device that is already running cannot be restarted: leave device.restart out");
+        return refuse(
+            "a device that is already running cannot be restarted: use device.restart = \"never\", which is also needed if the procedure \
+             restarts the device",
+        );
     }
     if origin == DeviceOrigin::AlreadyRunning && !device.options.is_empty() {
         return refuse("a device that is already running cannot get options: leave device.options out");

@@ -4,12 +4,27 @@ use super::{
     Authority, Correctness, Device, Names, Plan, Prefix, Restart, Search, Span, Sweep, Tester, Trial,
 };
 use crate::name_range::NameRange;
-use crate::run::Cell;
+use crate::order::Validity;
+use crate::run::{Bisection, Cell};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
+
+/// The procedures: that of RFC 8219 with this laboratory's search, and that of Lencse and Bakai's publications.
+pub const PROCEDURES: [&str; 2] = ["rfc8219", "lencse2017"];
+
+/// Method of the searches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SearchMethod {
+    /// Doubling, then geometric bisection to a relative precision.
+    #[default]
+    Geometric,
+    /// The papers' bisection from `low` to `max` until the ends are `width` apart.
+    Bisection,
+}
 
 /// Defines drafts: structs of optional keys that can be laid over each other.
 macro_rules! drafts {
@@ -41,11 +56,19 @@ drafts! {
         pause: Span,
         /// Unmeasured load before each trial.
         warm_up: Span,
+        /// Rule by which a reply is valid.
+        validity: Validity,
     }
     /// `[search]`
     SearchDraft {
         /// Number of searches for each cell.
         repetitions: u32,
+        /// Method of the searches.
+        method: SearchMethod,
+        /// Lower end of a bisection, in queries per second.
+        low: f64,
+        /// Distance of its ends at which a bisection ends, in queries per second.
+        width: f64,
         /// The first rate, in queries per second.
         start: f64,
         /// The highest rate, in queries per second.
@@ -162,6 +185,8 @@ drafts! {
 pub struct Draft {
     /// `rfc8219` or `quick`: the profile that supplies the defaults.
     pub profile: Option<String>,
+    /// One of [`PROCEDURES`]: it supplies defaults that take precedence over those of the profile.
+    pub procedure: Option<String>,
     /// Settings of a trial.
     pub trial: TrialDraft,
     /// Settings of the searches.
@@ -212,6 +237,7 @@ impl Draft {
             timeout: seconds(1),
             pause: seconds(10),
             warm_up: seconds(0),
+            ..TrialDraft::default()
         };
         draft.search.repetitions = Some(20);
         draft.search.precision = Some(0.01);
@@ -231,6 +257,7 @@ impl Draft {
             timeout: seconds(1),
             pause: milliseconds(300),
             warm_up: seconds(0),
+            ..TrialDraft::default()
         };
         draft.search.repetitions = Some(4);
         draft.search.start = Some(2_000.0);
@@ -238,6 +265,33 @@ impl Draft {
         draft.search.confirm = Some(true);
         draft.search.curve = Some(vec![0.5, 0.9, 1.1, 1.5]);
         draft.correctness.names = Some(200);
+        draft
+    }
+
+    /// The procedure of the measurements that Lencse and Bakai published from 2017 on, with dns64perf++ and a shell script
+    /// around it: bisection from 0 to 16,384 (2^14) in whole queries per second, no repeated failures and no curve; any
+    /// answer record makes a reply valid; one sending thread with one socket, which sends each query by itself; the
+    /// device is restarted after each step, so that its cache is empty.
+    pub fn lencse2017() -> Draft {
+        let mut draft = Draft::default();
+        draft.trial.validity = Some(Validity::Answered);
+        draft.search = SearchDraft {
+            method: Some(SearchMethod::Bisection),
+            low: Some(0.0),
+            max: Some(16_384.0),
+            width: Some(1.0),
+            confirm: Some(false),
+            curve: Some(Vec::new()),
+            ..SearchDraft::default()
+        };
+        draft.tester = TesterDraft {
+            senders: Some(1),
+            ports: Some(1),
+            group: Some(1),
+            burst: Some(1),
+            ..TesterDraft::default()
+        };
+        draft.device.restart = Some(Restart::Trial);
         draft
     }
 
@@ -250,6 +304,7 @@ impl Draft {
     pub fn over(self, below: Draft) -> Draft {
         Draft {
             profile: self.profile.or(below.profile),
+            procedure: self.procedure.or(below.procedure),
             trial: self.trial.over(below.trial),
             search: self.search.over(below.search),
             names: self.names.over(below.names),
@@ -265,15 +320,24 @@ impl Draft {
     /// The complete plan, with all defaults. A contradiction is an error.
     pub fn finish(self) -> Result<Plan, PlanError> {
         let profile = self.profile.clone().unwrap_or_else(|| "rfc8219".to_owned());
+        let procedure = self.procedure.clone().unwrap_or_else(|| PROCEDURES[0].to_owned());
+        let draft = match procedure.as_str() {
+            "rfc8219" => self,
+            "lencse2017" => self.over(Draft::lencse2017()),
+            other => {
+                return refuse(format!("procedure \"{other}\" is unknown; use {}", PROCEDURES.join(" or ")));
+            }
+        };
         let draft = match profile.as_str() {
-            "rfc8219" => self.over(Draft::rfc8219()),
-            "quick" => self.over(Draft::quick()),
+            "rfc8219" => draft.over(Draft::rfc8219()),
+            "quick" => draft.over(Draft::quick()),
             other => return refuse(format!("profile \"{other}\" is unknown; use rfc8219 or quick")),
         };
         let plan = Plan {
             profile,
+            procedure,
             trial: draft.trial.finish(),
-            search: draft.search.finish(),
+            search: draft.search.finish()?,
             names: draft.names.finish()?,
             cells: cells(&draft.grid)?,
             sweep: sweep(draft.sweep)?,
@@ -296,21 +360,35 @@ impl TrialDraft {
             timeout: self.timeout.unwrap_or(Span(Duration::from_secs(1))),
             pause: self.pause.unwrap_or(Span(Duration::from_secs(10))),
             warm_up: self.warm_up.unwrap_or(Span(Duration::ZERO)),
+            validity: self.validity.unwrap_or_default(),
         }
     }
 }
 
 impl SearchDraft {
-    fn finish(self) -> Search {
-        Search {
+    fn finish(self) -> Result<Search, PlanError> {
+        let max = self.max.unwrap_or(2_000_000.0);
+        let bisection = match self.method.unwrap_or_default() {
+            SearchMethod::Bisection => {
+                let (low, width) = (self.low.unwrap_or(0.0), self.width.unwrap_or(1.0));
+                Some(Bisection { low, high: max, width })
+            }
+            SearchMethod::Geometric if self.low.is_some() || self.width.is_some() => {
+                return refuse("search.low and search.width are for search.method = \"bisection\"");
+            }
+            SearchMethod::Geometric => None,
+        };
+        Ok(Search {
             repetitions: self.repetitions.unwrap_or(20),
-            start: self.start.unwrap_or(1_000.0),
-            max: self.max.unwrap_or(2_000_000.0),
+            // Only the self-test of a bisection has a start.
+            start: self.start.unwrap_or(1_000.0).min(if bisection.is_some() { max } else { f64::INFINITY }),
+            max,
+            bisection,
             precision: self.precision.unwrap_or(0.01),
             confirm: self.confirm.unwrap_or(true),
             curve: self.curve.unwrap_or_default(),
             delta: self.delta.unwrap_or(0.1),
-        }
+        })
     }
 }
 
@@ -466,6 +544,18 @@ mod tests {
     }
 
     #[test]
+    fn the_procedure_of_the_papers_goes_before_the_profile_and_behind_the_plan() {
+        let text = "profile = \"quick\"\nprocedure = \"lencse2017\"\n[search]\nmax = 1024\n[device]\ntemplate = \"bind\"\n";
+        let plan = plan(text).unwrap();
+        assert_eq!(plan.search.bisection, Some(Bisection { low: 0.0, high: 1024.0, width: 1.0 }));
+        assert_eq!((plan.trial.duration.ms(), plan.search.repetitions), (1_500, 4), "the profile's");
+        assert_eq!((plan.search.confirm, plan.search.curve.len()), (false, 0), "the procedure's");
+        assert_eq!((plan.trial.validity, plan.device.restart), (Validity::Answered, Restart::Trial));
+        assert_eq!((plan.tester.senders, plan.tester.ports, plan.tester.group), (1, 1, 1));
+        assert!(plan.departures().iter().any(|it| it.contains("AAAA record")), "{:?}", plan.departures());
+    }
+
+    #[test]
     fn the_full_grid_has_31_cells_with_the_required_one_first() {
         let shares = "[0, 0.2, 0.4, 0.6, 0.8, 1]";
         let plan =
@@ -502,6 +592,15 @@ mod tests {
                 "already running",
             ),
             ("[devise]", "unknown field"),
+            ("procedure = \"lencse\"", "lencse2017"),
+            ("[device]\ntemplate = \"a\"\n[search]\nlow = 5", "search.method"),
+            ("[device]\ntemplate = \"a\"\n[search]\nmethod = \"bisection\"\nwidth = 0.5", "whole numbers"),
+            ("[device]\ntemplate = \"a\"\n[search]\nmethod = \"bisection\"\nmax = 1000.5", "whole numbers"),
+            (
+                "[device]\ntemplate = \"a\"\n[search]\nmethod = \"bisection\"\nlow = 1999\nmax = 2000",
+                "search.width",
+            ),
+            ("procedure = \"lencse2017\"\n[device]\naddress = \"[::1]:53\"", "device.restart = \"never\""),
         ] {
             let error = plan(text).unwrap_err().to_string();
             assert!(error.contains(word), "{text}: {error}");

@@ -432,6 +432,40 @@ fn a_check_that_lost_a_query_is_done_again() {
 }
 
 #[test]
+fn the_procedure_of_the_papers_bisects_from_zero_and_restarts_the_device_at_each_step() {
+    let text = "profile = \"quick\"\nprocedure = \"lencse2017\"\n[device]\ntemplate = \"bind\"\n";
+    let mut procedure = procedure(text);
+    // The paper's median with 8 threads.
+    let world = World { capacity_qps: |_| 8_542.0, ..world() };
+    let mut rates = Vec::new();
+    while let Some(event) = world.step(&procedure) {
+        if let Action::Trial(task) = procedure.next()
+            && task.purpose != Purpose::SelfTest
+        {
+            assert!(task.setup.fresh && task.purpose == Purpose::Search, "{task:?}");
+            rates.push(task.rate_qps);
+        }
+        procedure.record(event).unwrap();
+    }
+    assert_eq!(rates[..6], [8_192.0, 12_288.0, 10_240.0, 9_216.0, 8_704.0, 8_448.0]);
+    assert_eq!(rates.len(), 4 * 14);
+    let result = &procedure.results()[0];
+    assert_eq!((&*result.strict, result.censored), (&[8_542.0; 4][..], false));
+    assert!(result.confirmed.is_empty());
+    assert_eq!(procedure.self_test().unwrap().device_qps, 16_384.0);
+}
+
+#[test]
+fn a_bisection_whose_upper_end_is_not_certified_is_not_begun() {
+    let text = "profile = \"quick\"\nprocedure = \"lencse2017\"\n[device]\ntemplate = \"bind\"\n";
+    let mut procedure = procedure(text);
+    World { tester_qps: 20_000.0, ..world() }.run(&mut procedure);
+    assert!(procedure.trials().iter().all(|trial| trial.purpose == Purpose::SelfTest));
+    let Action::Stop(why) = procedure.next() else { panic!("it stops") };
+    assert!(why.contains("lower search.max"), "{why}");
+}
+
+#[test]
 fn restarts_come_as_often_as_planned() {
     for (restart, expected) in [("never", 0), ("repetition", 5), ("trial", usize::MAX)] {
         let mut procedure = procedure(&format!("{QUICK}restart = \"{restart}\"\n"));

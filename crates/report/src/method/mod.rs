@@ -27,6 +27,10 @@ pub fn method(runs: &[Named]) -> Vec<Paragraph> {
         "The DNS64 performance of {} was measured by the procedure of RFC 8219 section 9{with}.",
         and(&names)
     );
+    if runs.iter().all(|run| run.run.settings.procedure == "lencse2017") {
+        first += " Search, valid replies, sending and restarts were those of Lencse and Bakai (2017), so that results with \
+                  dns64perf++ are comparable.";
+    }
     if tools.len() > 1 {
         let of = |(names, tool): &(Vec<&str>, String)| format!(" {} with {tool}.", and(names));
         first.extend(tools.iter().filter(|(_, tool)| !tool.is_empty()).map(of));
@@ -132,6 +136,29 @@ mod tests {
         ] {
             assert!(said.contains(part), "{part}\n{said}");
         }
+    }
+
+    #[test]
+    fn the_procedure_of_the_papers_is_described_as_such() {
+        let mut run = sample::run(&Shape::quick());
+        let settings = &mut run.settings;
+        settings.procedure = "lencse2017".to_owned();
+        settings.bisection = Some(measure::run::Bisection { low: 0.0, high: 16_384.0, width: 1.0 });
+        settings.validity = measure::order::Validity::Answered;
+        (settings.senders, settings.ports, settings.group) = (1, 1, 1);
+        let said = text(&[("a", &run)]);
+        for part in [
+            "were those of Lencse and Bakai (2017)",
+            "bisected the interval from 0 to 16,384 queries/s",
+            "at most 1 queries/s apart",
+            "the rule of dns64perf++",
+            "Its one sending thread had one source port, and each query was a datagram of its own.",
+        ] {
+            assert!(said.contains(part), "{part}\n{said}");
+        }
+        assert!(!said.contains("geometrically"), "{said}");
+        let mixed = text(&[("a", &run), ("b", &sample::run(&Shape::quick()))]);
+        assert!(!mixed.contains("were those of Lencse"), "{mixed}");
     }
 
     #[test]

@@ -5,7 +5,8 @@ use crate::command_line::command_line;
 use crate::number;
 use crate::surroundings;
 use crate::text_list::{and, or_one};
-use measure::run::{Kept, Run};
+use measure::order::Validity;
+use measure::run::{Bisection, Kept, Run, Settings};
 use measure::search::TESTER_TRIES;
 use std::net::SocketAddr;
 
@@ -167,7 +168,26 @@ fn load(run: &Run) -> String {
         number::count(u64::from(settings.ttl)),
         settings.prefix
     );
-    text + &cells(run)
+    text + &sending(settings) + &cells(run)
+}
+
+/// Threads, ports and datagrams of the tester, as far as they are recorded.
+fn sending(settings: &Settings) -> String {
+    let Settings { senders, ports, group, .. } = *settings;
+    if ports == 0 || group == 0 {
+        return String::new();
+    }
+    let threads = match senders {
+        0 => "Each of its sending threads".to_owned(),
+        1 => "Its one sending thread".to_owned(),
+        several => format!("Each of its {several} sending threads"),
+    };
+    let sockets = if ports == 1 { "one source port".to_owned() } else { format!("{ports} source ports") };
+    let datagrams = match group {
+        1 => "each query was a datagram of its own".to_owned(),
+        group => format!("up to {group} queries that were due could leave as one segmented datagram"),
+    };
+    format!(" {threads} had {sockets}, and {datagrams}.")
 }
 
 fn cells(run: &Run) -> String {
@@ -194,7 +214,12 @@ fn cells(run: &Run) -> String {
     }
 }
 
-fn valid(_: &Run) -> String {
+fn valid(run: &Run) -> String {
+    if run.settings.validity == Validity::Answered {
+        return "A rate passed if every query got a valid reply in time. A reply was valid if its RCODE was 0 and it had an answer \
+                record of any kind: the rule of dns64perf++. RFC 8219 demands an AAAA record."
+            .to_owned();
+    }
     "A rate passed if every query got a valid reply in time. A reply was valid only if its flags, response code, question and \
      every record were as expected: number of records, owner names, type, class, TTL, prefix, and embedded address."
         .to_owned()
@@ -204,6 +229,17 @@ fn search(run: &Run) -> String {
     let settings = &run.settings;
     if settings.repetitions == 0 {
         return String::new();
+    }
+    if let Some(Bisection { low, high, width }) = settings.bisection {
+        return format!(
+            "Each search bisected the interval from {} to {} queries/s: its middle, rounded down, became the lower end if the trial \
+             passed and the upper end if it failed, until the ends were at most {} queries/s apart. All searches were independent of \
+             each other. Each search was done {} times.",
+            number::tick(low),
+            number::tick(high),
+            number::tick(width),
+            settings.repetitions
+        );
     }
     format!(
         "A short search from {} queries/s found the last doubling of that rate that passed, and all searches began there, \

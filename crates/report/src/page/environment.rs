@@ -6,6 +6,7 @@ use crate::escape::html;
 use crate::number;
 use crate::put;
 use crate::table::Table;
+use crate::verdict;
 use std::collections::BTreeSet;
 
 /// The section.
@@ -32,8 +33,20 @@ fn settings(view: &View) -> Table {
         ("Timeout", number::milliseconds(settings.timeout_ms)),
         ("Pause after a trial", number::milliseconds(settings.pause_ms)),
         ("Repetitions", settings.repetitions.to_string()),
-        ("Precision of the search", number::percent(settings.precision)),
-        ("First rate", format!("{} queries/s", number::rate(settings.start_qps))),
+        ("Procedure", settings.procedure.clone()),
+        (
+            "Search",
+            match settings.bisection {
+                None => format!(
+                    "doubling from {} queries/s, geometric bisection",
+                    number::rate(settings.start_qps)
+                ),
+                Some(it) => {
+                    format!("bisection from {} to {} queries/s", number::tick(it.low), number::tick(it.high))
+                }
+            },
+        ),
+        ("Precision of the search", verdict::precision(settings)),
         ("Highest rate", format!("{} queries/s", number::rate(settings.max_qps))),
         ("Margin δ of the self-test", number::tick(settings.delta)),
         ("Names", settings.names.clone()),

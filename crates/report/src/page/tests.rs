@@ -142,7 +142,7 @@ fn numbers_of_any_size_make_a_page_and_tables() {
     let sound = [sample::run(&Shape::quick()), small()].map(|run| serde_json::to_value(run).unwrap());
     let mut random = 1;
     let mut shown = 0;
-    for round in 0..40 {
+    for round in 0..80 {
         let mut value = sound[round % 2].clone();
         spoil(&mut value, &mut random);
         // Some fields hold smaller numbers.

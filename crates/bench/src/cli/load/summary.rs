@@ -328,6 +328,7 @@ mod tests {
                 aaaa_share: 0.0,
                 aaaa_seed: 0,
                 ttl: (0, 60),
+                validity: measure::order::Validity::Exact,
             },
             cached_share: 0.0,
             lanes: Lanes::default(),

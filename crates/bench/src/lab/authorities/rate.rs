@@ -5,7 +5,7 @@ use super::running::Running;
 use super::zone_file::{FIRST, TTL_SECS, ZONE, address};
 use load::NoCompanion;
 use measure::name_range::NameRange;
-use measure::order::{Expectation, Lanes, Load, Pace, Transport};
+use measure::order::{Expectation, Lanes, Load, Pace, Transport, Validity};
 use measure::outcome::{Outcome, Verdict};
 use measure::search::{Found, Limits, Method, Search, Step};
 use std::ops::ControlFlow;
@@ -80,6 +80,7 @@ impl Tester<'_> {
                 aaaa_share: 1.0,
                 aaaa_seed: 0,
                 ttl: (TTL_SECS, TTL_SECS),
+                validity: Validity::Exact,
             },
             cached_share: 0.0,
             lanes: Lanes {

@@ -5,7 +5,7 @@ use crate::agent_client::AgentClient;
 use crate::lab::context::{Context, figure};
 use experiments::bisection::self_test_rates;
 use measure::experiment::{Figure, Origin, Program, median_interval, proportion_interval};
-use measure::order::{Authority, Expectation, Lanes, Load, Pace, Transport};
+use measure::order::{Authority, Expectation, Lanes, Load, Pace, Transport, Validity};
 use measure::outcome::{Outcome, Verdict};
 use measure::plan::{Draft, Plan};
 use measure::run::Summary;
@@ -189,6 +189,7 @@ impl Loopback {
                 aaaa_share: 1.0,
                 aaaa_seed: names.seed,
                 ttl: (0, names.ttl),
+                validity: Validity::Exact,
             },
             cached_share: 0.0,
             lanes: self.lanes.clone(),

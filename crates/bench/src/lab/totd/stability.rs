@@ -9,7 +9,7 @@ use experiments::totd::ids::Scheme;
 use load::NoCompanion;
 use measure::experiment::{Chart, ChartAxis, ChartLine, Figure, Origin, Point};
 use measure::name_range::NameRange;
-use measure::order::{Expectation, Lanes, Load, Pace, Transport};
+use measure::order::{Expectation, Lanes, Load, Pace, Transport, Validity};
 use measure::outcome::Outcome;
 use std::net::Ipv4Addr;
 use std::ops::ControlFlow;
@@ -125,6 +125,7 @@ fn order(running: &RunningDevice, pace: Pace, duration: Duration, first_name: u6
             aaaa_share: 0.0,
             aaaa_seed: 0,
             ttl: (0, 3600),
+            validity: Validity::Exact,
         },
         cached_share: 0.0,
         lanes: Lanes::default(),

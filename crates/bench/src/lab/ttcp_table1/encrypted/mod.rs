@@ -15,7 +15,7 @@ use crate::lab::context::Context;
 use crate::ttcp_dns::testbed::{Testbed, packets};
 use link::{Delay, Impairments};
 use load::{LoadOptions, NoCompanion, QueryList, TlsOptions, run_with};
-use measure::order::{Expectation, Load};
+use measure::order::{Expectation, Load, Validity};
 use measure::outcome::{Outcome, PerQuery, TlsConnections};
 use rows::{EncryptedRow, MEASURED};
 use server::{EncryptedServer, NAME, address};
@@ -129,6 +129,7 @@ fn load(
             aaaa_share: 0.0,
             aaaa_seed: 0,
             ttl: (0, i32::MAX as u32),
+            validity: Validity::Exact,
         },
         cached_share: 0.0,
         lanes: row.lanes(),
