@@ -321,6 +321,12 @@ impl Waiter {
         self.cache_hit != CacheHit::Nothing && !self.cache_missed
     }
 
+    /// True if no rule of a response policy zone has applied so far.
+    #[inline]
+    pub fn has_met_no_rule(&self) -> bool {
+        self.rpz_rule == NO_RULE_YET
+    }
+
     /// Requestor of the answer; `own_size`: largest UDP message of this server.
     #[inline]
     pub fn requestor(&self, own_size: u16) -> Requestor<'_> {

@@ -54,8 +54,8 @@ impl Engine {
         let Settings { local_data, rpz, .. } = &self.settings;
         if !self.cache.is_cacheable(question)
             || local_data.has_name(question.name)
-            // A response policy may depend on the client and its transport.
-            || !rpz.is_empty()
+            // A complete answer is one that no rule of a response policy zone is for (`to_cache.rs`). One for the client remains.
+            || rpz.of_client(from.address).is_some()
         {
             return CacheLookup::Unfit;
         }
@@ -221,7 +221,7 @@ impl Engine {
         let state = &self.clients.waiters[waiter];
         let is_answer = state.stage == Stage::Direct
             && state.chase == NONE
-            && self.settings.rpz.is_empty()
+            && self.settings.rpz.of_client(state.client.address).is_none()
             && entry.valid_for() == self.cache.generation;
         let ede = Some(stale_ede(entry));
         let requestor = state.requestor(self.settings.udp_size);
