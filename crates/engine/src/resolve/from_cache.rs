@@ -12,7 +12,7 @@ use crate::cache::entry::{self, EXCLUDED, Entry, EntryKind, FAILURE, NEGATIVE, R
 use crate::cache::index::Place;
 use crate::cache::ttl::{Age, is_due, materialize, stale_ede, write_ttls};
 use crate::client::Clients;
-use crate::client::respond::{ResponseSink, respond, send};
+use crate::client::respond::{ResponseSink, send};
 use crate::client::waiter::CacheHit;
 use crate::counters::Counter;
 use crate::dns64::config::Dnssec;
@@ -192,14 +192,7 @@ impl Engine {
         if is_silent {
             self.proceed(waiter, &Outcome::Failed, &mut None, now, out);
         } else if let Some((rcode, ede)) = unfit {
-            let Engine { settings, clients, counters, .. } = self;
-            let Clients { waiters, rate_limiter, .. } = clients;
-            let identity = &settings.server_names.identity;
-            let sink = ResponseSink { counters, rate_limiter: Some(rate_limiter), now, identity };
-            respond(waiters, sink, settings.udp_size, waiter, out, |frame, requestor| {
-                write_unfit(frame, requestor, rcode, ede)
-            });
-            self.free_waiter(waiter, out);
+            self.respond_with(waiter, now, out, |frame, requestor| write_unfit(frame, requestor, rcode, ede));
         } else if let Ok(message) = Message::parse(&frame[..length]) {
             let chain = Chain::follow(&message);
             self.proceed(waiter, &Outcome::Reply(&message, &chain), &mut None, now, out);
