@@ -8,9 +8,7 @@
 use crate::answer::builder::write_truncated;
 use crate::base::slab::{Index, NONE};
 use crate::base::time::Instant;
-use crate::client::Clients;
 use crate::client::chased::replies;
-use crate::client::respond::{ResponseSink, respond};
 use crate::client::waiter::NO_HOP_YET;
 use crate::counters::Counter;
 use crate::dns64::decision::{AaaaDecision, Stage, decide};
@@ -211,7 +209,8 @@ impl Engine {
         }
         match counter {
             Counter::FilteredDrop => self.drop_waiter(waiter, out),
-            Counter::FilteredTcpOnly => self.refer_to_tcp(waiter, now, out),
+            // Draft section 3.5: TC, and no records but the mark of the rule.
+            Counter::FilteredTcpOnly => self.respond_with(waiter, now, out, write_truncated),
             _ => self.deny_by(waiter, rule, from, now, out),
         }
         true
@@ -223,16 +222,6 @@ impl Engine {
         if !client.transport.is_datagram() {
             out.drop_query(&client);
         }
-        self.free_waiter(waiter, out);
-    }
-
-    /// Answers a waiter with TC and no records (draft section 3.5).
-    fn refer_to_tcp(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) {
-        let Engine { settings, clients, counters, .. } = self;
-        let Clients { waiters, rate_limiter, .. } = clients;
-        let identity = &settings.server_names.identity;
-        let sink = ResponseSink { counters, rate_limiter: Some(rate_limiter), now, identity };
-        respond(waiters, sink, settings.udp_size, waiter, out, write_truncated);
         self.free_waiter(waiter, out);
     }
 
