@@ -39,7 +39,7 @@ pub fn read(folder: &Path) -> Result<Run, String> {
         tool: String,
     }
     let path = folder.join(RECORD_FILE);
-    let text = fs::read_to_string(&path).map_err(|error| {
+    let text = File::open(&path).and_then(textfile::read_to_string).map_err(|error| {
         let remedy = match error.kind() {
             io::ErrorKind::NotFound if folder.join(JOURNAL_FILE).exists() => {
                 let folder = folder.display();

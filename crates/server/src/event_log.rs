@@ -8,6 +8,7 @@ use crate::config::Config;
 use crate::date;
 use crate::handle::{ServerHandle, WORKER_TIMEOUT};
 use crate::log_line::Line;
+use crate::policy_hits;
 use crate::status::{details, is_up};
 use crate::stream_events::{StreamEvents, Streams};
 use crate::upstream_trouble::Trouble;
@@ -96,6 +97,7 @@ pub async fn run(server: Arc<ServerHandle>) {
     loop {
         ticks.tick().await;
         let observations = look(&server, &mut looks).await;
+        policy_hits::log(&server.policy_hits);
         // Workers that stop do not respond.
         if server.draining.load(Ordering::Relaxed) {
             return;

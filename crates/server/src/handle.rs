@@ -9,15 +9,15 @@ use crate::config::{Config, Network, Overrides, of_interfaces};
 use crate::dnstap_output::DnstapOutput;
 use crate::file_limit::FileLimit;
 use crate::log;
-use crate::policy_zones;
 use crate::process::Process;
 use crate::reload::{
     Prepared, Reloaded, Reloads, Replaced, Request, engine_settings, free, in_background, replace,
 };
 use crate::sandbox::Sandbox;
-use crate::taps::{Machine, RunningTraces};
+use crate::taps::{Machine, PolicyHits, RunningTraces};
 use crate::traffic::{Sample, Traffic};
 use crate::upgrade::state::Upgrade;
+use crate::{policy_hits, policy_zones};
 use datapath::{MailboxFull, Shared};
 use engine::limits::HOPS;
 use engine::message::cookie::Secret;
@@ -87,6 +87,8 @@ pub struct ServerHandle {
     pub dnstap: DnstapOutput,
     /// The traces that operators follow.
     pub traces: RunningTraces,
+    /// Hits of policy zones for the log.
+    pub policy_hits: Arc<PolicyHits>,
     /// The restrictions of the process.
     pub sandbox: Sandbox,
     /// Memory and descriptors of the process.
@@ -266,6 +268,7 @@ impl ServerHandle {
         };
         let config = self.config();
         policy_zones::log_changes(&old.rpz.zones, &config.rpz.zones);
+        notes.extend(policy_hits::configure(&self.policy_hits, &config, &self.workers).err());
         if config.log.dnstap != old.log.dnstap {
             notes.extend(self.dnstap.configure(&config, &self.workers, self.streams.addresses()).err());
         }

@@ -88,6 +88,31 @@ fn clients_outside_that_nobody_allowed_are_told_at_the_start_and_in_the_check() 
 }
 
 #[test]
+fn more_memory_than_the_machine_or_the_control_group_has_is_told_by_the_check() {
+    // The largest cache: more than a machine that runs tests has.
+    let keys = [
+        "cache.size = \"1024GiB\"",
+        "server.workers = 1",
+        "limits.pending = 1000",
+        "limits.tcp-connections = 1024",
+    ];
+    let text = format!("upstream.forwarders = [\"192.0.2.53\"]\n{}\n", keys.join("\n"));
+    let output = check("memory.toml", &text);
+    let told = stderr(&output);
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    // docs/operating.md, Memory and descriptors: 16 MiB + 1 TiB + 14 MiB + 1.8 MiB + 80 MiB + 6 MiB.
+    let words = told.strip_prefix("sixfold: warning: the server may take up to 1048694 MiB of memory, but ");
+    let words = words.unwrap_or_else(|| panic!("{told}"));
+    let memory = std::fs::read_to_string("/proc/meminfo").unwrap();
+    let total = memory.strip_prefix("MemTotal:").and_then(|rest| rest.split_whitespace().next()).unwrap();
+    let machine = format!("this machine has {} MiB: ", total.parse::<u64>().unwrap() / 1024);
+    assert!(words.starts_with(&machine) || words.starts_with("the control group (/sys/fs/cgroup/"), "{told}");
+    let remedy = "when it is used up, the kernel ends the process; lower `cache.size`, `limits.pending` or `server.workers`, or raise \
+                  the limit\n";
+    assert!(words.ends_with(remedy), "{told}");
+}
+
+#[test]
 fn a_user_that_does_not_exist_is_told_by_the_check() {
     let text = "server.user = \"no-such-user-here\"\nupstream.forwarders = [\"192.0.2.53\"]\n";
     let output = check("user.toml", text);

@@ -148,8 +148,9 @@ impl Engine {
     }
 
     /// The event that a rule decides a waiter's query.
-    fn policy_event(&self, waiter: Index, rule: u32, source: Option<RuleSource>) -> TraceEvent<'static> {
-        let over_udp = self.clients.waiters[waiter].client.transport.is_datagram();
+    fn policy_event(&self, waiter: Index, rule: u32, source: Option<RuleSource>) -> TraceEvent<'_> {
+        let state = &self.clients.waiters[waiter];
+        let over_udp = state.client.transport.is_datagram();
         let counter = match self.settings.rpz.rule_of(rule).map(|(found, _)| &found.action) {
             Some(Action::NxDomain) => Counter::FilteredNxDomain,
             Some(Action::NoData) => Counter::FilteredNoData,
@@ -158,7 +159,8 @@ impl Engine {
             Some(Action::Data(_) | Action::Suffix(_)) => Counter::FilteredLocal,
             Some(Action::Passthru | Action::TcpOnly) | None => Counter::FilteredPassthru,
         };
-        TraceEvent::PolicyRule(counter, source)
+        let (client, name, qtype) = (state.client.address, state.name(), state.qtype_and_class().0);
+        TraceEvent::PolicyRule { counter, source, client, name, qtype }
     }
 
     /// Executes the action of a rule. Returns false for PASSTHRU. `from`: the part of the reply that led to the rule.

@@ -1,9 +1,10 @@
 //! The log while the server runs: upstreams that fail and recover, refused clients, details on request.
 
-use crate::client::{Udp, name_of};
-use crate::daemon::{Setup, wait_until};
+use crate::client::{Udp, name_of, query};
+use crate::daemon::{Directory, Setup, wait_until};
 use crate::scrape::request;
 use crate::upstream::{Behavior, Upstream};
+use serde_json::Value;
 use std::net::IpAddr;
 use wire::{Rcode, Type};
 
@@ -110,4 +111,69 @@ fn debug_tells_commands_and_changes_of_each_worker_and_trace_tells_requests() {
     assert!(!server.process.log().contains('\u{1b}'));
     assert!(!server.process.log().contains(&name_of(0)), "queries are never logged");
     server.process.stop();
+}
+
+#[test]
+fn debug_names_the_rule_of_a_policy_zone_that_decided_a_query_and_info_does_not() {
+    let upstream = Upstream::start(|_| Behavior::Answer);
+    let directory = Directory::new();
+    let zone = directory.file("policy.rpz");
+    let rules = [
+        "$ORIGIN rpz.example.",
+        "@ 60 SOA localhost. root.localhost. 1 3600 600 86400 60",
+        "ads.test 60 CNAME .",
+        "*.odd.test 60 CNAME *.",
+        "32.3.0.0.127.rpz-client-ip 60 CNAME rpz-passthru.",
+    ];
+    std::fs::write(&zone, rules.join("\n") + "\n").unwrap();
+    let server = Setup::new(upstream.address)
+        .line(&format!("filter.rpz = [{zone:?}]"))
+        .line("log.format = \"json\"")
+        .start();
+    let client = Udp::to(server.v6());
+    assert_eq!(client.ask("ads.test", Type::AAAA).rcode, Rcode::NXDOMAIN);
+    server.rewrite(&["log.level = \"debug\""]);
+    assert_eq!(server.ctl(&["reload"]).status.code(), Some(0));
+    assert_eq!(client.ask("Ads.test", Type::AAAA).rcode, Rcode::NXDOMAIN);
+    client.ask(&name_of(1), Type::AAAA);
+    // A name of a stranger neither ends the line nor controls the terminal.
+    let mut message = query(7, "", Type::A);
+    message.truncate(wire::HEADER);
+    message.extend(b"\x03\n\x1b\"\x03odd\x04test\0\0\x01\0\x01");
+    client.send(&message);
+    client.receive_header();
+    Udp::from(IpAddr::from([127, 0, 0, 3]), server.v4()).ask(&name_of(2), Type::AAAA);
+
+    let hits = || {
+        let log = server.process.log();
+        let lines = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap_or_default());
+        lines.filter(|line| line["fields"]["event"] == "policy_hit").collect::<Vec<_>>()
+    };
+    wait_until("the log has the hits", || hits().len() == 3);
+    let text = |line: &Value, field: &str| line["fields"][field].as_str().unwrap_or_default().to_owned();
+    let fields = ["line", "trigger", "trigger_kind", "client", "name", "type", "action"];
+    let rows: Vec<_> = hits().iter().map(|line| fields.map(|field| text(line, field)).join(" ")).collect();
+    assert_eq!(
+        rows,
+        [
+            "3 ads.test. name ::1 Ads.test. AAAA rpz_nxdomain",
+            "4 *.odd.test. name ::1 \\010\\027\".odd.test. A rpz_nodata",
+            &format!("5 127.0.0.3/32 client 127.0.0.3 {}. AAAA rpz_passthru", name_of(2)),
+        ]
+    );
+    for line in hits() {
+        assert_eq!((line["level"].as_str(), text(&line, "zone")), (Some("DEBUG"), "rpz.example.".to_owned()));
+        assert_eq!(text(&line, "file"), zone.display().to_string());
+    }
+    let words = format!(
+        "Ads.test. AAAA from ::1: a response policy zone decides (rpz_nxdomain): zone rpz.example., {}:3, name ads.test.",
+        zone.display()
+    );
+    assert_eq!(text(&hits()[0], "message"), words);
+    // The level of before has none of it again.
+    server.rewrite(&["log.level = \"info\""]);
+    assert_eq!(server.ctl(&["reload"]).status.code(), Some(0));
+    client.ask("ads.test", Type::AAAA);
+    server.process.stop();
+    assert_eq!(hits().len(), 3);
 }

@@ -4,6 +4,8 @@
 //! configuration has the keys of the published example. mtd64-ng reads a fixed file in `/etc`: it gets a mount namespace in which
 //! `/etc` is its working folder.
 
+use super::client::Client;
+use super::place::Place;
 use crate::agent::protocol::Start;
 use crate::agent_client::AgentClient;
 use crate::device::{NAMES, Recipe, Settings};
@@ -115,13 +117,15 @@ pub struct Launch<'a> {
     pub response_maximum: u16,
 }
 
-/// Starts a device and enters it into the record. It may not be ready yet.
-pub fn start(
+/// Starts a device, waits until it answers for a name, and enters it into the record.
+pub fn start<'p>(
     context: &mut Context,
+    place: &'p Place,
     agent: &mut AgentClient,
     subject: &Subject,
     launch: &Launch<'_>,
-) -> Result<RunningDevice, String> {
+    name: &str,
+) -> Result<(RunningDevice, Client<'p>), String> {
     let settings = Settings {
         listen: subject.listen(),
         upstream: launch.upstream,
@@ -133,7 +137,11 @@ pub fn start(
     };
     let recipe = subject.recipe.clone();
     let order = Start { recipe, settings, cores: launch.cores.clone(), environment: BTreeMap::new() };
-    RunningDevice::start(context, agent, &subject.name, &order, None)
+    let client = |server| Client { place, server };
+    let is_answering = |server, _| client(server).has_answer_for(name);
+    let device = RunningDevice::start(context, agent, &subject.name, &order, None, is_answering)?;
+    let client = client(device.address);
+    Ok((device, client))
 }
 
 #[cfg(test)]
