@@ -13,6 +13,7 @@ mod access;
 mod bind;
 mod coredns;
 mod draft;
+mod identity;
 mod ledger;
 mod model;
 mod mtd64;

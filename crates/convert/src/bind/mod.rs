@@ -5,6 +5,7 @@
 
 mod acl;
 mod encryption;
+mod identity;
 mod options;
 mod syntax;
 mod synthesis;

@@ -2,6 +2,7 @@
 
 use super::acl::{self, MatchList, Named};
 use super::encryption::Encryption;
+use super::identity::AboutItself;
 use super::syntax::Statement;
 use super::synthesis::{self, Synthesis};
 use super::{everywhere, forwarders, known, vocabulary, without, zones};
@@ -40,6 +41,7 @@ pub(super) struct Options {
     policy_zones: Vec<(String, Spot)>,
     /// The file has `dnssec-validation`.
     names_validation: bool,
+    about_itself: AboutItself,
 }
 
 impl Options {
@@ -51,10 +53,12 @@ impl Options {
         encryption: &Encryption,
         draft: &mut Draft,
     ) {
+        if self.about_itself.read(statement, draft) {
+            return;
+        }
         let outcome = self
             .read_forwarding(statement, encryption, draft)
             .or_else(|| self.read_access(statement, named, encryption, draft))
-            .or_else(|| self.read_identity(statement, draft))
             .or_else(|| self.read_dns64(statement, named, draft))
             .or_else(|| self.read_cache(statement, draft))
             .or_else(|| read_limits(statement, draft))
@@ -268,21 +272,6 @@ impl Options {
         without(&faults, Outcome::Carried)
     }
 
-    fn read_identity(&mut self, statement: &Statement, draft: &mut Draft) -> Option<Outcome> {
-        let text = Some(statement.word(1).to_owned()).filter(|text| text != "none");
-        match statement.keyword() {
-            "server-id" => {
-                if text.as_deref() == Some("hostname") {
-                    return Some(Outcome::left_over("write the name of the host in `server.identity`"));
-                }
-                draft.model.identity = text;
-            }
-            "version" => draft.model.version = text,
-            _ => return None,
-        }
-        Some(Outcome::Carried)
-    }
-
     fn read_dns64(&mut self, statement: &Statement, named: &Named<'_>, draft: &mut Draft) -> Option<Outcome> {
         let dns64 = &mut draft.model.dns64;
         match statement.keyword() {
@@ -410,6 +399,7 @@ impl Options {
         }
         self.finish_destinations(port, draft);
         self.finish_access(draft);
+        std::mem::take(&mut self.about_itself).finish(draft);
         if !self.names_validation {
             let spot = Spot::line(1, "dnssec-validation, which is `auto` if the file does not say");
             draft.record(&spot, Outcome::left_over(value::NO_VALIDATION));

@@ -43,13 +43,17 @@ pub(crate) fn read(text: &str, sources: &mut Sources<'_>, draft: &mut Draft) -> 
         }
         draft.record(&block.directive.header(), block.outcome());
         if !block.is_root() {
+            let (of_server, asked): (Vec<&String>, Vec<&String>) =
+                block.zones.iter().partition(|zone| block.is_about_server(zone));
+            of_server.into_iter().for_each(|zone| add(&mut draft.model.block, zone.clone()));
             // CoreDNS asks the forwarders of the block for these names, or answers them itself: those of all others must not get them.
-            forward(".", &block.zones, &[], draft);
-            if !block.zones.iter().all(|zone| block.forwards(zone)) {
+            asked.iter().for_each(|zone| draft.model.forward(zone, Vec::new()));
+            if !asked.iter().all(|zone| block.forwards(zone)) {
                 draft.record(&block.directive.header(), Outcome::left_over(vocabulary::FORWARDS_NONE));
             }
         }
-        let settings = block.settings(draft);
+        let mut settings = block.settings(draft);
+        settings.zones.retain(|zone| !block.is_about_server(zone));
         read.push(block);
         if block.is_root() { root = Some(settings) } else { zones.push(settings) }
     }
@@ -93,7 +97,15 @@ impl<'a> Block<'a> {
     fn forwards(&self, zone: &str) -> bool {
         let forwards = self.directive.block.iter().filter(|directive| directive.name() == "forward");
         let mut names = forwards.filter_map(|directive| value::name(directive.argument()));
-        names.any(|from| from == "." || zone == from || zone.ends_with(&format!(".{from}")))
+        names.any(|from| is_at_or_below(zone, &from))
+    }
+
+    /// True for a zone with questions about the server alone: `chaos` answers those of class CH, and nothing those of class IN, which must
+    /// not go to other forwarders.
+    fn is_about_server(&self, zone: &str) -> bool {
+        vocabulary::ABOUT_SERVER.contains(&zone)
+            && !self.forwards(zone)
+            && self.directive.block.iter().any(|directive| directive.name() == "chaos")
     }
 
     /// Outcome of the first line.
@@ -263,7 +275,7 @@ fn finish_dns64(root: &BlockSettings, zones: &[BlockSettings], draft: &mut Draft
     if !serves_v4 {
         dns64.clients = Some(vec![(Network::ALL6, false)]);
     }
-    for zone in zones {
+    for zone in zones.iter().filter(|zone| !zone.zones.is_empty()) {
         let rule = match &zone.dns64 {
             Some(other) if root.dns64.is_some() && other.prefix == prefix => None,
             Some(other) => Some(vec![other.prefix]),
@@ -284,6 +296,11 @@ fn finish_dns64(root: &BlockSettings, zones: &[BlockSettings], draft: &mut Draft
     if root.dns64.is_none() {
         dns64.rules.push(Rule { prefixes: Some(Vec::new()), ..Rule::default() });
     }
+}
+
+/// True if a name is a zone, or is below it.
+fn is_at_or_below(name: &str, zone: &str) -> bool {
+    zone == "." || name == zone || name.strip_suffix(zone).is_some_and(|rest| rest.ends_with('.'))
 }
 
 /// Adds forwarders to the zones of a block, or to one below them.

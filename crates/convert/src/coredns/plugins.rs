@@ -1,9 +1,10 @@
 //! Plugins of a server block of CoreDNS.
 
 use super::syntax::Directive;
-use super::{add_record, forward, vocabulary};
+use super::{add_record, forward, is_at_or_below, vocabulary};
 use crate::access::{AccessList, Order};
 use crate::draft::Draft;
+use crate::identity::{NAME_OF_MACHINE, set_version};
 use crate::ledger::{Outcome, Spot, find_row};
 use crate::model::Endpoint;
 use crate::network::Network;
@@ -101,6 +102,18 @@ impl Plugins {
                     None => Outcome::left_over("this is not an address"),
                 }
             }
+            "nsid" if !self.is_root => Outcome::left_over("`server.identity` is for all names"),
+            "nsid" => match directive.arguments() {
+                [] => Outcome::left_over(NAME_OF_MACHINE),
+                words => match value::server_text(&words.join(" ")) {
+                    Ok(text) => {
+                        draft.model.identity = Some(text);
+                        Outcome::differs("it answers id.server and hostname.bind, too")
+                    }
+                    Err(why) => Outcome::left_over(why),
+                },
+            },
+            "chaos" => self.read_chaos(directive, draft),
             "bufsize" => {
                 let size = if directive.argument().is_empty() { "1232" } else { directive.argument() };
                 value::set_number(&mut draft.model.udp_size, size, range::UDP_SIZE)
@@ -374,6 +387,31 @@ impl Plugins {
                 list.entries.extend(networks.into_iter().map(|network| (network, is_allowed)));
             }
             draft.record(&rule.spot, outcome);
+        }
+    }
+
+    /// `chaos [VERSION] [AUTHORS...]`: answers to questions of class CH in the zones of the block. hostname.bind and id.server get the name
+    /// of the machine.
+    fn read_chaos(&self, directive: &Directive, draft: &mut Draft) -> Outcome {
+        let answers = |name: &str| self.zones.iter().any(|zone| is_at_or_below(name, zone));
+        let mut lost = Vec::new();
+        if let Some(version) = directive.arguments().first() {
+            if answers("version.bind") || answers("version.server") {
+                match set_version(version, draft) {
+                    Outcome::LeftOver(why) => lost.push(format!("the version: {why}")),
+                    _ => {}
+                }
+            }
+        }
+        if answers("authors.bind") && directive.arguments().len() > 1 {
+            lost.push("the authors, for whom there is no setting".to_owned());
+        }
+        if !lost.is_empty() {
+            return Outcome::LeftOver(format!("without {}", lost.join(", ")));
+        }
+        match answers("hostname.bind") || answers("id.server") {
+            true => Outcome::differs("hostname.bind and id.server get `server.identity`"),
+            false => Outcome::Carried,
         }
     }
 

@@ -11,6 +11,10 @@ pub(super) const NO_MEANING: &[(&str, &str)] = &[
     ("cancel metadata timeouts debug pprof root whoami multisocket", "concerns the process of CoreDNS"),
 ];
 
+/// Zones of a block that is there for questions about the server.
+pub(super) const ABOUT_SERVER: [&str; 7] =
+    ["version.bind", "version.server", "authors.bind", "hostname.bind", "id.server", "bind", "server"];
+
 /// Reason why names that CoreDNS does not forward are lost.
 pub(super) const FORWARDS_NONE: &str =
     "CoreDNS forwards none of these names: name a server that has them in their [[upstream.zone]]";
@@ -31,6 +35,5 @@ pub(super) const LEFT_OVER: &[(&str, &str)] = &[
     ("rewrite", "Sixfold rewrites no questions"),
     ("header local trace tsig view geoip autopath erratic grpc_server", "Sixfold has no such option"),
     ("grpc", "Sixfold forwards over UDP, TCP and TLS"),
-    ("nsid chaos", "see `server.identity` and `server.version`"),
     ("import", "this snippet is not in the file"),
 ];

@@ -3,6 +3,7 @@
 use super::{Setting, vocabulary};
 use crate::access::{AccessList, Order};
 use crate::draft::Draft;
+use crate::identity::{NAME_OF_MACHINE, set_version};
 use crate::ledger::{Outcome, Spot, find_row};
 use crate::model::{Allowed, Endpoint, add};
 use crate::network::Network;
@@ -115,10 +116,19 @@ impl Settings {
                 self.plain_853 = value::yes_no(value) == Some(false);
                 Outcome::Carried
             }
-            "server-id" => {
-                draft.model.identity = Some(value.to_owned());
+            // The word turns id.server and NSID off.
+            "server-id" if value == "disabled" => {
+                draft.model.identity = None;
                 Outcome::Carried
             }
+            "server-id" if value.is_empty() => Outcome::left_over(NAME_OF_MACHINE),
+            "server-id" => match value::server_text(value) {
+                Ok(text) => {
+                    draft.model.identity = Some(text);
+                    Outcome::Carried
+                }
+                Err(why) => Outcome::left_over(why),
+            },
             "query-local-address" => {
                 let sources = &mut draft.model.sources;
                 all(value::list(value).map(|address| add_source(sources, address)))
@@ -127,10 +137,7 @@ impl Settings {
                 let ports = &mut draft.model.source_ports;
                 all(value::list(value).map(|port| ports.avoid(port, &setting.spot)))
             }
-            "version-string" => {
-                draft.model.version = Some(value.to_owned());
-                Outcome::Carried
-            }
+            "version-string" => set_version(value, draft),
             "non-local-bind" => {
                 draft.model.freebind = value::yes_no(value) == Some(true);
                 Outcome::Carried

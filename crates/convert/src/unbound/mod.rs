@@ -1,5 +1,6 @@
 //! Unbound: unbound.conf.
 
+mod identity;
 mod server;
 mod syntax;
 mod views;
