@@ -4,7 +4,7 @@
 //! view of the file; a file that has these alone is refused until a view is named. The folder `refused` has files that are no
 //! configurations of the six servers, or broken ones, with the errors in `NAME.txt`.
 
-use sixfold_convert::{Conversion, ConvertError, Dialect, File, Outcome, View, convert, recognize};
+use sixfold_convert::{Conversion, ConvertError, Dialect, Files, Outcome, View, convert, recognize};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -74,23 +74,27 @@ fn text_of(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Files of an `include`, relative to the folder of the dialect. Damaged names lead nowhere else.
-fn included(folder: &Path, pattern: &str) -> Vec<File> {
-    let read = |name: String| {
-        let text = std::fs::read_to_string(folder.join(&name)).map_err(|error| error.to_string());
-        (name, text)
-    };
-    if pattern.starts_with('/') || pattern.contains("..") {
-        return vec![(pattern.to_owned(), Err("it is outside of the corpus".to_owned()))];
+/// The files in the folder of a dialect. Damaged names lead nowhere else.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn inside(&self, path: &str) -> Result<PathBuf, String> {
+        match path.starts_with('/') || path.contains("..") {
+            true => Err("it is outside of the corpus".to_owned()),
+            false => Ok(self.0.join(path)),
+        }
     }
-    let Some((start, end)) = pattern.split_once('*') else { return vec![read(pattern.to_owned())] };
-    let (inner, start) = start.rsplit_once('/').unwrap_or(("", start));
-    let Ok(entries) = std::fs::read_dir(folder.join(inner)) else { return Vec::new() };
-    let names = entries.map(|entry| entry.unwrap().file_name().to_str().unwrap().to_owned());
-    let mut names: Vec<String> =
-        names.filter(|name| name.starts_with(start) && name.ends_with(end)).collect();
-    names.sort();
-    names.into_iter().map(|name| read(format!("{inner}/{name}"))).collect()
+}
+
+impl Files for Folder {
+    fn read(&mut self, path: &str) -> Result<String, String> {
+        std::fs::read_to_string(self.inside(path)?).map_err(|error| error.to_string())
+    }
+
+    fn names(&mut self, folder: &str) -> Result<Vec<String>, String> {
+        let Ok(entries) = std::fs::read_dir(self.inside(folder)?) else { return Ok(Vec::new()) };
+        Ok(entries.map(|entry| entry.unwrap().file_name().to_str().unwrap().to_owned()).collect())
+    }
 }
 
 fn converted(
@@ -99,9 +103,8 @@ fn converted(
     from: Option<Dialect>,
     view: Option<&str>,
 ) -> Result<Conversion, ConvertError> {
-    let folder = path.parent().unwrap().to_owned();
-    let mut read = |_: &str, pattern: &str| included(&folder, pattern);
-    convert(path.file_name().unwrap().to_str().unwrap(), text, from, view, &mut read)
+    let mut files = Folder(path.parent().unwrap().to_owned());
+    convert(path.file_name().unwrap().to_str().unwrap(), text, from, view, &mut files)
 }
 
 /// Comments about statements, up to their place.

@@ -144,12 +144,12 @@ fn everywhere(port: u16) -> [Endpoint; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sources::NoFiles;
 
     /// The `dns64` statements of a text.
     pub(super) fn syntheses(text: &str) -> Vec<synthesis::Synthesis> {
-        let mut read = |_: &str, _: &str| Vec::new();
         let mut draft = Draft::default();
-        let statements = syntax::parse(text, 0, 0, &mut Sources::new("x", &mut read), &mut draft).unwrap();
+        let statements = syntax::parse(text, 0, 0, &mut Sources::new("x", &mut NoFiles), &mut draft).unwrap();
         let mut options = Options::default();
         for statement in &statements {
             options.read(statement, &Named::new(), &Encryption::default(), &mut draft);

@@ -153,7 +153,7 @@ impl Settings {
 
     /// The DNS64 recipe of PowerDNS before 4.4: a script whose `nodata` hook asks for fake AAAA records.
     fn read_script(&mut self, setting: &Setting, sources: &mut Sources<'_>) -> Outcome {
-        let files = match sources.include(setting.spot.place.file, &setting.value, 0) {
+        let files = match sources.file(setting.spot.place.file, &setting.value) {
             Ok(files) => files,
             Err(why) => return Outcome::LeftOver(format!("Sixfold runs no Lua, and cannot read it: {why}")),
         };
@@ -374,7 +374,7 @@ fn forward_zones_file(
     sources: &mut Sources<'_>,
     draft: &mut Draft,
 ) -> Outcome {
-    let files = match sources.include(setting.spot.place.file, &setting.value, 0) {
+    let files = match sources.file(setting.spot.place.file, &setting.value) {
         Ok(files) => files,
         Err(why) => return Outcome::LeftOver(format!("cannot read it: {why}")),
     };
