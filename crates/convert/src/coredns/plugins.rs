@@ -1,7 +1,7 @@
 //! Plugins of a server block of CoreDNS.
 
 use super::syntax::Directive;
-use super::{add_record, forward, is_at_or_below, vocabulary};
+use super::{add_record, is_at_or_below, origins, vocabulary};
 use crate::access::{AccessList, Order};
 use crate::draft::Draft;
 use crate::identity::{NAME_OF_MACHINE, set_version};
@@ -58,6 +58,8 @@ pub(super) struct BlockSettings {
 pub(super) struct Plugins {
     pub(super) zones: Vec<String>,
     pub(super) is_root: bool,
+    /// Zones in which plugins answer every question before `forward` sees it.
+    pub(super) answered: Vec<String>,
     pub(super) settings: BlockSettings,
 }
 
@@ -68,7 +70,7 @@ impl Plugins {
         let outcome = match directive.name() {
             _ if has_variables => {
                 if directive.name() == "forward" {
-                    self.keep([directive.argument()], draft);
+                    keep(origins(directive.argument()), draft);
                 }
                 Outcome::left_over("environment variables are not read")
             }
@@ -78,8 +80,8 @@ impl Plugins {
             "acl" => return self.read_acl(directive, draft),
             "hosts" => {
                 let answered = self.answered_zones(directive);
-                let has_root = answered.contains(&".");
-                self.keep(answered, draft);
+                let has_root = answered.iter().any(|zone| zone == ".");
+                keep(answered, draft);
                 return read_hosts(directive, has_root, draft);
             }
             "bind" => self.read_bind(directive),
@@ -119,7 +121,7 @@ impl Plugins {
                 value::set_number(&mut draft.model.udp_size, size, range::UDP_SIZE)
             }
             name => {
-                self.keep(self.answered_zones(directive), draft);
+                keep(self.answered_zones(directive), draft);
                 match find_row(vocabulary::NO_MEANING, name) {
                     Some(why) => Outcome::NoMeaning(why),
                     None => find_row(vocabulary::LEFT_OVER, name)
@@ -132,7 +134,7 @@ impl Plugins {
 
     /// Zones in which a plugin answers every question, so that none of their names is forwarded: those that it names, or those of the
     /// block. Names that fall through are not among them.
-    fn answered_zones<'a>(&'a self, directive: &'a Directive) -> Vec<&'a str> {
+    pub(super) fn answered_zones(&self, directive: &Directive) -> Vec<String> {
         let named = directive.arguments();
         let named: Vec<&str> = match directive.name() {
             "kubernetes" | "k8s_external" | "etcd" | "auto" | "secondary" => {
@@ -150,28 +152,37 @@ impl Plugins {
             _ => return Vec::new(),
         };
         let through = directive.block.iter().find(|option| option.name() == "fallthrough");
-        let falls_through = |zone: &str| {
+        let falls_through = |zone: &String| {
             through.is_some_and(|option| {
-                option.arguments().is_empty() || option.arguments().iter().any(|one| one == zone)
+                let mut zones = option.arguments().iter().flat_map(|one| origins(one));
+                option.arguments().is_empty() || zones.any(|one| is_at_or_below(zone, &one))
             })
         };
-        let zones = if named.is_empty() { self.zones.iter().map(String::as_str).collect() } else { named };
+        let zones = match named.is_empty() {
+            true => self.zones.clone(),
+            false => named.into_iter().flat_map(origins).collect(),
+        };
         zones.into_iter().filter(|zone| !falls_through(zone)).collect()
-    }
-
-    /// Keeps names that are never forwarded from the forwarders of all others.
-    fn keep<'a>(&self, zones: impl IntoIterator<Item = &'a str>, draft: &mut Draft) {
-        let zones = zones.into_iter().filter_map(value::name);
-        zones
-            .filter(|zone| zone != "." && !zone.contains('{'))
-            .for_each(|zone| forward(&zone, &self.zones, &[], draft));
     }
 
     fn read_forward(&self, directive: &Directive, draft: &mut Draft) -> Outcome {
         let Some((from, servers)) = directive.arguments().split_first() else {
             return Outcome::left_over("this has no zone");
         };
-        let Some(from) = value::name(from) else { return Outcome::left_over("Sixfold takes no such name") };
+        // Of a network with several reverse zones CoreDNS takes the first here.
+        let Some(from) = origins(from).into_iter().next() else {
+            return Outcome::left_over("Sixfold takes no such name");
+        };
+        let zones = if from == "." { &self.zones[..] } else { std::slice::from_ref(&from) };
+        let is_answered = |zone: &&String| self.answered.iter().any(|one| is_at_or_below(zone, one));
+        let (answered, asked): (Vec<&String>, Vec<&String>) = zones.iter().partition(is_answered);
+        answered.iter().for_each(|zone| keep([(*zone).clone()], draft));
+        if asked.is_empty() {
+            for option in &directive.block {
+                draft.record(&option.spot, Outcome::NoMeaning("the names are not forwarded"));
+            }
+            return Outcome::left_over(vocabulary::ANSWERED_BEFORE);
+        }
         let (mut endpoints, mut lost) = (Vec::new(), Vec::new());
         let tls_name = directive.block.iter().find(|option| option.name() == "tls_servername");
         let tls_name = tls_name.and_then(|option| value::name(option.argument()));
@@ -200,10 +211,10 @@ impl Plugins {
                 None => lost.push(format!("{server} (not an address)")),
             }
         }
-        forward(&from, &self.zones, &endpoints, draft);
+        asked.iter().for_each(|zone| draft.model.forward(zone, endpoints.clone()));
         if lost.iter().any(|server: &String| server.starts_with("tls://")) {
-            let zones = if from == "." { &self.zones[..] } else { std::slice::from_ref(&from) };
-            draft.model.lost_tls.extend(zones.iter().map(|zone| (zone.clone(), directive.spot.clone())));
+            let zones = asked.iter().map(|zone| ((*zone).clone(), directive.spot.clone()));
+            draft.model.lost_tls.extend(zones);
         }
         if from == "." && self.is_root {
             draft.model.select = Some("random");
@@ -258,7 +269,7 @@ impl Plugins {
                 _ => Outcome::left_over("Sixfold shows forwarders no certificate"),
             },
             ("except", _) => {
-                self.keep(option.arguments().iter().map(String::as_str), draft);
+                keep(option.arguments().iter().flat_map(|zone| origins(zone)), draft);
                 Outcome::left_over(vocabulary::FORWARDS_NONE)
             }
             _ => Outcome::left_over("Sixfold has no such option for forwarders"),
@@ -430,11 +441,23 @@ impl Plugins {
     }
 }
 
+/// Keeps names that are never forwarded from the forwarders of all others.
+fn keep(zones: impl IntoIterator<Item = String>, draft: &mut Draft) {
+    let zones = zones.into_iter().filter(|zone| zone != "." && !zone.contains('{'));
+    zones.for_each(|zone| draft.model.forward(&zone, Vec::new()));
+}
+
 /// `hosts`: a file in the format of hosts(5), and lines of the same format in its block. `has_root`: no name falls through to the
 /// forwarders.
 fn read_hosts(directive: &Directive, has_root: bool, draft: &mut Draft) {
     let file = if directive.argument().is_empty() { "/etc/hosts" } else { directive.argument() };
-    draft.model.hosts_file = Some(file.to_owned());
+    match &draft.model.hosts_file {
+        Some(known) if known != file => {
+            let why = format!("`local.hosts-file` is one file for all names: {known}");
+            draft.record(&directive.header(), Outcome::LeftOver(why));
+        }
+        _ => draft.model.hosts_file = Some(file.to_owned()),
+    }
     let falls_through =
         directive.block.iter().any(|option| option.name() == "fallthrough" && option.argument().is_empty());
     draft.record(
@@ -442,9 +465,7 @@ fn read_hosts(directive: &Directive, has_root: bool, draft: &mut Draft) {
         match falls_through {
             true => Outcome::Carried,
             false if !has_root => Outcome::left_over(vocabulary::FORWARDS_NONE),
-            false => Outcome::left_over(
-                "CoreDNS denies all other names here, and Sixfold forwards them: see `filter.block`",
-            ),
+            false => Outcome::left_over(vocabulary::HOSTS_ALONE),
         },
     );
     let has_reverse = !directive.block.iter().any(|option| option.name() == "no_reverse");
@@ -456,16 +477,20 @@ fn read_hosts(directive: &Directive, has_root: bool, draft: &mut Draft) {
                 let rtype = if address.is_ipv4() { "A" } else { "AAAA" };
                 let names: Vec<String> =
                     line.arguments().iter().filter_map(|name| value::name(name)).collect();
+                let is_whole = names.len() == line.arguments().len();
                 for name in &names {
                     add_record(draft, format!("{name}. {ttl} IN {rtype} {address}"));
                 }
                 if let Some(name) = names.first().filter(|_| has_reverse) {
                     add_record(draft, format!("{} {ttl} IN PTR {name}.", value::reverse_name(address)));
                 }
-                Outcome::Carried
+                match is_whole {
+                    true => Outcome::Carried,
+                    false => Outcome::left_over("a word of it is no name that Sixfold takes"),
+                }
             }
             ("fallthrough", _) if line.argument().is_empty() => Outcome::Carried,
-            ("fallthrough", _) => Outcome::left_over("Sixfold forwards all other names"),
+            ("fallthrough", _) => Outcome::left_over("give each of these zones its [[upstream.zone]]"),
             ("ttl", _) => Outcome::differs("names of the file have a TTL of 60 s"),
             ("no_reverse", _) => Outcome::differs("addresses of the file have reverse names"),
             ("reload", _) => Outcome::differs("Sixfold reads the file at start and at each reload"),

@@ -19,6 +19,15 @@ pub(super) const ABOUT_SERVER: [&str; 7] =
 pub(super) const FORWARDS_NONE: &str =
     "CoreDNS forwards none of these names: name a server that has them in their [[upstream.zone]]";
 
+/// Reason why a `hosts` without `fallthrough` for all names leaves no forwarders: only PTR questions without an entry pass it (plugin/hosts,
+/// ServeDNS).
+pub(super) const HOSTS_ALONE: &str = "CoreDNS answers SERVFAIL for the names that are not there, and forwards PTR questions alone: there \
+                                      are no forwarders in this configuration";
+
+/// Reason why a `forward` has no effect.
+pub(super) const ANSWERED_BEFORE: &str =
+    "another plugin of this block answers for all these names, and they go to no forwarder";
+
 /// Reason why names of a cluster are lost.
 const NO_CLUSTER: &str =
     "Sixfold serves no such names: forward their zones to a CoreDNS that does, with [[upstream.zone]]";
