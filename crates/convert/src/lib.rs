@@ -13,6 +13,7 @@ mod access;
 mod bind;
 mod coredns;
 mod draft;
+mod empty_zones;
 mod glob;
 mod identity;
 mod ledger;

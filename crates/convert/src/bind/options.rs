@@ -7,6 +7,7 @@ use super::syntax::Statement;
 use super::synthesis::{self, Synthesis};
 use super::{everywhere, forwarders, known, vocabulary, without, zones};
 use crate::draft::Draft;
+use crate::empty_zones;
 use crate::ledger::{Outcome, Spot};
 use crate::model::{Allowed, Endpoint, add};
 use crate::network::Network;
@@ -126,8 +127,14 @@ impl Options {
                 Outcome::Carried
             }
             "disable-empty-zone" => {
-                draft.model.forwarded_zones.extend(value::name(statement.word(1)));
-                Outcome::Carried
+                match value::name(statement.word(1)).filter(|name| empty_zones::is_one(name)) {
+                    Some(name) => {
+                        draft.model.forwarded_zones.push(name);
+                        Outcome::Carried
+                    }
+                    // Names below one stay in it.
+                    None => Outcome::NoMeaning("BIND has no empty zone of this name"),
+                }
             }
             "response-policy" => self.read_policy(statement),
             "cookie-secret" => match statement.word(1) {
@@ -411,7 +418,11 @@ impl Options {
         }
         // With `forward only` BIND makes no empty zones for names that the forwarders get.
         let forwards_all = self.forwards_only == Some(true) && self.forwarders.is_some();
-        draft.model.empty_zones = Some(self.has_empty_zones != Some(false) && !forwards_all);
+        let has_empty_zones = self.has_empty_zones != Some(false) && !forwards_all;
+        draft.model.empty_zones = Some(has_empty_zones);
+        for zone in zones::never_forwarded(statements, has_empty_zones) {
+            add(&mut draft.model.block, zone);
+        }
         let cache = &mut draft.model.cache;
         cache.max_ttl.get_or_insert(7 * 86_400);
         cache.max_negative_ttl.get_or_insert(3 * 3_600);
