@@ -406,32 +406,3 @@ fn a_text_of_no_dialect_is_refused_with_the_remedy() {
         "not a configuration of BIND: x:3: a semicolon is missing before the closing brace"
     );
 }
-
-/// Reasons that deny a feature, each with the key of sixfold.toml(5) that would make it untrue.
-const DENIALS: [(&str, &str); 7] = [
-    ("no encrypted", "listen\\-dot"),
-    ("no TLS", "tls\\-ca"),
-    ("about itself", "identity"),
-    ("the system picks the address", "source"),
-    ("uses all ports", "avoid\\-ports"),
-    ("does not validate", "trust\\-anchors"),
-    ("Sixfold has no views", "views"),
-];
-
-#[test]
-fn no_reason_denies_what_the_manual_has() {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let manual = text_of(&source.join("../../../docs/man/sixfold.toml.5"));
-    let mut folders = vec![source];
-    let mut texts = String::new();
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
-            if entry.is_dir() { folders.push(entry) } else { texts += &text_of(&entry) }
-        }
-    }
-    assert!(!texts.contains(" yet: ") && !texts.contains(" yet\""), "a reason promises something");
-    for (denial, key) in DENIALS {
-        let is_there = manual.contains(&format!("\n.BR {key} \" = \""));
-        assert!(!(is_there && texts.contains(denial)), "{denial:?} is not true: there is `{key}`");
-    }
-}

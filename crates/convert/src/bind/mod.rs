@@ -15,7 +15,7 @@ mod zones;
 
 use crate::SyntaxError;
 use crate::draft::Draft;
-use crate::ledger::{Outcome, find_row};
+use crate::ledger::{Outcome, UNKNOWN, find_row};
 use crate::model::Endpoint;
 use crate::sources::Sources;
 use crate::value;
@@ -90,7 +90,7 @@ fn known(table: &[(&str, vocabulary::Known)], keyword: &str) -> Outcome {
     match find_row(table, keyword) {
         Some(vocabulary::Known::NoMeaning(why)) => Outcome::NoMeaning(why),
         Some(vocabulary::Known::LeftOver(why)) => Outcome::left_over(why),
-        None => Outcome::left_over("Sixfold has no such option"),
+        None => Outcome::left_over(UNKNOWN),
     }
 }
 

@@ -5,8 +5,8 @@ use super::{add_record, is_at_or_below, origins, vocabulary};
 use crate::access::{AccessList, Order};
 use crate::draft::Draft;
 use crate::identity::{NAME_OF_MACHINE, set_version};
-use crate::ledger::{Outcome, Spot, find_row};
-use crate::model::Endpoint;
+use crate::ledger::{Outcome, Spot, UNKNOWN, find_row};
+use crate::model::{Endpoint, add};
 use crate::network::Network;
 use crate::value::{self, range};
 use pref64::Pref64;
@@ -115,6 +115,14 @@ impl Plugins {
                     Err(why) => Outcome::left_over(why),
                 },
             },
+            // Sixfold answers localhost and the name of 127.0.0.1 itself.
+            "local" if self.is_root => {
+                for zone in vocabulary::LOCAL_ZONES {
+                    add(&mut draft.model.block, zone.to_owned());
+                }
+                Outcome::differs("the name localhost in other domains is forwarded")
+            }
+            "local" => Outcome::left_over("the name localhost in these domains is forwarded"),
             "chaos" => self.read_chaos(directive, draft),
             "bufsize" => {
                 let size = if directive.argument().is_empty() { "1232" } else { directive.argument() };
@@ -125,7 +133,7 @@ impl Plugins {
                 match find_row(vocabulary::NO_MEANING, name) {
                     Some(why) => Outcome::NoMeaning(why),
                     None => find_row(vocabulary::LEFT_OVER, name)
-                        .map_or(Outcome::left_over("Sixfold has no such plugin"), Outcome::left_over),
+                        .map_or(Outcome::left_over(UNKNOWN), Outcome::left_over),
                 }
             }
         };
@@ -272,7 +280,7 @@ impl Plugins {
                 keep(option.arguments().iter().flat_map(|zone| origins(zone)), draft);
                 Outcome::left_over(vocabulary::FORWARDS_NONE)
             }
-            _ => Outcome::left_over("Sixfold has no such option for forwarders"),
+            _ => Outcome::left_over(UNKNOWN),
         }
     }
 
@@ -305,7 +313,7 @@ impl Plugins {
                     found.serves_v4 = true;
                     Outcome::Carried
                 }
-                _ => Outcome::left_over("CoreDNS has no such option"),
+                _ => Outcome::left_over(UNKNOWN),
             };
             draft.record(&option.spot, outcome);
         }
@@ -353,7 +361,7 @@ impl Plugins {
                     }
                 }
                 "servfail" => Outcome::differs("Sixfold caches failures for 1 to 32 s (RFC 9520)"),
-                _ => Outcome::left_over("Sixfold has no such option"),
+                _ => Outcome::left_over(UNKNOWN),
             };
             draft.record(&option.spot, outcome);
         }
@@ -382,7 +390,7 @@ impl Plugins {
                 _ if has_types => Outcome::left_over("`server.allow` is for all types"),
                 "allow" | "block" => Outcome::Carried,
                 "filter" | "drop" => Outcome::differs("these clients get REFUSED"),
-                _ => Outcome::left_over("CoreDNS has no such action"),
+                _ => Outcome::left_over(UNKNOWN),
             };
             let is_read = !matches!(outcome, Outcome::LeftOver(_));
             let all = ["0.0.0.0/0".to_owned(), "::/0".to_owned()];
@@ -494,7 +502,7 @@ fn read_hosts(directive: &Directive, has_root: bool, draft: &mut Draft) {
             ("ttl", _) => Outcome::differs("names of the file have a TTL of 60 s"),
             ("no_reverse", _) => Outcome::differs("addresses of the file have reverse names"),
             ("reload", _) => Outcome::differs("Sixfold reads the file at start and at each reload"),
-            _ => Outcome::left_over("CoreDNS has no such option"),
+            _ => Outcome::left_over(UNKNOWN),
         };
         draft.record(&line.spot, outcome);
     }

@@ -15,6 +15,9 @@ pub(super) const NO_MEANING: &[(&str, &str)] = &[
 pub(super) const ABOUT_SERVER: [&str; 7] =
     ["version.bind", "version.server", "authors.bind", "hostname.bind", "id.server", "bind", "server"];
 
+/// Zones that `local` answers beside localhost.
+pub(super) const LOCAL_ZONES: [&str; 3] = ["127.in-addr.arpa", "0.in-addr.arpa", "255.in-addr.arpa"];
+
 /// Reason why names that CoreDNS does not forward are lost.
 pub(super) const FORWARDS_NONE: &str =
     "CoreDNS forwards none of these names: name a server that has them in their [[upstream.zone]]";
@@ -42,7 +45,7 @@ pub(super) const LEFT_OVER: &[(&str, &str)] = &[
     ("file auto secondary sign transfer dnssec", SERVES_NO_ZONES),
     ("template", "a response policy zone (`filter.rpz`) can give fixed answers"),
     ("rewrite", "Sixfold rewrites no questions"),
-    ("header local trace tsig view geoip autopath erratic grpc_server", "Sixfold has no such option"),
+    ("header trace tsig view geoip autopath erratic grpc_server", "Sixfold has no such plugin"),
     ("grpc", "Sixfold forwards over UDP, TCP and TLS"),
     ("import", "this snippet is not in the file"),
 ];

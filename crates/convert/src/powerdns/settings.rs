@@ -4,7 +4,7 @@ use super::{Setting, vocabulary};
 use crate::access::{AccessList, Order};
 use crate::draft::Draft;
 use crate::identity::{NAME_OF_MACHINE, set_version};
-use crate::ledger::{Outcome, Spot, find_row};
+use crate::ledger::{Outcome, Spot, UNKNOWN, find_row};
 use crate::model::{Allowed, Endpoint, add};
 use crate::network::Network;
 use crate::source_ports::add_source;
@@ -424,8 +424,7 @@ fn known(name: &str) -> Outcome {
     if let Some(why) = find_row(vocabulary::NO_MEANING, name) {
         return Outcome::NoMeaning(why);
     }
-    find_row(vocabulary::LEFT_OVER, name)
-        .map_or(Outcome::left_over("Sixfold has no such option"), Outcome::left_over)
+    find_row(vocabulary::LEFT_OVER, name).map_or(Outcome::left_over(UNKNOWN), Outcome::left_over)
 }
 
 /// The outcome of a setting with several values: the first that is not carried over.

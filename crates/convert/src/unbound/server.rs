@@ -6,7 +6,7 @@ use super::zones::LocalZones;
 use super::{address, known};
 use crate::access::{AccessList, Order};
 use crate::draft::Draft;
-use crate::ledger::{Outcome, Spot};
+use crate::ledger::{Outcome, Spot, UNKNOWN};
 use crate::model::{Allowed, Endpoint, Rule, add};
 use crate::network::Network;
 use crate::source_ports::add_source;
@@ -201,7 +201,7 @@ impl Server {
                 false,
                 Outcome::left_over("Sixfold serves its local data to the clients in `server.allow` only"),
             ),
-            _ => return Outcome::left_over("Sixfold has no such action"),
+            _ => return Outcome::left_over(UNKNOWN),
         };
         self.access.push((network, is_allowed));
         outcome

@@ -7,7 +7,7 @@
 use super::syntax::Attribute;
 use crate::draft::Draft;
 use crate::empty_zones;
-use crate::ledger::{Outcome, Spot};
+use crate::ledger::{Outcome, Spot, UNKNOWN};
 use crate::model::add;
 use crate::value;
 use std::collections::HashSet;
@@ -112,7 +112,7 @@ impl LocalZones {
                 )
             }
             "block_a" => Outcome::left_over("A records of these names are answered"),
-            _ => Outcome::left_over("Sixfold has no such kind of zone"),
+            _ => Outcome::left_over(UNKNOWN),
         }
     }
 
