@@ -414,13 +414,10 @@ impl Plugins {
     fn read_chaos(&self, directive: &Directive, draft: &mut Draft) -> Outcome {
         let answers = |name: &str| self.zones.iter().any(|zone| is_at_or_below(name, zone));
         let mut lost = Vec::new();
-        if let Some(version) = directive.arguments().first() {
-            if answers("version.bind") || answers("version.server") {
-                match set_version(version, draft) {
-                    Outcome::LeftOver(why) => lost.push(format!("the version: {why}")),
-                    _ => {}
-                }
-            }
+        let has_version = answers("version.bind") || answers("version.server");
+        let version = directive.arguments().first().filter(|_| has_version);
+        if let Some(Outcome::LeftOver(why)) = version.map(|version| set_version(version, draft)) {
+            lost.push(format!("the version: {why}"));
         }
         if answers("authors.bind") && directive.arguments().len() > 1 {
             lost.push("the authors, for whom there is no setting".to_owned());
