@@ -221,7 +221,7 @@ mod tests {
         assert_eq!(found("a/[12].conf"), ["a/1.conf", "a/2.conf"]);
         assert_eq!(found("?/1.conf"), ["a/1.conf", "b/1.conf"]);
         assert_eq!(found("*/*.conf"), ["a/1.conf", "a/2.conf", "b/1.conf", "x[1]/1.conf"]);
-        assert_eq!(found("*/none.conf"), [String::new(); 0]);
+        assert!(found("*/none.conf").is_empty());
         assert_eq!(found("plain/name.conf"), ["plain/name.conf"]);
         assert_eq!(found(&format!("{}/*.conf", escaped("x[1]"))), ["x[1]/1.conf"]);
         assert_eq!(paths("/locked/*", &mut tree), Err("permission denied".to_owned()));
