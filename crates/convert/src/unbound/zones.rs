@@ -134,7 +134,7 @@ impl LocalZones {
             let above = draft.model.block.iter().find(|blocked| is_below(zone, blocked));
             if let Some(above) = above {
                 let why = format!(
-                    "its names are blocked with those of `{above}`; a response policy zone (`filter.rpz`) can let them pass"
+                    "its names are blocked with those of `{above}`: rules of a response policy zone (`filter.rpz`) in place of `filter.block` can let them pass"
                 );
                 draft.record(spot, Outcome::LeftOver(why));
             }
