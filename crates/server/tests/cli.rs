@@ -342,17 +342,29 @@ fn every_converted_configuration_is_accepted_by_the_check() {
 #[test]
 fn included_files_are_read_beside_the_file_that_includes_them() {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("convert");
-    std::fs::create_dir_all(folder.join("parts")).unwrap();
+    std::fs::create_dir_all(folder.join("parts/more[1]")).unwrap();
     let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).unwrap();
-    write("unbound.conf", "include: parts/*.conf\n");
+    write("unbound.conf", "include: parts/*.conf\ninclude: p?rts/m*/[a-c].conf\n");
     write("parts/2.conf", "  module-config: \"dns64 iterator\"\n");
     write("parts/1.conf", "server:\n  interface: 127.0.0.1@5399\n");
     write("parts/3.conf", "forward-zone:\n  name: .\n  forward-addr: 192.0.2.53\n");
     write("parts/4.other", "server:\n  frobnicate: yes\n");
+    write("parts/more[1]/a.conf", "server:\n  num-threads: 3\n  include: b?.conf\n");
+    write("parts/more[1]/b2.conf", "  identity: \"ns1\"\n  nsid: ascii_ns1\n");
+    write("parts/more[1]/d.conf", "server:\n  frobnicate: yes\n");
     let output = sixfold(&["convert", folder.join("unbound.conf").to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(0), "{}", stdout(&output));
     assert!(stdout(&output).contains("listen = [\"127.0.0.1:5399\"]\n"), "{}", stdout(&output));
     assert!(stdout(&output).contains("forwarders = [\"192.0.2.53:53\"]\n"), "{}", stdout(&output));
+    assert!(stdout(&output).contains("workers = 3\nidentity = \"ns1\"\n"), "{}", stdout(&output));
+
+    write("missing.conf", "include: parts/?.conf\ninclude: other/*/x.conf\ninclude: parts/more[1]/e.conf\n");
+    let output = sixfold(&["convert", "--from", "unbound", folder.join("missing.conf").to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1), "{}", stdout(&output));
+    for line in ["2: include: other/*/x.conf", "3: include: parts/more[1]/e.conf"] {
+        let line = format!("# not carried over, {line}: cannot read it: no file has such a name\n");
+        assert!(stdout(&output).contains(&line), "{line}{}", stdout(&output));
+    }
 }
 
 #[test]
