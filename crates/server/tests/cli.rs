@@ -214,6 +214,24 @@ fn help_has_a_purpose_every_option_with_its_default_and_an_example() {
 }
 
 #[test]
+fn version_has_the_commit_of_the_checkout() {
+    if std::env::var_os("SIXFOLD_COMMIT").is_some() {
+        return test_skip::skip("the packager names the commit");
+    }
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    if !Path::new(root).join(".git").exists() {
+        return test_skip::skip("there is no checkout");
+    }
+    let git = Command::new("git").args(["-C", root, "rev-parse", "HEAD"]).output();
+    let Some(git) = git.ok().filter(|output| output.status.success()) else {
+        return test_skip::missing("git", "apt-get install git");
+    };
+    let shown = stdout(&sixfold(&["--version"]));
+    let head = &stdout(&git)[..12];
+    assert!(shown.contains(&format!(" (commit {head})\n")), "HEAD is {head}; built since then? {shown}");
+}
+
+#[test]
 fn version_names_version_commit_and_features() {
     let output = sixfold(&["--version"]);
     assert_eq!(output.status.code(), Some(0));

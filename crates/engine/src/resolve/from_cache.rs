@@ -25,6 +25,7 @@ use crate::message::question::{QueryFlags, Question};
 use crate::message::reply::Outcome;
 use crate::settings::Settings;
 use crate::trace::{Subject, TraceEvent};
+use crate::upstream::groups::Unanswered;
 use wire::header::{self, Flags};
 use wire::{Class, EdeCode, Message, Rcode, ede};
 
@@ -169,6 +170,11 @@ impl Engine {
         };
         let is_silent = entry.is(SILENT);
         let unfit = if is_stale { self.stale_unfit(waiter, &entry) } else { None };
+        if is_stale && self.clients.waiters[waiter].cache_hit != CacheHit::Stale {
+            let question = self.clients.current_question(waiter);
+            let one = Unanswered { expired: 1, ..Unanswered::default() };
+            self.upstream.servers.count_unanswered(question.forward_key(), one);
+        }
         let state = &mut self.clients.waiters[waiter];
         // The client response timer has expired: answer with stale data now, and refresh in the background.
         let is_asked = is_stale && state.client_timer_expired;

@@ -16,9 +16,10 @@ use crate::engine::Engine;
 use crate::interface::Outbox;
 use crate::message::cname_chain::Chain;
 use crate::message::question::QueryFlags;
-use crate::message::reply::Outcome;
+use crate::message::reply::{Outcome, warrants_failover};
 use crate::resolve::divert::depends_on_client;
 use crate::trace::{Subject, Untrusted};
+use crate::upstream::groups::Unanswered;
 use wire::header::{self, Flags};
 use wire::{EdeCode, Message, Rcode, ede};
 
@@ -73,11 +74,20 @@ impl Engine {
     /// could not be authenticated.
     #[cold]
     pub(crate) fn respond_failed(&mut self, index: Index, now: Instant, out: &mut impl Outbox) {
+        self.count_failed(index);
         let reason = self.upstream.untrusted(self.clients.current_question(index).forward_key());
         let text = reason.map_or("", Untrusted::text);
         self.respond_with(index, now, out, |frame, requestor| {
             write_failure(frame, requestor, ede::NETWORK_ERROR, text)
         });
+    }
+
+    /// Counts a waiter whose question the upstreams of its zone did not answer.
+    #[cold]
+    fn count_failed(&mut self, index: Index) {
+        let question = self.clients.current_question(index);
+        let one = Unanswered { failed: 1, ..Unanswered::default() };
+        self.upstream.servers.count_unanswered(question.forward_key(), one);
     }
 
     /// Answers with the outcome of a question without DNS64.
@@ -135,6 +145,9 @@ impl Engine {
         now: Instant,
         out: &mut impl Outbox,
     ) {
+        if message.rcode() != Rcode::NOERROR && warrants_failover(message) {
+            self.count_failed(waiter);
+        }
         // An A reply instead of the AAAA reply says that there is no AAAA record: both must be secure, and it must be true.
         let state = &self.clients.waiters[waiter];
         let proved = state.stage != Stage::A || state.aaaa_secure && state.cause == Cause::NoData;

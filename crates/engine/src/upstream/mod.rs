@@ -32,6 +32,7 @@ pub mod transport_choice;
 mod zones;
 
 pub use circuit_breaker::{BreakerState, Cause, Trouble};
+pub use groups::Unanswered;
 pub use server::{QueryKind, Server};
 
 use crate::base::name_hash::HashKey;

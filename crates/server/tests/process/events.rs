@@ -49,11 +49,72 @@ fn the_log_has_refused_clients_and_upstreams_that_fail_and_recover() {
         .process
         .wait_for("upstreams answer for the names without a zone of their own again, after ")
         .unwrap();
-    let failed =
-        line.split("meanwhile all clients got ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
+    let failed = line.split("meanwhile ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
     assert!(line.contains(" INFO ") && failed.parse::<u64>().unwrap() > 0, "{line}");
     let log = server.process.log();
     assert!(!log.contains("DEBUG") && log.matches(&format!("upstream {address}")).count() <= 4, "{log}");
+    server.process.stop();
+}
+
+#[test]
+fn an_outage_of_a_zone_is_told_once_with_the_queries_for_this_zone_that_failed() {
+    /// Queries that show the outage.
+    const FIRST: u64 = 3;
+    let general = Upstream::start(|_| Behavior::Answer);
+    // For each zone: its upstream, and the queries during the outage.
+    let mut zones = [(1, 25), (2, 60)].map(|(number, queries)| {
+        let upstream = Upstream::start(|_| Behavior::Answer);
+        (name_of(number), upstream.address, Some(upstream), queries)
+    });
+    let entries = zones
+        .each_ref()
+        .map(|(name, address, ..)| format!("{{ zone = \"{name}\", forwarders = [\"{address}\"] }}"));
+    let server = Setup::new(general.address)
+        .line(&format!("upstream.zone = [{}]", entries.join(", ")))
+        .line("upstream.timeout = \"100ms\"")
+        .line("cache.size = \"0MiB\"")
+        .line("log.format = \"json\"")
+        .start();
+    let client = Udp::to(server.v6());
+    let ask = |name: &str| client.ask(name, Type::AAAA).rcode;
+    let events = |event: &str, name: &str| -> Vec<serde_json::Value> {
+        let log = server.process.log();
+        let objects = log.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+        objects
+            .filter(|object| {
+                object["fields"]["event"] == event && object["fields"]["zone"] == format!("{name}.")
+            })
+            .collect()
+    };
+    for (name, _, upstream, _) in &mut zones {
+        assert_eq!(ask(name), Rcode::NOERROR);
+        upstream.take();
+        assert_eq!([(); FIRST as usize].map(|()| ask(name)), [Rcode::SERVFAIL; FIRST as usize]);
+        wait_until("the log says that nobody answers", || !events("outage_began", name).is_empty());
+    }
+    for (name, .., queries) in &zones {
+        for number in 0..*queries {
+            assert_eq!(ask(name), Rcode::SERVFAIL);
+            assert_eq!(ask(&name_of(100 + number)), Rcode::NOERROR);
+        }
+    }
+    let _upstreams =
+        zones.each_ref().map(|(_, address, ..)| Upstream::start_at(*address, |_| Behavior::Answer));
+    for (name, .., queries) in &zones {
+        wait_until("the log says that somebody answers again", || !events("outage_ended", name).is_empty());
+        let ended = &events("outage_ended", name)[0];
+        let count: u64 = ended["fields"]["count"].as_str().unwrap().parse().unwrap();
+        // The first ones may have been counted before the server knew of the outage.
+        let queries = u64::from(*queries);
+        assert!((queries..=queries + FIRST).contains(&count), "{name}: {queries}; {ended}");
+        let text = ended["fields"]["message"].as_str().unwrap();
+        let words = format!("meanwhile {count} queries for these names failed, and 0 got expired answers");
+        assert!(ended["level"] == "INFO" && text.ends_with(&words), "{text}");
+        let began = events("outage_began", name);
+        assert!(began.len() == 1 && began[0]["level"] == "ERROR", "{began:?}");
+        assert_eq!(events("outage_ended", name).len(), 1);
+    }
+    assert!(!server.process.log().contains("outage_began\",\"zone\":\".\""));
     server.process.stop();
 }
 
