@@ -531,14 +531,15 @@ exec "$@""#;
 
     #[test]
     fn an_upstream_that_refuses_is_asked_from_one_address_only() {
-        let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let upstream: SocketAddr = "127.0.0.1:9".parse().unwrap();
         let table = sources(&["127.0.0.2", "127.0.0.3"], SourcePorts::outside([]), false);
         let tried = std::cell::Cell::new(0);
-        let count = |_: &Socket| {
+        // The kernel may tell it in connect(2), or later.
+        let refuse = |_: &Socket| {
             tried.set(tried.get() + 1);
-            Ok(())
+            Err(io::Error::from_raw_os_error(libc::ECONNREFUSED))
         };
-        assert_eq!(table.tcp(closed, count).unwrap_err().kind(), io::ErrorKind::ConnectionRefused);
+        assert_eq!(table.tcp(upstream, refuse).unwrap_err().kind(), io::ErrorKind::ConnectionRefused);
         assert_eq!(tried.get(), 1);
     }
 
