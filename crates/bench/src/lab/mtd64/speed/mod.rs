@@ -94,6 +94,7 @@ fn serve(agent: &mut AgentClient, place: &Place, cores: &Cores) -> Result<Socket
         addresses: 1,
         cname_depth: 0,
         ttl: 3600,
+        offload: false,
     };
     let addresses = agent.authority(&order).map_err(|error| error.to_string())?;
     addresses.first().copied().ok_or_else(|| "the authority listens nowhere".to_owned())
