@@ -3,6 +3,7 @@
 
 use super::super::context::Context;
 use super::super::device::{self, RunningDevice, Template, end_of};
+use super::super::mtd64::devices::{TOTD_PROGRAMS, recipe};
 use super::{PREFIX, ZONE, message};
 use crate::agent::protocol::Start;
 use crate::agent_client::AgentClient;
@@ -61,6 +62,18 @@ pub(super) fn devices(context: &mut Context, default: &[&str]) -> Result<Vec<Can
     Ok(device::templates(context, default)?.into_iter().map(candidate).collect())
 }
 
+/// TOTD itself, as far as the user gave it with `--program`.
+pub(super) fn programs(context: &Context) -> Result<Vec<Candidate>, String> {
+    let given = context.options.programs.iter().filter(|(name, _)| TOTD_PROGRAMS.contains(&name.as_str()));
+    let mut found = Vec::new();
+    for (name, path) in given {
+        if let Some(recipe) = recipe(name, path)? {
+            found.push(Candidate { name: name.clone(), scheme: None, options: Vec::new(), recipe });
+        }
+    }
+    Ok(found)
+}
+
 /// The forwarder with each of its three ways of making IDs, with further options of its command line.
 pub(super) fn forwarders(options: &[&str]) -> Result<Vec<Candidate>, String> {
     SCHEMES.into_iter().map(|scheme| Candidate::forwarder(scheme, options)).collect()
@@ -90,6 +103,16 @@ impl Bench {
 
     /// Starts a server and waits until it answers.
     pub fn start(&mut self, context: &mut Context, candidate: &Candidate) -> Result<RunningDevice, String> {
+        let running = self.launch(context, candidate)?;
+        if self.is_ready_in_time(&running) {
+            return Ok(running);
+        }
+        let log = end_of(&running.stop(&mut self.agent));
+        Err(format!("{} gave no right answer within {} s: {log}", candidate.name, READY.as_secs()))
+    }
+
+    /// Starts a server and asks it nothing.
+    pub fn launch(&mut self, context: &mut Context, candidate: &Candidate) -> Result<RunningDevice, String> {
         let settings = Settings {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             upstream: self.upstream,
@@ -102,12 +125,7 @@ impl Bench {
         let recipe = candidate.recipe.clone();
         let order = Start { recipe, settings, cores: String::new(), environment: BTreeMap::new() };
         let own = candidate.scheme.map(|_| format!("sixfold-bench {}", env!("CARGO_PKG_VERSION")));
-        let running = RunningDevice::start(context, &mut self.agent, &candidate.name, &order, own)?;
-        if self.is_ready_in_time(&running) {
-            return Ok(running);
-        }
-        let log = end_of(&running.stop(&mut self.agent));
-        Err(format!("{} gave no right answer within {} s: {log}", candidate.name, READY.as_secs()))
+        RunningDevice::start(context, &mut self.agent, &candidate.name, &order, own)
     }
 
     /// Asks a server until it answers. False if it does not in time.

@@ -153,6 +153,7 @@ fn test_device(
             cores: String::new(),
             response_maximum,
         };
+        place.set_v6only(subject.is_v6only())?;
         let device = devices::start(context, agent, subject, &launch)?;
         let client = Client { place, server: device.address };
         if !client.wait_until_ready(script::REAL) {

@@ -111,6 +111,7 @@ fn measure(
 ) -> Result<(Measured, f64), String> {
     let workers = if subject.is_of_the_papers() { PAPER_PROGRAM_THREADS } else { 1 };
     let launch = Launch { upstream, zone: ZONE, workers, cores: cores.device.clone(), response_maximum: 512 };
+    place.set_v6only(subject.is_v6only())?;
     let device = devices::start(context, agent, subject, &launch)?;
     let first = format!("011-000-000-000.{ZONE}");
     let client = Client { place, server: device.address };
