@@ -29,6 +29,9 @@ pub struct Run {
     pub complete: bool,
     /// The effective settings.
     pub settings: Settings,
+    /// Threads, ports and cores of tester and authority, and the form of their traffic; `None` in records without it.
+    #[serde(default)]
+    pub equipment: Option<Equipment>,
     /// The device under test.
     pub device: Device,
     /// The hosts by role: `tester`, `authority`, `device`.
@@ -85,6 +88,32 @@ pub struct Settings {
     pub authority: String,
     /// True if failures were also confirmed by a second trial (in addition to the strict result).
     pub confirm: bool,
+}
+
+/// Threads, ports and cores of tester and authority, and the form of their traffic.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Equipment {
+    /// Sending threads of the tester.
+    pub senders: u16,
+    /// Receiving threads of the tester; 0: the sending threads receive.
+    pub receivers: u16,
+    /// Source ports of each sending thread, for each source address.
+    pub ports: u16,
+    /// Source addresses; empty: chosen by the routing table.
+    pub sources: Vec<String>,
+    /// Consecutive queries that leave from one port. With 1 each message is a datagram of its own; above 1 those that are due
+    /// together leave in one system call, and the kernel takes them apart (UDP GSO and GRO at tester and authority).
+    pub group: u16,
+    /// Queries that are due at the same instant.
+    pub burst: u32,
+    /// True if the sending threads wait in a busy loop.
+    pub spin: bool,
+    /// Cores of the tester's threads; empty: not pinned.
+    pub tester_cores: Vec<u16>,
+    /// Threads of the authority; 0: the tester's thread serves it. `None`: the run did not start the authority.
+    pub authority_threads: Option<u16>,
+    /// Cores of the authority's threads; empty: not pinned.
+    pub authority_cores: Vec<u16>,
 }
 
 /// The device under test.

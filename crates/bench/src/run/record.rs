@@ -51,6 +51,7 @@ pub fn build(procedure: &Procedure, started: &str, complete: bool) -> Run {
             authority: known.authority.clone(),
             confirm: plan.search.confirm,
         },
+        equipment: known.equipment.clone(),
         device: known.device.clone(),
         hosts: known.hosts.clone(),
         correctness: procedure.correctness().cloned(),

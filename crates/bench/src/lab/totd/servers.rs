@@ -3,6 +3,7 @@
 
 use super::super::context::Context;
 use super::super::device::{self, RunningDevice, Template};
+use super::super::mtd64::devices::{TOTD_PROGRAMS, recipe};
 use super::{PREFIX, ZONE, message};
 use crate::agent::protocol::Start;
 use crate::agent_client::AgentClient;
@@ -58,6 +59,18 @@ pub(super) fn devices(context: &mut Context, default: &[&str]) -> Result<Vec<Can
     Ok(device::templates(context, default)?.into_iter().map(candidate).collect())
 }
 
+/// TOTD itself, as far as the user gave it with `--program`.
+pub(super) fn programs(context: &Context) -> Result<Vec<Candidate>, String> {
+    let given = context.options.programs.iter().filter(|(name, _)| TOTD_PROGRAMS.contains(&name.as_str()));
+    let mut found = Vec::new();
+    for (name, path) in given {
+        if let Some(recipe) = recipe(name, path)? {
+            found.push(Candidate { name: name.clone(), scheme: None, options: Vec::new(), recipe });
+        }
+    }
+    Ok(found)
+}
+
 /// The forwarder with each of its three ways of making IDs, with further options of its command line.
 pub(super) fn forwarders(options: &[&str]) -> Result<Vec<Candidate>, String> {
     SCHEMES.into_iter().map(|scheme| Candidate::forwarder(scheme, options)).collect()
@@ -87,6 +100,22 @@ impl Bench {
 
     /// Starts a server and waits until it answers.
     pub fn start(&mut self, context: &mut Context, candidate: &Candidate) -> Result<RunningDevice, String> {
+        let zone = self.zone.clone();
+        // Names of 10.255.0.0/16, which no client asks for.
+        let is_answering = |server, number: u16| {
+            let [high, low] = number.to_be_bytes();
+            is_answering(server, [10, 255, high, low], number, &zone).unwrap_or(false)
+        };
+        self.launch(context, candidate, is_answering)
+    }
+
+    /// Starts a server and waits until `is_answering` says that it is ready.
+    pub fn launch(
+        &mut self,
+        context: &mut Context,
+        candidate: &Candidate,
+        is_answering: impl Fn(SocketAddr, u16) -> bool,
+    ) -> Result<RunningDevice, String> {
         let settings = Settings {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             upstream: self.upstream,
@@ -99,13 +128,7 @@ impl Bench {
         let recipe = candidate.recipe.clone();
         let order = Start { recipe, settings, cores: String::new(), environment: BTreeMap::new() };
         let own = candidate.scheme.map(|_| format!("sixfold-bench {}", env!("CARGO_PKG_VERSION")));
-        let Bench { agent, zone, .. } = self;
-        // Names of 10.255.0.0/16, which no client asks for.
-        let is_answering = |server, number: u16| {
-            let [high, low] = number.to_be_bytes();
-            is_answering(server, [10, 255, high, low], number, zone).unwrap_or(false)
-        };
-        RunningDevice::start(context, agent, &candidate.name, &order, own, is_answering)
+        RunningDevice::start(context, &mut self.agent, &candidate.name, &order, own, is_answering)
     }
 
     /// Resources that a server has used so far.

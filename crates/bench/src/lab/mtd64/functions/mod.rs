@@ -152,6 +152,7 @@ fn test_device(
             cores: String::new(),
             response_maximum,
         };
+        place.set_v6only(subject.is_v6only())?;
         let (device, client) = devices::start(context, place, agent, subject, &launch, script::REAL)?;
         if round == 0 {
             ask_all(&client, &authority, subject, &mut found);

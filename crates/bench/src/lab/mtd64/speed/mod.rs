@@ -92,6 +92,7 @@ fn serve(agent: &mut AgentClient, place: &Place, cores: &Cores) -> Result<Socket
         addresses: 1,
         cname_depth: 0,
         ttl: 3600,
+        offload: false,
     };
     let addresses = agent.authority(&order).map_err(|error| error.to_string())?;
     addresses.first().copied().ok_or_else(|| "the authority listens nowhere".to_owned())
@@ -108,6 +109,7 @@ fn measure(
 ) -> Result<(Measured, f64), String> {
     let workers = if subject.is_of_the_papers() { PAPER_PROGRAM_THREADS } else { 1 };
     let launch = Launch { upstream, zone: ZONE, workers, cores: cores.device.clone(), response_maximum: 512 };
+    place.set_v6only(subject.is_v6only())?;
     let first = format!("011-000-000-000.{ZONE}");
     let (device, _) = devices::start(context, place, agent, subject, &launch, &first)?;
     let limit = context.choose(limits::SPEED_QUICK, limits::SPEED);
