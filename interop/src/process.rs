@@ -117,13 +117,18 @@ impl Process {
 
     /// Waits until `holds` is true of the log. If the process ends before, or at the time limit, it panics and shows
     /// the log.
-    pub fn expect(&mut self, what: &str, mut holds: impl FnMut(&str) -> bool) {
+    pub fn expect(&mut self, what: &str, holds: impl FnMut(&str) -> bool) {
+        self.wait_for(holds).unwrap_or_else(|why| panic!("{what}: {why}"));
+    }
+
+    /// Waits until `holds` is true of the log. The error tells of the end of the process, if it has ended, and has the log.
+    pub fn wait_for(&mut self, mut holds: impl FnMut(&str) -> bool) -> Result<(), String> {
         let mut ended = None;
         let held = wait_until(|| {
             ended = self.child.try_wait().expect("our own child");
             holds(&self.log()) || ended.is_some()
         });
-        assert!(held && ended.is_none(), "{what}: ended: {ended:?}, log:\n{}", self.log());
+        if held && ended.is_none() { Ok(()) } else { Err(format!("ended: {ended:?}, log:\n{}", self.log())) }
     }
 
     /// Sends a signal to the process alone.

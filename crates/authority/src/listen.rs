@@ -58,8 +58,10 @@ impl Bound {
             listeners.push(listener);
             workers.iter_mut().zip(group).for_each(|(worker, socket)| worker.push(socket));
         }
-        let responders: Vec<_> =
-            workers.into_iter().map(|sockets| Responder::new(sockets, limits::UDP_SIZE)).collect();
+        let responders: Vec<_> = workers
+            .into_iter()
+            .map(|sockets| Responder::new(sockets, limits::UDP_SIZE, settings.offload))
+            .collect();
         let datagrams = responders.iter().map(|responder| Arc::clone(responder.counters())).collect();
         let service = Arc::new(Service {
             content: settings.content.clone(),

@@ -13,6 +13,7 @@ pub struct Settings {
     pub(crate) threads: usize,
     pub(crate) pins: Vec<usize>,
     pub(crate) steer: Steer,
+    pub(crate) offload: bool,
 }
 
 impl Settings {
@@ -24,6 +25,7 @@ impl Settings {
             threads: 1,
             pins: Vec::new(),
             steer: Steer::Flow,
+            offload: false,
         }
     }
 
@@ -49,6 +51,13 @@ impl Settings {
     /// which spreads the load when all queries come from one port.
     pub fn steer(mut self, steer: Steer) -> Settings {
         self.steer = steer;
+        self
+    }
+
+    /// True if datagrams of equal length may come and leave together (UDP GRO and GSO). On one machine such traffic costs a
+    /// fraction of single datagrams, and no wire carries it. The default is false.
+    pub fn offload(mut self, offload: bool) -> Settings {
+        self.offload = offload;
         self
     }
 }

@@ -420,8 +420,44 @@ fn a_zone_as_people_write_it_is_read() {
     let spelled = "example.test. 3600 IN SOA ns.test. root.test. 1 3600 900 2592000 7200\n\
                    www.example.test. 777600 A 192.0.2.1\n";
     assert!(faults_or_none(text).is_empty() && faults_or_none(spelled).is_empty());
-    let said = faults("t. 5 SOA a. b. 1 2 3 4 5\nx URI 1 1 \"y\"\n");
-    assert!(said.len() == 1 && said[0].contains("TYPE256 \\# LENGTH"), "{said:#?}");
+}
+
+/// RFC 3597 section 5. The data of the URI record are those of RFC 7553 section 4.5: priority, weight, target.
+#[test]
+fn data_without_a_text_form_are_read_in_the_generic_form_and_the_fault_shows_it() {
+    let head = "t. 5 SOA a. b. 1 2 3 4 5\n$ORIGIN t.\n";
+    let generic = [
+        "x 60 IN TYPE65280 \\# 4 0a000001",
+        "x CLASS1 60 TYPE256 \\# ( 8 0001 0002 ; one, two\n  66747070 )",
+        "x 60 A \\# 4 c0000201",
+        "x 60 TYPE16 \\# 2 0178",
+        "x 60 TYPE65281 \\# 0",
+    ];
+    let mut fixture = Fixture::new(&format!("{head}{}\n", generic.join("\n")));
+    for (rtype, answer) in [
+        (65_280, "TYPE65280 \\# 4 0a000001"),
+        (256, "URI \\# 8 0001000266747070"),
+        (1, "A 192.0.2.1"),
+        (16, "TXT \"x\""),
+        (65_281, "TYPE65281 \\# 0"),
+    ] {
+        let reply = fixture.ask("x.t", Type(rtype));
+        // `domain` writes the octets apart.
+        let bare = |text: &str| text.to_ascii_lowercase().replace(' ', "");
+        let shown: Vec<_> = reply.sections[0].iter().map(|record| bare(record)).collect();
+        assert_eq!(shown, [bare(&format!("x.t. 60 IN {answer}"))], "{rtype}");
+    }
+    // Numbers of the registry of types (RFC 6895).
+    for (line, form) in [
+        ("x URI 1 1 \"y\"", "URI have no text form here: write `TYPE256 \\# LENGTH HEXADECIMAL`"),
+        ("x 60 IN LOC 1 2", "LOC have no text form here: write `TYPE29 \\# "),
+        ("x A 192.0.2.1\n  IN 60 spf \"v=spf1\"", "SPF have no text form here: write `TYPE99 \\# "),
+        ("x TYPE65280 10.0.0.1", "TYPE65280 have no text form here: write `TYPE65280 \\# "),
+        ("$GENERATE 1-2 x$ KX 1 y", "KX have no text form here: write `TYPE36 \\# "),
+    ] {
+        let said = faults(&format!("{head}{line}\n"));
+        assert!(said.len() == 1 && said[0].contains(form), "{line}: {said:#?}");
+    }
 }
 
 /// The faults of a text, none if it is a zone.

@@ -39,7 +39,7 @@ pub fn read(folder: &Path) -> Result<Run, String> {
         tool: String,
     }
     let path = folder.join(RECORD_FILE);
-    let text = fs::read_to_string(&path).map_err(|error| {
+    let text = File::open(&path).and_then(textfile::read_to_string).map_err(|error| {
         let remedy = match error.kind() {
             io::ErrorKind::NotFound if folder.join(JOURNAL_FILE).exists() => {
                 let folder = folder.display();
@@ -97,6 +97,7 @@ fn record_json(run: &Run) -> serde_json::Result<String> {
         ended,
         complete,
         settings,
+        equipment,
         device,
         hosts,
         correctness,
@@ -115,6 +116,7 @@ fn record_json(run: &Run) -> serde_json::Result<String> {
         ("ended", serde_json::to_string(ended)?),
         ("complete", serde_json::to_string(complete)?),
         ("settings", serde_json::to_string(settings)?),
+        ("equipment", serde_json::to_string(equipment)?),
         ("device", serde_json::to_string(device)?),
         ("hosts", serde_json::to_string(hosts)?),
         ("correctness", serde_json::to_string(correctness)?),

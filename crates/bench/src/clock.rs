@@ -1,11 +1,15 @@
 //! Time of day for records.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The current time in UTC, in the format of RFC 3339, to the second.
 pub fn now_utc() -> String {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    format_utc(now.as_secs())
+    format_utc(unix_now().as_secs())
+}
+
+/// Time since 1970.
+pub fn unix_now() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
 /// Converts seconds since 1970 to a date and a time of day.

@@ -93,6 +93,17 @@ fn a_mistake_in_a_file_of_cases_is_told_with_its_line() {
     assert!(errors.contains(": line 3: second: "), "{errors}");
 }
 
+/// RFC 3629 section 6: a byte order mark before a text is no part of it.
+#[test]
+fn cases_as_editors_write_them_are_read() {
+    for text in [format!("\u{feff}{PASSED}\n"), format!("\u{feff}{PASSED}\r\n"), format!("{PASSED}\r")] {
+        let cases = Scratch::new("marked.jsonl", &text);
+        let (status, listed, errors) = said(&conform(&["--list", "--cases", cases.path()]));
+        assert_eq!((status, listed.lines().count()), (0, 1), "{text:?}: {errors}");
+        assert!(listed.starts_with("refused\tMUST"), "{listed}");
+    }
+}
+
 #[test]
 fn the_cases_are_listed() {
     let (status, all, _) = said(&conform(&["--list"]));

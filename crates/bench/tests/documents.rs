@@ -397,6 +397,24 @@ fn every_example_plan_is_one_that_the_program_takes_and_is_named_in_the_guide() 
     }
 }
 
+/// RFC 3629 section 6: a byte order mark before a text is no part of it. A carriage return alone ends a line, too.
+#[test]
+fn a_plan_as_editors_write_it_is_read() {
+    let text = "profile = \"quick\"\n[trial]\nduration = \"7s\"\n";
+    let file = std::env::temp_dir().join(format!("sixfold-bench-marked-{}.toml", process::id()));
+    let estimate = |text: &str| {
+        std::fs::write(&file, text).unwrap();
+        let output = bench(&["run", "--plan", file.to_str().unwrap(), "--device", "sixfold", "--estimate"]);
+        assert!(output.status.success(), "{text:?}: {}", String::from_utf8_lossy(&output.stderr));
+        let plan: Value = serde_json::from_slice(&output.stdout).unwrap();
+        plan["trial"]["duration"].clone()
+    };
+    for ends in ["\n", "\r\n", "\r"] {
+        assert_eq!(estimate(&format!("\u{feff}{}", text.replace('\n', ends))), "7000ms", "{ends:?}");
+    }
+    std::fs::remove_file(&file).unwrap();
+}
+
 #[test]
 fn the_version_has_a_commit_and_features() {
     let said = String::from_utf8(bench(&["--version"]).stdout).unwrap();

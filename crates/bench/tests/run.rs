@@ -7,6 +7,7 @@ use measure::procedure::{Event, Procedure};
 use measure::run::{Purpose, Run};
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
@@ -163,8 +164,9 @@ fn the_procedure_of_the_papers_bisects_and_restarts_the_device_for_each_trial() 
     assert!(output.status.success(), "{}", text(&output.stderr));
     let run = folder.run();
     let settings = &run.settings;
+    let equipment = run.equipment.as_ref().unwrap();
     assert_eq!(
-        (&*settings.procedure, settings.senders, settings.ports, settings.group),
+        (&*settings.procedure, equipment.senders, equipment.ports, equipment.group),
         ("lencse2017", 1, 1, 1)
     );
     assert_eq!(settings.bisection.map(|it| (it.low, it.high, it.width)), Some((0.0, 128.0, 16.0)));
@@ -269,7 +271,9 @@ fn a_device_that_ends_by_itself_is_started_anew_and_that_is_told() {
     assert!(child.0.wait().unwrap().success(), "{}", log());
     let log = log();
     assert!(log.contains("ended by itself") && log.contains("SIGKILL") && log.contains("restarted"), "{log}");
-    assert_eq!(log.matches("device started as process").count(), 2, "{log}");
+    // One more for each port that another test took meanwhile.
+    let starts = 2 + log.matches("was taken before the device had it").count();
+    assert_eq!(log.matches("device started as process").count(), starts, "{log}");
     let run = folder.run();
     assert!(
         run.complete && run.warnings.iter().any(|it| it.contains("ended by itself")),
@@ -281,6 +285,44 @@ fn a_device_that_ends_by_itself_is_started_anew_and_that_is_told() {
     );
     // Without the restart every later trial would have failed.
     assert!(run.trials.last().unwrap().passed() || run.results[0].strict[1] > 0.0, "{:?}", run.results);
+}
+
+#[test]
+fn a_device_whose_port_was_taken_is_started_at_another_port() {
+    if !fixtures::has_sixfold() {
+        return;
+    }
+    let folder = Folder::new("taken");
+    let program = fixtures::sixfold_that_loses_its_port(&folder.0);
+    let plan = folder.plan(&format!("{PLAN}{SIXFOLD}program = \"{}\"\n", program.display()));
+    let output = finish(&["--plan", &plan, "--out", &folder.out().display().to_string()]);
+    let said = text(&output.stderr);
+    assert!(output.status.success() && folder.run().complete, "{said}");
+    assert!(said.contains("was taken before the device had it: it is started at another port"), "{said}");
+    let log = fs::read_to_string(folder.out().join("log.txt")).unwrap();
+    assert!(log.contains("the port is in use"), "the output of the first start is kept: {log}");
+    let run = folder.run();
+    assert!(!run.warnings.iter().any(|it| it.contains("ended by itself")), "{:?}", run.warnings);
+}
+
+#[test]
+fn a_port_that_is_always_taken_and_a_port_of_the_user_end_a_run() {
+    let folder = Folder::new("always");
+    let plan = folder.plan(PLAN);
+    let starts = folder.0.join("starts");
+    let script = folder.0.join("device");
+    fs::write(&script, format!("echo >>'{}'\necho Address already in use\nexit 1\n", starts.display()))
+        .unwrap();
+    let command = format!("sh {}", script.display());
+    for (address, expected) in [("[::1]:0", 4), ("[::1]:9", 1)] {
+        let _ = fs::remove_file(&starts);
+        let out = folder.0.join(format!("out-{expected}")).display().to_string();
+        let output =
+            finish(&["--plan", &plan, "--out", &out, "--command", &command, "--device-address", address]);
+        let said = text(&output.stderr);
+        assert!(!output.status.success() && said.contains("Address already in use"), "{said}");
+        assert_eq!(fs::read_to_string(&starts).unwrap().lines().count(), expected, "{said}");
+    }
 }
 
 #[test]
@@ -327,18 +369,20 @@ fn an_authority_that_runs_already_is_used_as_it_is() {
         return;
     }
     let folder = Folder::new("external");
-    let port = std::net::UdpSocket::bind("[::1]:0").unwrap().local_addr().unwrap().port();
-    let listen = format!("[::1]:{port}");
     let bench = env!("CARGO_BIN_EXE_sixfold-bench");
-    let _authority = ChildGuard(
+    let mut authority = ChildGuard(
         Command::new(bench)
-            .args(["authority", "--listen", &listen])
+            .args(["authority", "--listen", "[::1]:0"])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(Stdio::null())
+            .stderr(Stdio::piped())
             .spawn()
             .unwrap(),
     );
+    // It tells the port that it has.
+    let said = BufReader::new(authority.0.stderr.take().unwrap());
+    let ready = |line: String| Some(line.split_once("authority ready on ")?.1.to_owned());
+    let listen = said.lines().map_while(Result::ok).find_map(ready).expect("it is ready");
     let plan = folder.plan(&format!("{PLAN}{SIXFOLD}[authority]\nexternal = true\naddress = \"{listen}\"\n"));
     let output = finish(&["--plan", &plan, "--out", &folder.out().display().to_string()]);
     assert!(output.status.success(), "{}", text(&output.stderr));

@@ -121,10 +121,20 @@ fn over_udp(client: IpAddr, server: SocketAddr, octets: &[u8], timeout: Duration
     socket.set_read_timeout(Some(timeout))?;
     socket.connect(server)?;
     socket.send(octets)?;
+    first_reply(&socket)
+}
+
+/// The first message from the server. Until connect(2) the socket took datagrams from anyone, which still wait in it.
+fn first_reply(socket: &UdpSocket) -> io::Result<Vec<u8>> {
+    let server = socket.peer_addr()?;
     let mut buffer = vec![0; 65_536];
-    let length = socket.recv(&mut buffer)?;
-    buffer.truncate(length);
-    Ok(buffer)
+    loop {
+        let (length, from) = socket.recv_from(&mut buffer)?;
+        if from == server {
+            buffer.truncate(length);
+            return Ok(buffer);
+        }
+    }
 }
 
 fn over_tcp(client: IpAddr, server: SocketAddr, octets: &[u8], end: Instant) -> io::Result<Vec<u8>> {
@@ -162,4 +172,21 @@ fn is_no_answer(error: &io::Error) -> bool {
         error.kind(),
         WouldBlock | TimedOut | ConnectionRefused | ConnectionReset | BrokenPipe | Interrupted
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_datagram_from_before_the_connection_is_no_reply() {
+        for address in ["127.0.0.1:0", "[::1]:0"] {
+            let [client, server, stranger] = [0; 3].map(|_| UdpSocket::bind(address).unwrap());
+            client.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+            stranger.send_to(b"forged", client.local_addr().unwrap()).unwrap();
+            client.connect(server.local_addr().unwrap()).unwrap();
+            server.send_to(b"genuine", client.local_addr().unwrap()).unwrap();
+            assert_eq!(first_reply(&client).unwrap(), b"genuine");
+        }
+    }
 }

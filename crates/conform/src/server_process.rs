@@ -146,6 +146,15 @@ fn start(
     Ok(server)
 }
 
+/// True if the last output of a server says that another process has its port. A port that was chosen because it was free may be taken
+/// before the server binds it.
+pub fn tells_of_taken_port(output: &str) -> bool {
+    let words = output.to_ascii_lowercase();
+    ["address already in use", "address in use", "port is in use", "os error 98"]
+        .iter()
+        .any(|told| words.contains(told))
+}
+
 /// Failure of a server to become ready, or its end.
 #[derive(Clone, Debug)]
 pub struct Failure(pub String);
@@ -153,11 +162,7 @@ pub struct Failure(pub String);
 impl Failure {
     /// True if another process had the port: then another port may do.
     pub fn is_port_taken(&self) -> bool {
-        let words = self.0.to_ascii_lowercase();
-        words.contains("address already in use")
-            || words.contains("address in use")
-            || words.contains("port is in use")
-            || words.contains("os error 98")
+        tells_of_taken_port(&self.0)
     }
 
     /// Reason in a line of its output that begins with `not-applicable: `, printed before it ended: the program says

@@ -85,20 +85,18 @@ impl Upstream {
 
     /// Starts at an address that a running server forwards to.
     pub fn start_at(address: SocketAddr) -> io::Result<Upstream> {
-        let streams = TcpListener::bind(address)?;
-        Upstream::with(UdpSocket::bind(streams.local_addr()?)?, streams, Box::new(Script::default()))
+        Upstream::serving_at(address, Box::new(Script::default()))
     }
 
     /// Starts at a loopback address, with replies from `source`.
     pub fn serving(at: Ipv4Addr, source: Box<dyn ReplySource>) -> io::Result<Upstream> {
-        let (datagrams, streams) = sockets(at)?;
-        Upstream::with(datagrams, streams, source)
+        Upstream::serving_at(SocketAddr::from((at, 0)), source)
     }
 
     /// Starts at an address and port, with replies from `source`.
     pub fn serving_at(address: SocketAddr, source: Box<dyn ReplySource>) -> io::Result<Upstream> {
-        let streams = TcpListener::bind(address)?;
-        Upstream::with(UdpSocket::bind(address)?, streams, source)
+        let (datagrams, streams) = sockets(address)?;
+        Upstream::with(datagrams, streams, source)
     }
 
     fn with(
@@ -291,17 +289,18 @@ impl Shared {
     }
 }
 
-/// Binds both sockets to one port.
-fn sockets(at: Ipv4Addr) -> io::Result<(UdpSocket, TcpListener)> {
-    let mut last = None;
-    for _ in 0..100 {
-        let streams = TcpListener::bind((at, 0))?;
+/// Binds both sockets to one port. With port 0, TCP chooses it; if UDP finds it in use, another one is tried.
+fn sockets(address: SocketAddr) -> io::Result<(UdpSocket, TcpListener)> {
+    let mut tries_left = if address.port() == 0 { 100 } else { 1 };
+    loop {
+        let streams = TcpListener::bind(address)?;
+        tries_left -= 1;
         match UdpSocket::bind(streams.local_addr()?) {
             Ok(datagrams) => return Ok((datagrams, streams)),
-            Err(error) => last = Some(error),
+            Err(error) if tries_left == 0 => return Err(error),
+            Err(_) => {}
         }
     }
-    Err(last.expect("it has failed"))
 }
 
 fn received_query(query: &UpstreamQuery, transport: Transport) -> ReceivedQuery {

@@ -4,6 +4,9 @@
 /// Octets of a statement that a comment shows.
 const MAX_TEXT: usize = 100;
 
+/// Reason why a statement that no table has is not carried over.
+pub(crate) const UNKNOWN: &str = "this conversion does not know it";
+
 /// Lines of a statement, in the file itself or in one that it includes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Place {

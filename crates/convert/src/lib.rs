@@ -1,7 +1,7 @@
 //! Configurations of other DNS64 servers, translated into a configuration of Sixfold: BIND, Unbound, PowerDNS Recursor (both
 //! forms), CoreDNS, TOTD and mtd64-ng or MTD64.
 //!
-//! Pure: text goes in, text and accounts come out; included files come through a callback. Each dialect reads its own syntax
+//! Pure: text goes in, text and accounts come out; included files come from the caller. Each dialect reads its own syntax
 //! into statements, and a statement sets values of one common `model`; `print` writes them. A value is carried over if it
 //! has the same effect in Sixfold. A default of the source that changes answers is written out, because Sixfold's may differ.
 //! Every statement gets one outcome in the `ledger`; those that were not carried over are comments of the result.
@@ -13,6 +13,9 @@ mod access;
 mod bind;
 mod coredns;
 mod draft;
+mod empty_zones;
+mod glob;
+mod identity;
 mod ledger;
 mod model;
 mod mtd64;
@@ -29,7 +32,7 @@ mod views;
 
 pub use ledger::{Entry, Outcome, Place};
 pub use recognize::recognize;
-pub use sources::{File, Reader};
+pub use sources::Files;
 pub use views::View;
 
 use draft::Draft;
@@ -181,19 +184,19 @@ pub(crate) struct SyntaxError {
 }
 
 /// Converts the text of a file. `from` is the dialect; without it the content decides. `view` is the view to convert, if the file
-/// has several. `read` reads included files.
+/// has several. `files` has the included files.
 pub fn convert(
     name: &str,
     text: &str,
     from: Option<Dialect>,
     view: Option<&str>,
-    read: Reader<'_>,
+    files: &mut dyn Files,
 ) -> Result<Conversion, ConvertError> {
     if text.len() > MAX_FILE_OCTETS {
         return Err(ConvertError::TooLarge);
     }
     let dialect = from.or_else(|| recognize(text)).ok_or(ConvertError::Unrecognized)?;
-    let mut sources = Sources::new(name, read);
+    let mut sources = Sources::new(name, files);
     let views = Views::new(name, from.map(Dialect::name), view);
     let mut draft = Draft { views, ..Draft::default() };
     let result = match dialect {

@@ -67,6 +67,24 @@ impl Network {
             && other.bits & mask(self.length) == self.bits
     }
 
+    /// Reverse zones of the network, without a final dot: of each octet in the length (RFC 1035 section 3.5), or of each nibble (RFC 3596
+    /// section 2.5). A length between two of them takes all the longer ones that the network has.
+    pub(crate) fn reverse_zones(&self) -> Vec<String> {
+        let (step, end) = if self.is_v6 { (4, "ip6.arpa") } else { (8, "in-addr.arpa") };
+        let length = self.length.next_multiple_of(step);
+        let count = 1_u128 << (length - self.length);
+        let zone = |index: u128| {
+            // An index shifts by less than 128 bits: with a length of 0 there is one zone.
+            let bits = self.bits | index.checked_shl(128 - u32::from(length)).unwrap_or(0);
+            let labels = (1..=length / step).rev().map(|label| {
+                let value = bits >> (128 - u32::from(label * step)) & ((1 << step) - 1);
+                if self.is_v6 { format!("{value:x}.") } else { format!("{value}.") }
+            });
+            labels.collect::<String>() + end
+        };
+        (0..count).map(zone).collect()
+    }
+
     /// The two halves of a network; `None` for a single address.
     fn halves(&self) -> Option<[Network; 2]> {
         let width = if self.is_v6 { 128 } else { 32 };
@@ -165,6 +183,27 @@ mod tests {
         for text in ["", "10", "10.0.0.0/33", "::/129", "any", "10.0.0.0/+8", "1.2.3.4.5/8"] {
             assert_eq!(Network::parse(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn reverse_zones_end_at_octets_and_nibbles() {
+        for (text, zones) in [
+            ("10.0.0.0/8", &["10.in-addr.arpa"][..]),
+            ("192.168.4.0/24", &["4.168.192.in-addr.arpa"]),
+            ("192.0.2.7", &["7.2.0.192.in-addr.arpa"]),
+            (
+                "172.16.0.0/14",
+                &["16.172.in-addr.arpa", "17.172.in-addr.arpa", "18.172.in-addr.arpa", "19.172.in-addr.arpa"],
+            ),
+            ("2001:db8::/32", &["8.b.d.0.1.0.0.2.ip6.arpa"]),
+            ("2001:db8::/31", &["8.b.d.0.1.0.0.2.ip6.arpa", "9.b.d.0.1.0.0.2.ip6.arpa"]),
+            ("fd00::/8", &["d.f.ip6.arpa"]),
+            ("0.0.0.0/0", &["in-addr.arpa"]),
+            ("::/0", &["ip6.arpa"]),
+        ] {
+            assert_eq!(network(text).reverse_zones(), zones, "{text}");
+        }
+        assert_eq!(network("10.0.0.0/9").reverse_zones().len(), 128);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Files of a configuration: the one that is converted, and those that it includes.
 
+use crate::glob;
+
 /// Octets of all files together. A large configuration has some kilobytes; block lists have some megabytes.
 const MAX_OCTETS: usize = 16 << 20;
 
@@ -9,28 +11,30 @@ const MAX_DEPTH: usize = 8;
 /// Included files. BIND, Unbound and PowerDNS have fewer than a hundred in any real configuration.
 const MAX_FILES: usize = 1024;
 
-/// A file: its name, and its text or the reason why it cannot be read.
-pub type File = (String, Result<String, String>);
+/// The files of a machine.
+pub trait Files {
+    /// The text of a file. The error is the reason why it cannot be read.
+    fn read(&mut self, path: &str) -> Result<String, String>;
 
-/// Reads the files that an `include` names: the name may have `*` in its last part, and then means all files that match, in
-/// the order of their names. The first argument is the name of the including file, to which relative names belong.
-pub type Reader<'r> = &'r mut dyn FnMut(&str, &str) -> Vec<File>;
+    /// The names in a folder, none if there is no such folder; "" is the present one. The error is the reason why they cannot be read.
+    fn names(&mut self, folder: &str) -> Result<Vec<String>, String>;
+}
 
 /// Files of a conversion.
-pub(crate) struct Sources<'r> {
-    read: Reader<'r>,
+pub(crate) struct Sources<'f> {
+    files: &'f mut dyn Files,
     names: Vec<String>,
     octets: usize,
 }
 
-impl<'r> Sources<'r> {
+impl<'f> Sources<'f> {
     /// Starts with the file that is converted.
-    pub(crate) fn new(name: &str, read: Reader<'r>) -> Sources<'r> {
-        Sources { read, names: vec![name.to_owned()], octets: 0 }
+    pub(crate) fn new(name: &str, files: &'f mut dyn Files) -> Sources<'f> {
+        Sources { files, names: vec![name.to_owned()], octets: 0 }
     }
 
-    /// Reads the files of an `include` in file number `from`, at this depth of inclusion. The error is the reason why there
-    /// are none.
+    /// Reads the files of an `include` in file number `from`, at this depth of inclusion: the name may be a pattern. A relative name
+    /// belongs to the folder of the including file. The error is the reason why there are none.
     pub(crate) fn include(
         &mut self,
         from: usize,
@@ -40,27 +44,64 @@ impl<'r> Sources<'r> {
         if depth >= MAX_DEPTH {
             return Err(format!("more than {MAX_DEPTH} files include each other"));
         }
+        let pattern = match (pattern.starts_with('/'), self.names[from].rsplit_once('/')) {
+            (false, Some((folder, _))) => format!("{}/{pattern}", glob::escaped(folder)),
+            _ => pattern.to_owned(),
+        };
+        let paths = glob::paths(&pattern, &mut |folder| self.files.names(folder))?;
+        // No error for some of the servers: the folder of a package may be empty. But the files may also be on the machine only from
+        // which the configuration comes.
+        if paths.is_empty() {
+            return Err("no file has such a name".to_owned());
+        }
         let mut files = Vec::new();
-        for (name, text) in (self.read)(&self.names[from], pattern) {
-            let text = text?;
+        for path in paths {
+            let text = self.files.read(&path).map_err(|why| match glob::is_pattern(&pattern) {
+                true => format!("{path}: {why}"),
+                false => why,
+            })?;
             self.octets += text.len();
             if self.octets > MAX_OCTETS || self.names.len() >= MAX_FILES {
                 return Err("the included files are too large or too many".to_owned());
             }
-            self.names.push(name);
+            self.names.push(path);
             files.push((self.names.len() - 1, text));
         }
-        // No error for any of the servers: the folder of a package may be empty. But the files may also be on the machine only from which
-        // the configuration comes.
-        match files.is_empty() {
-            true if pattern.contains('*') => Err("no file has such a name".to_owned()),
-            true => Err("no such file".to_owned()),
-            false => Ok(files),
-        }
+        Ok(files)
+    }
+
+    /// Reads a file that file number `from` names, by this very name. The error is the reason why it cannot be read.
+    pub(crate) fn file(&mut self, from: usize, name: &str) -> Result<Vec<(usize, String)>, String> {
+        self.include(from, &glob::escaped(name), 0)
+    }
+
+    /// Reads the files of a folder whose names have this end.
+    pub(crate) fn folder(
+        &mut self,
+        from: usize,
+        folder: &str,
+        end: &str,
+    ) -> Result<Vec<(usize, String)>, String> {
+        self.include(from, &format!("{}/*{end}", glob::escaped(folder.trim_end_matches('/'))), 0)
     }
 
     /// Names of all files, the converted one first.
     pub(crate) fn into_names(self) -> Vec<String> {
         self.names
+    }
+}
+
+/// A machine without files, for tests.
+#[cfg(test)]
+pub(crate) struct NoFiles;
+
+#[cfg(test)]
+impl Files for NoFiles {
+    fn read(&mut self, _: &str) -> Result<String, String> {
+        Err("there are no files".to_owned())
+    }
+
+    fn names(&mut self, _: &str) -> Result<Vec<String>, String> {
+        Ok(Vec::new())
     }
 }

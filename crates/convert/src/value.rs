@@ -201,6 +201,15 @@ pub(crate) fn record(text: &str) -> Result<String, &'static str> {
     }
 }
 
+/// A text about the server that Sixfold takes: a character string (RFC 1035 section 3.3) of characters that can be shown. The error is the
+/// reason why it does not.
+pub(crate) fn server_text(text: &str) -> Result<String, &'static str> {
+    match text.len() <= 255 && !text.contains(char::is_control) {
+        true => Ok(text.to_owned()),
+        false => Err("such a text has at most 255 octets, without control characters"),
+    }
+}
+
 /// The reverse name of an address.
 pub(crate) fn reverse_name(address: IpAddr) -> String {
     match address {

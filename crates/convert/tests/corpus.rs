@@ -4,7 +4,7 @@
 //! view of the file; a file that has these alone is refused until a view is named. The folder `refused` has files that are no
 //! configurations of the six servers, or broken ones, with the errors in `NAME.txt`.
 
-use sixfold_convert::{Conversion, ConvertError, Dialect, File, Outcome, View, convert, recognize};
+use sixfold_convert::{Conversion, ConvertError, Dialect, Files, Outcome, View, convert, recognize};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -74,23 +74,27 @@ fn text_of(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Files of an `include`, relative to the folder of the dialect. Damaged names lead nowhere else.
-fn included(folder: &Path, pattern: &str) -> Vec<File> {
-    let read = |name: String| {
-        let text = std::fs::read_to_string(folder.join(&name)).map_err(|error| error.to_string());
-        (name, text)
-    };
-    if pattern.starts_with('/') || pattern.contains("..") {
-        return vec![(pattern.to_owned(), Err("it is outside of the corpus".to_owned()))];
+/// The files in the folder of a dialect. Damaged names lead nowhere else.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn inside(&self, path: &str) -> Result<PathBuf, String> {
+        match path.starts_with('/') || path.contains("..") {
+            true => Err("it is outside of the corpus".to_owned()),
+            false => Ok(self.0.join(path)),
+        }
     }
-    let Some((start, end)) = pattern.split_once('*') else { return vec![read(pattern.to_owned())] };
-    let (inner, start) = start.rsplit_once('/').unwrap_or(("", start));
-    let Ok(entries) = std::fs::read_dir(folder.join(inner)) else { return Vec::new() };
-    let names = entries.map(|entry| entry.unwrap().file_name().to_str().unwrap().to_owned());
-    let mut names: Vec<String> =
-        names.filter(|name| name.starts_with(start) && name.ends_with(end)).collect();
-    names.sort();
-    names.into_iter().map(|name| read(format!("{inner}/{name}"))).collect()
+}
+
+impl Files for Folder {
+    fn read(&mut self, path: &str) -> Result<String, String> {
+        std::fs::read_to_string(self.inside(path)?).map_err(|error| error.to_string())
+    }
+
+    fn names(&mut self, folder: &str) -> Result<Vec<String>, String> {
+        let Ok(entries) = std::fs::read_dir(self.inside(folder)?) else { return Ok(Vec::new()) };
+        Ok(entries.map(|entry| entry.unwrap().file_name().to_str().unwrap().to_owned()).collect())
+    }
 }
 
 fn converted(
@@ -99,9 +103,8 @@ fn converted(
     from: Option<Dialect>,
     view: Option<&str>,
 ) -> Result<Conversion, ConvertError> {
-    let folder = path.parent().unwrap().to_owned();
-    let mut read = |_: &str, pattern: &str| included(&folder, pattern);
-    convert(path.file_name().unwrap().to_str().unwrap(), text, from, view, &mut read)
+    let mut files = Folder(path.parent().unwrap().to_owned());
+    convert(path.file_name().unwrap().to_str().unwrap(), text, from, view, &mut files)
 }
 
 /// Comments about statements, up to their place.
@@ -402,33 +405,4 @@ fn a_text_of_no_dialect_is_refused_with_the_remedy() {
         error.to_string(),
         "not a configuration of BIND: x:3: a semicolon is missing before the closing brace"
     );
-}
-
-/// Reasons that deny a feature, each with the key of sixfold.toml(5) that would make it untrue.
-const DENIALS: [(&str, &str); 7] = [
-    ("no encrypted", "listen\\-dot"),
-    ("no TLS", "tls\\-ca"),
-    ("about itself", "identity"),
-    ("the system picks the address", "source"),
-    ("uses all ports", "avoid\\-ports"),
-    ("does not validate", "trust\\-anchors"),
-    ("Sixfold has no views", "views"),
-];
-
-#[test]
-fn no_reason_denies_what_the_manual_has() {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let manual = text_of(&source.join("../../../docs/man/sixfold.toml.5"));
-    let mut folders = vec![source];
-    let mut texts = String::new();
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
-            if entry.is_dir() { folders.push(entry) } else { texts += &text_of(&entry) }
-        }
-    }
-    assert!(!texts.contains(" yet: ") && !texts.contains(" yet\""), "a reason promises something");
-    for (denial, key) in DENIALS {
-        let is_there = manual.contains(&format!("\n.BR {key} \" = \""));
-        assert!(!(is_there && texts.contains(denial)), "{denial:?} is not true: there is `{key}`");
-    }
 }

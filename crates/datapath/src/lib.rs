@@ -39,7 +39,7 @@ pub use counters::{Counter, Snapshot};
 pub use laboratory::{Reflector, ReflectorOptions, Responder};
 pub use limits::TICK;
 pub use listen::activation::take_listen_fds;
-pub use listen::listener::{BindError, UdpListener, set_freebind};
+pub use listen::listener::{BindError, LATE_ADDRESS, UdpListener, set_freebind};
 pub use listen::steering::{Seed, Steer, owner};
 pub use listen::{proxy_protocol, steering};
 pub use socket::syscalls::{fast_open, now, pin, run_when_idle};
@@ -52,7 +52,7 @@ pub use worker::event_loop::{Hook, Worker};
 pub use worker::frames::attach;
 pub use worker::group::{BuildError, Built, Given, Options, build, build_with};
 pub use worker::hot_questions::HotQuestions;
-pub use worker::mailbox::{Mailbox, MailboxFull, NoStreams, StreamSink, Task};
+pub use worker::mailbox::{Mailbox, MailboxFull, NoStreams, StreamSink, Task, TaskPlace};
 pub use worker::message_queue::{MessageQueue, QueuedMessage};
 pub use worker::packet_cache_task::{
     CountedHits, NO_COMMON_ANSWERS, PacketCacheReplies, PacketCacheReply, PacketCacheTask,

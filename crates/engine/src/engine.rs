@@ -25,6 +25,7 @@ use crate::interface::{Link, Transport};
 use crate::settings::{Capacity, Networks, Settings};
 use crate::upstream::Upstream;
 use crate::upstream::cookies::ClientCookieSecret;
+use crate::upstream::groups::Unanswered;
 use core::net::SocketAddr;
 
 /// The DNS64 engine. See the crate's documentation for what it does not do.
@@ -127,6 +128,11 @@ impl Engine {
     /// Returns the refused clients since the last call.
     pub fn take_refused_clients(&mut self) -> RefusedClients {
         core::mem::take(&mut self.clients.refused)
+    }
+
+    /// Returns the client queries since the last call that servers did not answer, by the addresses of the servers of a zone.
+    pub fn take_unanswered(&mut self) -> Vec<(Vec<SocketAddr>, Unanswered)> {
+        self.upstream.servers.take_unanswered()
     }
 
     /// Time of day at `now`, as time since 1970.

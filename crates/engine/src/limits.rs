@@ -65,11 +65,13 @@ pub const TRIES: usize = 8;
 pub const ATTEMPTS: usize = TRIES + 6;
 
 /// Questions in flight for one name, type and class with different client subnets. Queries of further subnets are asked
-/// upstream without a subnet. Each such question has its own ID, so a forged reply that hits the right port matches one of
-/// [`SUBNETS`] IDs instead of one, and each wrong guess moves a question to TCP: one of 8 guesses at 8 of 65,536 IDs is right
-/// with a probability below 8 x 8 / 65,536 = 0.1 %, times that of the port (1 in 64,512) and of the letter case (2 to the
-/// power of the letters). Without this limit, and with the 1,000 pending queries that a client may have, the factor would
-/// be 15,000 times as much. With a round trip of 20 ms, 8 are enough for 400 different subnets a second that ask for one name.
+/// upstream without a subnet. Such questions share a link, each with its own ID, so a forged reply that hits the right port matches one
+/// of [`SUBNETS`] IDs instead of one, and each wrong guess ends UDP over this link for a question: one of 8 guesses at 8 of 65,536 IDs is
+/// right with a probability below 8 x 8 / 65,536 = 0.1 %, times that of the port (1 in 64,512) and, where letters are mixed, of the letter
+/// case (2 to the power of the letters). A question that comes back to UDP because nothing came over TCP has another port for each query,
+/// where no other question waits (`upstream/suspicion.rs`). Without this limit, and with the 1,000 pending queries that a client may have,
+/// the factor would be 15,000 times as much. With a round trip of 20 ms, 8 are enough for 400 different subnets a second that ask for one
+/// name.
 pub const SUBNETS: usize = 8;
 
 /// Time for which a client waits for an answer over UDP: the default of stub resolvers (resolv.conf(5), `timeout`). If all tries

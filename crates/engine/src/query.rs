@@ -202,8 +202,7 @@ impl Engine {
                 });
             }
             Rejection::Slip => {
-                let identity = &self.settings.server_names.identity;
-                let sink = ResponseSink { counters: &mut self.counters, rate_limiter: None, now, identity };
+                let sink = ResponseSink { rate_limiter: None, ..self.response_sink(now) };
                 send(sink, from, requestor, out, write_truncated);
             }
             Rejection::Drop => {}

@@ -17,6 +17,7 @@ use crate::dns64::decision::Cause;
 use crate::dns64::rules::{Applicable, Rule};
 use crate::message::cname_chain::Chain;
 use core::fmt;
+use core::net::Ipv6Addr;
 use wire::{EdeCode, Message, Rcode, Type};
 
 /// Query or question that an event belongs to. An index is used again after [`TraceEvent::Freed`] or [`TraceEvent::Completed`].
@@ -113,9 +114,19 @@ pub enum TraceEvent<'n> {
     },
     /// The reply of the next event is local; its counter.
     LocalReply(Counter),
-    /// A rule of a response policy zone decides; its counter, and its source if that is known. Unless the rule is PASSTHRU, the reply of
-    /// the next event is local.
-    PolicyRule(Counter, Option<RuleSource>),
+    /// A rule of a response policy zone decides. Unless the rule is PASSTHRU, the reply of the next event is local.
+    PolicyRule {
+        /// Counter of the action.
+        counter: Counter,
+        /// Source of the rule, if it is known.
+        source: Option<RuleSource>,
+        /// Address of the client.
+        client: Ipv6Addr,
+        /// Name of the client's question.
+        name: &'n [u8],
+        /// Type of the client's question.
+        qtype: Type,
+    },
     /// The reply of the next event is local, by the decision of an earlier event; its counter.
     LocalLeg(Counter),
     /// A leg has a reply, or timed out.

@@ -87,7 +87,8 @@ impl Lane {
         let rounds = if order.transport.is_stream() { 1 } else { order.lanes.ports };
         for _ in 0..rounds {
             for source in sources {
-                let port = Port::bind(*source).and_then(|port| port.report_errors().map(|()| port));
+                let port = Port::bind(*source, order.lanes.group > 1)
+                    .and_then(|port| port.report_errors().map(|()| port));
                 ports.push(port.map_err(|error| LoadError::Bind(*source, error))?);
             }
         }

@@ -241,4 +241,6 @@ pub struct Authority {
     pub cname_depth: u16,
     /// TTL of all records and the negative TTL, in seconds.
     pub ttl: u32,
+    /// True if datagrams of equal length may come and leave together (UDP GRO and GSO), as no wire carries them.
+    pub offload: bool,
 }

@@ -15,7 +15,9 @@
 
 use crate::outcome::Verdict;
 use crate::plan::{Plan, Restart};
-use crate::run::{Bisection, Cell, CellResult, Correctness, Device, Environment, Purpose, SelfTest, Trial};
+use crate::run::{
+    Bisection, Cell, CellResult, Correctness, Device, Environment, Equipment, Purpose, SelfTest, Trial,
+};
 use crate::search::{Limits, Method, Search, Step};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -113,6 +115,9 @@ pub struct Surroundings {
     pub hosts: BTreeMap<String, Environment>,
     /// Address of the authority; empty: unknown.
     pub authority: String,
+    /// Threads, ports and cores of tester and authority; `None`: unknown yet.
+    #[serde(default)]
+    pub equipment: Option<Equipment>,
     /// Facts that a reader must know before relying on a number.
     pub warnings: Vec<String>,
 }

@@ -30,6 +30,9 @@ pub struct Run {
     pub complete: bool,
     /// The effective settings.
     pub settings: Settings,
+    /// Threads, ports and cores of tester and authority, and the form of their traffic; `None` in records without it.
+    #[serde(default)]
+    pub equipment: Option<Equipment>,
     /// The device under test.
     pub device: Device,
     /// The hosts by role: `tester`, `authority`, `device`.
@@ -95,15 +98,6 @@ pub struct Settings {
     /// Rule by which a reply was valid.
     #[serde(default)]
     pub validity: Validity,
-    /// Sending threads of the tester; 0: one for each two cores.
-    #[serde(default)]
-    pub senders: u16,
-    /// Source ports of each sending thread; 0: not recorded.
-    #[serde(default)]
-    pub ports: u16,
-    /// Number of consecutive queries from one port, which may leave as one segmented datagram; 0: not recorded.
-    #[serde(default)]
-    pub group: u16,
 }
 
 /// The bisection of the papers: the interval that it begins with, and the width at which it ends, in queries per second.
@@ -126,6 +120,32 @@ impl Settings {
             Some(Bisection { width, .. }) => width / (rate_qps + width),
         }
     }
+}
+
+/// Threads, ports and cores of tester and authority, and the form of their traffic.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Equipment {
+    /// Sending threads of the tester.
+    pub senders: u16,
+    /// Receiving threads of the tester; 0: the sending threads receive.
+    pub receivers: u16,
+    /// Source ports of each sending thread, for each source address.
+    pub ports: u16,
+    /// Source addresses; empty: chosen by the routing table.
+    pub sources: Vec<String>,
+    /// Consecutive queries that leave from one port. With 1 each message is a datagram of its own; above 1 those that are due
+    /// together leave in one system call, and the kernel takes them apart (UDP GSO and GRO at tester and authority).
+    pub group: u16,
+    /// Queries that are due at the same instant.
+    pub burst: u32,
+    /// True if the sending threads wait in a busy loop.
+    pub spin: bool,
+    /// Cores of the tester's threads; empty: not pinned.
+    pub tester_cores: Vec<u16>,
+    /// Threads of the authority; 0: the tester's thread serves it. `None`: the run did not start the authority.
+    pub authority_threads: Option<u16>,
+    /// Cores of the authority's threads; empty: not pinned.
+    pub authority_cores: Vec<u16>,
 }
 
 /// The device under test.

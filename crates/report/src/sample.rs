@@ -111,6 +111,7 @@ pub fn run(shape: &Shape) -> Run {
             confirm: true,
             ..Settings::default()
         },
+        equipment: None,
         device: device(shape),
         hosts: hosts(),
         correctness: Some(Correctness {

@@ -127,17 +127,26 @@ pub fn sentence_about(device: &str, run: &Run) -> String {
         value => format!(", {} = {value} (the fastest of {})", sweep_parameter(run), sweep_values(run)),
     };
     format!(
-        "{device}: {} queries/s{} (median of {}; p1 {}, p99 {}), {}{best}, {} trials, {} timeout. RFC 8219 compliant: {}.",
+        "{device}: {} queries/s{} (median of {}; p1 {}, p99 {}), {}{best}, {}{} trials, {} timeout. RFC 8219 compliant: {}.",
         at_least(result, number::rate(summary.median)),
         if indicative(run, summary).is_some() { ", indicative" } else { "" },
         summary.count,
         number::rate(summary.p1),
         number::rate(summary.p99),
         conditions(result),
+        grouping(run),
         number::milliseconds(run.settings.trial_ms),
         number::milliseconds(run.settings.timeout_ms),
         compliance(run).words()
     )
+}
+
+/// The form of the traffic if queries did not leave one by one.
+fn grouping(run: &Run) -> String {
+    match run.equipment.as_ref().map_or(1, |equipment| equipment.group) {
+        0 | 1 => String::new(),
+        group => format!("queries in groups of {group}, "),
+    }
 }
 
 fn sweep_values(run: &Run) -> usize {

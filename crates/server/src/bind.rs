@@ -100,7 +100,7 @@ impl Bound {
         let listening = given.take_tcp(shared.addresses());
         let streams =
             Streams::bind_with(shared.addresses(), listening, limits).map_err(|error| error.to_string())?;
-        let streams = bind_encrypted(streams, config, &mut given)?;
+        let streams = bind_encrypted(streams, config, is_demo, &mut given)?;
         for socket in streams.sockets() {
             // A kernel without TCP Fast Open makes ordinary connections, which serve as well.
             let _ = datapath::fast_open(socket, FAST_OPEN_PENDING);
@@ -134,13 +134,14 @@ impl Bound {
 fn bind_encrypted(
     streams: BoundStreams,
     config: &Config,
+    is_demo: bool,
     given: &mut GivenSockets,
 ) -> Result<BoundStreams, String> {
     let tls = &config.tls;
     let Some(server) = &tls.server else { return Ok(streams) };
     let settings = |protocols| server.server_config(protocols).map_err(|error| error.to_string());
-    let [listen_dot, listen_doh, listen_doq] =
-        [&tls.listen_dot, &tls.listen_doh, &tls.listen_doq].map(|listen| usable(listen));
+    let [listen_dot, listen_doh, listen_doq] = [&tls.listen_dot, &tls.listen_doh, &tls.listen_doq]
+        .map(|listen| warned(listen, usable(listen), is_demo));
     let (dot, doh) = (given.take_tcp(&listen_dot), given.take_tcp(&listen_doh));
     let doq = given.take_udp(&listen_doq).into_iter().flat_map(|(_, sockets)| sockets);
     let quic = quic::Service::new(server.quic_config().map_err(|error| error.to_string())?);
@@ -187,18 +188,23 @@ fn warn_of_workers(shared: &Shared<Machine>, wanted: usize, is_demo: bool) {
 
 /// Addresses to listen on. The operator did not choose the default addresses: on a machine with only IPv4 or only
 /// IPv6 one of them may be missing, which is a warning.
-fn listen(config: &Config, demo: bool) -> Vec<SocketAddr> {
+fn listen(config: &Config, is_demo: bool) -> Vec<SocketAddr> {
     let listen = &config.server.listen;
-    let listening = match listen[..] == DEFAULT_LISTEN {
+    let present = match listen[..] == DEFAULT_LISTEN {
         true => without(listen, |address| {
             matches!(trial(address.ip()), Err(libc::EADDRNOTAVAIL | libc::EAFNOSUPPORT))
         }),
         false => usable(listen),
     };
-    for address in listen.iter().filter(|address| !listening.contains(address)) {
-        warn_unless(demo, &format!("not listening on {address}: this machine has no such address"));
+    warned(listen, present, is_demo)
+}
+
+/// The addresses that are present, after a warning for each of the others.
+fn warned(listen: &[SocketAddr], present: Vec<SocketAddr>, is_demo: bool) -> Vec<SocketAddr> {
+    for address in listen.iter().filter(|address| !present.contains(address)) {
+        warn_unless(is_demo, &format!("not listening on {address}: this machine has no such address"));
     }
-    listening
+    present
 }
 
 /// The addresses that this machine can serve: "all IPv6 addresses" are none on a kernel without IPv6, and then the other
@@ -237,7 +243,11 @@ fn bind_metrics(
             Ok(None)
         }
         Err(error) => {
-            Err(format!("cannot listen on {address} for metrics: {error}; change `metrics.listen`"))
+            let later = match error.kind() {
+                io::ErrorKind::AddrNotAvailable => format!("; {}", datapath::LATE_ADDRESS),
+                _ => String::new(),
+            };
+            Err(format!("cannot listen on {address} for metrics: {error}; change `metrics.listen`{later}"))
         }
     }
 }

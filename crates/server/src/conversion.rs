@@ -3,9 +3,9 @@
 
 use crate::cli::Convert;
 use crate::config::regular_file;
-use convert::{ConvertError, File, MAX_FILE_OCTETS};
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use convert::{ConvertError, Files, MAX_FILE_OCTETS};
+use std::io::{ErrorKind, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Exit status if the file cannot be read as a configuration of any of the servers.
@@ -22,8 +22,8 @@ pub fn run(arguments: &Convert) -> ExitCode {
             ));
         }
     };
-    let (mut read_included, view) = (included, arguments.view.as_deref());
-    let conversion = match convert::convert(&name, &text, arguments.from, view, &mut read_included) {
+    let view = arguments.view.as_deref();
+    let conversion = match convert::convert(&name, &text, arguments.from, view, &mut Machine) {
         Ok(conversion) => conversion,
         Err(error @ ConvertError::Syntax { .. }) => {
             return refuse(&format!("{error}; correct it, or name the right server with --from"));
@@ -57,22 +57,24 @@ fn read(path: &Path) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&octets).into_owned())
 }
 
-/// Files of an `include`. A relative name belongs to the folder of the including file; `*` in the last part stands for any
-/// characters, and the files come in the order of their names.
-fn included(from: &str, pattern: &str) -> Vec<File> {
-    let folder = Path::new(from).parent().unwrap_or(Path::new(""));
-    let path = folder.join(pattern);
-    let named = |path: PathBuf| (path.display().to_string(), read(&path));
-    let last = path.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
-    let Some((start, end)) = last.split_once('*') else { return vec![named(path)] };
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let Ok(entries) = std::fs::read_dir(parent) else { return Vec::new() };
-    let matches = |path: &PathBuf| {
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let is_hidden = name.starts_with('.') && start.is_empty();
-        !is_hidden && name.len() >= start.len() + end.len() && name.starts_with(start) && name.ends_with(end)
-    };
-    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(matches).collect();
-    paths.sort();
-    paths.into_iter().map(named).collect()
+/// The files that the user of the command may read.
+struct Machine;
+
+impl Files for Machine {
+    fn read(&mut self, path: &str) -> Result<String, String> {
+        read(Path::new(path))
+    }
+
+    fn names(&mut self, folder: &str) -> Result<Vec<String>, String> {
+        let folder = if folder.is_empty() { "." } else { folder };
+        let entries = std::fs::read_dir(folder)
+            .and_then(|entries| entries.map(|entry| Ok(entry?.file_name())).collect::<Result<Vec<_>, _>>());
+        match entries {
+            Ok(names) => Ok(names.iter().map(|name| name.to_string_lossy().into_owned()).collect()),
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                Ok(Vec::new())
+            }
+            Err(error) => Err(format!("{folder}: {error}")),
+        }
+    }
 }

@@ -8,14 +8,15 @@ use crate::config::Config;
 use crate::date;
 use crate::handle::{ServerHandle, WORKER_TIMEOUT};
 use crate::log_line::Line;
+use crate::policy_hits;
 use crate::status::{details, is_up};
 use crate::stream_events::{StreamEvents, Streams};
 use crate::upstream_trouble::Trouble;
-use crate::zone_outages::{Answers, ZoneOutages};
+use crate::zone_outages::ZoneOutages;
 use datapath::sources::SourceChange;
 use datapath::tls_upstreams::TlsFailure;
-use engine::upstream::{BreakerState, Server};
-use engine::{Counter, Engine, RefusedClients};
+use engine::upstream::{BreakerState, Server, Unanswered};
+use engine::{Engine, RefusedClients};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::net::{Ipv6Addr, SocketAddr};
@@ -44,8 +45,8 @@ struct Observation {
     refused: Box<RefusedClients>,
     /// Pending queries, questions in flight, open links.
     load: [usize; 3],
-    /// Answers that tell of an outage, so far.
-    answers: Answers,
+    /// Queries since the last look that the upstreams of each list did not answer.
+    unanswered: Vec<(Vec<SocketAddr>, Unanswered)>,
 }
 
 /// One upstream, as one worker sees it.
@@ -79,10 +80,7 @@ impl Observation {
             streams: engine.servers().map(|server| (server.address, Streams::of(server))).collect(),
             refused: Box::new(engine.take_refused_clients()),
             load: [engine.pending(), engine.flights(), engine.open_links()],
-            answers: Answers {
-                failed: engine.counters().get(Counter::ResponsesServFail),
-                expired: engine.counters().get(Counter::CacheHitsStale),
-            },
+            unanswered: engine.take_unanswered(),
         }
     }
 }
@@ -96,6 +94,7 @@ pub async fn run(server: Arc<ServerHandle>) {
     loop {
         ticks.tick().await;
         let observations = look(&server, &mut looks).await;
+        policy_hits::log(&server.policy_hits);
         // Workers that stop do not respond.
         if server.draining.load(Ordering::Relaxed) {
             return;
@@ -164,8 +163,6 @@ struct Events {
     workers: Vec<Option<[usize; 3]>>,
     upstreams: BTreeMap<SocketAddr, UpstreamEvents>,
     outages: ZoneOutages,
-    /// Last known answers by worker.
-    answers: BTreeMap<usize, Answers>,
     streams: StreamEvents,
     /// Time of the last line about a handshake of TLS with each upstream.
     tls: BTreeMap<SocketAddr, Duration>,
@@ -217,17 +214,11 @@ impl Events {
             Some((address, upstream.without_answers(now)?))
         };
         let silent = self.upstreams.iter().filter_map(silent).collect();
-        // A worker that does not respond counts with what it said last.
-        for (worker, observation) in observations.iter().enumerate() {
-            if let Some(observation) = observation {
-                self.answers.insert(worker, observation.answers);
-            }
+        let mut unanswered = BTreeMap::<_, Unanswered>::new();
+        for (upstreams, more) in observations.iter().flatten().flat_map(|one| &one.unanswered) {
+            *unanswered.entry(upstreams.clone()).or_default() += *more;
         }
-        let answers = self.answers.values().fold(Answers::default(), |sum, one| Answers {
-            failed: sum.failed + one.failed,
-            expired: sum.expired + one.expired,
-        });
-        self.outages.lines(now, config, &silent, answers)
+        self.outages.lines(now, config, &silent, &unanswered)
     }
 
     /// Handshakes of TLS with upstreams that failed: the reason is for the operator, and the metrics have the number.

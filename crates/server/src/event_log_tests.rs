@@ -26,7 +26,7 @@ fn seeing(upstreams: Vec<(SocketAddr, Seen)>) -> Observation {
         streams: Vec::new(),
         refused: Box::default(),
         load: [0; 3],
-        answers: Answers::default(),
+        unanswered: Vec::new(),
     }
 }
 

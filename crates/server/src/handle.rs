@@ -9,16 +9,14 @@ use crate::config::{Config, Network, Overrides, of_interfaces};
 use crate::dnstap_output::DnstapOutput;
 use crate::file_limit::FileLimit;
 use crate::log;
-use crate::policy_zones;
 use crate::process::Process;
-use crate::reload::{
-    Prepared, Reloaded, Reloads, Replaced, Request, engine_settings, free, in_background, replace,
-};
+use crate::reload::{Prepared, Reloaded, Reloads, Replaced, Request, free, in_background, replace};
 use crate::sandbox::Sandbox;
-use crate::taps::{Machine, RunningTraces};
+use crate::taps::{Machine, PolicyHits, RunningTraces};
 use crate::traffic::{Sample, Traffic};
 use crate::upgrade::state::Upgrade;
-use datapath::{MailboxFull, Shared};
+use crate::{policy_hits, policy_zones};
+use datapath::Shared;
 use engine::limits::HOPS;
 use engine::message::cookie::Secret;
 use engine::upstream::Server;
@@ -87,6 +85,8 @@ pub struct ServerHandle {
     pub dnstap: DnstapOutput,
     /// The traces that operators follow.
     pub traces: RunningTraces,
+    /// Hits of policy zones for the log.
+    pub policy_hits: Arc<PolicyHits>,
     /// The restrictions of the process.
     pub sandbox: Sandbox,
     /// Memory and descriptors of the process.
@@ -250,7 +250,7 @@ impl ServerHandle {
             new.server.allow.interfaces = networks;
             settings.iter_mut().for_each(|settings| settings.allow = new.allowed_networks());
         }
-        let applied = match self.apply(&new, settings).await {
+        let applied = match self.apply(&new, settings) {
             Ok(applied) => applied,
             Err(error) => {
                 free(new);
@@ -266,6 +266,7 @@ impl ServerHandle {
         };
         let config = self.config();
         policy_zones::log_changes(&old.rpz.zones, &config.rpz.zones);
+        notes.extend(policy_hits::configure(&self.policy_hits, &config, &self.workers).err());
         if config.log.dnstap != old.log.dnstap {
             notes.extend(self.dnstap.configure(&config, &self.workers, self.streams.addresses()).err());
         }
@@ -286,45 +287,12 @@ impl ServerHandle {
         Ok(Reloaded { changes, notes })
     }
 
-    /// Sends the new configuration to all workers and to the streams; if one worker cannot take it, all keep the old
-    /// one. Each part of the result is about one worker.
-    async fn apply(&self, new: &Config, settings: Vec<Settings>) -> Result<Vec<Replaced>, String> {
-        // Before the workers know the new upstreams, and open connections to them.
-        self.workers.tls_upstreams().replace(new.upstream.tls_upstreams());
-        let sources = new.upstream.query_sources(new.server.freebind);
-        let old = self.config();
-        let leaves_elsewhere = sources != old.upstream.query_sources(old.server.freebind);
-        self.workers.sources().replace(sources);
-        let mut receivers = Vec::new();
-        let mut settings = settings.into_iter().enumerate();
-        while let Some((worker, of_worker)) = settings.next() {
-            match self.configure(worker, of_worker, leaves_elsewhere) {
-                Ok(done) => receivers.push(done),
-                Err(full) => {
-                    free(settings);
-                    receivers.into_iter().for_each(Replaced::free_later);
-                    self.restore(worker).await?;
-                    return Err(format!(
-                        "worker {worker} cannot take the new configuration: {full}; try again"
-                    ));
-                }
-            }
-        }
-        self.workers.set_client_prefix(new.limits.client_prefix);
+    /// Sends the new configuration to all workers and to the streams; if one worker cannot take it, nothing changes. Each part of the
+    /// result is about one worker.
+    fn apply(&self, new: &Config, settings: Vec<Settings>) -> Result<Vec<Replaced>, String> {
+        let replaced = configure(&self.workers, &self.config(), new, settings)?;
         self.streams.configure(stream_limits(new, &self.file_limit));
-        Ok(receivers)
-    }
-
-    /// Gives the workers up to `last` the settings of the configuration in force again. The last one gets them as well: it may have
-    /// the new ones in its mailbox although it could not be woken.
-    async fn restore(&self, last: usize) -> Result<(), String> {
-        let (old, secret) = (self.config(), self.cookie_secret);
-        self.workers.tls_upstreams().replace(old.upstream.tls_upstreams());
-        self.workers.sources().replace(old.upstream.query_sources(old.server.freebind));
-        let settings = in_background(move || engine_settings(&old, secret)).await?;
-        let restored = (0..=last).flat_map(|worker| self.configure(worker, settings.clone(), true));
-        restored.for_each(Replaced::free_later);
-        Ok(())
+        Ok(replaced)
     }
 
     /// Gives the workers the networks of this machine's interfaces, if they are others than before. False: a worker cannot take
@@ -356,24 +324,46 @@ impl ServerHandle {
         );
         true
     }
+}
 
-    /// Sends settings to one worker. `leaves_elsewhere`: questions leave from other addresses or ports than before, so the links that
-    /// are open take no more of them.
-    fn configure(
-        &self,
-        worker: usize,
-        settings: Settings,
-        leaves_elsewhere: bool,
-    ) -> Result<Replaced, MailboxFull> {
+/// Gives the workers the settings of a new configuration, or none of them: they would not agree about the upstreams, nor about the
+/// addresses that questions leave from.
+fn configure(
+    workers: &Shared<Machine>,
+    old: &Config,
+    new: &Config,
+    settings: Vec<Settings>,
+) -> Result<Vec<Replaced>, String> {
+    let mut places = Vec::new();
+    for worker in 0..workers.workers() {
+        match workers.mailbox(worker).reserve() {
+            Ok(place) => places.push(place),
+            Err(full) => {
+                free(settings);
+                return Err(format!("worker {worker} cannot take the new configuration: {full}; try again"));
+            }
+        }
+    }
+    // Before the workers know the new upstreams, and open connections to them.
+    workers.tls_upstreams().replace(new.upstream.tls_upstreams());
+    let sources = new.upstream.query_sources(new.server.freebind);
+    // The links that are open then take no more questions.
+    let leaves_elsewhere = sources != old.upstream.query_sources(old.server.freebind);
+    workers.sources().replace(sources);
+    let replaced = places.into_iter().zip(settings).map(|(place, settings)| {
         let (sender, replaced) = oneshot::channel();
-        self.workers.mailbox(worker).submit(move |machine: &mut Machine, _| {
+        // A worker that has ended meanwhile drops the sender.
+        let _ = place.submit(move |machine: &mut Machine, _| {
             if leaves_elsewhere {
                 machine.retire_links();
             }
             replace(machine, settings, sender);
-        })?;
-        Ok(Replaced(replaced))
-    }
+        });
+        Replaced(replaced)
+    });
+    let replaced = replaced.collect();
+    workers.set_client_prefix(new.limits.client_prefix);
+    Ok(replaced)
 }
 
 /// Checks by the statuses of the workers that the server answers queries. The error is the reason why it does not.
@@ -419,6 +409,61 @@ fn answer_wait(tries: Duration) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::parse;
+    use std::net::{IpAddr, UdpSocket};
+
+    #[test]
+    fn a_configuration_that_one_worker_cannot_take_changes_nothing_for_the_others() {
+        let config = |source: &str| {
+            let text = format!(
+                "[upstream]\nforwarders = [\"192.0.2.53\"]\nsource = [\"{source}\"]\n[server]\nworkers = 3"
+            );
+            let read = parse("x.toml", &text, &Overrides::default(), "/etc/resolv.conf".as_ref());
+            read.map_or_else(|_| panic!("a configuration without faults"), |(config, _)| config)
+        };
+        let [old, new] = ["127.0.0.2", "127.0.0.3"].map(config);
+        let options = datapath::Options {
+            listen: vec!["127.0.0.1:0".parse().expect("an address")],
+            workers: 3,
+            steer: datapath::Steer::Flow,
+            udp_size: 1232,
+            tcp_fast_open: false,
+            proxies: old.proxies(),
+            freebind: false,
+        };
+        // They do not run, so their mailboxes stay as they are.
+        let (workers, shared) = datapath::build::<Machine>(&options).expect("three workers");
+        shared.sources().replace(old.upstream.query_sources(false));
+        let upstream =
+            UdpSocket::bind("127.0.0.1:0").expect("an upstream").local_addr().expect("its address");
+        let leaves_from = |shared: &Shared<Machine>| -> IpAddr {
+            let socket = shared.sources().udp(upstream, 0).expect("a socket");
+            socket.local_addr().expect("its address").as_socket().expect("an IP address").ip()
+        };
+        let try_new = |shared: &Shared<Machine>| {
+            configure(shared, &old, &new, vec![new.settings(); 3]).map(|replaced| replaced.len())
+        };
+        let places = datapath::limits::QUEUED_TASKS;
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        runtime.block_on(async {
+            for _ in 0..places {
+                shared.mailbox(1).submit(|_, _| ()).expect("room");
+            }
+            let refusal =
+                "worker 1 cannot take the new configuration: the worker's mailbox is full; try again";
+            assert_eq!(try_new(&shared), Err(refusal.to_owned()));
+            assert_eq!(leaves_from(&shared), IpAddr::from([127, 0, 0, 2]));
+        });
+        // The others have got nothing: all their places are free.
+        for worker in [0, 2] {
+            let taken = (0..=places).take_while(|_| shared.mailbox(worker).submit(|_, _| ()).is_ok()).count();
+            assert_eq!(taken, places, "worker {worker}");
+        }
+        drop(workers);
+        let (_workers, shared) = datapath::build::<Machine>(&options).expect("three workers");
+        assert_eq!(try_new(&shared), Ok(3));
+        assert_eq!(leaves_from(&shared), IpAddr::from([127, 0, 0, 3]));
+    }
 
     #[test]
     fn an_answer_may_take_two_legs_and_a_chain() {

@@ -34,6 +34,7 @@ mod memory;
 pub mod metrics;
 pub mod panic;
 mod places;
+mod policy_hits;
 mod policy_zones;
 mod process;
 mod reload;

@@ -23,7 +23,8 @@ use crate::upgrade::attempt;
 use crate::upgrade::state::{Refusal, Upgrade};
 use crate::upgrade::successor::Predecessor;
 use crate::{
-    certificate_files, control, event_log, http, local_networks, policy_zones, sandbox, service_manager,
+    certificate_files, control, event_log, http, local_networks, policy_hits, policy_zones, sandbox,
+    service_manager,
 };
 use datapath::{PacketCacheTask, Shared, Worker, privileges};
 use engine::message::cookie::Secret;
@@ -152,12 +153,16 @@ fn start_and_serve(
         traffic: Traffic::default(),
         dnstap: DnstapOutput::default(),
         traces: RunningTraces::default(),
+        policy_hits: Arc::default(),
         sandbox,
         process,
     });
     if let Err(error) = server.dnstap.configure(&server.config(), &server.workers, server.streams.addresses())
     {
         tracing::warn!(event = "dnstap_lost", "{error}");
+    }
+    if let Err(error) = policy_hits::configure(&server.policy_hits, &server.config(), &server.workers) {
+        tracing::warn!(event = "warning", "{error}");
     }
     supervise(&server, threads, metrics, control.as_ref(), predecessor)
 }

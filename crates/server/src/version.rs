@@ -22,3 +22,8 @@ pub const LONG: &str = if cfg!(feature = "xdp") {
         ")\nfeatures: sockets udp tcp tls https quic"
     )
 };
+
+/// The part of the build script that reads the commit, for its tests.
+#[cfg(test)]
+#[path = "../build/commit.rs"]
+mod commit;

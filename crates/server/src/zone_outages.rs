@@ -4,6 +4,7 @@
 use crate::config::Config;
 use crate::log_line::Line;
 use crate::upstream_trouble::Trouble;
+use engine::upstream::Unanswered;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -18,15 +19,6 @@ const ZONES: usize = 5;
 /// Upstreams that a line names with their reasons.
 const UPSTREAMS: usize = 8;
 
-/// Answers that tell of an outage, as the workers count them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Answers {
-    /// SERVFAIL.
-    pub failed: u64,
-    /// Expired data.
-    pub expired: u64,
-}
-
 /// The groups of upstreams without an answer.
 #[derive(Default)]
 pub struct ZoneOutages(BTreeMap<Vec<SocketAddr>, Outage>);
@@ -35,23 +27,24 @@ pub struct ZoneOutages(BTreeMap<Vec<SocketAddr>, Outage>);
 struct Outage {
     zones: Vec<String>,
     began: Duration,
-    before: Answers,
+    /// Queries for these zones since the begin.
+    unanswered: Unanswered,
     /// True once a line has told the begin.
     is_told: bool,
-    /// It has ended, at this time, and the line waits for its pause.
-    ended: Option<Duration>,
+    /// It has ended, at this time and after these queries, and the line waits for its pause.
+    ended: Option<(Duration, Unanswered)>,
     last_line: Option<Duration>,
 }
 
 impl ZoneOutages {
     /// The lines for what has changed. `trouble` has the reason for each upstream that does not answer, and none for the others;
-    /// `answers` the answers so far.
+    /// `unanswered` the queries since the last call, by the upstreams that did not answer them.
     pub fn lines(
         &mut self,
         now: Duration,
         config: &Config,
         trouble: &BTreeMap<SocketAddr, Trouble>,
-        answers: Answers,
+        unanswered: &BTreeMap<Vec<SocketAddr>, Unanswered>,
     ) -> Vec<Line> {
         if trouble.is_empty() && self.0.is_empty() {
             return Vec::new();
@@ -61,19 +54,21 @@ impl ZoneOutages {
         self.0.retain(|addresses, _| groups.contains_key(addresses));
         let mut lines = Vec::new();
         for (addresses, zones) in groups {
+            let more = unanswered.get(&addresses).copied().unwrap_or_default();
             let is_out =
                 !addresses.is_empty() && addresses.iter().all(|address| trouble.contains_key(address));
             if is_out {
                 let outage = self.0.entry(addresses.clone()).or_insert_with(|| Outage {
                     zones: Vec::new(),
                     began: now,
-                    before: answers,
+                    unanswered: Unanswered::default(),
                     is_told: false,
                     ended: None,
                     last_line: None,
                 });
                 // It was over for less than the pause: it goes on.
                 outage.ended = None;
+                outage.unanswered += more;
                 outage.zones = zones;
                 if !outage.is_told {
                     outage.is_told = true;
@@ -81,9 +76,10 @@ impl ZoneOutages {
                     lines.push(outage.begin(&addresses, trouble));
                 }
             } else if let Some(outage) = self.0.get_mut(&addresses) {
-                let ended = *outage.ended.get_or_insert(now);
+                outage.unanswered += more;
+                let ended = *outage.ended.get_or_insert((now, outage.unanswered));
                 if outage.last_line.is_none_or(|last| now - last >= PAUSE) {
-                    lines.push(outage.end(ended, answers));
+                    lines.push(outage.end(ended));
                     self.0.remove(&addresses);
                 }
             }
@@ -115,15 +111,19 @@ impl Outage {
     }
 
     /// The line that tells the end.
-    fn end(&self, ended: Duration, answers: Answers) -> Line {
+    fn end(&self, (ended, unanswered): (Duration, Unanswered)) -> Line {
         let seconds = (ended - self.began).as_secs();
-        let failed = answers.failed.saturating_sub(self.before.failed);
-        let expired = answers.expired.saturating_sub(self.before.expired);
+        let Unanswered { failed, expired } = unanswered;
         let text = format!(
-            "upstreams answer for {} again, after {seconds} s; meanwhile all clients got {failed} SERVFAIL and {expired} expired answers",
+            "upstreams answer for {} again, after {seconds} s; meanwhile {failed} queries for these names failed, and {expired} got \
+             expired answers",
             listed(&self.zones)
         );
-        Line { zone: self.zones.first().cloned(), ..Line::new(Level::INFO, "outage_ended", text) }
+        Line {
+            zone: self.zones.first().cloned(),
+            count: Some(failed),
+            ..Line::new(Level::INFO, "outage_ended", text)
+        }
     }
 }
 
@@ -177,10 +177,15 @@ mod tests {
         hosts.iter().map(of).collect()
     }
 
-    /// The lines of one look, as text.
+    /// The lines of one look, as text. In each look, `failed` and `expired` queries of the default group were not answered, and a
+    /// thousand times as many of the zone.
     fn look(outages: &mut ZoneOutages, seconds: u64, hosts: &[u8], failed: u64, expired: u64) -> Vec<String> {
-        let answers = Answers { failed, expired };
-        let lines = outages.lines(Duration::from_secs(seconds), &config(), &trouble(hosts), answers);
+        let address = |host| SocketAddr::from(([192, 0, 2, host], 53));
+        let of_zone = Unanswered { failed: 1_000 * failed, expired: 1_000 * expired };
+        let unanswered =
+            [(vec![address(1), address(2)], Unanswered { failed, expired }), (vec![address(3)], of_zone)];
+        let lines =
+            outages.lines(Duration::from_secs(seconds), &config(), &trouble(hosts), &unanswered.into());
         lines.into_iter().map(|line| format!("{} {} {}", line.level, line.event, line.text)).collect()
     }
 
@@ -197,20 +202,35 @@ mod tests {
             ]
         );
         for second in 3..77 {
-            assert_eq!(look(&mut outages, second, &[1, 2], 100, 7), [""; 0]);
+            assert_eq!(look(&mut outages, second, &[1, 2], 2, u64::from(second % 10 == 0)), [""; 0]);
         }
+        // 10 in the first second, 74 times 2, 3 in the last second; and the seven seconds 10 to 70.
         assert_eq!(
-            look(&mut outages, 77, &[1], 120, 7),
+            look(&mut outages, 77, &[1], 3, 0),
             [
                 "INFO outage_ended upstreams answer for the names without a zone of their own again, after 75 s; \
-                 meanwhile all clients got 110 SERVFAIL and 7 expired answers"
+                 meanwhile 161 queries for these names failed, and 7 got expired answers"
             ]
         );
-        let told = look(&mut outages, 80, &[1, 3], 120, 7);
+        let told = look(&mut outages, 80, &[1, 3], 1, 0);
         assert!(
             told[0].starts_with("ERROR outage_began no upstream answers for zone corp.example. any"),
             "{told:?}"
         );
+    }
+
+    #[test]
+    fn queries_after_the_end_count_only_if_the_outage_goes_on() {
+        let told = |hosts_in_the_pause: &[u8]| {
+            let mut outages = ZoneOutages::default();
+            look(&mut outages, 1, &[3], 1, 0);
+            look(&mut outages, 2, &[], 1, 0);
+            look(&mut outages, 3, hosts_in_the_pause, 1, 0);
+            look(&mut outages, 6, &[], 1, 0)[0].clone()
+        };
+        let end = "INFO outage_ended upstreams answer for zone corp.example. again, after";
+        assert!(told(&[]).starts_with(&format!("{end} 1 s; meanwhile 2000 queries")), "{}", told(&[]));
+        assert!(told(&[3]).starts_with(&format!("{end} 5 s; meanwhile 4000 queries")), "{}", told(&[3]));
     }
 
     #[test]
@@ -230,7 +250,7 @@ mod tests {
         look(&mut outages, 1, &[3], 0, 0);
         let mut config = config();
         config.upstream.zones.clear();
-        let lines = outages.lines(Duration::from_secs(9), &config, &trouble(&[]), Answers::default());
+        let lines = outages.lines(Duration::from_secs(9), &config, &trouble(&[]), &BTreeMap::new());
         assert!(lines.is_empty() && outages.0.is_empty());
     }
 }

@@ -88,6 +88,31 @@ fn clients_outside_that_nobody_allowed_are_told_at_the_start_and_in_the_check() 
 }
 
 #[test]
+fn more_memory_than_the_machine_or_the_control_group_has_is_told_by_the_check() {
+    // The largest cache: more than a machine that runs tests has.
+    let keys = [
+        "cache.size = \"1024GiB\"",
+        "server.workers = 1",
+        "limits.pending = 1000",
+        "limits.tcp-connections = 1024",
+    ];
+    let text = format!("upstream.forwarders = [\"192.0.2.53\"]\n{}\n", keys.join("\n"));
+    let output = check("memory.toml", &text);
+    let told = stderr(&output);
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    // docs/operating.md, Memory and descriptors: 16 MiB + 1 TiB + 14 MiB + 1.8 MiB + 80 MiB + 6 MiB.
+    let words = told.strip_prefix("sixfold: warning: the server may take up to 1048694 MiB of memory, but ");
+    let words = words.unwrap_or_else(|| panic!("{told}"));
+    let memory = std::fs::read_to_string("/proc/meminfo").unwrap();
+    let total = memory.strip_prefix("MemTotal:").and_then(|rest| rest.split_whitespace().next()).unwrap();
+    let machine = format!("this machine has {} MiB: ", total.parse::<u64>().unwrap() / 1024);
+    assert!(words.starts_with(&machine) || words.starts_with("the control group (/sys/fs/cgroup/"), "{told}");
+    let remedy = "when it is used up, the kernel ends the process; lower `cache.size`, `limits.pending` or `server.workers`, or raise \
+                  the limit\n";
+    assert!(words.ends_with(remedy), "{told}");
+}
+
+#[test]
 fn a_user_that_does_not_exist_is_told_by_the_check() {
     let text = "server.user = \"no-such-user-here\"\nupstream.forwarders = [\"192.0.2.53\"]\n";
     let output = check("user.toml", text);
@@ -186,6 +211,24 @@ fn help_has_a_purpose_every_option_with_its_default_and_an_example() {
             assert!(stdout(&output).contains(word), "{arguments:?}: {word}: {}", stdout(&output));
         }
     }
+}
+
+#[test]
+fn version_has_the_commit_of_the_checkout() {
+    if std::env::var_os("SIXFOLD_COMMIT").is_some() {
+        return test_skip::skip("the packager names the commit");
+    }
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    if !Path::new(root).join(".git").exists() {
+        return test_skip::skip("there is no checkout");
+    }
+    let git = Command::new("git").args(["-C", root, "rev-parse", "HEAD"]).output();
+    let Some(git) = git.ok().filter(|output| output.status.success()) else {
+        return test_skip::missing("git", "apt-get install git");
+    };
+    let shown = stdout(&sixfold(&["--version"]));
+    let head = &stdout(&git)[..12];
+    assert!(shown.contains(&format!(" (commit {head})\n")), "HEAD is {head}; built since then? {shown}");
 }
 
 #[test]
@@ -317,17 +360,29 @@ fn every_converted_configuration_is_accepted_by_the_check() {
 #[test]
 fn included_files_are_read_beside_the_file_that_includes_them() {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("convert");
-    std::fs::create_dir_all(folder.join("parts")).unwrap();
+    std::fs::create_dir_all(folder.join("parts/more[1]")).unwrap();
     let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).unwrap();
-    write("unbound.conf", "include: parts/*.conf\n");
+    write("unbound.conf", "include: parts/*.conf\ninclude: p?rts/m*/[a-c].conf\n");
     write("parts/2.conf", "  module-config: \"dns64 iterator\"\n");
     write("parts/1.conf", "server:\n  interface: 127.0.0.1@5399\n");
     write("parts/3.conf", "forward-zone:\n  name: .\n  forward-addr: 192.0.2.53\n");
     write("parts/4.other", "server:\n  frobnicate: yes\n");
+    write("parts/more[1]/a.conf", "server:\n  num-threads: 3\n  include: b?.conf\n");
+    write("parts/more[1]/b2.conf", "  identity: \"ns1\"\n  nsid: ascii_ns1\n");
+    write("parts/more[1]/d.conf", "server:\n  frobnicate: yes\n");
     let output = sixfold(&["convert", folder.join("unbound.conf").to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(0), "{}", stdout(&output));
     assert!(stdout(&output).contains("listen = [\"127.0.0.1:5399\"]\n"), "{}", stdout(&output));
     assert!(stdout(&output).contains("forwarders = [\"192.0.2.53:53\"]\n"), "{}", stdout(&output));
+    assert!(stdout(&output).contains("workers = 3\nidentity = \"ns1\"\n"), "{}", stdout(&output));
+
+    write("missing.conf", "include: parts/?.conf\ninclude: other/*/x.conf\ninclude: parts/more[1]/e.conf\n");
+    let output = sixfold(&["convert", "--from", "unbound", folder.join("missing.conf").to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1), "{}", stdout(&output));
+    for line in ["2: include: other/*/x.conf", "3: include: parts/more[1]/e.conf"] {
+        let line = format!("# not carried over, {line}: cannot read it: no file has such a name\n");
+        assert!(stdout(&output).contains(&line), "{line}{}", stdout(&output));
+    }
 }
 
 #[test]

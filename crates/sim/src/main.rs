@@ -26,7 +26,7 @@ Usage: sixfold-sim [--seeds N] [--from S] [--queries M] [--minutes T] [--threads
   --trace        print every event to standard error
   forge          run the siege: attackers send forged replies, and none may succeed
   --replies N    forged replies of each attacker (default 1000000)
-  --knows WHAT   run only this attacker: address, port, letters, all-but-cookie
+  --knows WHAT   run only this attacker: address, port, letters, all-but-cookie, changed-letters, old-cookie
   policy         run worlds of response policy zones, whose answers a model of its own predicts
 
 Example: sixfold-sim --seeds 1000 --queries 10000
@@ -109,7 +109,8 @@ fn parse_options(mut words: impl Iterator<Item = String>) -> Result<Option<Optio
                 let text = words.next().unwrap_or_default();
                 let knows = Knowledge::ALL.into_iter().find(|knows| knows.name() == text);
                 let knows = knows.ok_or(format!(
-                    "--knows: {text:?} is not one of address, port, letters, all-but-cookie"
+                    "--knows: {text:?} is not one of {}",
+                    Knowledge::ALL.map(Knowledge::name).join(", ")
                 ))?;
                 if let Some(siege) = &mut options.forge {
                     siege.knows = vec![knows];
@@ -144,13 +145,13 @@ fn run_one(seed: u64, queries: u64, is_traced: bool) -> ExitCode {
 fn run_siege(siege: &Siege, plan: &Plan) -> ExitCode {
     let mut all = Score::default();
     println!(
-        "besieger knows   forged replies   seen by the engine   questions   believed   by mere luck   seconds"
+        "besieger knows    forged replies   seen by the engine   questions   believed   by mere luck   seconds"
     );
     for &knows in &siege.knows {
         let start = Instant::now();
         let score = besiege_all(knows, siege.replies, plan.first_seed, plan.threads);
         println!(
-            "{:<14} {:>16} {:>20} {:>11} {:>10} {:>14.1e} {:>9.1}",
+            "{:<15} {:>16} {:>20} {:>11} {:>10} {:>14.1e} {:>9.1}",
             knows.name(),
             score.sent,
             score.delivered,
@@ -182,9 +183,10 @@ fn run_policy(plan: &Plan) -> ExitCode {
         println!("{difference}\nreplay with: sixfold-sim policy --seeds 1 --from SEED");
     }
     println!(
-        "{} worlds, {} answers, {} worlds with a difference, {:.1} s",
+        "{} worlds, {} answers ({} with the mark of a zone), {} worlds with a difference, {:.1} s",
         score.worlds,
         score.answers,
+        score.marked,
         score.different,
         start.elapsed().as_secs_f64()
     );

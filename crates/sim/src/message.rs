@@ -44,6 +44,26 @@ pub fn add_option(bytes: &mut Vec<u8>, opt: usize, code: u16, data: &[u8]) {
     bytes[opt + 9..opt + 11].copy_from_slice(&length.to_be_bytes());
 }
 
+/// The client cookie of a query that the engine sent: the first option of its OPT record, which is the first record.
+pub fn client_cookie(query: &[u8]) -> Option<[u8; 8]> {
+    let opt = QUESTION_OFFSET + question_section(query).len();
+    let option = query.get(opt + 11..opt + 15)?;
+    if option[..2] != COOKIE_OPTION.to_be_bytes() {
+        return None;
+    }
+    query.get(opt + 15..opt + 23)?.try_into().ok()
+}
+
+/// Adds a cookie to the OPT record that starts at `opt` and ends the message.
+pub fn add_cookie(bytes: &mut Vec<u8>, opt: usize, client: &[u8; 8], server: &[u8; 8]) {
+    add_option(bytes, opt, COOKIE_OPTION, [*client, *server].as_flattened());
+}
+
+/// A client cookie that is not this one: as if it were a former one.
+pub fn former_cookie(client: [u8; 8]) -> [u8; 8] {
+    client.map(|octet| !octet)
+}
+
 /// Writes a reply with the question section `question`, whose name is in the letter case of the query. `rng` decides on
 /// compression.
 #[expect(clippy::too_many_arguments, reason = "the parts of a reply")]

@@ -3,11 +3,12 @@
 //! replies are marked, so a mark in an answer or in the cache is a success of the attacker. So is a forged reply that the
 //! engine does not count as rejected.
 //!
-//! `docs/simulation.md` lists the knowledge of each attacker. The upstream works, and replies after the forged replies.
+//! `docs/simulation.md` lists the knowledge of each attacker. The upstream works, and replies after the forged replies. Against two of the
+//! attackers it has no TCP and changes what would prove its replies, so that the engine has to find its way back from suspicion.
 
 use crate::config::server_address;
 use crate::message::question_section;
-use crate::message::{self, COOKIE_OPTION, MARK4, MARK6, QUESTION_OFFSET};
+use crate::message::{self, MARK4, MARK6, QUESTION_OFFSET};
 use crate::outbox::{SentAnswer, SentQuery, SimOutbox, instant};
 use crate::rng::Rng;
 use crate::truth::{A, AAAA, MILLI, NS, SECOND, SOA};
@@ -15,7 +16,8 @@ use engine::settings::{
     Caching, ClientNetworks, ClientSubnet, Dns64, Dnssec, FailurePolicy, Lookup, Network, Networks,
 };
 use engine::settings::{Select, UpstreamConfig};
-use engine::{Capacity, Client, Counter, Engine, Link, Machine, Settings, Span, Transport};
+use engine::{Capacity, Client, Counter, Engine, Link, Machine, Settings, Span, Transport, Unreachable};
+use std::collections::HashMap;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -31,12 +33,22 @@ pub enum Knowledge {
     Letters,
     /// The ID as well: everything but the cookie that the upstream and the engine share.
     AllButCookie,
+    /// The port. The upstream has no TCP and changes the letters of questions.
+    ChangedLetters,
+    /// The port and the letter case. The upstream has no TCP and returns a former client cookie.
+    OldCookie,
 }
 
 impl Knowledge {
     /// All kinds of attackers.
-    pub const ALL: [Knowledge; 4] =
-        [Knowledge::Address, Knowledge::Port, Knowledge::Letters, Knowledge::AllButCookie];
+    pub const ALL: [Knowledge; 6] = [
+        Knowledge::Address,
+        Knowledge::Port,
+        Knowledge::Letters,
+        Knowledge::AllButCookie,
+        Knowledge::ChangedLetters,
+        Knowledge::OldCookie,
+    ];
 
     /// Name on the command line.
     pub fn name(self) -> &'static str {
@@ -45,8 +57,26 @@ impl Knowledge {
             Knowledge::Port => "port",
             Knowledge::Letters => "letters",
             Knowledge::AllButCookie => "all-but-cookie",
+            Knowledge::ChangedLetters => "changed-letters",
+            Knowledge::OldCookie => "old-cookie",
         }
     }
+
+    /// True if the upstream has no TCP, so that a question that was forged over UDP has to go over UDP again.
+    fn is_without_tcp(self) -> bool {
+        matches!(self, Knowledge::ChangedLetters | Knowledge::OldCookie)
+    }
+}
+
+/// Attack of a round on an upstream without TCP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Attack {
+    /// None: clients must be served.
+    None,
+    /// Replies that are right but for what the upstream changes, too, [`LUCKY`] for a question at most: clients must be served.
+    Lucky,
+    /// Guesses of IDs. Enough of them end UDP for a question, and there is nothing else.
+    Guesses,
 }
 
 /// Result of a siege.
@@ -93,6 +123,14 @@ const CONCURRENT_QUERIES: u64 = 4;
 const VICTIMS: [&[u8]; 2] = [b"\x03www\x06victim\x04test\x00", b"\x02ns\x06victim\x04test\x00"];
 const TRUE_ADDRESS: [u8; 4] = [198, 51, 100, 7];
 const ZONE: &[u8] = b"\x06victim\x04test\x00";
+/// Replies to one question in which port and ID are right, at most. Each is a guess of 32 bits that came true; of three that agree the last
+/// is believed.
+const LUCKY: u8 = 2;
+/// Guesses of IDs that are wrong by agreement: more than the engine takes before it gives UDP up for a question. A right one before that is
+/// luck, and luck is not what is tested.
+const WRONG_GUESSES: u64 = 16;
+/// Time after which the engine has forgotten what an upstream changes.
+const FORGETTING: u64 = 700 * SECOND;
 /// The server cookie of the upstream.
 const SERVER_COOKIE: &[u8; 8] = b"honestly";
 
@@ -141,6 +179,10 @@ struct Siege {
     now: u64,
     rng: Rng,
     client: u64,
+    /// Attack of the round, if the upstream has no TCP.
+    attack: Attack,
+    /// Lucky replies to each question of the round, in lower case.
+    lucky: HashMap<Vec<u8>, u8>,
     /// The open UDP sockets by port.
     sockets: Vec<Option<Link>>,
     score: Score,
@@ -158,6 +200,8 @@ impl Siege {
             now: SECOND,
             rng,
             client: 0,
+            attack: Attack::None,
+            lucky: HashMap::new(),
             sockets: vec![None; 1 << 16],
             score: Score::default(),
         }
@@ -172,12 +216,15 @@ impl Siege {
         if self.rng.permille(10) {
             names.push(self.rng.choose(&VICTIMS).to_vec());
         }
+        if self.knows.is_without_tcp() {
+            self.begin_without_tcp(most);
+        }
         for name in &names {
             self.send_query(name);
         }
         let mut answered = 0;
-        // Two legs, over UDP and TCP.
-        for _ in 0..6 {
+        // Two legs, over UDP and TCP; without TCP each takes up to eight queries after that.
+        for _ in 0..if self.knows.is_without_tcp() { 20 } else { 6 } {
             let queries = core::mem::take(&mut self.outbox.queries);
             for query in queries.iter().filter(|query| query.over_udp) {
                 self.attack(query, most);
@@ -189,8 +236,20 @@ impl Siege {
             self.advance(MILLI);
             answered += self.read_answers();
         }
-        self.score.unserved += (names.len() as u64).abs_diff(answered);
+        if self.attack != Attack::Guesses {
+            self.score.unserved += (names.len() as u64).abs_diff(answered);
+        }
         self.check_cache(&names);
+    }
+
+    /// Begins a round against an upstream without TCP.
+    fn begin_without_tcp(&mut self, most: u64) {
+        self.lucky.clear();
+        if self.rng.permille(50) {
+            self.advance(FORGETTING);
+        }
+        let attacks = [Attack::None, Attack::Lucky, Attack::Lucky, Attack::Guesses];
+        self.attack = if most == 0 { Attack::None } else { *self.rng.choose(&attacks) };
     }
 
     /// A name that was never asked for, with enough letters for 0x20.
@@ -223,7 +282,16 @@ impl Siege {
 
     /// Sends forged replies to one query, at most until `most` replies have been sent in all.
     fn attack(&mut self, query: &SentQuery, most: u64) {
+        if self.knows.is_without_tcp() {
+            match self.attack {
+                Attack::None => return,
+                Attack::Lucky => return self.send_lucky_reply(query, most),
+                Attack::Guesses => {}
+            }
+        }
         let burst = match self.knows {
+            Knowledge::ChangedLetters | Knowledge::OldCookie if self.rng.permille(20) => QUERY_IDS,
+            Knowledge::ChangedLetters | Knowledge::OldCookie => *self.rng.choose(&[1, 4, 20, 64]),
             Knowledge::AllButCookie => *self.rng.choose(&[1, 4, 64]),
             // With the letter case, the first guess hits in one of 65,536 queries, and no defence can prevent that.
             Knowledge::Letters => QUERY_IDS,
@@ -240,9 +308,9 @@ impl Siege {
             .collect();
         self.score.expected_by_luck += self.expected_hits(burst, letters.len());
         let mut forged = forged(section, &mut self.rng);
-        if self.knows == Knowledge::AllButCookie && self.rng.permille(500) {
+        if matches!(self.knows, Knowledge::AllButCookie | Knowledge::OldCookie) && self.rng.permille(500) {
             let client = self.rng.next_u64();
-            add_cookie(&mut forged, &client.to_be_bytes(), SERVER_COOKIE);
+            add_cookie(&mut forged, &client.to_be_bytes());
         }
         self.send_bare_replies(query, burst);
         let (before, delivered) = (rejected_replies(&self.engine), self.score.delivered);
@@ -250,6 +318,35 @@ impl Siege {
         self.score.sent += burst;
         let rejected = rejected_replies(&self.engine) - before;
         self.score.accepted += (self.score.delivered - delivered).abs_diff(rejected);
+    }
+
+    /// Sends a reply that is right but for what the upstream changes, too. All of them say the same. Once the engine has learned what the
+    /// upstream changes, that proves nothing any more, and there are none.
+    fn send_lucky_reply(&mut self, query: &SentQuery, most: u64) {
+        let section = question_section(&query.bytes);
+        let is_proof = match self.knows {
+            Knowledge::OldCookie => message::client_cookie(&query.bytes).is_some(),
+            _ => section.iter().any(u8::is_ascii_uppercase),
+        };
+        let lucky = self.lucky.entry(section.to_ascii_lowercase()).or_default();
+        if !is_proof || *lucky == LUCKY || self.score.sent == most {
+            return;
+        }
+        *lucky += 1;
+        let mut forged = forged(section, &mut self.rng);
+        forged[..2].copy_from_slice(&query.bytes[..2]);
+        if self.knows == Knowledge::OldCookie {
+            add_cookie(&mut forged, &self.rng.next_u64().to_be_bytes());
+        } else {
+            forged[QUESTION_OFFSET..QUESTION_OFFSET + section.len()].make_ascii_lowercase();
+        }
+        let before = rejected_replies(&self.engine);
+        self.engine.reply(instant(self.now), query.link, &mut forged, &mut self.outbox);
+        let rejected = rejected_replies(&self.engine) - before;
+        self.score.questions += 1;
+        self.score.sent += 1;
+        self.score.delivered += 1;
+        self.score.accepted += 1u64.abs_diff(rejected);
     }
 
     /// Now and then replies without a question come first, with the attacker's guesses of the ID. At best they bring a query without EDNS or
@@ -275,7 +372,7 @@ impl Siege {
             // The first wrong ID makes the engine ask over TCP.
             Knowledge::Port => guess,
             Knowledge::Letters => 1.0 / QUERY_IDS as f64,
-            Knowledge::AllButCookie => 0.0,
+            Knowledge::AllButCookie | Knowledge::ChangedLetters | Knowledge::OldCookie => 0.0,
         }
     }
 
@@ -301,10 +398,19 @@ impl Siege {
                 _ => query.link,
             };
             forged[..2].copy_from_slice(&id.to_be_bytes());
-            if matches!(self.knows, Knowledge::Address | Knowledge::Port) {
+            if matches!(self.knows, Knowledge::Address | Knowledge::Port | Knowledge::ChangedLetters) {
                 let case = self.rng.next_u64();
                 for (bit, &place) in letters.iter().enumerate() {
                     forged[place] = forged[place] & !0x20 | ((case >> (bit % 64)) as u8 & 1) << 5;
+                }
+            }
+            if self.knows.is_without_tcp() && number < WRONG_GUESSES {
+                let is_hit = |forged: &[u8]| {
+                    self.outbox.links.get(&via).is_some_and(|link| link.matches_query(forged))
+                };
+                while is_hit(&forged) {
+                    forged[0] ^= 1 << (number % 8);
+                    forged[1] = forged[1].wrapping_add(1);
                 }
             }
             self.score.delivered += 1;
@@ -324,11 +430,19 @@ impl Siege {
 
     /// Sends the true reply.
     fn send_true_reply(&mut self, asked: &SentQuery) {
+        if self.knows.is_without_tcp() && !asked.over_udp {
+            self.outbox.links.remove(&asked.link);
+            let refused = Unreachable::PortRefused;
+            return self.engine.unreachable(instant(self.now), asked.link, refused, &mut self.outbox);
+        }
         let section = question_section(&asked.bytes);
         let (id, rtype) = (u16::from_be_bytes([asked.bytes[0], asked.bytes[1]]), section[section.len() - 3]);
         let mut bytes = vec![];
         message::write_header(&mut bytes, id, 0x8180);
         bytes.extend(section);
+        if self.knows == Knowledge::ChangedLetters {
+            bytes[QUESTION_OFFSET..].make_ascii_lowercase();
+        }
         if u16::from(rtype) == A {
             bytes[7] = 1;
             record(&mut bytes, &[0xc0, QUESTION_OFFSET as u8], A, 60, &TRUE_ADDRESS);
@@ -339,10 +453,10 @@ impl Siege {
             record(&mut bytes, ZONE, SOA, 60, &data);
         }
         message::write_opt(&mut bytes, 1232, false, None);
-        if self.knows == Knowledge::AllButCookie
-            && let Some(client) = client_cookie(&asked.bytes)
-        {
-            add_cookie(&mut bytes, &client, SERVER_COOKIE);
+        match (self.knows, message::client_cookie(&asked.bytes)) {
+            (Knowledge::AllButCookie, Some(client)) => add_cookie(&mut bytes, &client),
+            (Knowledge::OldCookie, Some(client)) => add_cookie(&mut bytes, &message::former_cookie(client)),
+            _ => {}
         }
         self.engine.reply(instant(self.now), asked.link, &mut bytes, &mut self.outbox);
     }
@@ -421,19 +535,9 @@ fn record(bytes: &mut Vec<u8>, owner: &[u8], rtype: u16, ttl: u32, data: &[u8]) 
 }
 
 /// Adds a cookie to the OPT record at the end of a message. The record has no options yet.
-fn add_cookie(bytes: &mut Vec<u8>, client: &[u8; 8], server: &[u8; 8]) {
+fn add_cookie(bytes: &mut Vec<u8>, client: &[u8; 8]) {
     let opt = bytes.len() - 11;
-    message::add_option(bytes, opt, COOKIE_OPTION, [*client, *server].as_flattened());
-}
-
-/// The client cookie of a query of the engine: the first option of its OPT record.
-fn client_cookie(asked: &[u8]) -> Option<[u8; 8]> {
-    let opt = QUESTION_OFFSET + question_section(asked).len();
-    let option = asked.get(opt + 11..opt + 15)?;
-    if option[..2] != COOKIE_OPTION.to_be_bytes() {
-        return None;
-    }
-    asked.get(opt + 15..opt + 23)?.try_into().ok()
+    message::add_cookie(bytes, opt, client, SERVER_COOKIE);
 }
 
 fn settings() -> Settings {

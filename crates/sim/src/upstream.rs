@@ -97,7 +97,7 @@ pub fn deliver(truth: &Truth, path: &mut Path<'_>, query: &SentQuery, now: u64, 
     if path.weather.cut[path.server] || mood == Mood::Blackhole {
         return lost();
     }
-    let has_no_tcp = matches!(mood, Mood::Closes | Mood::LowercaseWithoutTcp);
+    let has_no_tcp = matches!(mood, Mood::Closes | Mood::LowercaseWithoutTcp | Mood::OldCookieWithoutTcp);
     if mood == Mood::Unreachable || has_no_tcp && !query.over_udp {
         let delay = slow + path.weather.delay_over_tcp(rng);
         delivery.arrivals.push((delay, Arrival::Failure));
@@ -176,9 +176,11 @@ struct Reply {
     section: Vec<u8>,
     extra: ExtraRecords,
     has_opt: bool,
+    /// Client cookie that it returns.
+    cookie: Option<[u8; 8]>,
     /// The reply fits its query, so the engine has to accept it.
     is_fit: bool,
-    /// It fits but for the letter case: the engine may believe it if others say the same.
+    /// It fits but for the letter case or the cookie: the engine may believe it if others say the same.
     is_doubtful: bool,
 }
 
@@ -192,7 +194,7 @@ impl Reply {
         let extra =
             ExtraRecords { off_chain: false, additional: rng.permille(50), reversed: rng.permille(100) };
         let section = question_section(&query.bytes).to_vec();
-        Reply { said, section, extra, has_opt: true, is_fit: true, is_doubtful: false }
+        Reply { said, section, extra, has_opt: true, cookie: None, is_fit: true, is_doubtful: false }
     }
 
     /// Changes the true reply into that of an upstream in this mood.
@@ -221,6 +223,11 @@ impl Reply {
                 // By chance the query may be in lower case.
                 self.is_fit = !query.over_udp || self.section == question_section(&query.bytes);
                 self.is_doubtful = !self.is_fit;
+            }
+            Mood::OldCookieWithoutTcp => {
+                self.cookie = message::client_cookie(&query.bytes).map(message::former_cookie);
+                // RFC 7873 section 5.3: a reply with another client cookie is discarded.
+                (self.is_fit, self.is_doubtful) = (self.cookie.is_none(), self.cookie.is_some());
             }
             _ => {}
         }
@@ -251,8 +258,7 @@ impl Reply {
     fn write(&mut self, truth: &Truth, query: &SentQuery, rng: &mut Rng) -> Vec<u8> {
         let id = u16::from_be_bytes([query.bytes[0], query.bytes[1]]);
         let flags = query_flags(query);
-        let bytes =
-            message::write_reply(truth, &self.section, id, flags, &self.said, self.extra, self.has_opt, rng);
+        let bytes = self.write_all(truth, id, flags, self.extra, rng);
         let opt = message::QUESTION_OFFSET + question_section(&query.bytes).len();
         let size = query
             .bytes
@@ -262,8 +268,19 @@ impl Reply {
             return bytes;
         }
         self.said = Said { cut: true, ..Said::default() };
-        let extra = ExtraRecords::default();
-        message::write_reply(truth, &self.section, id, flags, &self.said, extra, self.has_opt, rng)
+        self.write_all(truth, id, flags, ExtraRecords::default(), rng)
+    }
+
+    /// Writes the reply, however long it is.
+    fn write_all(&self, truth: &Truth, id: u16, flags: u16, extra: ExtraRecords, rng: &mut Rng) -> Vec<u8> {
+        let mut bytes =
+            message::write_reply(truth, &self.section, id, flags, &self.said, extra, self.has_opt, rng);
+        if let Some(client) = self.cookie.filter(|_| self.has_opt) {
+            // An extended error has six octets.
+            let opt = bytes.len() - if self.said.ede.is_some() { 17 } else { 11 };
+            message::add_cookie(&mut bytes, opt, &client, b"formerly");
+        }
+        bytes
     }
 }
 

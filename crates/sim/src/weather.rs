@@ -39,6 +39,8 @@ pub enum Mood {
     Lowercase,
     /// It writes names in lower case, and refuses connections.
     LowercaseWithoutTcp,
+    /// It returns a former client cookie, and refuses connections.
+    OldCookieWithoutTcp,
     /// Its replies are malformed.
     Garbage,
     /// It closes connections.
@@ -48,7 +50,7 @@ pub enum Mood {
 }
 
 /// All moods but the good one.
-const BAD: [Mood; 20] = [
+const BAD: [Mood; 21] = [
     Mood::Slow,
     Mood::Blackhole,
     Mood::Error(2),
@@ -65,6 +67,7 @@ const BAD: [Mood; 20] = [
     Mood::Liar,
     Mood::Lowercase,
     Mood::LowercaseWithoutTcp,
+    Mood::OldCookieWithoutTcp,
     Mood::Garbage,
     Mood::Closes,
     Mood::Error(9),

@@ -7,4 +7,4 @@
 pub mod master;
 mod plain;
 
-pub use plain::PlainText;
+pub use plain::{PlainText, read_to_string};

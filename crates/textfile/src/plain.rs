@@ -72,6 +72,13 @@ impl<R: Read> Read for PlainText<R> {
     }
 }
 
+/// The whole text of a source that has not been read yet.
+pub fn read_to_string(source: impl Read) -> Result<String> {
+    let mut text = String::new();
+    PlainText::new(source).read_to_string(&mut text)?;
+    Ok(text)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -118,5 +125,10 @@ mod tests {
                 assert_eq!(read, plain, "{text:?}, {at_once} at once into {room}");
             }
         }
+    }
+    #[test]
+    fn the_whole_text_has_no_mark_and_must_be_utf_8() {
+        assert_eq!(read_to_string(&b"\xef\xbb\xbfa\rb\xc3\xa9\r\n"[..]).unwrap(), "a\nb\u{e9}\r\n");
+        assert!(read_to_string(&b"a\xff"[..]).is_err());
     }
 }

@@ -5,6 +5,7 @@ use crate::counters::Counter;
 use crate::https;
 use crate::limits::{BACKLOG, Limits, RECEIVE_BUFFER_OCTETS, SEND_BUFFER_OCTETS, USER_TIMEOUT};
 use crate::quic;
+use datapath::LATE_ADDRESS;
 use datapath::proxy_protocol::TrustedProxies;
 use engine::ClientTransport;
 use rustls::ServerConfig;
@@ -259,8 +260,8 @@ impl fmt::Display for Error {
             ),
             Error::NoSuchAddress(address) => write!(
                 f,
-                "cannot listen on TCP {address}: no interface has this address; add it, correct the configuration, or start \
-                 after network-online.target"
+                "cannot listen on TCP {address}: no interface has this address; add it, or correct the configuration; \
+                 {LATE_ADDRESS}"
             ),
             Error::NoSuchFamily(address) => write!(
                 f,
@@ -337,6 +338,6 @@ mod tests {
     fn an_address_that_no_interface_has_is_named_with_the_remedy() {
         let error = bind(&["192.0.2.1:0"]).unwrap_err();
         assert!(matches!(error, Error::NoSuchAddress(_)), "{error}");
-        assert!(error.to_string().contains("192.0.2.1") && error.to_string().contains("network-online"));
+        assert!(error.to_string().contains("192.0.2.1") && error.to_string().contains(LATE_ADDRESS));
     }
 }

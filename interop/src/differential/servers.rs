@@ -8,6 +8,7 @@ use crate::sixfold::binary;
 use conform::client;
 use conform::differential::quirk::Server;
 use conform::query::Query;
+use conform::server_process::tells_of_taken_port;
 use std::fmt::Write;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::path::Path;
@@ -186,8 +187,23 @@ impl RunningServer {
     }
 }
 
+/// Starts of a server, each at another port: another process may take a port before the server has it.
+const STARTS: u32 = 4;
+
 /// Starts a server and waits until it answers.
 pub fn start(server: Server, zones: &[(&str, SocketAddr)]) -> RunningServer {
+    let mut starts = 0;
+    loop {
+        starts += 1;
+        match try_start(server, zones) {
+            Ok(running) => return running,
+            Err(why) if starts < STARTS && tells_of_taken_port(&why) => {}
+            Err(why) => panic!("{} does not answer: {why}", server.name()),
+        }
+    }
+}
+
+fn try_start(server: Server, zones: &[(&str, SocketAddr)]) -> Result<RunningServer, String> {
     let place = Scratch::new();
     let port = free_port();
     let (file, text, command) = plan(server, place.path(), port, zones);
@@ -197,11 +213,11 @@ pub fn start(server: Server, zones: &[(&str, SocketAddr)]) -> RunningServer {
     let query: Query =
         serde_json::from_str(r#"{"name": "ready.example.", "type": "TXT", "client": "127.0.0.1"}"#)
             .expect("a query");
-    process.expect(&format!("{} answers", server.name()), |_| {
+    process.wait_for(|_| {
         let exchange = client::ask(port, &query, Duration::from_millis(300));
         exchange.is_ok_and(|exchange| exchange.answer.is_some())
-    });
-    RunningServer { server, port, process, _place: place }
+    })?;
+    Ok(RunningServer { server, port, process, _place: place })
 }
 
 /// Finds a port that is free for UDP and TCP.

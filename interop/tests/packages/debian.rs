@@ -1,8 +1,10 @@
 //! Debian packages: lintian, and their life in clean roots of Debian 12 and 13.
 
 use crate::{run, skips, source, text};
+use serde_json::Value;
 use sixfold_interop::{Scratch, debian_mirror, program};
 use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex, Weak};
@@ -130,23 +132,63 @@ fn the_packages_that_the_readme_names_are_enough_on_debian_12_and_13() {
     }
 }
 
-/// A build of both programs compiles nothing again that a build of the server has compiled: both ask for the same features.
+/// The units that cargo compiles for a build: each with its package, target, profile and features, and with all units that it depends
+/// on, build scripts and procedural macros included. cargo compiles one again where any of these differs.
+fn units(build: &[&str]) -> BTreeSet<String> {
+    let mut command = Command::new(env!("CARGO"));
+    command.current_dir(source()).args(build).args(["--offline", "--unit-graph", "-Z", "unstable-options"]);
+    // The list is an unstable option; it compiles nothing.
+    let listed = run(60, command.env("RUSTC_BOOTSTRAP", "1"));
+    assert!(listed.status.success(), "{}", text(&listed));
+    let graph: Value = serde_json::from_slice(&listed.stdout).expect("the unit graph is JSON");
+    assert_eq!(graph["version"], 1, "cargo's unit graph has another form");
+    let units = graph["units"].as_array().expect("units");
+    let mut shown: Vec<Option<String>> = vec![None; units.len()];
+    (0..units.len()).map(|place| show_unit(units, place, &mut shown)).collect()
+}
+
+/// A unit in words: equal for equal units of two graphs.
+fn show_unit(units: &[Value], place: usize, shown: &mut [Option<String>]) -> String {
+    if let Some(known) = &shown[place] {
+        return known.clone();
+    }
+    let unit = &units[place];
+    let mut below = Vec::new();
+    for edge in unit["dependencies"].as_array().expect("dependencies") {
+        let index = edge["index"].as_u64().expect("the number of a unit") as usize;
+        let of_unit = show_unit(units, index, shown);
+        below.push((edge["extern_crate_name"].to_string(), of_unit));
+    }
+    below.sort();
+    let mut hasher = DefaultHasher::new();
+    below.hash(&mut hasher);
+    let fields = ["pkg_id", "target", "mode", "platform", "features", "profile"].map(|field| &unit[field]);
+    let text = format!("{fields:?}, dependencies {:x}", hasher.finish());
+    shown[place] = Some(text.clone());
+    text
+}
+
+/// The build of `make deb` compiles nothing again that a build of one of its programs has compiled: they agree in all features and profiles.
 #[test]
-fn the_packages_are_built_from_what_the_first_build_has_compiled() {
-    let crates = |packages: &[&str]| {
-        let mut command = Command::new(env!("CARGO"));
-        command.current_dir(source()).args(["tree", "--locked", "--offline", "--prefix", "none"]);
-        command.args(["--edges", "normal,no-proc-macro", "--format", "{p} {f}"]);
-        let listed = run(60, command.args(packages.iter().flat_map(|package| ["-p", package])));
-        assert!(listed.status.success(), "{}", text(&listed));
-        let listed = String::from_utf8(listed.stdout).expect("names of crates");
-        listed.lines().map(|line| line.trim_end_matches(" (*)").to_owned()).collect::<BTreeSet<_>>()
-    };
-    let server = crates(&["sixfold"]);
-    let both = crates(&["sixfold", "sixfold-bench"]);
-    assert!(server.len() > 50, "{server:#?}");
-    let again: Vec<_> = server.difference(&both).collect();
-    assert!(again.is_empty(), "compiled again with other features: {again:#?}");
+fn the_packages_are_built_from_what_an_earlier_build_has_compiled() {
+    let script = std::fs::read_to_string(source().join("packaging/build-deb")).expect("build-deb");
+    let build = script.split("&& cargo ").nth(1).and_then(|rest| rest.split(')').next()).expect("its build");
+    let words: Vec<&str> = build.split_whitespace().collect();
+    assert!(
+        words.contains(&"--release") && words.ends_with(&["-p", "sixfold", "-p", "sixfold-bench"]),
+        "{build}"
+    );
+    let packages = units(&words);
+    for program in ["sixfold", "sixfold-bench"] {
+        let earlier = units(&["build", "--release", "--locked", "-p", program]);
+        assert!(earlier.len() > 150 && earlier.len() < packages.len(), "{}", earlier.len());
+        let again: Vec<_> = earlier.difference(&packages).collect();
+        assert!(again.is_empty(), "compiled again after {program}: {again:#?}");
+    }
+    // A unit of other features is another one, and so is all that depends on it.
+    let other = units(&["build", "--release", "--locked", "-p", "sixfold", "--features", "xdp"]);
+    let again = |name: &str| other.difference(&packages).any(|unit| unit.contains(name));
+    assert!(again("crates/datapath#") && again("crates/server#") && !again("crates/wire#"), "{other:#?}");
 }
 
 #[test]

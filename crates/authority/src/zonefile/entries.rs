@@ -117,20 +117,20 @@ fn entry(text: &[u8]) -> Option<(usize, u64)> {
     None
 }
 
-/// The line number of the record that comes after `count` other records in a piece that begins at `line`.
-pub(crate) fn line_of_record(piece: &[u8], line: u64, count: u64) -> u64 {
-    let (mut at, mut line, mut seen) = (0, line, 0);
-    while let Some((octets, lines)) = entry(&piece[at..]) {
-        if is_record(&piece[at..at + octets]) {
+/// The record that comes after `count` other records in a piece that begins at `line`, and its line number.
+pub(crate) fn nth_record(piece: &[u8], line: u64, count: u64) -> (&[u8], u64) {
+    let (mut rest, mut line, mut seen) = (piece, line, 0);
+    while let Some((octets, lines)) = entry(rest) {
+        if is_record(&rest[..octets]) {
             if seen == count {
-                break;
+                return (&rest[..octets], line);
             }
             seen += 1;
         }
-        at += octets;
+        rest = &rest[octets..];
         line += lines;
     }
-    line
+    (rest, line)
 }
 
 /// The entries of a piece after the record that comes after `count` other records, and their line. Entries that begin with
@@ -239,7 +239,7 @@ mod tests {
     #[test]
     fn the_line_of_a_record_skips_what_is_none() {
         let piece = b"\n; comment\na A 1.2.3.4\n b (\n c )\n\t \nd\n";
-        let lines: Vec<_> = (0..4).map(|count| line_of_record(piece, 10, count)).collect();
-        assert_eq!(lines, [12, 13, 16, 17]);
+        let records: Vec<_> = (0..4).map(|count| nth_record(piece, 10, count)).collect();
+        assert_eq!(records, [(&b"a A 1.2.3.4\n"[..], 12), (b" b (\n c )\n", 13), (b"d\n", 16), (b"", 17)]);
     }
 }

@@ -42,7 +42,7 @@ pub(super) enum Cause {
     Unterminated,
     Syntax(String),
     Origin,
-    WithoutTextForm,
+    WithoutTextForm(String),
     Generate(GenerateError),
     GenerateSyntax(String),
     Include,
@@ -92,10 +92,7 @@ impl fmt::Display for Cause {
                 "the name is relative, and there is no origin; add \"$ORIGIN zone.\", with the name of the zone, as first line, or use \
                  absolute names (with a dot at the end)",
             ),
-            Cause::WithoutTextForm => f.write_str(
-                "data of this type have no text form here; write the generic one (RFC 3597 section 5) with the number of the type, like \
-                 TYPE256 \\# LENGTH HEXADECIMAL for URI",
-            ),
+            Cause::WithoutTextForm(generic_form) => f.write_str(generic_form),
             Cause::Generate(error) => error.fmt(f),
             Cause::GenerateSyntax(text) => {
                 write!(f, "{text} in a line that this $GENERATE expands to; correct its name, type or data")

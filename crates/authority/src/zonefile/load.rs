@@ -1,13 +1,13 @@
 //! Loads a master file: `domain` parses the entries, `$GENERATE` is expanded first, and each fault has its line.
 
-use super::entries::{Entries, EntriesError, Piece, after_record, line_of_record};
+use super::entries::{Entries, EntriesError, Piece, after_record, nth_record};
 use super::error::{Cause, Faults, LoadError};
 use super::generate::Generate;
 use super::name::without_first_label;
 use super::records::Records;
 use super::store::{MAX_NAME, Node, RrSet, Store, StoreError};
 use crate::limits;
-use domain::base::iana::Class;
+use domain::base::iana::{Class, Rtype};
 use domain::base::name::{ToLabelIter, ToName};
 use domain::base::rdata::ComposeRecordData;
 use domain::zonefile::inplace::{Entry, ScannedRecord, Zonefile};
@@ -71,6 +71,12 @@ struct Loader {
     faults: Faults,
 }
 
+/// The generic form for the data of a record, from its text. None: its type is not known.
+fn generic_form(record: &[u8]) -> Option<String> {
+    let rtype = std::str::from_utf8(master::record_type(record)?).ok()?;
+    Some(master::generic_form(rtype, rtype.parse::<Rtype>().ok()?.to_int()))
+}
+
 fn new_reader() -> Zonefile {
     let mut reader = Zonefile::new();
     reader.set_default_class(Class::IN);
@@ -101,7 +107,7 @@ impl Loader {
         }
         let (mut text, mut line) = (piece.text, piece.line);
         while let Err((count, cause)) = self.take_text(text) {
-            let at = if piece.is_directive { line } else { line_of_record(text, line, count) };
+            let at = if piece.is_directive { line } else { nth_record(text, line, count).1 };
             self.faults.push(at, cause);
             self.start_anew();
             if piece.is_directive || self.faults.is_final() {
@@ -148,8 +154,8 @@ impl Loader {
     }
 
     /// Adds whole entries. An error comes with the number of records before it.
-    fn take_text(&mut self, text: &[u8]) -> Result<(), (u64, Cause)> {
-        self.reader.extend_from_slice(&master::in_seconds(text));
+    fn take_text(&mut self, piece: &[u8]) -> Result<(), (u64, Cause)> {
+        self.reader.extend_from_slice(&master::in_seconds(piece));
         let mut count = 0;
         loop {
             match self.reader.next_entry() {
@@ -164,10 +170,10 @@ impl Loader {
                     let has_no_text_form = text.contains("unknown record type with concrete data");
                     return Err((
                         count,
-                        match () {
-                            () if is_relative => Cause::Origin,
-                            () if has_no_text_form => Cause::WithoutTextForm,
-                            () => Cause::Syntax(text),
+                        match generic_form(nth_record(piece, 0, count).0) {
+                            _ if is_relative => Cause::Origin,
+                            Some(form) if has_no_text_form => Cause::WithoutTextForm(form),
+                            _ => Cause::Syntax(text),
                         },
                     ));
                 }

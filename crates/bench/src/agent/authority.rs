@@ -47,7 +47,8 @@ impl AgentAuthority {
         let zone = Zone::new(&order.zone)?.ttl(order.ttl).addresses(order.addresses).cname_depth(depth);
         let zone = zone.aaaa_share(order.aaaa_share).seed(order.seed);
         let pins = order.pins.iter().copied().map(usize::from).collect();
-        let settings = Settings::new(zone).threads(usize::from(order.threads)).pins(pins);
+        let settings =
+            Settings::new(zone).threads(usize::from(order.threads)).pins(pins).offload(order.offload);
         let listen = match self.running.take() {
             Some(before) if before.requested == order.listen => before.addresses,
             _ => order.listen.clone(),

@@ -53,6 +53,10 @@ pub struct AuthorityArguments {
     /// port)
     #[arg(long, value_name = "HOW", value_enum, default_value_t = SteerBy::Flow, hide_possible_values = true)]
     steer: SteerBy,
+    /// Let datagrams of equal length come and leave together (UDP GRO and GSO), which no wire carries; for traffic that the tester
+    /// groups
+    #[arg(long)]
+    offload: bool,
     /// Name of the zone
     #[arg(long, value_name = "NAME", default_value = "dns64perf.test")]
     zone_name: String,
@@ -114,6 +118,7 @@ pub fn run(arguments: &AuthorityArguments) -> Result<ExitCode, String> {
         .faults(faults)
         .threads(arguments.threads.into())
         .pins(arguments.pin.clone())
+        .offload(arguments.offload)
         .steer(match arguments.steer {
             SteerBy::Name => Steer::Name,
             SteerBy::Flow => Steer::Flow,

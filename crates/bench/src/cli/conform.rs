@@ -8,6 +8,7 @@ use crate::{device, signals};
 use clap::{ArgGroup, Args};
 use conform::namespace::{self, Entry};
 use conform::{Case, Level, Played, Program, Runner, RunningServer, Target, config_demands, run, suite};
+use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::net::{Ipv6Addr, SocketAddr};
 use std::num::NonZeroUsize;
@@ -141,8 +142,8 @@ pub fn conform(arguments: &ConformArguments) -> Result<ExitCode, String> {
 fn select_cases(arguments: &ConformArguments) -> Result<Vec<Case>, String> {
     let all = match &arguments.cases {
         Some(file) => {
-            let text =
-                std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
+            let text = File::open(file).and_then(textfile::read_to_string);
+            let text = text.map_err(|error| format!("{}: {error}", file.display()))?;
             Case::read_all(&text).map_err(|error| format!("{}: {error}", file.display()))?
         }
         None => suite::built_in()?,

@@ -76,8 +76,6 @@ pub fn run(arguments: &LabArguments) -> Result<ExitCode, String> {
             return Ok(ExitCode::SUCCESS);
         }
     };
-    fs::create_dir_all(out)
-        .map_err(|error| format!("lab: {}: {error}; give a folder that can be written", out.display()))?;
     let options = LabOptions {
         quick: arguments.quick,
         seed: arguments.seed,
@@ -85,6 +83,12 @@ pub fn run(arguments: &LabArguments) -> Result<ExitCode, String> {
         devices: arguments.devices.clone(),
         programs: arguments.programs.clone(),
     };
+    if let Err(error) = entry.check(&options) {
+        eprintln!("sixfold-bench: lab: {error}");
+        return Ok(ExitCode::from(2));
+    }
+    fs::create_dir_all(out)
+        .map_err(|error| format!("lab: {}: {error}; give a folder that can be written", out.display()))?;
     let context = Context::new(entry.heading(), options, out, std::env::args().collect())?;
     let record = lab::run(entry, context).map_err(|error| format!("lab: {error}"))?;
     output::write(out, &record).map_err(|error| format!("lab: {error}"))?;

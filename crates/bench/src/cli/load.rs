@@ -111,9 +111,9 @@ pub struct LoadArguments {
     /// Source addresses, separated by commas [default: chosen by the routing table]
     #[arg(long, value_name = "ADDR", value_delimiter = ',')]
     sources: Vec<IpAddr>,
-    /// Consecutive queries of a thread, 1 to 4096, that leave from one port; those that are due together share a system
-    /// call
-    #[arg(long, value_name = "N", default_value_t = 16)]
+    /// Consecutive queries of a thread, 1 to 4096, that leave from one port; above 1, those that are due together leave in one
+    /// system call, as datagrams that the kernel takes apart (UDP GSO), and replies come together (UDP GRO)
+    #[arg(long, value_name = "N", default_value_t = 1)]
     group: u16,
     /// Queries that are due at the same instant, at least 1
     #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "outstanding")]

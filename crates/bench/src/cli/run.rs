@@ -7,6 +7,7 @@ use crate::signals;
 use clap::Args;
 use measure::plan::{Draft, PROCEDURES, Plan, Prefix, Span};
 use measure::run::Run;
+use std::fs::File;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -177,8 +178,8 @@ impl RunArguments {
     fn plan(&self) -> Result<Plan, String> {
         let mut file = match &self.plan {
             Some(path) => {
-                let text =
-                    std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+                let text = File::open(path).and_then(textfile::read_to_string);
+                let text = text.map_err(|error| format!("{}: {error}", path.display()))?;
                 Draft::parse(&text).map_err(|error| format!("{}: {error}", path.display()))?
             }
             None => Draft::default(),
@@ -237,7 +238,7 @@ impl RunArguments {
     }
 }
 
-/// Name and text of a file for the device's folder.
+/// Name and text of a file for the device's folder. The text stays as it is: the device knows its own files.
 fn read_device_file(path: &Path) -> Result<(String, String), String> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| format!("--device-file {}: {error}; name a readable text file", path.display()))?;

@@ -1,6 +1,9 @@
 //! The experiments by name.
 
-use super::context::Context;
+use super::authorities::recipe::RECIPES;
+use super::context::{Context, LabOptions};
+use super::mtd64::devices::{PAPER_PROGRAMS, TOTD_PROGRAMS};
+use crate::device::NAMES;
 use measure::experiment::{AUTHORITIES, Experiment, MTD64, MTD64_NG, Paper, PaperReference, TOTD, TTCP};
 
 /// An experiment.
@@ -17,11 +20,83 @@ pub struct Entry {
     pub takes: (&'static str, &'static str),
     /// True if it needs root: network namespaces and TUN interfaces.
     pub needs_root: bool,
+    /// What it measures for the user.
+    pub subjects: Subjects,
+    /// True if it takes `--duration`.
+    pub has_duration: bool,
     /// The experiment.
     pub run: fn(&mut Context) -> Result<(), String>,
 }
 
+/// What `--device` and `--program` of an experiment may name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subjects {
+    /// Nothing: it has no device, or one of its own.
+    None,
+    /// `--program sixfold=PATH`.
+    Sixfold,
+    /// Templates, and TOTD as a program.
+    Totd,
+    /// Templates, and the programs of all papers.
+    Papers,
+    /// Authoritative servers.
+    Authorities,
+}
+
+impl Subjects {
+    /// Names for `--device`.
+    fn devices(self) -> Vec<&'static str> {
+        match self {
+            Subjects::None | Subjects::Sixfold => Vec::new(),
+            Subjects::Totd | Subjects::Papers => NAMES.to_vec(),
+            Subjects::Authorities => RECIPES.iter().map(|recipe| recipe.name).collect(),
+        }
+    }
+
+    /// Names for `--program`.
+    fn programs(self) -> Vec<&'static str> {
+        let own: &[&str] = match self {
+            Subjects::None => &[],
+            Subjects::Sixfold => &["sixfold"],
+            Subjects::Totd => &TOTD_PROGRAMS,
+            Subjects::Papers => &PAPER_PROGRAMS,
+            Subjects::Authorities => {
+                return RECIPES.iter().filter(|it| !it.program.is_empty()).map(|it| it.name).collect();
+            }
+        };
+        own.iter().copied().chain(self.devices()).collect()
+    }
+}
+
 impl Entry {
+    /// Refuses options that the experiment would leave unused.
+    pub fn check(&self, options: &LabOptions) -> Result<(), String> {
+        let unknown = |option: &str, name: &str, known: Vec<&str>| match known.as_slice() {
+            [] => format!("{option} {name}: {} takes no {option}", self.name),
+            known => {
+                format!("{option} {name}: {} does not know it; it knows {}", self.name, known.join(", "))
+            }
+        };
+        for (name, _) in &options.programs {
+            let known = self.subjects.programs();
+            if !known.contains(&name.as_str()) {
+                return Err(unknown("--program", name, known));
+            }
+        }
+        for name in &options.devices {
+            let known = self.subjects.devices();
+            if !known.contains(&name.as_str()) {
+                return Err(unknown("--device", name, known));
+            }
+        }
+        match options.duration {
+            Some(_) if !self.has_duration => {
+                Err(format!("--duration: {} has a length of its own", self.name))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The heading of the experiment's record: name, title and paper.
     pub fn heading(&self) -> Experiment {
         Experiment {
@@ -42,6 +117,8 @@ pub const EXPERIMENTS: &[Entry] = &[
         part: "Table 1",
         takes: ("13 minutes", "30 seconds"),
         needs_root: false,
+        subjects: Subjects::Sixfold,
+        has_duration: false,
         run: super::ttcp_table1::run,
     },
     Entry {
@@ -51,6 +128,8 @@ pub const EXPERIMENTS: &[Entry] = &[
         part: "Figure 5",
         takes: ("3 minutes", "25 seconds"),
         needs_root: false,
+        subjects: Subjects::None,
+        has_duration: false,
         run: super::ttcp_blocks::run,
     },
     Entry {
@@ -60,6 +139,8 @@ pub const EXPERIMENTS: &[Entry] = &[
         part: "Figures 6 and 7",
         takes: ("4 minutes", "20 seconds"),
         needs_root: false,
+        subjects: Subjects::None,
+        has_duration: false,
         run: super::ttcp_loss::run,
     },
     Entry {
@@ -69,6 +150,8 @@ pub const EXPERIMENTS: &[Entry] = &[
         part: "Figures 8 and 9",
         takes: ("3 minutes", "10 seconds"),
         needs_root: false,
+        subjects: Subjects::None,
+        has_duration: false,
         run: super::ttcp_completion::run,
     },
     Entry {
@@ -78,6 +161,8 @@ pub const EXPERIMENTS: &[Entry] = &[
         part: "Figure 4, sections 4.6 and 4.8",
         takes: ("10 seconds", "10 seconds"),
         needs_root: false,
+        subjects: Subjects::None,
+        has_duration: false,
         run: super::ttcp_fallback::run,
     },
     Entry {
@@ -87,6 +172,8 @@ pub const EXPERIMENTS: &[Entry] = &[
         part: "section 4.3, claims about security",
         takes: ("2 minutes", "10 seconds"),
         needs_root: false,
+        subjects: Subjects::None,
+        has_duration: false,
         run: super::ttcp_attacks::run,
     },
     Entry {
@@ -96,6 +183,8 @@ pub const EXPERIMENTS: &[Entry] = &[
         part: "Tables I to IV and Figure 3",
         takes: ("30 minutes", "25 seconds"),
         needs_root: false,
+        subjects: Subjects::Totd,
+        has_duration: false,
         run: super::totd::load,
     },
     Entry {
@@ -105,6 +194,8 @@ pub const EXPERIMENTS: &[Entry] = &[
         part: "the run over a night, section 4",
         takes: ("20 minutes, or as long as --duration says for each server", "20 seconds"),
         needs_root: false,
+        subjects: Subjects::Totd,
+        has_duration: true,
         run: super::totd::stability,
     },
     Entry {
@@ -114,6 +205,8 @@ pub const EXPERIMENTS: &[Entry] = &[
         part: "Figures 8 to 14",
         takes: ("1 minute", "5 seconds"),
         needs_root: false,
+        subjects: Subjects::Papers,
+        has_duration: false,
         run: super::mtd64::functions::run,
     },
     Entry {
@@ -123,6 +216,8 @@ pub const EXPERIMENTS: &[Entry] = &[
         part: "Table I",
         takes: ("3 minutes", "10 seconds"),
         needs_root: false,
+        subjects: Subjects::Papers,
+        has_duration: false,
         run: super::mtd64::speed::run,
     },
     Entry {
@@ -132,6 +227,8 @@ pub const EXPERIMENTS: &[Entry] = &[
         part: "Tables 2 and 3, Figures 4 and 5",
         takes: ("2 hours for a device", "15 seconds"),
         needs_root: false,
+        subjects: Subjects::Papers,
+        has_duration: false,
         run: super::mtd64::threads::run,
     },
     Entry {
@@ -141,6 +238,8 @@ pub const EXPERIMENTS: &[Entry] = &[
         part: "Figures 3 to 12",
         takes: ("25 minutes", "20 seconds"),
         needs_root: false,
+        subjects: Subjects::Authorities,
+        has_duration: true,
         run: super::authorities::run,
     },
     Entry {
@@ -150,6 +249,8 @@ pub const EXPERIMENTS: &[Entry] = &[
         part: "section 4.3, Table 2",
         takes: ("8 minutes", "20 seconds"),
         needs_root: false,
+        subjects: Subjects::None,
+        has_duration: false,
         run: super::selftest::run,
     },
 ];
@@ -163,4 +264,47 @@ pub fn find(name: &str) -> Result<&'static Entry, String> {
             names.join(", ")
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn refusal(experiment: &str, options: LabOptions) -> Option<String> {
+        find(experiment).unwrap().check(&options).err()
+    }
+
+    #[test]
+    fn options_that_an_experiment_would_leave_unused_are_refused() {
+        let program = |name: &str| LabOptions {
+            programs: vec![(name.to_owned(), "/nowhere/program".into())],
+            ..LabOptions::default()
+        };
+        for (experiment, name, is_taken) in [
+            ("ttcp-loss", "sixfold", false),
+            ("ttcp-table1", "sixfold", true),
+            ("ttcp-table1", "unbound", false),
+            ("totd-load", "totd-1.5.2", true),
+            ("totd-load", "unbound", true),
+            ("totd-load", "mtd64", false),
+            ("mtd64-speed", "mtd64", true),
+            ("mtd64-speed", "nsd", false),
+            ("authorities", "nsd", true),
+            ("authorities", "totd", false),
+        ] {
+            let error = refusal(experiment, program(name));
+            assert_eq!(error.is_none(), is_taken, "{experiment} {name}: {error:?}");
+            if let Some(error) = error {
+                assert!(error.contains(experiment) && error.contains(name), "{error}");
+            }
+        }
+        let device = |name: &str| LabOptions { devices: vec![name.to_owned()], ..LabOptions::default() };
+        assert!(refusal("ttcp-blocks", device("unbound")).unwrap().contains("takes no --device"));
+        assert!(refusal("mtd64-functions", device("unbund")).unwrap().contains("it knows sixfold"));
+        assert_eq!(refusal("authorities", device("knot")), None);
+        let duration = LabOptions { duration: Some(Duration::from_secs(9)), ..LabOptions::default() };
+        assert!(refusal("selftest", duration.clone()).unwrap().contains("--duration"));
+        assert_eq!(refusal("totd-stability", duration), None);
+    }
 }

@@ -5,14 +5,20 @@ use super::context::Context;
 use crate::agent::protocol::{Start, Started};
 use crate::agent_client::AgentClient;
 use crate::device::InstalledTemplate;
-use crate::process::DeviceLog;
+use crate::process::{DeviceLog, may_start_elsewhere};
 use crate::usage::Usage;
 use measure::experiment::Program;
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Time between SIGTERM and SIGKILL for a device.
 const STOP_GRACE: Duration = Duration::from_secs(2);
+
+/// Time limit until a device has answered its first query.
+const READY_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Time between two questions to a device that does not answer yet.
+const POLL: Duration = Duration::from_millis(20);
 
 /// A template that is installed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,22 +59,64 @@ pub struct RunningDevice {
 }
 
 impl RunningDevice {
-    /// Starts a device and enters it into the record. It may not be ready yet. `version`: that of a program that reports none.
+    /// Starts a device, waits until it answers, and enters it into the record. `version`: that of a program that reports none.
+    /// `is_answering` asks the device at an address once; it gets the number of the question, from 1.
     pub fn start(
         context: &mut Context,
         agent: &mut AgentClient,
         name: &str,
         order: &Start,
         version: Option<String>,
+        is_answering: impl Fn(SocketAddr, u16) -> bool,
     ) -> Result<RunningDevice, String> {
-        let started: Started = agent.start(order).map_err(|error| format!("{name}: {error}"))?;
-        context.program(Program {
-            name: name.to_owned(),
-            version: version.unwrap_or(started.version),
-            command: started.command,
-            files: started.files.into_iter().collect(),
-        });
-        Ok(RunningDevice { address: started.listen, number: started.device })
+        let is_port_ours = order.settings.listen.port() == 0;
+        let mut starts = 0;
+        loop {
+            let started: Started = agent.start(order).map_err(|error| format!("{name}: {error}"))?;
+            let device = RunningDevice { address: started.listen, number: started.device };
+            starts += 1;
+            if device.is_ready_in_time(agent, &is_answering) {
+                context.program(Program {
+                    name: name.to_owned(),
+                    version: version.unwrap_or(started.version),
+                    command: started.command,
+                    files: started.files.into_iter().collect(),
+                });
+                return Ok(device);
+            }
+            let (address, log) = (device.address, end_of(&device.stop(agent)));
+            if !(is_port_ours && may_start_elsewhere(starts, &log)) {
+                return Err(format!("{name} gives no right answer at {address}: {log}"));
+            }
+            context.progress(&format!(
+                "{name}: {address} was taken before the device had it: it is started at another port"
+            ))?;
+        }
+    }
+
+    /// Asks until an answer comes. False: the device has ended, or does not answer in time.
+    fn is_ready_in_time(
+        &self,
+        agent: &mut AgentClient,
+        is_answering: impl Fn(SocketAddr, u16) -> bool,
+    ) -> bool {
+        let end = Instant::now() + READY_TIMEOUT;
+        let mut questions = 0;
+        while Instant::now() < end && !self.has_ended(agent) {
+            questions += 1;
+            if is_answering(self.address, questions) {
+                // The answer may be that of another process, which took the port before the device had it.
+                return !self.has_ended(agent);
+            }
+            std::thread::sleep(POLL);
+        }
+        false
+    }
+
+    /// True if none of the device's processes is left.
+    fn has_ended(&self, agent: &mut AgentClient) -> bool {
+        agent.usage(self.number).is_ok_and(|usage| usage.processes.is_empty())
+            && agent.log(self.number).is_ok_and(|log| log.ended.is_some())
     }
 
     /// Resources that the device has used so far.

@@ -14,6 +14,7 @@ pub mod tree;
 
 pub use log::DeviceLog;
 
+use conform::server_process::tells_of_taken_port;
 use std::fmt;
 use std::fs::{self, DirBuilder};
 use std::io::{self, BufRead, BufReader, Write};
@@ -66,6 +67,12 @@ impl Drop for WorkingFolder {
 pub(crate) fn own_program() -> io::Result<PathBuf> {
     let own = std::env::current_exe()?;
     Ok(if own.is_file() { own } else { PathBuf::from("/proc/self/exe") })
+}
+
+/// True if a server that was started at a port of our choice is to be started at another one: it failed because another process has its
+/// port, as its output in `why` says. The port was free when it was chosen. `starts`: the starts so far.
+pub(crate) fn may_start_elsewhere(starts: u32, why: &str) -> bool {
+    starts < limits::STARTS && tells_of_taken_port(why)
 }
 
 /// A device that the agent started. Dropping it ends the device.

@@ -4,6 +4,7 @@ use super::progress::RunDisplay;
 use conform::{Outcome, Program, Runner};
 use measure::plan::Plan;
 use measure::run::{Correctness, Device};
+use std::fs::File;
 use std::num::NonZeroUsize;
 use std::path::Path;
 
@@ -24,7 +25,8 @@ pub fn play_cases(
             .print_line("conformance cases are left out: their configurations are for Sixfold on this host");
         return Ok(());
     }
-    let text = std::fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
+    let text = File::open(file).and_then(textfile::read_to_string);
+    let text = text.map_err(|error| format!("{file}: {error}"))?;
     let cases = conform::case::Case::read_all(&text).map_err(|error| format!("{file}: {error}"))?;
     let program = device.command.first().ok_or("the device was not started")?;
     let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);

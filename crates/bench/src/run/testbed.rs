@@ -14,7 +14,7 @@ use measure::order::{Authority, Expectation, Lanes, Load, Pace, Transport};
 use measure::outcome::{Outcome, Verdict};
 use measure::plan::Plan;
 use measure::procedure::{Setup, Surroundings, Task};
-use measure::run::{Cell, Correctness, Purpose, Trial};
+use measure::run::{Cell, Correctness, Equipment, Purpose, Trial};
 use std::collections::BTreeMap;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -178,12 +178,30 @@ impl<'a> Testbed<'a> {
                 self.surroundings.hosts.insert(role.to_owned(), facts);
             }
         }
+        self.surroundings.equipment = Some(self.equipment());
         for warning in &self.cores.warnings {
             if !self.surroundings.warnings.contains(warning) {
                 self.surroundings.warnings.push(warning.clone());
             }
         }
         Ok(())
+    }
+
+    /// Threads, ports and cores of tester and authority.
+    fn equipment(&self) -> Equipment {
+        let (tester, cores) = (&self.plan.tester, &self.cores);
+        Equipment {
+            senders: cores.senders,
+            receivers: cores.receivers,
+            ports: tester.ports,
+            sources: tester.sources.iter().map(ToString::to_string).collect(),
+            group: tester.group,
+            burst: tester.burst,
+            spin: tester.spin,
+            tester_cores: cores.tester.clone(),
+            authority_threads: (!self.plan.authority.external).then_some(cores.authority.len() as u16),
+            authority_cores: cores.authority.clone(),
+        }
     }
 
     /// Runs the load of a task. Returns `None` if the run was stopped.
@@ -318,6 +336,8 @@ impl<'a> Testbed<'a> {
             addresses: names.addresses,
             cname_depth: names.cname_depth,
             ttl: names.ttl,
+            // The traffic of the device is that of the self-test: single datagrams, unless the plan groups them.
+            offload: self.plan.tester.group > 1,
         };
         let host = self.authority.as_mut().unwrap_or(&mut self.tester);
         let addresses = host.authority(&order).map_err(|error| error.to_string())?;

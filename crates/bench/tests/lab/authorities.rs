@@ -2,6 +2,8 @@
 
 use crate::command::{lab, run_quick};
 use sixfold_bench::device::program::find_in_path;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 
 /// Title, program and packages.
 const SERVERS: [(&str, &str, &str); 5] = [
@@ -93,4 +95,34 @@ fn a_missing_server_is_a_warning() {
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{text}");
     assert!(text.contains("warning: NSD: /nowhere/nsd is not installed"), "{text}");
+}
+
+/// A server that finds its port taken is started at another one, and only then.
+#[test]
+fn a_server_whose_port_was_taken_is_started_at_another_port() {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("authorities-taken");
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).expect("made");
+    let program = folder.join("nsd");
+    // It ends at each start: at the first two for its port. `-d` is not there when it is asked for its version.
+    let script = "#!/bin/sh\ncase \"$*\" in *-d*) ;; *) exit 0 ;; esac\necho >>\"$0.starts\"\n\
+                  if [ \"$(wc -l <\"$0.starts\")\" -lt 3 ]; then echo \"can't bind udp socket: Address already in use\"; else echo gone; fi\n\
+                  exit 1\n";
+    std::fs::write(&program, script).expect("written");
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).expect("it is ours");
+    let (given, out) = (format!("nsd={}", program.display()), folder.join("out"));
+    let output = lab(&[
+        "authorities",
+        "--quick",
+        "--device",
+        "nsd",
+        "--program",
+        &given,
+        "--out",
+        out.to_str().expect("text"),
+    ]);
+    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    let starts = std::fs::read_to_string(folder.join("nsd.starts")).expect("it was started");
+    assert_eq!(starts.lines().count(), 3, "{said}");
+    assert!(said.contains("its port was taken before it had it: it is started at another one"), "{said}");
 }

@@ -2,6 +2,8 @@
 
 mod authorities;
 mod command;
+#[path = "../fixtures/mod.rs"]
+mod fixtures;
 mod mtd64;
 mod selftest;
 mod totd;

@@ -1,6 +1,7 @@
 //! The experiments of the papers on MTD64 and mtd64-ng, in the short version, with Sixfold alone.
 
 use super::command::{has_sixfold, lab};
+use crate::fixtures::sixfold_that_loses_its_port;
 use std::path::PathBuf;
 
 /// Runs an experiment with Sixfold alone and returns its record. Every claim must hold.
@@ -36,6 +37,31 @@ fn sixfold_passes_the_functional_tests_and_the_model_of_mtd64_fails_those_that_i
         assert_eq!(value(&record, row, "sixfold"), Some(sixfold), "{row}");
         assert_eq!(value(&record, row, "MTD64 (model)"), Some(mtd64), "{row}");
     }
+}
+
+#[test]
+fn a_device_whose_port_was_taken_is_started_at_another_port() {
+    if !has_sixfold() {
+        return;
+    }
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("mtd64-taken");
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).expect("made");
+    let program = format!("sixfold={}", sixfold_that_loses_its_port(&folder).display());
+    let out = folder.join("out");
+    let output = lab(&[
+        "mtd64-functions",
+        "--quick",
+        "--device",
+        "sixfold",
+        "--program",
+        &program,
+        "--out",
+        out.to_str().expect("text"),
+    ]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("was taken before the device had it: it is started at another port"), "{said}");
 }
 
 #[test]

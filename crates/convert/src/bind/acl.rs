@@ -277,11 +277,10 @@ mod tests {
     use super::super::syntax::{Statement, parse};
     use super::*;
     use crate::draft::Draft;
-    use crate::sources::Sources;
+    use crate::sources::{NoFiles, Sources};
 
     fn statements(text: &str) -> Vec<Statement> {
-        let mut read = |_: &str, _: &str| Vec::new();
-        parse(text, 0, 0, &mut Sources::new("x", &mut read), &mut Draft::default()).unwrap()
+        parse(text, 0, 0, &mut Sources::new("x", &mut NoFiles), &mut Draft::default()).unwrap()
     }
 
     /// The networks that may ask if one list lets in and another keeps out, and the number of faults of each.

@@ -5,6 +5,7 @@
 
 mod acl;
 mod encryption;
+mod identity;
 mod options;
 mod syntax;
 mod synthesis;
@@ -14,7 +15,7 @@ mod zones;
 
 use crate::SyntaxError;
 use crate::draft::Draft;
-use crate::ledger::{Outcome, find_row};
+use crate::ledger::{Outcome, UNKNOWN, find_row};
 use crate::model::Endpoint;
 use crate::sources::Sources;
 use crate::value;
@@ -89,7 +90,7 @@ fn known(table: &[(&str, vocabulary::Known)], keyword: &str) -> Outcome {
     match find_row(table, keyword) {
         Some(vocabulary::Known::NoMeaning(why)) => Outcome::NoMeaning(why),
         Some(vocabulary::Known::LeftOver(why)) => Outcome::left_over(why),
-        None => Outcome::left_over("Sixfold has no such option"),
+        None => Outcome::left_over(UNKNOWN),
     }
 }
 
@@ -143,12 +144,12 @@ fn everywhere(port: u16) -> [Endpoint; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sources::NoFiles;
 
     /// The `dns64` statements of a text.
     pub(super) fn syntheses(text: &str) -> Vec<synthesis::Synthesis> {
-        let mut read = |_: &str, _: &str| Vec::new();
         let mut draft = Draft::default();
-        let statements = syntax::parse(text, 0, 0, &mut Sources::new("x", &mut read), &mut draft).unwrap();
+        let statements = syntax::parse(text, 0, 0, &mut Sources::new("x", &mut NoFiles), &mut draft).unwrap();
         let mut options = Options::default();
         for statement in &statements {
             options.read(statement, &Named::new(), &Encryption::default(), &mut draft);

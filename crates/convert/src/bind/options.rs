@@ -2,10 +2,12 @@
 
 use super::acl::{self, MatchList, Named};
 use super::encryption::Encryption;
+use super::identity::AboutItself;
 use super::syntax::Statement;
 use super::synthesis::{self, Synthesis};
 use super::{everywhere, forwarders, known, vocabulary, without, zones};
 use crate::draft::Draft;
+use crate::empty_zones;
 use crate::ledger::{Outcome, Spot};
 use crate::model::{Allowed, Endpoint, add};
 use crate::network::Network;
@@ -40,6 +42,7 @@ pub(super) struct Options {
     policy_zones: Vec<(String, Spot)>,
     /// The file has `dnssec-validation`.
     names_validation: bool,
+    about_itself: AboutItself,
 }
 
 impl Options {
@@ -51,10 +54,12 @@ impl Options {
         encryption: &Encryption,
         draft: &mut Draft,
     ) {
+        if self.about_itself.read(statement, draft) {
+            return;
+        }
         let outcome = self
             .read_forwarding(statement, encryption, draft)
             .or_else(|| self.read_access(statement, named, encryption, draft))
-            .or_else(|| self.read_identity(statement, draft))
             .or_else(|| self.read_dns64(statement, named, draft))
             .or_else(|| self.read_cache(statement, draft))
             .or_else(|| read_limits(statement, draft))
@@ -122,8 +127,14 @@ impl Options {
                 Outcome::Carried
             }
             "disable-empty-zone" => {
-                draft.model.forwarded_zones.extend(value::name(statement.word(1)));
-                Outcome::Carried
+                match value::name(statement.word(1)).filter(|name| empty_zones::is_one(name)) {
+                    Some(name) => {
+                        draft.model.forwarded_zones.push(name);
+                        Outcome::Carried
+                    }
+                    // Names below one stay in it.
+                    None => Outcome::NoMeaning("BIND has no empty zone of this name"),
+                }
             }
             "response-policy" => self.read_policy(statement),
             "cookie-secret" => match statement.word(1) {
@@ -268,21 +279,6 @@ impl Options {
         without(&faults, Outcome::Carried)
     }
 
-    fn read_identity(&mut self, statement: &Statement, draft: &mut Draft) -> Option<Outcome> {
-        let text = Some(statement.word(1).to_owned()).filter(|text| text != "none");
-        match statement.keyword() {
-            "server-id" => {
-                if text.as_deref() == Some("hostname") {
-                    return Some(Outcome::left_over("write the name of the host in `server.identity`"));
-                }
-                draft.model.identity = text;
-            }
-            "version" => draft.model.version = text,
-            _ => return None,
-        }
-        Some(Outcome::Carried)
-    }
-
     fn read_dns64(&mut self, statement: &Statement, named: &Named<'_>, draft: &mut Draft) -> Option<Outcome> {
         let dns64 = &mut draft.model.dns64;
         match statement.keyword() {
@@ -410,6 +406,7 @@ impl Options {
         }
         self.finish_destinations(port, draft);
         self.finish_access(draft);
+        std::mem::take(&mut self.about_itself).finish(draft);
         if !self.names_validation {
             let spot = Spot::line(1, "dnssec-validation, which is `auto` if the file does not say");
             draft.record(&spot, Outcome::left_over(value::NO_VALIDATION));
@@ -421,7 +418,11 @@ impl Options {
         }
         // With `forward only` BIND makes no empty zones for names that the forwarders get.
         let forwards_all = self.forwards_only == Some(true) && self.forwarders.is_some();
-        draft.model.empty_zones = Some(self.has_empty_zones != Some(false) && !forwards_all);
+        let has_empty_zones = self.has_empty_zones != Some(false) && !forwards_all;
+        draft.model.empty_zones = Some(has_empty_zones);
+        for zone in zones::never_forwarded(statements, has_empty_zones) {
+            add(&mut draft.model.block, zone);
+        }
         let cache = &mut draft.model.cache;
         cache.max_ttl.get_or_insert(7 * 86_400);
         cache.max_negative_ttl.get_or_insert(3 * 3_600);

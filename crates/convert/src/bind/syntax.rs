@@ -12,8 +12,10 @@ const MAX_DEPTH: usize = 32;
 /// Part of a statement.
 #[derive(Clone, Debug)]
 pub(super) enum Part {
-    /// A word, or a quoted string.
+    /// A word.
     Word(String),
+    /// A quoted string.
+    Quoted(String),
     /// A block in braces.
     Block(Vec<Statement>),
 }
@@ -34,7 +36,7 @@ impl Statement {
     /// A word by its position among all parts; empty if there is none.
     pub(super) fn word(&self, index: usize) -> &str {
         match self.parts.get(index) {
-            Some(Part::Word(word)) => word,
+            Some(Part::Word(word) | Part::Quoted(word)) => word,
             _ => "",
         }
     }
@@ -42,7 +44,7 @@ impl Statement {
     /// All words after the keyword, without those in blocks.
     pub(super) fn words(&self) -> impl Iterator<Item = &str> {
         self.parts.iter().skip(1).filter_map(|part| match part {
-            Part::Word(word) => Some(word.as_str()),
+            Part::Word(word) | Part::Quoted(word) => Some(word.as_str()),
             Part::Block(_) => None,
         })
     }
@@ -58,7 +60,7 @@ impl Statement {
     pub(super) fn block(&self) -> Option<&[Statement]> {
         self.parts.iter().find_map(|part| match part {
             Part::Block(statements) => Some(statements.as_slice()),
-            Part::Word(_) => None,
+            Part::Word(_) | Part::Quoted(_) => None,
         })
     }
 }
@@ -73,6 +75,7 @@ struct Token {
 #[derive(Debug, PartialEq, Eq)]
 enum Kind {
     Word(String),
+    Quoted(String),
     Open,
     Close,
     End,
@@ -176,6 +179,11 @@ impl Parser {
                     shown.push(' ');
                     parts.push(Part::Word(word));
                 }
+                Kind::Quoted(text) => {
+                    shown += &text;
+                    shown.push(' ');
+                    parts.push(Part::Quoted(text));
+                }
                 Kind::Open => {
                     let block = self.statements(depth + 1)?;
                     let inner: Vec<&str> =
@@ -208,7 +216,7 @@ fn tokens(text: &str) -> Result<Vec<Token>, (usize, String)> {
             '"' => {
                 let (word, octets) = quoted(rest).ok_or((line, "a quotation mark is missing".to_owned()))?;
                 length = octets;
-                Some(Kind::Word(word))
+                Some(Kind::Quoted(word))
             }
             '#' => {
                 length = rest.find('\n').unwrap_or(rest.len());
@@ -256,10 +264,10 @@ fn quoted(text: &str) -> Option<(String, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sources::NoFiles;
 
     fn parsed(text: &str) -> Result<Vec<Statement>, SyntaxError> {
-        let mut read = |_: &str, _: &str| Vec::new();
-        parse(text, 0, 0, &mut Sources::new("named.conf", &mut read), &mut Draft::default())
+        parse(text, 0, 0, &mut Sources::new("named.conf", &mut NoFiles), &mut Draft::default())
     }
 
     #[test]

@@ -109,7 +109,7 @@ fn share_zones(statements: &mut [Statement], chosen: usize) {
         statements[chosen].block().unwrap_or_default().iter().map(shared).collect();
     let blocks = statements[chosen].parts.iter_mut().find_map(|part| match part {
         Part::Block(block) => Some(block),
-        Part::Word(_) => None,
+        Part::Word(_) | Part::Quoted(_) => None,
     });
     for (zone, shared) in blocks.into_iter().flatten().zip(zones) {
         let Some(shared) = shared else { continue };

@@ -65,7 +65,6 @@ pub(super) const OPTIONS: &[(&str, Known)] = &[
          dnssec-enable",
         NoMeaning(VALIDATION),
     ),
-    ("hostname", LeftOver("see `server.identity`, which answers hostname.bind, id.server and NSID")),
     ("use-v4-udp-ports use-v6-udp-ports", LeftOver("name the other ports in `upstream.avoid-ports`")),
     ("querylog", LeftOver("Sixfold logs no queries")),
     ("sortlist rrset-order", LeftOver("records stay in the order of the upstream")),

@@ -4,11 +4,12 @@ use super::encryption::Encryption;
 use super::syntax::Statement;
 use super::{forwarders, without};
 use crate::draft::Draft;
+use crate::empty_zones;
 use crate::ledger::Outcome;
 use crate::value;
 
-/// Zones that Debian's named.conf.default-zones and many others have, and for which Sixfold answers by itself or with
-/// `local.empty-zones`.
+/// Zones that Debian's named.conf.default-zones and many others have, and for which Sixfold answers by itself, with `local.empty-zones`, or
+/// because they are blocked ([`never_forwarded`]).
 const BUILT_IN: [&str; 4] = ["localhost", "127.in-addr.arpa", "0.in-addr.arpa", "255.in-addr.arpa"];
 
 /// Reason why a response policy zone of another type than primary is not carried over.
@@ -60,7 +61,7 @@ pub(super) fn read(statement: &Statement, policies: &[String], encryption: &Encr
         }
         ("stub", Some(name)) => kept(&name, "name the servers of the zone in its [[upstream.zone]]", draft),
         ("" | "master" | "primary", Some(name)) if BUILT_IN.contains(&name.as_str()) => {
-            Outcome::NoMeaning("Sixfold answers these names itself, or with `local.empty-zones`")
+            Outcome::NoMeaning("Sixfold answers these names itself")
         }
         ("master" | "primary", _) if policies.iter().any(|policy| policy == zone) => Outcome::Carried,
         // The policy is lost, and nobody asks for the names of its zone.
@@ -74,6 +75,24 @@ pub(super) fn read(statement: &Statement, policies: &[String], encryption: &Encr
 fn kept(name: &str, why: &str, draft: &mut Draft) -> Outcome {
     draft.model.forward(name, Vec::new());
     Outcome::left_over(why)
+}
+
+/// Zones of the file without names for anybody, which Sixfold would forward: the statement makes BIND serve them whatever it does about its
+/// empty zones. Sixfold answers localhost and the name of 127.0.0.1 always, and all of 255.in-addr.arpa but one address never.
+pub(super) fn never_forwarded(statements: &[Statement], has_empty_zones: bool) -> Vec<String> {
+    let inside = statements.iter().filter(|one| one.keyword() == "view").filter_map(Statement::block);
+    let zones = statements.iter().chain(inside.flatten()).filter(|one| one.keyword() == "zone");
+    let is_built_in = |name: &String| BUILT_IN[1..].contains(&name.as_str());
+    let served =
+        zones.filter(|zone| is_served(zone)).filter_map(|zone| value::name(zone.word(1))).filter(is_built_in);
+    served.filter(|name| !has_empty_zones || !empty_zones::is_one(name)).collect()
+}
+
+/// True for a zone whose data the file names.
+fn is_served(zone: &Statement) -> bool {
+    let block = zone.block().unwrap_or_default();
+    let kind = block.iter().find(|inner| inner.keyword() == "type").map_or("", |inner| inner.word(1));
+    matches!(kind, "" | "master" | "primary")
 }
 
 /// Names of the response policy zones of a configuration.

@@ -16,7 +16,7 @@ use crate::network::Network;
 use crate::sources::Sources;
 use crate::value::{self, range};
 use plugins::{BlockSettings, Plugins, Transport};
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use syntax::Directive;
 
 /// Reads the text. The plain blocks say what the clients may ask; without one for the root, its first encrypted block does.
@@ -43,13 +43,17 @@ pub(crate) fn read(text: &str, sources: &mut Sources<'_>, draft: &mut Draft) -> 
         }
         draft.record(&block.directive.header(), block.outcome());
         if !block.is_root() {
+            let (of_server, asked): (Vec<&String>, Vec<&String>) =
+                block.zones.iter().partition(|zone| block.is_about_server(zone));
+            of_server.into_iter().for_each(|zone| add(&mut draft.model.block, zone.clone()));
             // CoreDNS asks the forwarders of the block for these names, or answers them itself: those of all others must not get them.
-            forward(".", &block.zones, &[], draft);
-            if !block.zones.iter().all(|zone| block.forwards(zone)) {
+            asked.iter().for_each(|zone| draft.model.forward(zone, Vec::new()));
+            if !asked.iter().all(|zone| block.forwards(zone)) {
                 draft.record(&block.directive.header(), Outcome::left_over(vocabulary::FORWARDS_NONE));
             }
         }
-        let settings = block.settings(draft);
+        let mut settings = block.settings(draft);
+        settings.zones.retain(|zone| !block.is_about_server(zone));
         read.push(block);
         if block.is_root() { root = Some(settings) } else { zones.push(settings) }
     }
@@ -92,8 +96,16 @@ impl<'a> Block<'a> {
     /// True if one of its directives forwards this zone.
     fn forwards(&self, zone: &str) -> bool {
         let forwards = self.directive.block.iter().filter(|directive| directive.name() == "forward");
-        let mut names = forwards.filter_map(|directive| value::name(directive.argument()));
-        names.any(|from| from == "." || zone == from || zone.ends_with(&format!(".{from}")))
+        let mut names = forwards.filter_map(|directive| origins(directive.argument()).into_iter().next());
+        names.any(|from| is_at_or_below(zone, &from))
+    }
+
+    /// True for a zone with questions about the server alone: `chaos` answers those of class CH, and nothing those of class IN, which must
+    /// not go to other forwarders.
+    fn is_about_server(&self, zone: &str) -> bool {
+        vocabulary::ABOUT_SERVER.contains(&zone)
+            && !self.forwards(zone)
+            && self.directive.block.iter().any(|directive| directive.name() == "chaos")
     }
 
     /// Outcome of the first line.
@@ -155,7 +167,10 @@ impl<'a> Block<'a> {
             transport: self.transport,
             ..BlockSettings::default()
         };
-        let mut plugins = Plugins { zones: self.zones.clone(), is_root: self.is_root(), settings };
+        let mut plugins =
+            Plugins { zones: self.zones.clone(), is_root: self.is_root(), answered: Vec::new(), settings };
+        plugins.answered =
+            self.directive.block.iter().flat_map(|directive| plugins.answered_zones(directive)).collect();
         for directive in &self.directive.block {
             read_one(&mut plugins, directive, draft);
         }
@@ -195,12 +210,15 @@ fn keys(block: &Directive) -> (Vec<String>, u16, Transport, Vec<String>) {
             "quic" => Some((Transport::Quic, value::TLS_PORT)),
             _ => None,
         };
-        let (zone, digits) = plain.rsplit_once(':').unwrap_or((plain, ""));
+        // The colons of an IPv6 network are not followed by a number.
+        let is_network = !origins(plain).is_empty() && plain.contains('/');
+        let (zone, digits) = plain.rsplit_once(':').filter(|_| !is_network).unwrap_or((plain, ""));
         let zone = if zone.is_empty() { "." } else { zone };
         let number = |standard| if digits.is_empty() { Some(standard) } else { digits.parse().ok() };
-        match (value::name(zone), spoken.and_then(|(kind, standard)| Some((kind, number(standard)?)))) {
-            (Some(name), Some((kind, number))) if Network::parse(zone).is_none() => {
-                names.push(name);
+        let zones = origins(zone);
+        match spoken.and_then(|(kind, standard)| Some((kind, number(standard)?))) {
+            Some((kind, number)) if !zones.is_empty() => {
+                names.extend(zones);
                 (transport, port) = (kind, number);
             }
             _ => faults.push(format!("`{key}`")),
@@ -263,7 +281,7 @@ fn finish_dns64(root: &BlockSettings, zones: &[BlockSettings], draft: &mut Draft
     if !serves_v4 {
         dns64.clients = Some(vec![(Network::ALL6, false)]);
     }
-    for zone in zones {
+    for zone in zones.iter().filter(|zone| !zone.zones.is_empty()) {
         let rule = match &zone.dns64 {
             Some(other) if root.dns64.is_some() && other.prefix == prefix => None,
             Some(other) => Some(vec![other.prefix]),
@@ -286,15 +304,24 @@ fn finish_dns64(root: &BlockSettings, zones: &[BlockSettings], draft: &mut Draft
     }
 }
 
-/// Adds forwarders to the zones of a block, or to one below them.
-fn forward(from: &str, zones: &[String], endpoints: &[Endpoint], draft: &mut Draft) {
-    if from == "." {
-        for zone in zones {
-            draft.model.forward(zone, endpoints.to_vec());
-        }
-        return;
+/// True if a name is a zone, or is below it.
+fn is_at_or_below(name: &str, zone: &str) -> bool {
+    zone == "." || name == zone || name.strip_suffix(zone).is_some_and(|rest| rest.ends_with('.'))
+}
+
+/// Zones that a word names: a domain name, or a network with its reverse zones, several for a length between octets (CoreDNS,
+/// plugin/normalize.go, SplitHostPort). None if it is neither.
+fn origins(text: &str) -> Vec<String> {
+    let is_address = |host: &str| host.parse::<IpAddr>().is_ok();
+    let network =
+        text.split_once('/').filter(|(host, _)| is_address(host)).and_then(|_| Network::parse(text));
+    match network {
+        // CoreDNS takes no network that begins with zeros.
+        Some(_) if text.starts_with(':') || text.starts_with('0') && text.contains(':') => Vec::new(),
+        Some(network) => network.reverse_zones(),
+        None if is_address(text) => Vec::new(),
+        None => value::name(text).into_iter().collect(),
     }
-    draft.model.forward(from, endpoints.to_vec());
 }
 
 /// Adds a record of `hosts`.

@@ -1,11 +1,12 @@
 //! Plugins of a server block of CoreDNS.
 
 use super::syntax::Directive;
-use super::{add_record, forward, vocabulary};
+use super::{add_record, is_at_or_below, origins, vocabulary};
 use crate::access::{AccessList, Order};
 use crate::draft::Draft;
-use crate::ledger::{Outcome, Spot, find_row};
-use crate::model::Endpoint;
+use crate::identity::{NAME_OF_MACHINE, set_version};
+use crate::ledger::{Outcome, Spot, UNKNOWN, find_row};
+use crate::model::{Endpoint, add};
 use crate::network::Network;
 use crate::value::{self, range};
 use pref64::Pref64;
@@ -57,6 +58,8 @@ pub(super) struct BlockSettings {
 pub(super) struct Plugins {
     pub(super) zones: Vec<String>,
     pub(super) is_root: bool,
+    /// Zones in which plugins answer every question before `forward` sees it.
+    pub(super) answered: Vec<String>,
     pub(super) settings: BlockSettings,
 }
 
@@ -67,7 +70,7 @@ impl Plugins {
         let outcome = match directive.name() {
             _ if has_variables => {
                 if directive.name() == "forward" {
-                    self.keep([directive.argument()], draft);
+                    keep(origins(directive.argument()), draft);
                 }
                 Outcome::left_over("environment variables are not read")
             }
@@ -77,8 +80,8 @@ impl Plugins {
             "acl" => return self.read_acl(directive, draft),
             "hosts" => {
                 let answered = self.answered_zones(directive);
-                let has_root = answered.contains(&".");
-                self.keep(answered, draft);
+                let has_root = answered.iter().any(|zone| zone == ".");
+                keep(answered, draft);
                 return read_hosts(directive, has_root, draft);
             }
             "bind" => self.read_bind(directive),
@@ -101,16 +104,36 @@ impl Plugins {
                     None => Outcome::left_over("this is not an address"),
                 }
             }
+            "nsid" if !self.is_root => Outcome::left_over("`server.identity` is for all names"),
+            "nsid" => match directive.arguments() {
+                [] => Outcome::left_over(NAME_OF_MACHINE),
+                words => match value::server_text(&words.join(" ")) {
+                    Ok(text) => {
+                        draft.model.identity = Some(text);
+                        Outcome::differs("it answers id.server and hostname.bind, too")
+                    }
+                    Err(why) => Outcome::left_over(why),
+                },
+            },
+            // Sixfold answers localhost and the name of 127.0.0.1 itself.
+            "local" if self.is_root => {
+                for zone in vocabulary::LOCAL_ZONES {
+                    add(&mut draft.model.block, zone.to_owned());
+                }
+                Outcome::differs("the name localhost in other domains is forwarded")
+            }
+            "local" => Outcome::left_over("the name localhost in these domains is forwarded"),
+            "chaos" => self.read_chaos(directive, draft),
             "bufsize" => {
                 let size = if directive.argument().is_empty() { "1232" } else { directive.argument() };
                 value::set_number(&mut draft.model.udp_size, size, range::UDP_SIZE)
             }
             name => {
-                self.keep(self.answered_zones(directive), draft);
+                keep(self.answered_zones(directive), draft);
                 match find_row(vocabulary::NO_MEANING, name) {
                     Some(why) => Outcome::NoMeaning(why),
                     None => find_row(vocabulary::LEFT_OVER, name)
-                        .map_or(Outcome::left_over("Sixfold has no such plugin"), Outcome::left_over),
+                        .map_or(Outcome::left_over(UNKNOWN), Outcome::left_over),
                 }
             }
         };
@@ -119,7 +142,7 @@ impl Plugins {
 
     /// Zones in which a plugin answers every question, so that none of their names is forwarded: those that it names, or those of the
     /// block. Names that fall through are not among them.
-    fn answered_zones<'a>(&'a self, directive: &'a Directive) -> Vec<&'a str> {
+    pub(super) fn answered_zones(&self, directive: &Directive) -> Vec<String> {
         let named = directive.arguments();
         let named: Vec<&str> = match directive.name() {
             "kubernetes" | "k8s_external" | "etcd" | "auto" | "secondary" => {
@@ -137,28 +160,37 @@ impl Plugins {
             _ => return Vec::new(),
         };
         let through = directive.block.iter().find(|option| option.name() == "fallthrough");
-        let falls_through = |zone: &str| {
+        let falls_through = |zone: &String| {
             through.is_some_and(|option| {
-                option.arguments().is_empty() || option.arguments().iter().any(|one| one == zone)
+                let mut zones = option.arguments().iter().flat_map(|one| origins(one));
+                option.arguments().is_empty() || zones.any(|one| is_at_or_below(zone, &one))
             })
         };
-        let zones = if named.is_empty() { self.zones.iter().map(String::as_str).collect() } else { named };
+        let zones = match named.is_empty() {
+            true => self.zones.clone(),
+            false => named.into_iter().flat_map(origins).collect(),
+        };
         zones.into_iter().filter(|zone| !falls_through(zone)).collect()
-    }
-
-    /// Keeps names that are never forwarded from the forwarders of all others.
-    fn keep<'a>(&self, zones: impl IntoIterator<Item = &'a str>, draft: &mut Draft) {
-        let zones = zones.into_iter().filter_map(value::name);
-        zones
-            .filter(|zone| zone != "." && !zone.contains('{'))
-            .for_each(|zone| forward(&zone, &self.zones, &[], draft));
     }
 
     fn read_forward(&self, directive: &Directive, draft: &mut Draft) -> Outcome {
         let Some((from, servers)) = directive.arguments().split_first() else {
             return Outcome::left_over("this has no zone");
         };
-        let Some(from) = value::name(from) else { return Outcome::left_over("Sixfold takes no such name") };
+        // Of a network with several reverse zones CoreDNS takes the first here.
+        let Some(from) = origins(from).into_iter().next() else {
+            return Outcome::left_over("Sixfold takes no such name");
+        };
+        let zones = if from == "." { &self.zones[..] } else { std::slice::from_ref(&from) };
+        let is_answered = |zone: &&String| self.answered.iter().any(|one| is_at_or_below(zone, one));
+        let (answered, asked): (Vec<&String>, Vec<&String>) = zones.iter().partition(is_answered);
+        answered.iter().for_each(|zone| keep([(*zone).clone()], draft));
+        if asked.is_empty() {
+            for option in &directive.block {
+                draft.record(&option.spot, Outcome::NoMeaning("the names are not forwarded"));
+            }
+            return Outcome::left_over(vocabulary::ANSWERED_BEFORE);
+        }
         let (mut endpoints, mut lost) = (Vec::new(), Vec::new());
         let tls_name = directive.block.iter().find(|option| option.name() == "tls_servername");
         let tls_name = tls_name.and_then(|option| value::name(option.argument()));
@@ -187,10 +219,10 @@ impl Plugins {
                 None => lost.push(format!("{server} (not an address)")),
             }
         }
-        forward(&from, &self.zones, &endpoints, draft);
+        asked.iter().for_each(|zone| draft.model.forward(zone, endpoints.clone()));
         if lost.iter().any(|server: &String| server.starts_with("tls://")) {
-            let zones = if from == "." { &self.zones[..] } else { std::slice::from_ref(&from) };
-            draft.model.lost_tls.extend(zones.iter().map(|zone| (zone.clone(), directive.spot.clone())));
+            let zones = asked.iter().map(|zone| ((*zone).clone(), directive.spot.clone()));
+            draft.model.lost_tls.extend(zones);
         }
         if from == "." && self.is_root {
             draft.model.select = Some("random");
@@ -245,10 +277,10 @@ impl Plugins {
                 _ => Outcome::left_over("Sixfold shows forwarders no certificate"),
             },
             ("except", _) => {
-                self.keep(option.arguments().iter().map(String::as_str), draft);
+                keep(option.arguments().iter().flat_map(|zone| origins(zone)), draft);
                 Outcome::left_over(vocabulary::FORWARDS_NONE)
             }
-            _ => Outcome::left_over("Sixfold has no such option for forwarders"),
+            _ => Outcome::left_over(UNKNOWN),
         }
     }
 
@@ -281,7 +313,7 @@ impl Plugins {
                     found.serves_v4 = true;
                     Outcome::Carried
                 }
-                _ => Outcome::left_over("CoreDNS has no such option"),
+                _ => Outcome::left_over(UNKNOWN),
             };
             draft.record(&option.spot, outcome);
         }
@@ -329,7 +361,7 @@ impl Plugins {
                     }
                 }
                 "servfail" => Outcome::differs("Sixfold caches failures for 1 to 32 s (RFC 9520)"),
-                _ => Outcome::left_over("Sixfold has no such option"),
+                _ => Outcome::left_over(UNKNOWN),
             };
             draft.record(&option.spot, outcome);
         }
@@ -358,7 +390,7 @@ impl Plugins {
                 _ if has_types => Outcome::left_over("`server.allow` is for all types"),
                 "allow" | "block" => Outcome::Carried,
                 "filter" | "drop" => Outcome::differs("these clients get REFUSED"),
-                _ => Outcome::left_over("CoreDNS has no such action"),
+                _ => Outcome::left_over(UNKNOWN),
             };
             let is_read = !matches!(outcome, Outcome::LeftOver(_));
             let all = ["0.0.0.0/0".to_owned(), "::/0".to_owned()];
@@ -377,6 +409,28 @@ impl Plugins {
         }
     }
 
+    /// `chaos [VERSION] [AUTHORS...]`: answers to questions of class CH in the zones of the block. hostname.bind and id.server get the name
+    /// of the machine.
+    fn read_chaos(&self, directive: &Directive, draft: &mut Draft) -> Outcome {
+        let answers = |name: &str| self.zones.iter().any(|zone| is_at_or_below(name, zone));
+        let mut lost = Vec::new();
+        let has_version = answers("version.bind") || answers("version.server");
+        let version = directive.arguments().first().filter(|_| has_version);
+        if let Some(Outcome::LeftOver(why)) = version.map(|version| set_version(version, draft)) {
+            lost.push(format!("the version: {why}"));
+        }
+        if answers("authors.bind") && directive.arguments().len() > 1 {
+            lost.push("the authors, for whom there is no setting".to_owned());
+        }
+        if !lost.is_empty() {
+            return Outcome::LeftOver(format!("without {}", lost.join(", ")));
+        }
+        match answers("hostname.bind") || answers("id.server") {
+            true => Outcome::differs("hostname.bind and id.server get `server.identity`"),
+            false => Outcome::Carried,
+        }
+    }
+
     fn read_bind(&mut self, directive: &Directive) -> Outcome {
         let mut lost = Vec::new();
         for text in directive.arguments() {
@@ -392,11 +446,23 @@ impl Plugins {
     }
 }
 
+/// Keeps names that are never forwarded from the forwarders of all others.
+fn keep(zones: impl IntoIterator<Item = String>, draft: &mut Draft) {
+    let zones = zones.into_iter().filter(|zone| zone != "." && !zone.contains('{'));
+    zones.for_each(|zone| draft.model.forward(&zone, Vec::new()));
+}
+
 /// `hosts`: a file in the format of hosts(5), and lines of the same format in its block. `has_root`: no name falls through to the
 /// forwarders.
 fn read_hosts(directive: &Directive, has_root: bool, draft: &mut Draft) {
     let file = if directive.argument().is_empty() { "/etc/hosts" } else { directive.argument() };
-    draft.model.hosts_file = Some(file.to_owned());
+    match &draft.model.hosts_file {
+        Some(known) if known != file => {
+            let why = format!("`local.hosts-file` is one file for all names: {known}");
+            draft.record(&directive.header(), Outcome::LeftOver(why));
+        }
+        _ => draft.model.hosts_file = Some(file.to_owned()),
+    }
     let falls_through =
         directive.block.iter().any(|option| option.name() == "fallthrough" && option.argument().is_empty());
     draft.record(
@@ -404,9 +470,7 @@ fn read_hosts(directive: &Directive, has_root: bool, draft: &mut Draft) {
         match falls_through {
             true => Outcome::Carried,
             false if !has_root => Outcome::left_over(vocabulary::FORWARDS_NONE),
-            false => Outcome::left_over(
-                "CoreDNS denies all other names here, and Sixfold forwards them: see `filter.block`",
-            ),
+            false => Outcome::left_over(vocabulary::HOSTS_ALONE),
         },
     );
     let has_reverse = !directive.block.iter().any(|option| option.name() == "no_reverse");
@@ -418,20 +482,24 @@ fn read_hosts(directive: &Directive, has_root: bool, draft: &mut Draft) {
                 let rtype = if address.is_ipv4() { "A" } else { "AAAA" };
                 let names: Vec<String> =
                     line.arguments().iter().filter_map(|name| value::name(name)).collect();
+                let is_whole = names.len() == line.arguments().len();
                 for name in &names {
                     add_record(draft, format!("{name}. {ttl} IN {rtype} {address}"));
                 }
                 if let Some(name) = names.first().filter(|_| has_reverse) {
                     add_record(draft, format!("{} {ttl} IN PTR {name}.", value::reverse_name(address)));
                 }
-                Outcome::Carried
+                match is_whole {
+                    true => Outcome::Carried,
+                    false => Outcome::left_over("a word of it is no name that Sixfold takes"),
+                }
             }
             ("fallthrough", _) if line.argument().is_empty() => Outcome::Carried,
-            ("fallthrough", _) => Outcome::left_over("Sixfold forwards all other names"),
+            ("fallthrough", _) => Outcome::left_over("give each of these zones its [[upstream.zone]]"),
             ("ttl", _) => Outcome::differs("names of the file have a TTL of 60 s"),
             ("no_reverse", _) => Outcome::differs("addresses of the file have reverse names"),
             ("reload", _) => Outcome::differs("Sixfold reads the file at start and at each reload"),
-            _ => Outcome::left_over("CoreDNS has no such option"),
+            _ => Outcome::left_over(UNKNOWN),
         };
         draft.record(&line.spot, outcome);
     }

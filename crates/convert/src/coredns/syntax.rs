@@ -60,22 +60,16 @@ pub(super) fn parse(
     let mut parser = Parser { lines: &lines, next: 0, file: 0 };
     let mut all = parser.block(0)?;
     // One server block may stand without braces: the first line has the zones.
-    if !all.is_empty() && !lines.first().is_some_and(|line| line.opens) {
+    if lines
+        .first()
+        .is_some_and(|line| !line.opens && line.words.first().is_some_and(|word| word != "import"))
+    {
         let rest = all.split_off(1);
         all[0].block = rest;
     }
-    let mut snippets = HashMap::new();
+    let mut imports = Imports { snippets: HashMap::new(), sources, draft, room: MAX_LINES };
     let mut blocks = Vec::new();
-    for block in all {
-        match block.name().strip_prefix('(').and_then(|name| name.strip_suffix(')')) {
-            Some(name) => {
-                draft.record(&block.header(), Outcome::Carried);
-                snippets.insert(name.to_owned(), block.block);
-            }
-            None => blocks.push(block),
-        }
-    }
-    let mut imports = Imports { snippets, sources, draft, room: MAX_LINES };
+    imports.top_level(all, 0, &mut blocks)?;
     for block in &mut blocks {
         block.block = imports.expand(std::mem::take(&mut block.block), 0)?;
     }
@@ -90,43 +84,75 @@ struct Imports<'a, 'r> {
 }
 
 impl Imports<'_, '_> {
+    /// Keeps the snippets, and collects the server blocks. An `import` outside of all blocks has blocks and snippets.
+    fn top_level(
+        &mut self,
+        directives: Vec<Directive>,
+        depth: usize,
+        blocks: &mut Vec<Directive>,
+    ) -> Result<(), SyntaxError> {
+        for block in directives {
+            if block.name() == "import" && block.block.is_empty() {
+                let inner = self.import(&block, depth)?;
+                self.top_level(inner, depth + 1, blocks)?;
+                continue;
+            }
+            match block.name().strip_prefix('(').and_then(|name| name.strip_suffix(')')) {
+                Some(name) => {
+                    self.draft.record(&block.header(), Outcome::Carried);
+                    self.snippets.insert(name.to_owned(), block.block);
+                }
+                None => blocks.push(block),
+            }
+        }
+        Ok(())
+    }
+
     fn expand(&mut self, directives: Vec<Directive>, depth: usize) -> Result<Vec<Directive>, SyntaxError> {
         let mut expanded = Vec::new();
         for directive in directives {
-            let Place { file, first, .. } = directive.spot.place;
-            if self.room == 0 || depth > MAX_DEPTH {
-                return Err(SyntaxError { file, line: first, what: "too many imports".to_owned() });
-            }
-            self.room -= 1;
             if directive.name() != "import" {
+                self.take_room(&directive, depth)?;
                 expanded.push(directive);
                 continue;
             }
-            if directive.arguments().len() != 1 {
-                self.draft.record(&directive.spot, Outcome::left_over("imports with arguments are not read"));
-                continue;
-            }
-            let inner = match self.snippets.get(directive.argument()) {
-                Some(snippet) => snippet.clone(),
-                None => match self.sources.include(file, directive.argument(), depth) {
-                    Ok(files) => {
-                        let mut inner = Vec::new();
-                        for (file, text) in files {
-                            inner.extend(Parser { lines: &lines(&text, file), next: 0, file }.block(0)?);
-                        }
-                        inner
-                    }
-                    Err(why) => {
-                        self.draft
-                            .record(&directive.spot, Outcome::LeftOver(format!("cannot read it: {why}")));
-                        continue;
-                    }
-                },
-            };
-            self.draft.record(&directive.spot, Outcome::Carried);
+            let inner = self.import(&directive, depth)?;
             expanded.extend(self.expand(inner, depth + 1)?);
         }
         Ok(expanded)
+    }
+
+    /// The lines that an `import` stands for; none if there is no such snippet or file, which is recorded.
+    fn import(&mut self, directive: &Directive, depth: usize) -> Result<Vec<Directive>, SyntaxError> {
+        self.take_room(directive, depth)?;
+        if directive.arguments().len() != 1 {
+            self.draft.record(&directive.spot, Outcome::left_over("imports with arguments are not read"));
+            return Ok(Vec::new());
+        }
+        let mut inner = Vec::new();
+        match self.snippets.get(directive.argument()) {
+            Some(snippet) => inner.clone_from(snippet),
+            None => match self.sources.include(directive.spot.place.file, directive.argument(), depth) {
+                Ok(files) => {
+                    for (file, text) in files {
+                        inner.extend(Parser { lines: &lines(&text, file), next: 0, file }.block(0)?);
+                    }
+                }
+                Err(why) => {
+                    self.draft.record(&directive.spot, Outcome::LeftOver(format!("cannot read it: {why}")));
+                    return Ok(Vec::new());
+                }
+            },
+        }
+        self.draft.record(&directive.spot, Outcome::Carried);
+        Ok(inner)
+    }
+
+    fn take_room(&mut self, directive: &Directive, depth: usize) -> Result<(), SyntaxError> {
+        let Place { file, first, .. } = directive.spot.place;
+        let room = self.room.checked_sub(1).filter(|_| depth <= MAX_DEPTH);
+        self.room = room.ok_or(SyntaxError { file, line: first, what: "too many imports".to_owned() })?;
+        Ok(())
     }
 }
 
@@ -226,10 +252,10 @@ impl Parser<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sources::NoFiles;
 
     fn parsed(text: &str) -> Result<Vec<Directive>, SyntaxError> {
-        let mut read = |_: &str, _: &str| Vec::new();
-        parse(text, &mut Sources::new("Corefile", &mut read), &mut Draft::default())
+        parse(text, &mut Sources::new("Corefile", &mut NoFiles), &mut Draft::default())
     }
 
     #[test]

@@ -11,9 +11,25 @@ pub(super) const NO_MEANING: &[(&str, &str)] = &[
     ("cancel metadata timeouts debug pprof root whoami multisocket", "concerns the process of CoreDNS"),
 ];
 
+/// Zones of a block that is there for questions about the server.
+pub(super) const ABOUT_SERVER: [&str; 7] =
+    ["version.bind", "version.server", "authors.bind", "hostname.bind", "id.server", "bind", "server"];
+
+/// Zones that `local` answers beside localhost.
+pub(super) const LOCAL_ZONES: [&str; 3] = ["127.in-addr.arpa", "0.in-addr.arpa", "255.in-addr.arpa"];
+
 /// Reason why names that CoreDNS does not forward are lost.
 pub(super) const FORWARDS_NONE: &str =
     "CoreDNS forwards none of these names: name a server that has them in their [[upstream.zone]]";
+
+/// Reason why a `hosts` without `fallthrough` for all names leaves no forwarders: only PTR questions without an entry pass it (plugin/hosts,
+/// ServeDNS).
+pub(super) const HOSTS_ALONE: &str = "CoreDNS answers SERVFAIL for the names that are not there, and forwards PTR questions alone: there \
+                                      are no forwarders in this configuration";
+
+/// Reason why a `forward` has no effect.
+pub(super) const ANSWERED_BEFORE: &str =
+    "another plugin of this block answers for all these names, and they go to no forwarder";
 
 /// Reason why names of a cluster are lost.
 const NO_CLUSTER: &str =
@@ -29,8 +45,7 @@ pub(super) const LEFT_OVER: &[(&str, &str)] = &[
     ("file auto secondary sign transfer dnssec", SERVES_NO_ZONES),
     ("template", "a response policy zone (`filter.rpz`) can give fixed answers"),
     ("rewrite", "Sixfold rewrites no questions"),
-    ("header local trace tsig view geoip autopath erratic grpc_server", "Sixfold has no such option"),
+    ("header trace tsig view geoip autopath erratic grpc_server", "Sixfold has no such plugin"),
     ("grpc", "Sixfold forwards over UDP, TCP and TLS"),
-    ("nsid chaos", "see `server.identity` and `server.version`"),
     ("import", "this snippet is not in the file"),
 ];

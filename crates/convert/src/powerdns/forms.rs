@@ -37,8 +37,7 @@ pub(super) fn parse(
         let setting = Setting { spot, name, value: value.trim().to_owned(), is_added };
         // The files of the folder come after all lines of this one.
         if setting.name == "include-dir" && !setting.value.is_empty() {
-            let pattern = format!("{}/*.conf", setting.value.trim_end_matches('/'));
-            match sources.include(file, &pattern, 0) {
+            match sources.folder(file, &setting.value, ".conf") {
                 Ok(files) => {
                     draft.record(&setting.spot, Outcome::Carried);
                     for (file, text) in files {
@@ -48,7 +47,7 @@ pub(super) fn parse(
                     }
                 }
                 Err(why) => {
-                    draft.record(&setting.spot, Outcome::LeftOver(format!("cannot read {pattern}: {why}")))
+                    draft.record(&setting.spot, Outcome::LeftOver(format!("cannot read *.conf in it: {why}")))
                 }
             }
             continue;

@@ -3,7 +3,8 @@
 use super::{Setting, vocabulary};
 use crate::access::{AccessList, Order};
 use crate::draft::Draft;
-use crate::ledger::{Outcome, Spot, find_row};
+use crate::identity::{NAME_OF_MACHINE, set_version};
+use crate::ledger::{Outcome, Spot, UNKNOWN, find_row};
 use crate::model::{Allowed, Endpoint, add};
 use crate::network::Network;
 use crate::source_ports::add_source;
@@ -115,10 +116,19 @@ impl Settings {
                 self.plain_853 = value::yes_no(value) == Some(false);
                 Outcome::Carried
             }
-            "server-id" => {
-                draft.model.identity = Some(value.to_owned());
+            // The word turns id.server and NSID off.
+            "server-id" if value == "disabled" => {
+                draft.model.identity = None;
                 Outcome::Carried
             }
+            "server-id" if value.is_empty() => Outcome::left_over(NAME_OF_MACHINE),
+            "server-id" => match value::server_text(value) {
+                Ok(text) => {
+                    draft.model.identity = Some(text);
+                    Outcome::Carried
+                }
+                Err(why) => Outcome::left_over(why),
+            },
             "query-local-address" => {
                 let sources = &mut draft.model.sources;
                 all(value::list(value).map(|address| add_source(sources, address)))
@@ -127,10 +137,7 @@ impl Settings {
                 let ports = &mut draft.model.source_ports;
                 all(value::list(value).map(|port| ports.avoid(port, &setting.spot)))
             }
-            "version-string" => {
-                draft.model.version = Some(value.to_owned());
-                Outcome::Carried
-            }
+            "version-string" => set_version(value, draft),
             "non-local-bind" => {
                 draft.model.freebind = value::yes_no(value) == Some(true);
                 Outcome::Carried
@@ -146,7 +153,7 @@ impl Settings {
 
     /// The DNS64 recipe of PowerDNS before 4.4: a script whose `nodata` hook asks for fake AAAA records.
     fn read_script(&mut self, setting: &Setting, sources: &mut Sources<'_>) -> Outcome {
-        let files = match sources.include(setting.spot.place.file, &setting.value, 0) {
+        let files = match sources.file(setting.spot.place.file, &setting.value) {
             Ok(files) => files,
             Err(why) => return Outcome::LeftOver(format!("Sixfold runs no Lua, and cannot read it: {why}")),
         };
@@ -367,7 +374,7 @@ fn forward_zones_file(
     sources: &mut Sources<'_>,
     draft: &mut Draft,
 ) -> Outcome {
-    let files = match sources.include(setting.spot.place.file, &setting.value, 0) {
+    let files = match sources.file(setting.spot.place.file, &setting.value) {
         Ok(files) => files,
         Err(why) => return Outcome::LeftOver(format!("cannot read it: {why}")),
     };
@@ -417,8 +424,7 @@ fn known(name: &str) -> Outcome {
     if let Some(why) = find_row(vocabulary::NO_MEANING, name) {
         return Outcome::NoMeaning(why);
     }
-    find_row(vocabulary::LEFT_OVER, name)
-        .map_or(Outcome::left_over("Sixfold has no such option"), Outcome::left_over)
+    find_row(vocabulary::LEFT_OVER, name).map_or(Outcome::left_over(UNKNOWN), Outcome::left_over)
 }
 
 /// The outcome of a setting with several values: the first that is not carried over.

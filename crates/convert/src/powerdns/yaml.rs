@@ -107,15 +107,14 @@ pub(super) fn parse(
         }
     }
     for (spot, folder) in folders {
-        let pattern = format!("{}/*.yml", folder.trim_end_matches('/'));
-        match sources.include(file, &pattern, 0) {
+        match sources.folder(file, &folder, ".yml") {
             Ok(files) => {
                 draft.record(&spot, Outcome::Carried);
                 for (file, text) in files {
                     settings.extend(parse(&text, file, sources, draft)?);
                 }
             }
-            Err(why) => draft.record(&spot, Outcome::LeftOver(format!("cannot read {pattern}: {why}"))),
+            Err(why) => draft.record(&spot, Outcome::LeftOver(format!("cannot read *.yml in it: {why}"))),
         }
     }
     Ok(settings)

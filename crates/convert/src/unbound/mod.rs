@@ -1,5 +1,6 @@
 //! Unbound: unbound.conf.
 
+mod identity;
 mod server;
 mod syntax;
 mod views;
@@ -8,7 +9,7 @@ mod zones;
 
 use crate::SyntaxError;
 use crate::draft::Draft;
-use crate::ledger::{Outcome, find_row};
+use crate::ledger::{Outcome, UNKNOWN, find_row};
 use crate::model::Endpoint;
 use crate::sources::Sources;
 use crate::value;
@@ -55,8 +56,7 @@ pub(crate) fn read(text: &str, sources: &mut Sources<'_>, draft: &mut Draft) -> 
             "rpz" => policy(clause, &mut server, draft),
             name => {
                 let outcome = find_row(vocabulary::CLAUSES, name);
-                let outcome = outcome
-                    .map_or(Outcome::left_over("Sixfold has no such option"), vocabulary::Known::outcome);
+                let outcome = outcome.map_or(Outcome::left_over(UNKNOWN), vocabulary::Known::outcome);
                 for attribute in &clause.attributes {
                     draft.record(&attribute.spot, outcome.clone());
                 }
@@ -114,7 +114,7 @@ fn zone(clause: &Clause, all_tls: bool, draft: &mut Draft) {
             }
             _ if value == "no" => Outcome::NoMeaning("the value is the default"),
             key if key.ends_with("-tls-upstream") || key.ends_with("-ssl-upstream") => Outcome::Carried,
-            _ => Outcome::left_over("Sixfold has no such option for zones"),
+            _ => Outcome::left_over(UNKNOWN),
         };
         draft.record(&attribute.spot, outcome);
     }
@@ -172,7 +172,7 @@ fn policy(clause: &Clause, server: &mut Server, draft: &mut Draft) {
                     "the zone is left out: its rules have other actions or clients here than in its file",
                 )
             }
-            _ => Outcome::left_over("Sixfold has no such option for response policy zones"),
+            _ => Outcome::left_over(UNKNOWN),
         };
         draft.record(&attribute.spot, outcome);
     }
@@ -207,5 +207,5 @@ fn address(text: &str, default_port: u16) -> Option<Endpoint> {
 /// Outcome of an attribute of `server` without an equivalent.
 fn known(attribute: &Attribute) -> Outcome {
     find_row(vocabulary::SERVER, &attribute.key)
-        .map_or(Outcome::left_over("Sixfold has no such option"), vocabulary::Known::outcome)
+        .map_or(Outcome::left_over(UNKNOWN), vocabulary::Known::outcome)
 }

@@ -1,11 +1,12 @@
 //! Attributes of the clause `server` of Unbound.
 
+use super::identity::AboutItself;
 use super::syntax::Attribute;
 use super::zones::LocalZones;
 use super::{address, known};
 use crate::access::{AccessList, Order};
 use crate::draft::Draft;
-use crate::ledger::{Outcome, Spot};
+use crate::ledger::{Outcome, Spot, UNKNOWN};
 use crate::model::{Allowed, Endpoint, Rule, add};
 use crate::network::Network;
 use crate::source_ports::add_source;
@@ -42,8 +43,7 @@ pub(super) struct Server {
     tcp_per_thread: Option<u64>,
     zones: LocalZones,
     encrypted: EncryptedPorts,
-    hides_identity: bool,
-    hides_version: bool,
+    about_itself: AboutItself,
 }
 
 /// Ports on which Unbound speaks encrypted DNS, on each of its interfaces that has them.
@@ -64,13 +64,15 @@ impl Default for EncryptedPorts {
 impl Server {
     /// Reads an attribute and records its outcome.
     pub(super) fn read(&mut self, attribute: &Attribute, draft: &mut Draft) {
+        if self.about_itself.read(attribute, draft) {
+            return;
+        }
         let outcome = self
             .read_dns64(attribute)
             .or_else(|| self.read_access(attribute, draft))
             .or_else(|| self.read_cache(attribute, draft))
             .or_else(|| self.read_limits(attribute, draft))
             .or_else(|| self.read_tls(attribute, draft))
-            .or_else(|| self.read_identity(attribute, draft))
             .or_else(|| self.zones.read(attribute, draft))
             .unwrap_or_else(|| known(attribute));
         draft.record(&attribute.spot, outcome);
@@ -199,7 +201,7 @@ impl Server {
                 false,
                 Outcome::left_over("Sixfold serves its local data to the clients in `server.allow` only"),
             ),
-            _ => return Outcome::left_over("Sixfold has no such action"),
+            _ => return Outcome::left_over(UNKNOWN),
         };
         self.access.push((network, is_allowed));
         outcome
@@ -309,30 +311,9 @@ impl Server {
         Some(Outcome::Carried)
     }
 
-    fn read_identity(&mut self, attribute: &Attribute, draft: &mut Draft) -> Option<Outcome> {
-        let (value, model) = (attribute.value(), &mut draft.model);
-        match attribute.key.as_str() {
-            "hide-identity" => self.hides_identity = value == "yes",
-            "hide-version" => self.hides_version = value == "yes",
-            "identity" => model.identity = Some(value.to_owned()),
-            "version" => model.version = Some(value.to_owned()),
-            "nsid" => match value.strip_prefix("ascii_") {
-                Some(text) => model.identity = Some(text.to_owned()),
-                None => return Some(Outcome::left_over("`server.identity` is text")),
-            },
-            _ => return None,
-        }
-        Some(Outcome::Carried)
-    }
-
     /// Sets what several attributes decide together.
     pub(super) fn finish(mut self, draft: &mut Draft) {
-        if self.hides_identity {
-            draft.model.identity = None;
-        }
-        if self.hides_version {
-            draft.model.version = None;
-        }
+        std::mem::take(&mut self.about_itself).finish(draft);
         self.finish_listen(draft);
         let mut access = AccessList::new(Order::Longest, false);
         // The built-in entries; those of the file replace them if they are for the same networks.

@@ -4,7 +4,7 @@
 use super::server::Server;
 use super::syntax::{Attribute, Clause};
 use crate::draft::Draft;
-use crate::ledger::Outcome;
+use crate::ledger::{Outcome, UNKNOWN};
 use crate::network::Network;
 use crate::value;
 
@@ -56,7 +56,7 @@ pub(super) fn read(clause: &Clause, server: &mut Server, draft: &mut Draft) {
                     "a response policy zone (`filter.rpz`) with rpz-ip triggers can refuse such addresses";
                 draft.record(&attribute.spot, Outcome::left_over(why));
             }
-            _ => draft.record(&attribute.spot, Outcome::left_over("Sixfold has no such option")),
+            _ => draft.record(&attribute.spot, Outcome::left_over(UNKNOWN)),
         }
     }
 }

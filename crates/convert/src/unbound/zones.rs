@@ -6,7 +6,8 @@
 
 use super::syntax::Attribute;
 use crate::draft::Draft;
-use crate::ledger::Outcome;
+use crate::empty_zones;
+use crate::ledger::{Outcome, Spot, UNKNOWN};
 use crate::model::add;
 use crate::value;
 use std::collections::HashSet;
@@ -15,11 +16,16 @@ use std::net::IpAddr;
 /// Zones that Unbound serves with NXDOMAIN, and Sixfold does not know.
 const DEFAULT_BLOCKED: [&str; 2] = ["home.arpa", "test"];
 
+/// Zones that Unbound serves by default, and Sixfold whatever the file says.
+const ALWAYS_LOCAL: [&str; 3] = ["localhost", "invalid", "onion"];
+
 /// Local zones so far.
 #[derive(Debug, Default)]
 pub(super) struct LocalZones {
     /// Zones of the file, which replace the built-in ones.
     named: HashSet<String>,
+    /// Zones whose names are resolved as all others, with their statements.
+    open: Vec<(String, Spot)>,
     /// True if private reverse zones are forwarded.
     unblocks_lan: bool,
 }
@@ -32,7 +38,7 @@ impl LocalZones {
             "local-zone" => {
                 let kind = attribute.values.get(1).map_or("", String::as_str);
                 match value::name(value) {
-                    Some(zone) => self.read_zone(zone, kind, draft),
+                    Some(zone) => self.read_zone(zone, kind, &attribute.spot, draft),
                     None => Outcome::left_over("Sixfold takes no such name"),
                 }
             }
@@ -58,20 +64,32 @@ impl LocalZones {
         })
     }
 
-    fn read_zone(&mut self, zone: String, kind: &str, draft: &mut Draft) -> Outcome {
+    fn read_zone(&mut self, zone: String, kind: &str, spot: &Spot, draft: &mut Draft) -> Outcome {
         let model = &mut draft.model;
         self.named.insert(zone.clone());
         match kind {
             // Local data names their own answers, and other names are forwarded.
-            "transparent" => {
+            "transparent" | "typetransparent" | "inform" | "always_transparent" => {
+                self.open.push((zone.clone(), spot.clone()));
+                model.forwarded_zones.push(zone);
+                match kind {
+                    "transparent" => Outcome::Carried,
+                    "inform" => Outcome::left_over("Sixfold logs no queries"),
+                    "typetransparent" => {
+                        Outcome::differs("other types of a name with local data do not exist")
+                    }
+                    _ => Outcome::differs("local data of these names still answer"),
+                }
+            }
+            "nodefault" if ALWAYS_LOCAL.contains(&zone.as_str()) => {
+                Outcome::differs("Sixfold always answers these names itself (RFC 6761, RFC 7686)")
+            }
+            // The word turns off the zone of this very name, and says nothing about a zone above it.
+            "nodefault" if empty_zones::is_one(&zone) || DEFAULT_BLOCKED.contains(&zone.as_str()) => {
                 model.forwarded_zones.push(zone);
                 Outcome::Carried
             }
-            "nodefault" => {
-                model.forwarded_zones.push(zone);
-                Outcome::Carried
-            }
-            "typetransparent" => Outcome::differs("other types of a name with local data do not exist"),
+            "nodefault" => Outcome::NoMeaning("Unbound has no zone of this name by default"),
             "static" | "always_nxdomain" => {
                 add(&mut model.block, zone);
                 match kind {
@@ -94,7 +112,7 @@ impl LocalZones {
                 )
             }
             "block_a" => Outcome::left_over("A records of these names are answered"),
-            _ => Outcome::left_over("Sixfold has no such kind of zone"),
+            _ => Outcome::left_over(UNKNOWN),
         }
     }
 
@@ -106,12 +124,29 @@ impl LocalZones {
                 add(&mut draft.model.block, zone.to_owned());
             }
         }
-        if self.unblocks_lan {
-            // Nothing is answered locally, so these zones need no forwarders of their own.
-            draft.model.forwarded_zones.clear();
+        // Other zones are not answered locally, so they need no forwarders of their own. Without empty zones, home.arpa still is one.
+        let needs_forwarders = |zone: &String| match self.unblocks_lan {
+            true => zone == "home.arpa" || is_below(zone, "home.arpa"),
+            false => is_below(zone, "arpa"),
+        };
+        draft.model.forwarded_zones.retain(needs_forwarders);
+        for (zone, spot) in &self.open {
+            let above = draft.model.block.iter().find(|blocked| is_below(zone, blocked));
+            if let Some(above) = above {
+                let why = format!(
+                    "its names are blocked with those of `{above}`: rules of a response policy zone (`filter.rpz`) in place of `filter.block` can let them pass"
+                );
+                draft.record(spot, Outcome::LeftOver(why));
+            }
         }
-        let is_arpa = |zone: &String| zone.ends_with(".arpa");
-        draft.model.forwarded_zones.retain(is_arpa);
+    }
+}
+
+/// True if a name is below a zone.
+fn is_below(name: &str, zone: &str) -> bool {
+    match zone {
+        "." => name != ".",
+        zone => name.strip_suffix(zone).is_some_and(|rest| rest.ends_with('.')),
     }
 }
 
@@ -131,6 +166,16 @@ fn pointer(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_below_a_zone_have_more_labels() {
+        for (name, zone) in [("a.b", "b"), ("a.b.c", "b.c"), ("a", ".")] {
+            assert!(is_below(name, zone), "{name} {zone}");
+        }
+        for (name, zone) in [("b", "b"), ("ab", "b"), (".", "."), ("b", "a.b")] {
+            assert!(!is_below(name, zone), "{name} {zone}");
+        }
+    }
 
     #[test]
     fn an_address_with_a_name_is_a_ptr_record() {

@@ -65,8 +65,9 @@ impl Peer {
 pub struct Port(Socket);
 
 impl Port {
-    /// Binds a port that the kernel chooses, at a source address (unspecified: the address that routing chooses).
-    pub fn bind(source: IpAddr) -> io::Result<Port> {
+    /// Binds a port that the kernel chooses, at a source address (unspecified: the address that routing chooses). `offload`: the
+    /// kernel may hand over replies of equal length together (UDP GRO), as they left a sender on the same machine.
+    pub fn bind(source: IpAddr, offload: bool) -> io::Result<Port> {
         let address = SocketAddr::new(source, 0);
         let socket = Socket::new(Domain::for_address(address), Type::DGRAM.cloexec(), Some(Protocol::UDP))?;
         if address.is_ipv6() {
@@ -77,8 +78,10 @@ impl Port {
         // The kernel cuts the size down to net.core.wmem_max. A smaller buffer is not an error.
         let _ = socket.set_send_buffer_size(TESTER_BUFFER as usize);
         socket.bind(&address.into())?;
-        // A kernel without UDP GRO (before 5.0) hands over datagrams one by one.
-        let _ = set_option(socket.as_raw_fd(), libc::SOL_UDP, libc::UDP_GRO, 1);
+        if offload {
+            // A kernel without UDP GRO (before 5.0) hands over datagrams one by one.
+            let _ = set_option(socket.as_raw_fd(), libc::SOL_UDP, libc::UDP_GRO, 1);
+        }
         Ok(Port(socket))
     }
 
@@ -305,7 +308,7 @@ mod tests {
         for address in ["127.0.0.1:0", "[::1]:0"] {
             let server = UdpSocket::bind(address).unwrap();
             let server_address = server.local_addr().unwrap();
-            let port = Port::bind(server_address.ip()).unwrap();
+            let port = Port::bind(server_address.ip(), true).unwrap();
             for gso in [true, false] {
                 let mut sender = QuerySender { server: Peer::new(server_address), gso };
                 for count in [1u8, 3, 64] {
@@ -327,7 +330,7 @@ mod tests {
     #[test]
     fn messages_of_different_lengths_leave_together_and_arrive_as_they_are() {
         let server = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let port = Port::bind("127.0.0.1".parse().unwrap()).unwrap();
+        let port = Port::bind("127.0.0.1".parse().unwrap(), true).unwrap();
         let mut sender = QuerySender::new(server.local_addr().unwrap());
         for lengths in [&[][..], &[5], &[7, 7, 7], &[3, 9, 1, 200], &[8; 64]] {
             let octets: Vec<u8> = (0..lengths.iter().sum::<usize>()).map(|octet| octet as u8).collect();
@@ -347,7 +350,7 @@ mod tests {
     fn a_port_where_nobody_listens_is_reported_with_the_datagram_that_went_there() {
         for address in ["127.0.0.1:0", "[::1]:0"] {
             let closed = UdpSocket::bind(address).unwrap().local_addr().unwrap();
-            let port = Port::bind(closed.ip()).unwrap();
+            let port = Port::bind(closed.ip(), true).unwrap();
             port.report_errors().unwrap();
             let mut quoted = [0; 512];
             assert_eq!(port.next_error(&mut quoted), None);
@@ -363,7 +366,7 @@ mod tests {
 
     #[test]
     fn a_send_that_the_kernel_refuses_is_an_error() {
-        let port = Port::bind("127.0.0.1".parse().unwrap()).unwrap();
+        let port = Port::bind("127.0.0.1".parse().unwrap(), true).unwrap();
         let mut sender = QuerySender::new("127.0.0.1:0".parse().unwrap());
         let (sent, outcome) = sender.send(&port, &[0; 96], 48);
         assert_eq!(sent, 0);

@@ -171,7 +171,7 @@ mod tests {
     fn messages_come_one_by_one_whether_they_were_sent_as_one_or_not() {
         for address in ["127.0.0.1", "::1"] {
             let source: std::net::IpAddr = address.parse().unwrap();
-            let (port, server) = (Port::bind(source).unwrap(), Port::bind(source).unwrap());
+            let (port, server) = (Port::bind(source, true).unwrap(), Port::bind(source, true).unwrap());
             let mut receiver = ReplyReceiver::new(server.address().unwrap());
             let mut sender = QuerySender::new(port.address().unwrap());
             for count in [1u8, 2, 63] {
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_message_from_another_port_is_not_from_the_server() {
-        let port = Port::bind("127.0.0.1".parse().unwrap()).unwrap();
+        let port = Port::bind("127.0.0.1".parse().unwrap(), true).unwrap();
         let (server, stranger) =
             (UdpSocket::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap());
         let mut receiver = ReplyReceiver::new(server.local_addr().unwrap());
@@ -200,7 +200,7 @@ mod tests {
     fn empty_and_the_largest_datagrams_and_a_shorter_last_one_come_as_they_were_sent() {
         for address in ["127.0.0.1:0", "[::1]:0"] {
             let server = UdpSocket::bind(address).unwrap();
-            let port = Port::bind(server.local_addr().unwrap().ip()).unwrap();
+            let port = Port::bind(server.local_addr().unwrap().ip(), true).unwrap();
             let to = port.address().unwrap();
             let mut receiver = ReplyReceiver::new(server.local_addr().unwrap());
             // 65,535 octets less the headers of IPv4 and UDP.

@@ -1,9 +1,9 @@
 //! A server without a machine: datagrams come in batches, a closure writes the answer to each, and the answers leave in
 //! batches. It is for servers that keep no state between query and answer, such as an authority.
 //!
-//! Datagrams that left their sender as one GSO send arrive as one buffer (UDP GRO). They have equal size, and the last may be
-//! shorter. Answers of equal length to one client leave in GSO sends too. So a tester and this server on one machine
-//! exchange 64 messages for little more than the cost of two.
+//! With offload, datagrams that left their sender as one GSO send arrive as one buffer (UDP GRO). They have equal size, and the
+//! last may be shorter. Answers of equal length to one client leave in GSO sends too. So a tester and this server on one machine
+//! exchange 64 messages for little more than the cost of two. Without it, each message is a datagram of its own, as on a wire.
 //!
 //! The owner drives it: [`Responder::turn`] never blocks, and [`Responder::wait`] does. An answer may also come later, by
 //! [`Responder::answer`]. There is no thread, clock or timer here.
@@ -36,10 +36,10 @@ pub struct Responder {
 
 impl Responder {
     /// A responder for listeners. Each responder takes one listener of a group ([`UdpListener::bind_group`]). Answers have up to
-    /// `size` octets.
-    pub fn new(listeners: Vec<UdpListener>, size: usize) -> Responder {
-        let gso = kernel_supports_gso();
-        for listener in &listeners {
+    /// `size` octets. `offload`: datagrams of equal length come and leave together (UDP GRO and GSO).
+    pub fn new(listeners: Vec<UdpListener>, size: usize, offload: bool) -> Responder {
+        let gso = offload && kernel_supports_gso();
+        for listener in listeners.iter().filter(|_| offload) {
             // A kernel without UDP GRO hands over datagrams one by one.
             let _ = set_option(listener.socket().as_raw_fd(), libc::SOL_UDP, libc::UDP_GRO, 1);
         }

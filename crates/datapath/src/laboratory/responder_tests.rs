@@ -7,10 +7,10 @@ use std::time::Duration;
 /// Far longer than anything here takes.
 const TEST_TIMEOUT: Span = Span::from_secs(30);
 
-fn responder(address: &str) -> (Responder, SocketAddr) {
+fn responder(address: &str, offload: bool) -> (Responder, SocketAddr) {
     let group = UdpListener::bind_group(address.parse().unwrap(), 1, false).unwrap();
     let at = group[0].address();
-    (Responder::new(group, 1232), at)
+    (Responder::new(group, 1232, offload), at)
 }
 
 fn client(address: &str, server: SocketAddr) -> UdpSocket {
@@ -45,7 +45,7 @@ fn receive(socket: &UdpSocket) -> Vec<u8> {
 #[test]
 fn every_datagram_of_a_large_send_is_answered_also_the_shorter_last_one() {
     for any in ["127.0.0.1:0", "[::1]:0"] {
-        let (mut responder, at) = responder(any);
+        let (mut responder, at) = responder(any, true);
         let client = client(any, at);
         set_option(client.as_raw_fd(), libc::SOL_UDP, libc::UDP_SEGMENT, 20).unwrap();
         let large: Vec<u8> = (0..5 * 20 + 7).map(|index| (index / 20) as u8).collect();
@@ -65,7 +65,7 @@ fn every_datagram_of_a_large_send_is_answered_also_the_shorter_last_one() {
 
 #[test]
 fn a_large_send_of_equal_datagrams_and_single_ones_mix() {
-    let (mut responder, at) = responder("[::1]:0");
+    let (mut responder, at) = responder("[::1]:0", true);
     let (single, segmented) = (client("[::1]:0", at), client("[::1]:0", at));
     set_option(segmented.as_raw_fd(), libc::SOL_UDP, libc::UDP_SEGMENT, 48).unwrap();
     single.send(&[1; 48]).unwrap();
@@ -90,7 +90,7 @@ fn an_answer_leaves_from_the_address_that_was_asked_on_a_wildcard() {
     for (any, asked, segmented) in
         [("0.0.0.0:0", "127.0.0.5", false), ("0.0.0.0:0", "127.0.0.6", true), ("[::]:0", "::1", true)]
     {
-        let (mut responder, at) = responder(any);
+        let (mut responder, at) = responder(any, true);
         let server = SocketAddr::new(asked.parse().unwrap(), at.port());
         let local = if at.is_ipv6() { "[::1]:0" } else { "127.0.0.1:0" };
         // The client is connected, so an answer from another address would not arrive.
@@ -109,7 +109,7 @@ fn an_answer_leaves_from_the_address_that_was_asked_on_a_wildcard() {
 
 #[test]
 fn more_messages_than_one_turn_takes_are_all_answered() {
-    let (mut responder, at) = responder("127.0.0.1:0");
+    let (mut responder, at) = responder("127.0.0.1:0", true);
     let clients: Vec<_> = (0..7).map(|_| client("127.0.0.1:0", at)).collect();
     let count = 2 * RESPONDER_RECEIVES * RESPONDER_SLOTS + 11;
     for number in 0..count {
@@ -132,7 +132,7 @@ fn more_messages_than_one_turn_takes_are_all_answered() {
 
 #[test]
 fn an_answer_may_come_later() {
-    let (mut responder, at) = responder("[::1]:0");
+    let (mut responder, at) = responder("[::1]:0", true);
     let client = client("[::1]:0", at);
     client.send(b"one").unwrap();
     let mut waiting = None;
@@ -159,7 +159,7 @@ fn an_answer_may_come_later() {
 
 #[test]
 fn datagrams_that_do_not_fit_the_queue_of_the_socket_are_counted() {
-    let (mut responder, at) = responder("127.0.0.1:0");
+    let (mut responder, at) = responder("127.0.0.1:0", true);
     let socket = responder.descriptors().next().unwrap().as_raw_fd();
     set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUF, 4096).unwrap();
     let client = client("127.0.0.1:0", at);
@@ -181,11 +181,39 @@ fn datagrams_that_do_not_fit_the_queue_of_the_socket_are_counted() {
 
 #[test]
 fn a_wait_ends_with_its_time_or_with_a_message() {
-    let (mut responder, at) = responder("127.0.0.1:0");
+    let (mut responder, at) = responder("127.0.0.1:0", true);
     let before = crate::now();
     responder.wait(Span(3_000_000));
     assert!(crate::now() - before >= Span(3_000_000));
     client("127.0.0.1:0", at).send(b"x").unwrap();
     responder.wait(TEST_TIMEOUT);
     assert_eq!(responder.turn(|_, _, _| 0), 1);
+}
+
+#[test]
+fn offload_is_switched_on_only_if_it_is_wanted() {
+    for wanted in [false, true] {
+        let (mut responder, at) = responder("127.0.0.1:0", wanted);
+        let (mut value, mut length) = (-1 as libc::c_int, size_of::<libc::c_int>() as libc::socklen_t);
+        let descriptor = responder.descriptors().next().unwrap().as_raw_fd();
+        // SAFETY: both pointers are of live variables, and the length is that of the value.
+        let result = unsafe {
+            libc::getsockopt(
+                descriptor,
+                libc::SOL_UDP,
+                libc::UDP_GRO,
+                (&raw mut value).cast(),
+                &raw mut length,
+            )
+        };
+        assert_eq!((result, value), (0, libc::c_int::from(wanted)));
+        // A sender's large send is taken apart by the kernel, and each message is answered.
+        let client = client("127.0.0.1:0", at);
+        set_option(client.as_raw_fd(), libc::SOL_UDP, libc::UDP_SEGMENT, 20).unwrap();
+        client.send(&[5; 60]).unwrap();
+        assert_eq!(serve(&mut responder, 3, |message| message[..4].to_vec()), vec![vec![5; 20]; 3]);
+        for _ in 0..3 {
+            assert_eq!(receive(&client), [5; 4]);
+        }
+    }
 }

@@ -187,7 +187,8 @@ mod tests {
 
     #[test]
     fn a_wait_ends_when_its_time_has_passed_or_something_comes() {
-        let ports = ["127.0.0.1", "127.0.0.1"].map(|address| Port::bind(address.parse().unwrap()).unwrap());
+        let ports =
+            ["127.0.0.1", "127.0.0.1"].map(|address| Port::bind(address.parse().unwrap(), true).unwrap());
         let other = UdpSocket::bind("127.0.0.1:0").unwrap();
         let mut waiter = Waiter::new(&ports, &[other.as_fd()]).unwrap();
         let start = std::time::Instant::now();

@@ -209,6 +209,10 @@ impl BindError {
     }
 }
 
+/// The remedies for an address that no interface has yet, for errors of all transports.
+pub const LATE_ADDRESS: &str = "if the address comes later, set `server.freebind`, or let the service manager start the server again until \
+                                it is there, as the packaged unit does";
+
 impl fmt::Display for BindError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "cannot listen on {} (UDP): ", self.address())?;
@@ -228,8 +232,7 @@ impl fmt::Display for BindError {
                 let family = if matches!(address.ip(), IpAddr::V6(_)) { "[::]" } else { "0.0.0.0" };
                 write!(
                     f,
-                    "no interface has this address; check with `ip address`, add it, listen on {family}:{}, or set \
-                     `server.freebind` if the address comes later",
+                    "no interface has this address; check with `ip address`, add it, or listen on {family}:{}; {LATE_ADDRESS}",
                     address.port()
                 )
             }

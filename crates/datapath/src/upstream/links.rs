@@ -493,6 +493,7 @@ pub fn failure_reason(error: &io::Error) -> Unreachable {
         io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable | io::ErrorKind::NetworkDown => {
             Unreachable::NoRoute
         }
+        io::ErrorKind::AddrNotAvailable | io::ErrorKind::AddrInUse => Unreachable::NoSocket,
         io::ErrorKind::UnexpectedEof => Unreachable::Closed,
         io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted | io::ErrorKind::BrokenPipe => {
             Unreachable::Reset

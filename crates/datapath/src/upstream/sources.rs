@@ -5,12 +5,13 @@
 //! Which port a query leaves from is one of the things that a forger of replies has to guess (RFC 5452 section 9.2): it is drawn from
 //! all allowed ports with equal chances, and so is the address if there are several.
 
-use crate::limits::PORTS_TRIED;
+use crate::limits::{PORTS_TRIED, STRAY_DATAGRAMS};
 use crate::listen::listener::set_freebind;
 use crate::socket::syscalls::set_option;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::collections::BTreeMap;
 use std::io;
+use std::mem::MaybeUninit;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::os::fd::AsRawFd;
@@ -143,7 +144,8 @@ struct State {
 impl SourceTable {
     /// Replaces the sources. Sockets that are open keep theirs.
     pub fn replace(&self, sources: Sources) {
-        self.states().retain(|address, _| sources.addresses.contains(address));
+        let mut states = self.states();
+        states.retain(|address, _| sources.addresses.contains(address));
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(sources);
     }
 
@@ -159,94 +161,93 @@ impl SourceTable {
         changes
     }
 
-    /// A UDP socket for queries to `upstream`, bound to `port` if that may be used and is free, else to a random port. It does not block,
-    /// and is not connected yet.
+    /// A UDP socket that is connected to `upstream`, from `port` if that may be used and is free, else from a random port. It does not
+    /// block, and has no datagrams of others: until connect(2) a bound socket takes them from anyone, after it from the upstream only.
     ///
     /// # Errors
     ///
-    /// The error of the system. [`io::ErrorKind::AddrNotAvailable`]: the machine has none of the addresses.
+    /// The error of the system for the address that was tried last. [`io::ErrorKind::AddrNotAvailable`]: the machine does not have it.
     pub fn udp(&self, upstream: SocketAddr, port: u16) -> io::Result<Socket> {
         let sources = self.current();
-        let socket =
-            Socket::new(Domain::for_address(upstream), Type::DGRAM.nonblocking(), Some(Protocol::UDP))?;
-        if upstream.is_ipv6() {
-            // Without this option the port would be taken in IPv4 too.
-            set_option(socket.as_raw_fd(), libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 1)?;
-        }
         let first = if sources.ports.contains(port) { port } else { sources.ports.draw()? };
-        self.try_addresses(&sources, upstream, |address| {
+        try_addresses(&sources, upstream, |address| {
             let mut port = first;
             for _ in 0..PORTS_TRIED {
+                let socket = udp_socket(upstream)?;
                 match self.bind(&socket, &sources, address, port) {
-                    Err(error) if matches!(error.raw_os_error(), Some(libc::EADDRINUSE | libc::EACCES)) => {
-                        port = sources.ports.draw()?;
-                    }
+                    Ok(()) if connect_udp(&socket, upstream)? => return Ok(socket),
+                    // Somebody floods this port.
+                    Ok(()) => {}
+                    // Another socket has the port, or only others may use it.
+                    Err(error) if matches!(error.raw_os_error(), Some(libc::EADDRINUSE | libc::EACCES)) => {}
+                    Err(error) => return Err(error),
+                }
+                port = sources.ports.draw()?;
+            }
+            Err(io::Error::from_raw_os_error(libc::EADDRINUSE))
+        })
+    }
+
+    /// A TCP socket whose connection to `upstream` is being established. It does not block. `prepare` sets options before that.
+    ///
+    /// # Errors
+    ///
+    /// As [`SourceTable::udp`], and those of `prepare`.
+    pub fn tcp(
+        &self,
+        upstream: SocketAddr,
+        prepare: impl Fn(&Socket) -> io::Result<()>,
+    ) -> io::Result<Socket> {
+        let sources = self.current();
+        try_addresses(&sources, upstream, |address| {
+            let connect = |socket: Socket| {
+                prepare(&socket)?;
+                match socket.connect(&SockAddr::from(upstream)) {
+                    Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => Err(error),
+                    _ => Ok(socket),
+                }
+            };
+            if !sources.ports_for_tcp {
+                let socket = tcp_socket(upstream)?;
+                if !address.is_unspecified() {
+                    // The kernel chooses the port in connect(2), where it may be one that another connection has, to another
+                    // upstream. Without the option it chooses in bind(2), which serves as well.
+                    let _ =
+                        set_option(socket.as_raw_fd(), libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1);
+                    self.bind(&socket, &sources, address, 0)?;
+                }
+                return connect(socket);
+            }
+            for _ in 0..PORTS_TRIED {
+                let Some(socket) = self.tcp_from_port(&sources, upstream, address)? else { continue };
+                match connect(socket) {
+                    // A connection to this upstream has the port, perhaps in TIME-WAIT.
+                    Err(error) if error.raw_os_error() == Some(libc::EADDRNOTAVAIL) => {}
                     other => return other,
                 }
             }
             Err(io::Error::from_raw_os_error(libc::EADDRINUSE))
-        })?;
-        Ok(socket)
-    }
-
-    /// A TCP socket for a connection to `upstream`. It does not block, and is not connected yet.
-    ///
-    /// # Errors
-    ///
-    /// As [`SourceTable::udp`].
-    pub fn tcp(&self, upstream: SocketAddr) -> io::Result<Socket> {
-        let sources = self.current();
-        self.try_addresses(&sources, upstream, |address| {
-            if sources.ports_for_tcp {
-                return self.tcp_from_port(&sources, upstream, address);
-            }
-            let socket = tcp_socket(upstream)?;
-            if !address.is_unspecified() {
-                // The kernel chooses the port in connect(2), where it may be one that another connection has, to another upstream.
-                // Without the option it chooses in bind(2), which serves as well.
-                let _ = set_option(socket.as_raw_fd(), libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1);
-                self.bind(&socket, &sources, address, 0)?;
-            }
-            Ok(socket)
         })
     }
 
-    /// A TCP socket that is bound to a random allowed port.
-    fn tcp_from_port(&self, sources: &Sources, upstream: SocketAddr, address: IpAddr) -> io::Result<Socket> {
-        for _ in 0..PORTS_TRIED {
-            let socket = tcp_socket(upstream)?;
-            match self.bind(&socket, sources, address, sources.ports.draw()?) {
-                Ok(()) => return Ok(socket),
-                Err(error) if error.raw_os_error() == Some(libc::EADDRINUSE) => {}
-                Err(error) if error.raw_os_error() == Some(libc::EACCES) => {
-                    // A sandbox from before the reload that set ports to avoid: only the kernel may choose a port (Landlock).
-                    self.bind(&socket, sources, address, 0)?;
-                    let local = socket.local_addr()?.as_socket();
-                    if local.is_some_and(|local| sources.ports.contains(local.port())) {
-                        return Ok(socket);
-                    }
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        Err(io::Error::from_raw_os_error(libc::EADDRINUSE))
-    }
-
-    /// Opens a socket from one address after the other, until the machine has one of them.
-    fn try_addresses<T>(
+    /// A TCP socket that is bound to a random allowed port; none if that is taken.
+    fn tcp_from_port(
         &self,
         sources: &Sources,
         upstream: SocketAddr,
-        open: impl Fn(IpAddr) -> io::Result<T>,
-    ) -> io::Result<T> {
-        let mut last = io::ErrorKind::AddrNotAvailable.into();
-        for address in sources.for_upstream(upstream)? {
-            match open(address) {
-                Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => last = error,
-                other => return other,
-            }
+        address: IpAddr,
+    ) -> io::Result<Option<Socket>> {
+        let socket = tcp_socket(upstream)?;
+        match self.bind(&socket, sources, address, sources.ports.draw()?) {
+            Err(error) if error.raw_os_error() == Some(libc::EADDRINUSE) => return Ok(None),
+            Err(error) if error.raw_os_error() == Some(libc::EACCES) => {}
+            bound => return bound.map(|()| Some(socket)),
         }
-        Err(last)
+        // A sandbox from before the reload that set ports to avoid: only the kernel may choose a port (Landlock).
+        self.bind(&socket, sources, address, 0)?;
+        let local = socket.local_addr()?.as_socket();
+        let is_allowed = local.is_some_and(|local| sources.ports.contains(local.port()));
+        Ok(is_allowed.then_some(socket))
     }
 
     /// Binds a socket, and notes whether the machine has the address.
@@ -267,17 +268,20 @@ impl SourceTable {
         bound
     }
 
+    /// Notes that the machine has an address, or does not have it.
     fn note(&self, address: IpAddr, is_missing: bool) {
-        if is_missing {
-            self.has_missing.store(true, Ordering::Relaxed);
-            self.states().entry(address).or_default().is_missing = true;
-        } else if self.has_missing.load(Ordering::Relaxed) {
-            let mut states = self.states();
-            if let Some(state) = states.get_mut(&address) {
-                state.is_missing = false;
-            }
-            self.has_missing.store(states.values().any(|state| state.is_missing), Ordering::Relaxed);
+        if !is_missing && !self.has_missing.load(Ordering::Relaxed) {
+            return;
         }
+        // The flag changes with the states, under their lock: a flag that is false for a missing address would hide its return.
+        let mut states = self.states();
+        // A reload may have taken the address out since the socket was opened.
+        if is_missing && self.current().addresses.contains(&address) {
+            states.entry(address).or_default().is_missing = true;
+        } else if let Some(state) = states.get_mut(&address) {
+            state.is_missing = false;
+        }
+        self.has_missing.store(states.values().any(|state| state.is_missing), Ordering::Relaxed);
     }
 
     fn current(&self) -> Arc<Sources> {
@@ -289,6 +293,54 @@ impl SourceTable {
     }
 }
 
+/// Opens a socket from one address after the other, until the machine has one of them, and a port and a route from it.
+fn try_addresses(
+    sources: &Sources,
+    upstream: SocketAddr,
+    open: impl Fn(IpAddr) -> io::Result<Socket>,
+) -> io::Result<Socket> {
+    let mut last = io::ErrorKind::AddrNotAvailable.into();
+    for address in sources.for_upstream(upstream)? {
+        match open(address) {
+            Err(error) if is_about_the_source(&error) => last = error,
+            other => return other,
+        }
+    }
+    Err(last)
+}
+
+/// True if another address may serve: this one is missing, or has no free port or no route. EINVAL is what older kernels say if the
+/// address is missing and was bound all the same (IP_FREEBIND).
+fn is_about_the_source(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(libc::EADDRNOTAVAIL | libc::EADDRINUSE | libc::ENETUNREACH | libc::EHOSTUNREACH | libc::EINVAL)
+    )
+}
+
+/// Connects a UDP socket, and discards what came before: until then a bound socket takes datagrams from anyone, after it the kernel
+/// filters by the peer's address. False: there are more than can be discarded.
+fn connect_udp(socket: &Socket, upstream: SocketAddr) -> io::Result<bool> {
+    socket.connect(&SockAddr::from(upstream))?;
+    for _ in 0..STRAY_DATAGRAMS {
+        // The rest of a datagram is cut off.
+        if socket.recv(&mut [MaybeUninit::uninit()]).is_err() {
+            // No datagram left (EAGAIN). Any other error comes again when the socket is used.
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn udp_socket(upstream: SocketAddr) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(upstream), Type::DGRAM.nonblocking(), Some(Protocol::UDP))?;
+    if upstream.is_ipv6() {
+        // Without this option the port would be taken in IPv4 too.
+        set_option(socket.as_raw_fd(), libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 1)?;
+    }
+    Ok(socket)
+}
+
 fn tcp_socket(upstream: SocketAddr) -> io::Result<Socket> {
     Socket::new(Domain::for_address(upstream), Type::STREAM.nonblocking(), Some(Protocol::TCP))
 }
@@ -298,6 +350,8 @@ mod tests {
     use super::*;
     use std::io::{Read, Write};
     use std::net::{TcpListener, UdpSocket};
+    use std::time::Duration;
+    use test_skip::namespace;
 
     fn sources(addresses: &[&str], ports: SourcePorts, ports_for_tcp: bool) -> SourceTable {
         let addresses = addresses.iter().map(|address| address.parse().unwrap()).collect();
@@ -353,15 +407,12 @@ mod tests {
         for round in 0..100 {
             // The port that the engine proposes may be an avoided one.
             let socket = table.udp(udp.local_addr().unwrap(), 1024 + round * 480).unwrap();
-            socket.connect(&udp.local_addr().unwrap().into()).unwrap();
             socket.send(b"question").unwrap();
             let from = udp.recv_from(&mut [0; 16]).unwrap().1;
             assert!(from.port() > 49_000, "{from}");
             *seen_udp.entry(from.ip()).or_default() += 1;
 
-            let socket = table.tcp(tcp.local_addr().unwrap()).unwrap();
-            socket.set_nonblocking(false).unwrap();
-            socket.connect(&tcp.local_addr().unwrap().into()).unwrap();
+            let _connection = table.tcp(tcp.local_addr().unwrap(), |_| Ok(())).unwrap();
             let (_, from) = tcp.accept().unwrap();
             assert!(from.port() > 49_000, "{from}");
             *seen_tcp.entry(from.ip()).or_default() += 1;
@@ -380,13 +431,14 @@ mod tests {
     #[test]
     fn a_port_that_is_taken_is_replaced_by_another_allowed_one() {
         // Three ports are left. Another socket takes one of them at a time.
-        let upstream: SocketAddr = "127.0.0.1:9".parse().unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let upstream = listener.local_addr().unwrap();
         let table = sources(&["127.0.0.2"], SourcePorts::outside([0..=61_150, 61_154..=65_535]), true);
         let taken = table.udp(upstream, 61_152).unwrap();
         assert_eq!(local(&taken), "127.0.0.2:61152".parse().unwrap());
         let other = table.udp(upstream, 61_152).unwrap();
         assert!([61_151, 61_153].contains(&local(&other).port()));
-        let connections: Vec<Socket> = (0..2).map(|_| table.tcp(upstream).unwrap()).collect();
+        let connections: Vec<Socket> = (0..2).map(|_| table.tcp(upstream, |_| Ok(())).unwrap()).collect();
         assert_ne!(local(&connections[0]).port(), local(&connections[1]).port());
         assert!(connections.iter().all(|socket| (61_151..=61_153).contains(&local(socket).port())));
     }
@@ -394,35 +446,111 @@ mod tests {
     #[test]
     fn the_system_chooses_for_a_family_without_a_source() {
         let table = sources(&["::1"], SourcePorts::outside([]), false);
-        let udp = table.udp("192.0.2.53:53".parse().unwrap(), 0).unwrap();
-        assert!(local(&udp).ip().is_unspecified() && local(&udp).port() >= 1024);
-        let tcp = table.tcp("192.0.2.53:53".parse().unwrap()).unwrap();
-        assert_eq!(local(&tcp), "0.0.0.0:0".parse().unwrap());
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let upstream = listener.local_addr().unwrap();
+        let udp = table.udp(upstream, 0).unwrap();
+        assert!(local(&udp).ip() == upstream.ip() && local(&udp).port() >= 1024);
+        let before = |socket: &Socket| {
+            assert_eq!(local(socket), "0.0.0.0:0".parse().unwrap());
+            Ok(())
+        };
+        assert_eq!(local(&table.tcp(upstream, before).unwrap()).ip(), upstream.ip());
     }
 
     #[test]
     fn connections_of_one_source_may_share_a_port_where_the_kernel_chooses() {
         let table = sources(&["127.0.0.2"], SourcePorts::outside([]), false);
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let socket = table.tcp(listener.local_addr().unwrap()).unwrap();
-        assert_eq!(local(&socket), "127.0.0.2:0".parse().unwrap(), "no port before the connection");
-        socket.set_nonblocking(false).unwrap();
-        socket.connect(&listener.local_addr().unwrap().into()).unwrap();
+        let before = |socket: &Socket| {
+            assert_eq!(local(socket), "127.0.0.2:0".parse().unwrap(), "no port before the connection");
+            Ok(())
+        };
+        let socket = table.tcp(listener.local_addr().unwrap(), before).unwrap();
         let (mut stream, from) = listener.accept().unwrap();
         assert_eq!(from, local(&socket));
         stream.write_all(b"reply").unwrap();
         let mut reply = [0; 5];
+        socket.set_nonblocking(false).unwrap();
         (&socket).read_exact(&mut reply).unwrap();
         assert_eq!(&reply, b"reply");
     }
 
     #[test]
-    fn a_missing_address_is_told_once_and_another_one_takes_its_place() {
+    fn another_address_serves_if_one_has_no_free_port() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let upstream = listener.local_addr().unwrap();
+        let table =
+            sources(&["127.0.0.2", "127.0.0.3"], SourcePorts::outside([0..=61_159, 61_161..=65_535]), true);
+        let _taken =
+            (UdpSocket::bind("127.0.0.2:61160").unwrap(), TcpListener::bind("127.0.0.2:61160").unwrap());
+        // Each begins with a random address: 20 begin with the other one once in a million runs.
+        for _ in 0..20 {
+            assert_eq!(local(&table.udp(upstream, 61_160).unwrap()), "127.0.0.3:61160".parse().unwrap());
+            let connection = table.tcp(upstream, |_| Ok(())).unwrap();
+            assert_eq!(local(&connection), "127.0.0.3:61160".parse().unwrap());
+            // A reset instead of TIME-WAIT, in which the port would stay taken.
+            connection.set_linger(Some(Duration::ZERO)).unwrap();
+        }
+        let _others =
+            (UdpSocket::bind("127.0.0.3:61160").unwrap(), TcpListener::bind("127.0.0.3:61160").unwrap());
+        assert_eq!(table.udp(upstream, 61_160).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+        assert_eq!(table.tcp(upstream, |_| Ok(())).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+    }
+
+    /// Leaves one port to the kernel's choice, and executes the program.
+    const ENTER: &str = r#"set -e
+ip link set lo up
+echo 61170 61170 > /proc/sys/net/ipv4/ip_local_port_range
+exec "$@""#;
+
+    #[test]
+    fn another_address_serves_if_the_kernel_finds_no_port_for_one() {
+        if namespace::is_inside() {
+            return the_kernel_finds_no_port();
+        }
+        let name = "upstream::sources::tests::another_address_serves_if_the_kernel_finds_no_port_for_one";
+        namespace::run_inside(name, &namespace::network(ENTER));
+    }
+
+    fn the_kernel_finds_no_port() {
+        let listener = TcpListener::bind("127.0.0.1:5300").unwrap();
+        let upstream = listener.local_addr().unwrap();
+        let first = sources(&["127.0.0.2"], SourcePorts::outside([]), false);
+        let connection = first.tcp(upstream, |_| Ok(())).unwrap();
+        assert_eq!(local(&connection), "127.0.0.2:61170".parse().unwrap());
+        // connect(2): "all port numbers in the ephemeral port range are currently in use".
+        assert_eq!(first.tcp(upstream, |_| Ok(())).unwrap_err().kind(), io::ErrorKind::AddrNotAvailable);
+        assert_eq!(first.take_changes(), [], "the machine has the address");
+        let both = sources(&["127.0.0.2", "127.0.0.3"], SourcePorts::outside([]), false);
+        for _ in 0..20 {
+            let connection = both.tcp(upstream, |_| Ok(())).unwrap();
+            assert_eq!(local(&connection), "127.0.0.3:61170".parse().unwrap());
+            connection.set_linger(Some(Duration::ZERO)).unwrap();
+        }
+    }
+
+    #[test]
+    fn an_upstream_that_refuses_is_asked_from_one_address_only() {
         let upstream: SocketAddr = "127.0.0.1:9".parse().unwrap();
+        let table = sources(&["127.0.0.2", "127.0.0.3"], SourcePorts::outside([]), false);
+        let tried = std::cell::Cell::new(0);
+        // The kernel may tell it in connect(2), or later.
+        let refuse = |_: &Socket| {
+            tried.set(tried.get() + 1);
+            Err(io::Error::from_raw_os_error(libc::ECONNREFUSED))
+        };
+        assert_eq!(table.tcp(upstream, refuse).unwrap_err().kind(), io::ErrorKind::ConnectionRefused);
+        assert_eq!(tried.get(), 1);
+    }
+
+    #[test]
+    fn a_missing_address_is_told_once_and_another_one_takes_its_place() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let upstream = listener.local_addr().unwrap();
         let missing: IpAddr = "192.0.2.77".parse().unwrap();
         let table = sources(&["192.0.2.77"], SourcePorts::outside([]), false);
         assert_eq!(table.udp(upstream, 0).unwrap_err().kind(), io::ErrorKind::AddrNotAvailable);
-        assert_eq!(table.tcp(upstream).unwrap_err().kind(), io::ErrorKind::AddrNotAvailable);
+        assert_eq!(table.tcp(upstream, |_| Ok(())).unwrap_err().kind(), io::ErrorKind::AddrNotAvailable);
         assert_eq!(table.take_changes(), [SourceChange { address: missing, is_missing: true }]);
         assert!(table.udp(upstream, 0).is_err());
         assert_eq!(table.take_changes(), []);
@@ -431,15 +559,76 @@ mod tests {
         table.replace(both.clone());
         for _ in 0..20 {
             assert_eq!(local(&table.udp(upstream, 0).unwrap()).ip(), both.addresses[1]);
-            assert_eq!(local(&table.tcp(upstream).unwrap()).ip(), both.addresses[1]);
+            assert_eq!(local(&table.tcp(upstream, |_| Ok(())).unwrap()).ip(), both.addresses[1]);
         }
         assert_eq!(table.take_changes(), [], "the log knows it already");
         // The machine gets the address, as far as the kernel is concerned.
-        table.replace(Sources { freebind: true, ..both });
+        table.replace(Sources { freebind: true, ..both.clone() });
         for _ in 0..64 {
-            table.udp(upstream, 0).unwrap();
+            // There is no route from it, so the other one serves.
+            assert_eq!(local(&table.udp(upstream, 0).unwrap()).ip(), both.addresses[1]);
         }
         assert_eq!(table.take_changes(), [SourceChange { address: missing, is_missing: false }]);
         assert_eq!(table.take_changes(), []);
+    }
+
+    #[test]
+    fn the_return_of_an_address_is_never_overlooked() {
+        // Two workers: one finds an address missing while the other finds another one present again.
+        let addresses = ["192.0.2.77", "192.0.2.78"];
+        let [missing, present] = addresses.map(|address| address.parse::<IpAddr>().unwrap());
+        let table = sources(&addresses, SourcePorts::outside([]), false);
+        let barrier = std::sync::Barrier::new(2);
+        for round in 0..20_000 {
+            table.note(present, true);
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    barrier.wait();
+                    table.note(missing, true);
+                });
+                barrier.wait();
+                table.note(present, false);
+            });
+            table.note(missing, false);
+            let changes = table.take_changes();
+            assert!(changes.iter().all(|change| !change.is_missing), "round {round}: {changes:?}");
+        }
+    }
+
+    #[test]
+    fn a_source_that_a_reload_took_out_is_not_noted_any_more() {
+        let table = sources(&["127.0.0.2"], SourcePorts::outside([]), false);
+        // A worker that has the sources of before.
+        table.note("192.0.2.77".parse().unwrap(), true);
+        assert_eq!(table.take_changes(), []);
+    }
+
+    #[test]
+    fn datagrams_from_before_the_connection_are_discarded() {
+        let [upstream, stranger] = [0; 2].map(|_| UdpSocket::bind("127.0.0.1:0").unwrap());
+        let open = || {
+            let socket = udp_socket(upstream.local_addr().unwrap()).unwrap();
+            socket.bind(&SockAddr::from(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))).unwrap();
+            socket
+        };
+        let forge = |socket: &Socket, count| {
+            for _ in 0..count {
+                // A socket that is connected does not take it, which the kernel may tell at the next send.
+                let _ = stranger.send_to(b"forged", local(socket));
+            }
+        };
+        let socket = open();
+        forge(&socket, STRAY_DATAGRAMS - 1);
+        assert!(connect_udp(&socket, upstream.local_addr().unwrap()).unwrap());
+        forge(&socket, 1);
+        upstream.send_to(b"genuine", local(&socket)).unwrap();
+        let mut reply = [0; 16];
+        assert_eq!((&socket).read(&mut reply).unwrap(), 7);
+        assert_eq!(&reply[..7], b"genuine");
+        assert_eq!((&socket).read(&mut reply).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        // A port that is flooded is given up.
+        let socket = open();
+        forge(&socket, STRAY_DATAGRAMS);
+        assert!(!connect_udp(&socket, upstream.local_addr().unwrap()).unwrap());
     }
 }

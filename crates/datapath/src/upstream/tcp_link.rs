@@ -6,7 +6,7 @@ use crate::socket::syscalls::{set_option, take_error};
 use crate::upstream::framing::{Decoder, Encoder};
 use crate::upstream::sources::SourceTable;
 use engine::{Instant, Span};
-use socket2::{SockAddr, Socket};
+use socket2::Socket;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, RawFd};
@@ -51,26 +51,24 @@ impl TcpLink {
         sources: &SourceTable,
     ) -> io::Result<TcpLink> {
         encoder.clear();
-        let socket = sources.tcp(upstream)?;
-        socket.set_tcp_nodelay(true)?;
-        if fast_open {
-            // RFC 7413: the first queries travel with the SYN if the upstream has given a Fast Open cookie. Without support for
-            // it the connection is an ordinary one.
-            let _ = set_option(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_FASTOPEN_CONNECT, 1);
-        }
-        match socket.connect(&SockAddr::from(upstream)) {
-            Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => Err(error),
-            _ => Ok(TcpLink {
-                socket,
-                decoder: Decoder::new(),
-                encoder,
-                awaits_writable: true,
-                unanswered: 0,
-                unwritten: 0,
-                owes_acknowledgment: false,
-                writes_paid: Instant(0),
-            }),
-        }
+        let socket = sources.tcp(upstream, |socket| {
+            if fast_open {
+                // RFC 7413: the first queries travel with the SYN if the upstream has given a Fast Open cookie. Without support for
+                // it the connection is an ordinary one.
+                let _ = set_option(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_FASTOPEN_CONNECT, 1);
+            }
+            socket.set_tcp_nodelay(true)
+        })?;
+        Ok(TcpLink {
+            socket,
+            decoder: Decoder::new(),
+            encoder,
+            awaits_writable: true,
+            unanswered: 0,
+            unwritten: 0,
+            owes_acknowledgment: false,
+            writes_paid: Instant(0),
+        })
     }
 
     /// The local address and port of the connection.

@@ -3,12 +3,12 @@
 //! anyway.
 
 use crate::counters::{Counter, Counters};
-use crate::limits::{LINK_RECEIVE_BUFFER, PORTS_TRIED, QUESTION_OCTETS, STRAY_DATAGRAMS, WAITING_QUESTIONS};
+use crate::limits::{LINK_RECEIVE_BUFFER, QUESTION_OCTETS, WAITING_QUESTIONS};
 use crate::socket::pinned_array::PinnedArray;
 use crate::socket::send_batch::{SendBatch, SendCounters};
 use crate::socket::syscalls::{ignore_path_mtu, receive_drops, set_receive_buffer};
 use crate::upstream::sources::SourceTable;
-use socket2::{SockAddr, Socket};
+use socket2::Socket;
 use std::cmp::Reverse;
 use std::io;
 use std::net::SocketAddr;
@@ -42,19 +42,10 @@ impl UdpLink {
         sources: &SourceTable,
         force_buffer: &mut bool,
     ) -> io::Result<UdpLink> {
-        let mut port = port;
-        for _ in 0..PORTS_TRIED {
-            let socket = sources.udp(upstream, port)?;
-            ignore_path_mtu(socket.as_raw_fd(), upstream.is_ipv6());
-            *force_buffer = set_receive_buffer(socket.as_raw_fd(), LINK_RECEIVE_BUFFER, *force_buffer);
-            socket.connect(&SockAddr::from(upstream))?;
-            if discard_strays(socket.as_raw_fd()) {
-                return Ok(UdpLink { socket, drops: 0, waiting: EMPTY });
-            }
-            // Somebody floods this port. Port 0 is never used: another one is drawn.
-            port = 0;
-        }
-        Err(io::Error::from_raw_os_error(libc::EADDRINUSE))
+        let socket = sources.udp(upstream, port)?;
+        ignore_path_mtu(socket.as_raw_fd(), upstream.is_ipv6());
+        *force_buffer = set_receive_buffer(socket.as_raw_fd(), LINK_RECEIVE_BUFFER, *force_buffer);
+        Ok(UdpLink { socket, drops: 0, waiting: EMPTY })
     }
 
     /// The local address and port of the link.
@@ -71,21 +62,6 @@ impl UdpLink {
         let drops = receive_drops(self.descriptor());
         drops.wrapping_sub(std::mem::replace(&mut self.drops, drops))
     }
-}
-
-/// Discards the datagrams that came before connect. Until then a bound socket accepts datagrams from anyone, so they need not
-/// be from the upstream. After connect the kernel filters by the peer's address. False: there are more than can be discarded.
-fn discard_strays(socket: RawFd) -> bool {
-    for _ in 0..STRAY_DATAGRAMS {
-        let mut octet = 0u8;
-        // SAFETY: the buffer is one octet, which lives through the call; the rest of a datagram is cut off.
-        let got = unsafe { libc::recv(socket, (&raw mut octet).cast(), 1, libc::MSG_DONTWAIT) };
-        if got < 0 {
-            // No datagram left (EAGAIN). Any other error comes again when the link is used.
-            return true;
-        }
-    }
-    false
 }
 
 /// The queries that wait to leave over the UDP links of a worker.
@@ -197,9 +173,9 @@ const SEND_COUNTERS: SendCounters = SendCounters {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use socket2::{Domain, Protocol, Type};
+    use socket2::{Domain, Protocol, SockAddr, Type};
     use std::io::Read;
-    use std::net::{Ipv4Addr, UdpSocket};
+    use std::net::UdpSocket;
     use std::time::Duration;
 
     fn upstream(address: &str) -> UdpSocket {
@@ -414,25 +390,5 @@ mod tests {
         let error = batch.receive_replies(link.descriptor()).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::EAGAIN));
         assert_eq!(batch.receive_replies(link.descriptor()).unwrap(), 1);
-    }
-
-    #[test]
-    fn strays_from_before_the_connection_are_discarded() {
-        let socket = Socket::new(Domain::IPV4, Type::DGRAM.nonblocking(), None).unwrap();
-        socket.bind(&SockAddr::from(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))).unwrap();
-        let to = socket.local_addr().unwrap().as_socket().unwrap();
-        let stranger = upstream("127.0.0.1:0");
-        let flood = |count| (0..count).for_each(|_| assert_eq!(stranger.send_to(b"forged", to).unwrap(), 6));
-        flood(STRAY_DATAGRAMS - 1);
-        assert!(discard_strays(socket.as_raw_fd()));
-        assert_eq!(
-            crate::socket::receive_batch::ReceiveBatch::new(512)
-                .receive_replies(socket.as_raw_fd())
-                .unwrap_err()
-                .kind(),
-            io::ErrorKind::WouldBlock
-        );
-        flood(STRAY_DATAGRAMS);
-        assert!(!discard_strays(socket.as_raw_fd()));
     }
 }

@@ -14,7 +14,7 @@ use std::fmt;
 use std::io;
 use std::os::fd::RawFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering, fence};
 use std::time::Duration;
 
 /// A closure that a worker runs with its machine between two batches.
@@ -75,6 +75,8 @@ pub(crate) const RELEASE: u8 = 2;
 pub struct Mailbox<M> {
     messages: MessageQueue,
     tasks: ArrayQueue<Task<M>>,
+    /// Places for tasks that are neither taken nor reserved.
+    places: AtomicUsize,
     wakeup: EventFd,
     /// True if the worker will check the mailbox before it sleeps.
     awake: AtomicBool,
@@ -91,6 +93,7 @@ impl<M> Mailbox<M> {
         Ok(Mailbox {
             messages: MessageQueue::new(QUEUED_MESSAGES, QUEUED_OCTETS),
             tasks: ArrayQueue::new(QUEUED_TASKS),
+            places: AtomicUsize::new(QUEUED_TASKS),
             wakeup: EventFd::new()?,
             awake: AtomicBool::new(true),
             stop: AtomicU64::new(0),
@@ -124,8 +127,17 @@ impl<M> Mailbox<M> {
 
     /// Makes the worker run `task` with its machine, soon.
     pub fn submit(&self, task: impl FnOnce(&mut M, Instant) + Send + 'static) -> Result<(), MailboxFull> {
-        self.tasks.push(Box::new(task)).map_err(|_| MailboxFull)?;
-        self.wake()
+        self.reserve()?.submit(task)
+    }
+
+    /// Reserves the place of a task, so that several workers get theirs, or none does.
+    pub fn reserve(&self) -> Result<TaskPlace<'_, M>, MailboxFull> {
+        if self.ended.load(Ordering::SeqCst) {
+            return Err(MailboxFull);
+        }
+        let taken =
+            self.places.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |places| places.checked_sub(1));
+        taken.map(|_| TaskPlace { mailbox: self, is_used: false }).map_err(|_| MailboxFull)
     }
 
     /// Stops the worker: it takes no more datagrams from clients, and finishes the queries that it has. It ends when nothing is
@@ -192,7 +204,11 @@ impl<M> Mailbox<M> {
     }
 
     pub(crate) fn take_task(&self) -> Option<Task<M>> {
-        self.tasks.pop()
+        let task = self.tasks.pop();
+        if task.is_some() {
+            self.places.fetch_add(1, Ordering::SeqCst);
+        }
+        task
     }
 
     /// The grace period if the worker must stop.
@@ -249,7 +265,30 @@ impl<M> Mailbox<M> {
         while self.messages.take().is_some() {
             self.refused_messages.fetch_add(1, Ordering::Relaxed);
         }
-        while self.tasks.pop().is_some() {}
+        while self.take_task().is_some() {}
+    }
+}
+
+/// The place of a task in a mailbox.
+pub struct TaskPlace<'m, M> {
+    mailbox: &'m Mailbox<M>,
+    is_used: bool,
+}
+
+impl<M> TaskPlace<'_, M> {
+    /// Makes the worker run `task` with its machine, soon. The error: it has ended meanwhile.
+    pub fn submit(mut self, task: impl FnOnce(&mut M, Instant) + Send + 'static) -> Result<(), MailboxFull> {
+        // There are no more places than the queue has.
+        self.is_used = self.mailbox.tasks.push(Box::new(task)).is_ok();
+        self.mailbox.wake()
+    }
+}
+
+impl<M> Drop for TaskPlace<'_, M> {
+    fn drop(&mut self) {
+        if !self.is_used {
+            self.mailbox.places.fetch_add(1, Ordering::SeqCst);
+        }
     }
 }
 
@@ -277,6 +316,31 @@ mod tests {
             mailbox.submit(|_, _| ()).unwrap();
         }
         assert_eq!(mailbox.submit(|_, _| ()), Err(MailboxFull));
+    }
+
+    #[test]
+    fn a_reserved_place_is_kept_until_its_task_has_run_or_it_is_given_back() {
+        let mailbox = Mailbox::<()>::new().unwrap();
+        for _ in 0..QUEUED_TASKS - 1 {
+            mailbox.submit(|_, _| ()).unwrap();
+        }
+        let place = mailbox.reserve().unwrap();
+        assert_eq!(mailbox.submit(|_, _| ()), Err(MailboxFull));
+        drop(place);
+        let place = mailbox.reserve().unwrap();
+        let (ran, has_run) = std::sync::mpsc::channel();
+        place.submit(move |(), _| ran.send(()).unwrap()).unwrap();
+        assert!(mailbox.reserve().is_err());
+        while let Some(task) = mailbox.take_task() {
+            task(&mut (), Instant(0));
+        }
+        has_run.try_recv().unwrap();
+        let taken = (0..=QUEUED_TASKS).take_while(|_| mailbox.submit(|_, _| ()).is_ok()).count();
+        assert_eq!(taken, QUEUED_TASKS);
+        let place = mailbox.take_task().map(|_| mailbox.reserve().unwrap()).unwrap();
+        mailbox.end();
+        assert_eq!(place.submit(|(), _| ()), Err(MailboxFull));
+        assert!(mailbox.is_empty() && mailbox.reserve().is_err());
     }
 
     #[test]

@@ -12,9 +12,9 @@ pub const NONE: Index = u32::MAX;
 /// Record of a slab.
 pub trait Record: Default {
     /// Overwrites what the user of a freed slot has left, in debug builds, with values that the next user would notice: it must set
-    /// every field that it reads.
+    /// every field that it reads. An implementation names every field, so the compiler tells of a new one.
     #[cfg(debug_assertions)]
-    fn poison(&mut self) {}
+    fn poison(&mut self);
 }
 
 /// Store of records with a fixed capacity.

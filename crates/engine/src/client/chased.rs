@@ -22,9 +22,23 @@ pub(crate) struct CnameChase {
     quota: Index,
 }
 
-impl Record for CnameChase {}
+impl Record for CnameChase {
+    #[cfg(debug_assertions)]
+    fn poison(&mut self) {
+        *self = CnameChase { name: vec![0xff], replies: vec![vec![0xff]], quota: NONE };
+    }
+}
 
 impl CnameChase {
+    /// Makes a used slot a new chase of a network with this entry in the quotas. Every field is named, so the compiler tells of a new one
+    /// that nothing sets.
+    fn reset(&mut self, entry: Index) {
+        let CnameChase { name, replies, quota } = self;
+        name.clear();
+        replies.clear();
+        *quota = entry;
+    }
+
     /// Goes on to another name, to which this reply has led.
     pub fn advance(&mut self, name: &[u8], reply: Vec<u8>) {
         self.name.clear();
@@ -58,12 +72,14 @@ impl CnameChases {
             return None;
         }
         let index = self.slab.take()?;
-        self.slab[index].quota = self.quotas.add(key, self.quotas.find(key), prefix_length);
+        let entry = self.quotas.add(key, self.quotas.find(key), prefix_length);
+        self.slab[index].reset(entry);
         Some(index)
     }
 
     /// Frees the slot of a chase that has ended.
     pub fn give(&mut self, index: Index) {
+        // Their memory is not kept.
         self.slab[index].replies.clear();
         self.quotas.remove(self.slab[index].quota);
         self.slab.give(index);
@@ -88,4 +104,27 @@ impl core::ops::IndexMut<Index> for CnameChases {
 /// Replies of a chase, in order; none if `chase` is [`NONE`].
 pub(crate) fn replies(chases: &CnameChases, chase: Index) -> &[Vec<u8>] {
     if chase == NONE { &[] } else { &chases[chase].replies }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interface::ClientNetwork;
+
+    #[test]
+    #[cfg(debug_assertions)]
+    fn a_chase_finds_nothing_of_the_one_that_had_its_slot() {
+        let mut chases = CnameChases::new(HashKey([1, 3]));
+        let key = QuotaKey { network: ClientNetwork::default(), proven: false };
+        let first = chases.take(key, 64).unwrap();
+        chases[first].advance(b"\x03www\x07example\0", vec![1, 2, 3]);
+        chases.give(first);
+        // The freed slot is poisoned, so what a chase does not set would be found.
+        let CnameChase { name, replies, quota } = &chases.slab[first];
+        assert!(!name.is_empty() && !replies.is_empty() && *quota == NONE);
+        assert_eq!(chases.take(key, 64), Some(first));
+        let CnameChase { name, replies, quota } = &chases[first];
+        assert!(name.is_empty() && replies.is_empty());
+        assert_eq!(Some(*quota), chases.quotas.find(key));
+    }
 }

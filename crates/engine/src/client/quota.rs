@@ -30,7 +30,11 @@ struct Count<R> {
     record: R,
 }
 
-impl<R: Default> Record for Count<R> {}
+impl<R: Default> Record for Count<R> {
+    /// Leaves the entry: `Counts::insert` sets it as a whole, and walks over the table read that its count is 0.
+    #[cfg(debug_assertions)]
+    fn poison(&mut self) {}
+}
 
 /// Data of a network: its place among the networks of its site, which form a ring.
 #[derive(Default, Clone)]

@@ -8,6 +8,8 @@ use crate::interface::{Client, ClientTransport, IdleTimeout};
 use crate::message::client_subnet::Subnet;
 use crate::message::cookie::Cookie;
 use crate::message::question::{QUESTION, QueryFlags, Question};
+#[cfg(debug_assertions)]
+use crate::message::stream_options::StreamOptions;
 use crate::rpz::mark::PolicyMark;
 use crate::rpz::table::NO_RULE_YET;
 use core::net::Ipv6Addr;
@@ -34,6 +36,7 @@ pub enum CacheHit {
 
 /// One pending client query.
 #[derive(Clone)]
+#[cfg_attr(test, derive(Debug))]
 pub struct Waiter {
     /// Client that sent the query.
     pub client: Client,
@@ -161,20 +164,51 @@ pub(crate) const NO_HOP_YET: u8 = u8::MAX;
 impl Record for Waiter {
     #[cfg(debug_assertions)]
     fn poison(&mut self) {
+        const SLOT: Index = NONE - 1;
         *self = Waiter {
-            aaaa_secure: true,
-            bogus_recheck: true,
-            cache_missed: true,
-            has_stale: true,
-            client_timer_expired: true,
-            cache_hit: CacheHit::Stale,
+            client: Client {
+                address: Ipv6Addr::LOCALHOST,
+                local: Ipv6Addr::LOCALHOST,
+                port: u16::MAX,
+                listener: u16::MAX,
+                scope: u32::MAX,
+                stream: u64::MAX,
+                transport: ClientTransport::Quic,
+                idle_timeout: IdleTimeout(u16::MAX),
+                proxy: None,
+            },
+            arrived: Instant(u64::MAX),
+            useful_until: Instant(u64::MAX),
+            flight: SLOT,
+            next: SLOT,
+            previous: SLOT,
+            a_flight: SLOT,
+            quota: SLOT,
+            older: SLOT,
+            newer: SLOT,
+            chase: SLOT,
+            id: u16::MAX,
+            flags: Flags(u16::MAX),
+            edns: Some(RequestorEdns { size: 1, dnssec_ok: true, stream_options: StreamOptions::PADDING }),
+            query_flags: QueryFlags::PROBE,
+            subnet: Some(Subnet::POISON),
+            scope: u8::MAX,
+            cookie: Some(Cookie::POISON),
+            stage: Stage::NegativeAaaa,
             cause: Cause::Timeout,
             rpz_rule: 0,
             rpz_hop: 0,
-            scope: u8::MAX,
+            policy_mark: Some(PolicyMark::poison()),
             negative_ttl: Some(1),
-            stage: Stage::NegativeAaaa,
-            ..Waiter::default()
+            aaaa_secure: true,
+            bogus_recheck: true,
+            cache_hit: CacheHit::Stale,
+            cache_missed: true,
+            has_stale: true,
+            client_timer_expired: true,
+            hash: u64::MAX,
+            question_len: u16::MAX,
+            question: [0xff; QUESTION],
         };
     }
 }
@@ -321,6 +355,12 @@ impl Waiter {
         self.cache_hit != CacheHit::Nothing && !self.cache_missed
     }
 
+    /// True if no rule of a response policy zone has applied so far.
+    #[inline]
+    pub fn has_met_no_rule(&self) -> bool {
+        self.rpz_rule == NO_RULE_YET
+    }
+
     /// Requestor of the answer; `own_size`: largest UDP message of this server.
     #[inline]
     pub fn requestor(&self, own_size: u16) -> Requestor<'_> {
@@ -335,5 +375,91 @@ impl Waiter {
             limit: answer_limit(self.client.transport, self.edns, own_size),
             own_size,
         }
+    }
+}
+
+#[cfg(all(test, debug_assertions))]
+mod tests {
+    use super::*;
+    use crate::answer::requestor::unlimited_requestor;
+    use crate::base::slab::Slab;
+
+    /// Has a query take a slot, as `Engine::begin` does.
+    fn admit(waiters: &mut Slab<Waiter>) -> Index {
+        let index = waiters.take().unwrap();
+        let client = Client::udp("[2001:db8::1]:53".parse().unwrap());
+        waiters[index].reset(&client, Instant(1), Instant(2), 3, 4);
+        let question = b"\x03www\x07example\0\0\x1c\0\x01";
+        let requestor = Requestor { id: 5, ..unlimited_requestor(QueryFlags::RD, question) };
+        waiters[index].fill(&requestor, Stage::Aaaa, QueryFlags::RD, 6, 0);
+        index
+    }
+
+    #[test]
+    fn a_query_finds_nothing_of_the_one_that_had_its_slot() {
+        let mut waiters = Slab::new(1);
+        let first = admit(&mut waiters);
+        let fresh = format!("{:?}", as_attached(&waiters[first]));
+        waiters.give(first);
+        let reused = admit(&mut waiters);
+        assert_eq!(format!("{:?}", as_attached(&waiters[reused])), fresh);
+    }
+
+    /// The waiter with what its flight and the AAAA leg set before it is read, and without octets behind its question.
+    fn as_attached(waiter: &Waiter) -> Waiter {
+        let mut waiter = Waiter { flight: 0, next: 0, previous: 0, negative_ttl: None, ..waiter.clone() };
+        waiter.question[usize::from(waiter.question_len)..].fill(0);
+        waiter
+    }
+
+    #[test]
+    fn a_freed_slot_has_in_every_field_what_no_query_begins_with() {
+        let mut waiters = Slab::<Waiter>::new(1);
+        let index = admit(&mut waiters);
+        let used = waiters[index].clone();
+        waiters.give(index);
+        let freed = &waiters[index];
+        macro_rules! assert_poisoned {
+            ($($field:ident),*) => {
+                // Without `..`, so that no field is forgotten.
+                let Waiter { $($field: _),* } = freed;
+                $(assert_ne!(format!("{:?}", freed.$field), format!("{:?}", used.$field), stringify!($field));)*
+            };
+        }
+        assert_poisoned!(
+            client,
+            arrived,
+            useful_until,
+            flight,
+            next,
+            previous,
+            a_flight,
+            quota,
+            older,
+            newer,
+            chase,
+            id,
+            flags,
+            edns,
+            query_flags,
+            subnet,
+            scope,
+            cookie,
+            stage,
+            cause,
+            rpz_rule,
+            rpz_hop,
+            policy_mark,
+            negative_ttl,
+            aaaa_secure,
+            bogus_recheck,
+            cache_hit,
+            cache_missed,
+            has_stale,
+            client_timer_expired,
+            hash,
+            question_len,
+            question
+        );
     }
 }

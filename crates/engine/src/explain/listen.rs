@@ -270,7 +270,7 @@ impl Transcript {
                 self.local_source = Some(LocalSource::Counted(counter));
                 self.record(Decision::LocalData(counter));
             }
-            TraceEvent::PolicyRule(counter, ref source) => {
+            TraceEvent::PolicyRule { counter, ref source, .. } => {
                 // PASSTHRU gives no reply, so the reply comes from an upstream.
                 let is_reply = counter != Counter::FilteredPassthru;
                 self.local_source = is_reply.then_some(LocalSource::Counted(counter));

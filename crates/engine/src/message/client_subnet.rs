@@ -32,6 +32,12 @@ pub struct Subnet {
     address: [u8; 16],
 }
 
+#[cfg(debug_assertions)]
+impl Subnet {
+    /// A subnet that no client has sent, for freed records.
+    pub(crate) const POISON: Subnet = Subnet { family: Family::Ipv6, source: u8::MAX, address: [0xff; 16] };
+}
+
 /// Error: the option is not as RFC 7871 requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MalformedSubnet;

@@ -99,6 +99,12 @@ pub struct Cookie {
     state: CookieState,
 }
 
+#[cfg(debug_assertions)]
+impl Cookie {
+    /// A cookie that no client has sent, for freed records.
+    pub(crate) const POISON: Cookie = Cookie { data: [0xff; DATA], state: CookieState::Valid };
+}
+
 /// Result of checking a client's cookie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CookieState {

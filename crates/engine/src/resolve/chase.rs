@@ -3,9 +3,7 @@
 use crate::answer::builder::write_failure;
 use crate::base::slab::{Index, NONE};
 use crate::base::time::Instant;
-use crate::client::Clients;
 use crate::client::chased::replies;
-use crate::client::respond::{ResponseSink, respond};
 use crate::counters::Counter;
 use crate::dns64::decision::Stage;
 use crate::engine::Engine;
@@ -78,13 +76,8 @@ impl Engine {
         if self.clients.waiters[waiter].stage != Stage::Direct {
             self.counters.count(Counter::NotSynthesizedFailure);
         }
-        let Engine { settings, clients, counters, .. } = self;
-        let Clients { waiters, rate_limiter, .. } = clients;
-        let identity = &settings.server_names.identity;
-        let sink = ResponseSink { counters, rate_limiter: Some(rate_limiter), now, identity };
-        respond(waiters, sink, settings.udp_size, waiter, out, |frame, requestor| {
+        self.respond_with(waiter, now, out, |frame, requestor| {
             write_failure(frame, requestor, ede::OTHER, reason)
         });
-        self.free_waiter(waiter, out);
     }
 }

@@ -12,7 +12,7 @@ use crate::cache::entry::{self, EXCLUDED, Entry, EntryKind, FAILURE, NEGATIVE, R
 use crate::cache::index::Place;
 use crate::cache::ttl::{Age, is_due, materialize, stale_ede, write_ttls};
 use crate::client::Clients;
-use crate::client::respond::{ResponseSink, respond, send};
+use crate::client::respond::{ResponseSink, send};
 use crate::client::waiter::CacheHit;
 use crate::counters::Counter;
 use crate::dns64::config::Dnssec;
@@ -25,6 +25,7 @@ use crate::message::question::{QueryFlags, Question};
 use crate::message::reply::Outcome;
 use crate::settings::Settings;
 use crate::trace::{Subject, TraceEvent};
+use crate::upstream::groups::Unanswered;
 use wire::header::{self, Flags};
 use wire::{Class, EdeCode, Message, Rcode, ede};
 
@@ -54,8 +55,8 @@ impl Engine {
         let Settings { local_data, rpz, .. } = &self.settings;
         if !self.cache.is_cacheable(question)
             || local_data.has_name(question.name)
-            // A response policy may depend on the client and its transport.
-            || !rpz.is_empty()
+            // A complete answer is one that no rule of a response policy zone is for (`to_cache.rs`). One for the client remains.
+            || rpz.of_client(from.address).is_some()
         {
             return CacheLookup::Unfit;
         }
@@ -169,6 +170,11 @@ impl Engine {
         };
         let is_silent = entry.is(SILENT);
         let unfit = if is_stale { self.stale_unfit(waiter, &entry) } else { None };
+        if is_stale && self.clients.waiters[waiter].cache_hit != CacheHit::Stale {
+            let question = self.clients.current_question(waiter);
+            let one = Unanswered { expired: 1, ..Unanswered::default() };
+            self.upstream.servers.count_unanswered(question.forward_key(), one);
+        }
         let state = &mut self.clients.waiters[waiter];
         // The client response timer has expired: answer with stale data now, and refresh in the background.
         let is_asked = is_stale && state.client_timer_expired;
@@ -192,14 +198,7 @@ impl Engine {
         if is_silent {
             self.proceed(waiter, &Outcome::Failed, &mut None, now, out);
         } else if let Some((rcode, ede)) = unfit {
-            let Engine { settings, clients, counters, .. } = self;
-            let Clients { waiters, rate_limiter, .. } = clients;
-            let identity = &settings.server_names.identity;
-            let sink = ResponseSink { counters, rate_limiter: Some(rate_limiter), now, identity };
-            respond(waiters, sink, settings.udp_size, waiter, out, |frame, requestor| {
-                write_unfit(frame, requestor, rcode, ede)
-            });
-            self.free_waiter(waiter, out);
+            self.respond_with(waiter, now, out, |frame, requestor| write_unfit(frame, requestor, rcode, ede));
         } else if let Ok(message) = Message::parse(&frame[..length]) {
             let chain = Chain::follow(&message);
             self.proceed(waiter, &Outcome::Reply(&message, &chain), &mut None, now, out);
@@ -221,7 +220,7 @@ impl Engine {
         let state = &self.clients.waiters[waiter];
         let is_answer = state.stage == Stage::Direct
             && state.chase == NONE
-            && self.settings.rpz.is_empty()
+            && self.settings.rpz.of_client(state.client.address).is_none()
             && entry.valid_for() == self.cache.generation;
         let ede = Some(stale_ede(entry));
         let requestor = state.requestor(self.settings.udp_size);

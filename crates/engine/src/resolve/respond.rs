@@ -1,6 +1,6 @@
 //! Responses to waiters: an upstream reply forwarded, an empty response, the aliases alone.
 
-use crate::answer::builder::{write_empty, write_failure, write_truncated};
+use crate::answer::builder::{Written, write_empty, write_failure, write_truncated};
 use crate::answer::forward::{ForwardedReply, forward};
 use crate::answer::requestor::Requestor;
 use crate::answer::synthesis::write_aliases;
@@ -16,9 +16,10 @@ use crate::engine::Engine;
 use crate::interface::Outbox;
 use crate::message::cname_chain::Chain;
 use crate::message::question::QueryFlags;
-use crate::message::reply::Outcome;
+use crate::message::reply::{Outcome, warrants_failover};
 use crate::resolve::divert::depends_on_client;
 use crate::trace::{Subject, Untrusted};
+use crate::upstream::groups::Unanswered;
 use wire::header::{self, Flags};
 use wire::{EdeCode, Message, Rcode, ede};
 
@@ -30,6 +31,22 @@ impl Engine {
         ResponseSink { counters: &mut self.counters, rate_limiter, now, identity }
     }
 
+    /// Answers a waiter with what `write` writes, and frees it.
+    pub(crate) fn respond_with(
+        &mut self,
+        waiter: Index,
+        now: Instant,
+        out: &mut impl Outbox,
+        write: impl FnOnce(&mut [u8], &Requestor<'_>) -> Written,
+    ) {
+        let Engine { settings, clients, counters, .. } = self;
+        let Clients { waiters, rate_limiter, .. } = clients;
+        let identity = &settings.server_names.identity;
+        let sink = ResponseSink { counters, rate_limiter: Some(rate_limiter), now, identity };
+        respond(waiters, sink, settings.udp_size, waiter, out, write);
+        self.free_waiter(waiter, out);
+    }
+
     /// Answers a waiter without records, and frees it.
     pub(crate) fn respond_empty(
         &mut self,
@@ -39,14 +56,7 @@ impl Engine {
         now: Instant,
         out: &mut impl Outbox,
     ) {
-        let Engine { settings, clients, counters, .. } = self;
-        let Clients { waiters, rate_limiter, .. } = clients;
-        let identity = &settings.server_names.identity;
-        let sink = ResponseSink { counters, rate_limiter: Some(rate_limiter), now, identity };
-        respond(waiters, sink, settings.udp_size, index, out, |frame, requestor| {
-            write_empty(frame, requestor, rcode, ede)
-        });
-        self.free_waiter(index, out);
+        self.respond_with(index, now, out, |frame, requestor| write_empty(frame, requestor, rcode, ede));
     }
 
     /// Sends the client of a waiter to TCP, and frees the waiter.
@@ -64,16 +74,20 @@ impl Engine {
     /// could not be authenticated.
     #[cold]
     pub(crate) fn respond_failed(&mut self, index: Index, now: Instant, out: &mut impl Outbox) {
+        self.count_failed(index);
         let reason = self.upstream.untrusted(self.clients.current_question(index).forward_key());
         let text = reason.map_or("", Untrusted::text);
-        let Engine { settings, clients, counters, .. } = self;
-        let Clients { waiters, rate_limiter, .. } = clients;
-        let identity = &settings.server_names.identity;
-        let sink = ResponseSink { counters, rate_limiter: Some(rate_limiter), now, identity };
-        respond(waiters, sink, settings.udp_size, index, out, |frame, requestor| {
+        self.respond_with(index, now, out, |frame, requestor| {
             write_failure(frame, requestor, ede::NETWORK_ERROR, text)
         });
-        self.free_waiter(index, out);
+    }
+
+    /// Counts a waiter whose question the upstreams of its zone did not answer.
+    #[cold]
+    fn count_failed(&mut self, index: Index) {
+        let question = self.clients.current_question(index);
+        let one = Unanswered { failed: 1, ..Unanswered::default() };
+        self.upstream.servers.count_unanswered(question.forward_key(), one);
     }
 
     /// Answers with the outcome of a question without DNS64.
@@ -131,6 +145,9 @@ impl Engine {
         now: Instant,
         out: &mut impl Outbox,
     ) {
+        if message.rcode() != Rcode::NOERROR && warrants_failover(message) {
+            self.count_failed(waiter);
+        }
         // An A reply instead of the AAAA reply says that there is no AAAA record: both must be secure, and it must be true.
         let state = &self.clients.waiters[waiter];
         let proved = state.stage != Stage::A || state.aaaa_secure && state.cause == Cause::NoData;

@@ -8,9 +8,7 @@
 use crate::answer::builder::write_truncated;
 use crate::base::slab::{Index, NONE};
 use crate::base::time::Instant;
-use crate::client::Clients;
 use crate::client::chased::replies;
-use crate::client::respond::{ResponseSink, respond};
 use crate::client::waiter::NO_HOP_YET;
 use crate::counters::Counter;
 use crate::dns64::decision::{AaaaDecision, Stage, decide};
@@ -150,8 +148,9 @@ impl Engine {
     }
 
     /// The event that a rule decides a waiter's query.
-    fn policy_event(&self, waiter: Index, rule: u32, source: Option<RuleSource>) -> TraceEvent<'static> {
-        let over_udp = self.clients.waiters[waiter].client.transport.is_datagram();
+    fn policy_event(&self, waiter: Index, rule: u32, source: Option<RuleSource>) -> TraceEvent<'_> {
+        let state = &self.clients.waiters[waiter];
+        let over_udp = state.client.transport.is_datagram();
         let counter = match self.settings.rpz.rule_of(rule).map(|(found, _)| &found.action) {
             Some(Action::NxDomain) => Counter::FilteredNxDomain,
             Some(Action::NoData) => Counter::FilteredNoData,
@@ -160,7 +159,8 @@ impl Engine {
             Some(Action::Data(_) | Action::Suffix(_)) => Counter::FilteredLocal,
             Some(Action::Passthru | Action::TcpOnly) | None => Counter::FilteredPassthru,
         };
-        TraceEvent::PolicyRule(counter, source)
+        let (client, name, qtype) = (state.client.address, state.name(), state.qtype_and_class().0);
+        TraceEvent::PolicyRule { counter, source, client, name, qtype }
     }
 
     /// Executes the action of a rule. Returns false for PASSTHRU. `from`: the part of the reply that led to the rule.
@@ -211,7 +211,8 @@ impl Engine {
         }
         match counter {
             Counter::FilteredDrop => self.drop_waiter(waiter, out),
-            Counter::FilteredTcpOnly => self.refer_to_tcp(waiter, now, out),
+            // Draft section 3.5: TC, and no records but the mark of the rule.
+            Counter::FilteredTcpOnly => self.respond_with(waiter, now, out, write_truncated),
             _ => self.deny_by(waiter, rule, from, now, out),
         }
         true
@@ -223,16 +224,6 @@ impl Engine {
         if !client.transport.is_datagram() {
             out.drop_query(&client);
         }
-        self.free_waiter(waiter, out);
-    }
-
-    /// Answers a waiter with TC and no records (draft section 3.5).
-    fn refer_to_tcp(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) {
-        let Engine { settings, clients, counters, .. } = self;
-        let Clients { waiters, rate_limiter, .. } = clients;
-        let identity = &settings.server_names.identity;
-        let sink = ResponseSink { counters, rate_limiter: Some(rate_limiter), now, identity };
-        respond(waiters, sink, settings.udp_size, waiter, out, write_truncated);
         self.free_waiter(waiter, out);
     }
 

@@ -9,6 +9,7 @@ use crate::cache::ttl::{Age, materialize, stale_ede};
 use crate::client::waiter::CacheHit;
 use crate::engine::Engine;
 use crate::interface::Outbox;
+use crate::upstream::groups::Unanswered;
 use wire::Message;
 
 /// Failure recheck timer after a failure: expired data are served without another try until then (RFC 8767 section 5).
@@ -58,9 +59,16 @@ impl Engine {
             entry::set_failure_recheck(self.cache.entries.entry_mut(place), now + recheck);
         }
         let mut waiter = flight.waiters;
+        let mut expired = 0;
         while waiter != NONE && !is_fresh {
-            self.clients.waiters[waiter].cache_hit = CacheHit::Stale;
-            waiter = self.clients.waiters[waiter].next;
+            let state = &mut self.clients.waiters[waiter];
+            expired +=
+                u64::from(core::mem::replace(&mut state.cache_hit, CacheHit::Stale) != CacheHit::Stale);
+            waiter = state.next;
+        }
+        if expired > 0 {
+            let more = Unanswered { expired, ..Unanswered::default() };
+            self.upstream.servers.count_unanswered(flight.forward_key(), more);
         }
         let mut frame = self.frames.take();
         let entry = self.cache.entries.entry(place);

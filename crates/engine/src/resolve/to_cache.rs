@@ -2,6 +2,10 @@
 //!
 //! A cached entry may be copied to a client unchanged only if it was checked under the current settings (`valid_for`). After a
 //! reload the first query checks it again. So the cache does not depend on policy, and answers never ignore it.
+//!
+//! The check includes the response policy zones: the names and addresses of the answer were compared with all rules, and none applied. So
+//! the copy is for clients for whose address there is no rule. If a rule applied, even PASSTHRU, or may yet apply, the next query is
+//! checked anew.
 
 use crate::answer::requestor::{Requestor, unlimited_requestor};
 use crate::answer::synthesis::{SynthesisInput, synthesize};
@@ -29,7 +33,7 @@ impl Engine {
     /// answer.
     pub(crate) fn mark_valid(&mut self, waiter: Index, reason: Option<Counter>) {
         let state = &self.clients.waiters[waiter];
-        if state.is_all_from_cache() && state.chase == NONE {
+        if state.is_all_from_cache() && state.has_met_no_rule() && state.chase == NONE {
             let question = state.own_question();
             self.cache.mark_valid(
                 &question,
@@ -71,6 +75,7 @@ impl Engine {
             && state.cache_hit == CacheHit::Positive
             // Failures are short, and rules do not apply to all clients.
             && matches!(state.cause, Cause::NoData | Cause::Excluded)
+            && state.has_met_no_rule()
             && state.chase == NONE
             && !self.settings.local_data.has_name(state.name())
             && self.has_no_rule(&state.client, state.name())

@@ -6,6 +6,10 @@ use crate::answer::builder::{Written, append_opt};
 use crate::answer::requestor::Requestor;
 use crate::local::record::LocalRecord;
 use std::sync::Arc;
+#[cfg(debug_assertions)]
+use std::sync::LazyLock;
+#[cfg(debug_assertions)]
+use wire::Type;
 use wire::{Class, EdeCode, Rcode, ede, header};
 
 /// The marks of the rule that has decided a query.
@@ -20,6 +24,16 @@ impl PolicyMark {
     /// The marks of a rule of the zone with this SOA record.
     pub(crate) fn new(soa: Arc<LocalRecord>, ede: EdeCode) -> PolicyMark {
         PolicyMark { soa, ede }
+    }
+
+    /// Marks that no rule has made, for freed records. They share one SOA record: a record is freed without an allocation.
+    #[cfg(debug_assertions)]
+    pub(crate) fn poison() -> PolicyMark {
+        static MARK: LazyLock<PolicyMark> = LazyLock::new(|| {
+            let soa = LocalRecord { owner: [0].into(), rtype: Type(0), ttl: u32::MAX, rdata: [].into() };
+            PolicyMark::new(Arc::new(soa), ede::OTHER)
+        });
+        MARK.clone()
     }
 
     /// Writes an answer, and the marks. The extended error has its room; the SOA record is left out if it does not fit.

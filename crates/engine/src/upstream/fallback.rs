@@ -227,7 +227,8 @@ impl Upstream {
         true
     }
 
-    /// Sends the query to its server once more, without an OPT record if the server has not shown EDNS; else over TCP.
+    /// Sends the query to its server once more, without an OPT record. Over UDP a server that has shown EDNS or cookies is not believed to
+    /// have neither: its reply may be forged, and the question is asked as after any other (`suspicion.rs`), with an OPT record.
     #[cold]
     pub(super) fn retry_without_edns(
         &mut self,

@@ -29,6 +29,24 @@ pub struct ServerGroups {
     lists: Vec<ServerList>,
     /// The highest group number so far.
     last_number: u32,
+    /// True if a list has unanswered queries that nobody has taken.
+    has_unanswered: bool,
+}
+
+/// Client queries that servers did not answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unanswered {
+    /// Queries without an answer: the servers were silent, or reported a failure.
+    pub failed: u64,
+    /// Queries that got expired data instead (RFC 8767).
+    pub expired: u64,
+}
+
+impl core::ops::AddAssign for Unanswered {
+    fn add_assign(&mut self, other: Unanswered) {
+        self.failed += other.failed;
+        self.expired += other.expired;
+    }
 }
 
 /// Group: the servers for the questions about one zone, or for all other questions.
@@ -48,6 +66,8 @@ struct ServerList {
     servers: Vec<u16>,
     /// Start and duration of the latest slow start.
     slow_start: (Instant, Span),
+    /// Client queries that they did not answer, since these were taken last.
+    unanswered: Unanswered,
 }
 
 impl ServerGroups {
@@ -59,6 +79,7 @@ impl ServerGroups {
             groups: Vec::new(),
             lists: Vec::new(),
             last_number: 0,
+            has_unanswered: false,
         };
         servers.configure(upstream, |_| true);
         servers
@@ -80,12 +101,15 @@ impl ServerGroups {
                 })
             })
             .collect();
-        let before = core::mem::take(&mut self.lists);
+        let old_lists = core::mem::take(&mut self.lists);
         self.lists = self.number_servers(&different, upstream, &unused);
         let before: HashMap<&[SocketAddr], usize> =
-            before.iter().map(|list| &list.addresses[..]).zip(0..).collect();
+            old_lists.iter().map(|list| &list.addresses[..]).zip(0..).collect();
         let before: Vec<Option<usize>> =
             self.lists.iter().map(|list| before.get(&list.addresses[..]).copied()).collect();
+        for (list, old) in self.lists.iter_mut().zip(&before) {
+            list.unanswered = old.map_or(Unanswered::default(), |old| old_lists[old].unanswered);
+        }
         self.number_groups(upstream, &list_of_group, &before);
     }
 
@@ -128,6 +152,7 @@ impl ServerGroups {
                 addresses: addresses.to_vec(),
                 servers: addresses.iter().filter_map(&mut number).collect(),
                 slow_start: (Instant(0), Span::ZERO),
+                unanswered: Unanswered::default(),
             })
             .collect()
     }
@@ -190,6 +215,23 @@ impl ServerGroups {
     #[inline]
     fn list_of(&self, question: ForwardKey<'_>) -> &ServerList {
         &self.lists[self.group_of(question).list as usize]
+    }
+
+    /// Counts a client query that the servers of this question did not answer.
+    #[cold]
+    pub(crate) fn count_unanswered(&mut self, question: ForwardKey<'_>, one: Unanswered) {
+        let list = self.group_of(question).list as usize;
+        self.lists[list].unanswered += one;
+        self.has_unanswered = true;
+    }
+
+    /// Returns the client queries since the last call that servers did not answer, by the addresses of the servers.
+    pub(crate) fn take_unanswered(&mut self) -> Vec<(Vec<SocketAddr>, Unanswered)> {
+        if !core::mem::take(&mut self.has_unanswered) {
+            return Vec::new();
+        }
+        let lists = self.lists.iter_mut().filter(|list| list.unanswered != Unanswered::default());
+        lists.map(|list| (list.addresses.clone(), core::mem::take(&mut list.unanswered))).collect()
     }
 
     /// True if every server of a question's group is dead.

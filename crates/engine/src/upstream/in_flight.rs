@@ -56,6 +56,21 @@ impl Attempt {
         with_case: false,
         is_hedge: false,
     };
+
+    /// A try that no question has made, for freed records.
+    #[cfg(debug_assertions)]
+    const POISON: Attempt = Attempt {
+        link: Link::NOWHERE,
+        id: u16::MAX,
+        server: u16::MAX,
+        sent: Instant(u64::MAX),
+        failed: true,
+        with_subnet: true,
+        with_cookie: true,
+        with_opt: true,
+        with_case: true,
+        is_hedge: true,
+    };
 }
 
 /// State of a flight.
@@ -209,10 +224,16 @@ impl Record for Flight {
     #[cfg(debug_assertions)]
     fn poison(&mut self) {
         // Walks over the table read the state, and the timer wheel its hook.
-        let Flight { state, hook, .. } = core::mem::take(self);
+        let Flight { state, hook, .. } = *self;
         *self = Flight {
             state,
             hook,
+            hash: u64::MAX,
+            next_in_bucket: NONE - 1,
+            qtype: Type(u16::MAX),
+            query_flags: QueryFlags::PROBE,
+            class: Class(u16::MAX),
+            name_len: u8::MAX,
             over_tcp: true,
             half_try: true,
             send_failed: true,
@@ -227,15 +248,23 @@ impl Record for Flight {
             cookie_renewed: true,
             cookie_missing: true,
             tries: u8::MAX,
+            attempts_len: u8::MAX,
             scope: u8::MAX,
+            lost_connections: u8::MAX,
+            waiters: NONE - 1,
+            references: u32::MAX / 2,
+            group: u32::MAX,
+            flush_epoch: u32::MAX,
+            parked: 0,
+            deadline: Instant(u64::MAX),
             stagger: Some(Instant(0)),
             repeat_at: Some(Instant(0)),
             client_response_timer: Some(Instant(0)),
             lost_at: Some(Instant(0)),
-            lost_connections: u8::MAX,
             doubt: Doubt::POISON,
-            references: u32::MAX / 2,
-            ..Flight::default()
+            subnet: Some(Subnet::POISON),
+            name: [0xff; 256],
+            attempts: [Attempt::POISON; ATTEMPTS],
         };
     }
 }
@@ -726,7 +755,10 @@ mod tests {
         };
         let after_reset = |mut flight: Flight| {
             flight.reset(&question, 0, false, 3, 9);
-            format!("{flight:?}")
+            flight.name[name.len()..].fill(0);
+            // The table and the wheel set these before they are read, and no try is known yet.
+            let (next_in_bucket, deadline, attempts) = (NONE, Instant(0), [Attempt::NONE; ATTEMPTS]);
+            format!("{:?}", Flight { next_in_bucket, deadline, attempts, ..flight })
         };
         // A freed slot has in every field what no question sets first.
         let mut used = Flight::default();

@@ -45,7 +45,7 @@ struct LinkState {
     /// Questions that the IDs were issued for.
     flights: Box<[Index; LINK_QUESTIONS]>,
     /// Queries over a TCP or TLS link, by ID and question: all that wait on it, and some that wait no more ([`Links::has_many_gone`]).
-    /// It keeps its memory for the next link of the slot.
+    /// Its memory ends with the link: 256 KiB of a busy one would stay in each slot.
     asked: Vec<(u16, Index)>,
 }
 
@@ -141,7 +141,6 @@ impl Links {
         state.bloom_bits = [0; BLOOM_SIZE / 64];
         state.outstanding = 0;
         state.next_id = random.id();
-        state.asked.clear();
         Some(Link { slot, generation: state.generation })
     }
 
@@ -308,7 +307,9 @@ impl Links {
     /// Frees the slot of a closed link.
     pub fn free(&mut self, link: Link) {
         debug_assert!(self.is_open(link));
-        self.states[link.slot as usize].open = false;
+        let state = &mut self.states[link.slot as usize];
+        state.open = false;
+        state.asked = Vec::new();
         self.free_slots.push(link.slot);
     }
 
@@ -339,9 +340,9 @@ impl Links {
         self.states[link.slot as usize].asked.retain(|&(id, flight)| waits(id, flight));
     }
 
-    /// Takes the queries over a TCP or TLS link that are known, and leaves an empty list in exchange.
-    pub fn swap_asked(&mut self, link: Link, asked: &mut Vec<(u16, Index)>) {
-        core::mem::swap(&mut self.states[link.slot as usize].asked, asked);
+    /// Takes the queries over a TCP or TLS link that are known.
+    pub fn take_asked(&mut self, link: Link) -> Vec<(u16, Index)> {
+        core::mem::take(&mut self.states[link.slot as usize].asked)
     }
 
     /// True if an open link leads to the server.
@@ -454,6 +455,20 @@ mod tests {
             assert!(known.len() <= GONE_QUERIES + 2 * waiting.len() + 1);
         }
         assert!(steps.get() <= 2 * 10_000);
+    }
+
+    #[test]
+    fn a_slot_keeps_no_queries_and_no_memory_of_the_tcp_link_that_had_it() {
+        let mut links = Links::new();
+        let mut random = Random::new([3; 32]);
+        let link = links.take(0, Transport::Tcp, Instant(0), &mut random).unwrap();
+        for flight in 0..10_000 {
+            links.issue(link, flight, Instant(0), &mut random);
+        }
+        links.free(link);
+        assert_eq!(links.states[link.slot as usize].asked.capacity(), 0);
+        let next = links.take(0, Transport::Tcp, Instant(0), &mut random).unwrap();
+        assert_eq!((next.slot, links.issued_at(next, 0)), (link.slot, None));
     }
 
     #[test]

@@ -32,6 +32,7 @@ pub mod transport_choice;
 mod zones;
 
 pub use circuit_breaker::{BreakerState, Cause, Trouble};
+pub use groups::Unanswered;
 pub use server::{QueryKind, Server};
 
 use crate::base::name_hash::HashKey;
@@ -69,8 +70,6 @@ pub(crate) struct Upstream {
     has_stale_links: bool,
     /// The links to all servers are to be closed ([`Upstream::retire_links`]).
     must_retire_all: bool,
-    /// Queries over the TCP or TLS link that failed last, while its questions are asked again.
-    stranded: Vec<(u16, Index)>,
 }
 
 impl Upstream {
@@ -97,7 +96,6 @@ impl Upstream {
             key,
             has_stale_links: false,
             must_retire_all: false,
-            stranded: Vec::new(),
         }
     }
 
@@ -185,11 +183,29 @@ impl Upstream {
             for slot in core::mem::take(&mut server.current).into_iter().flatten().chain(spare) {
                 // `link_to` makes a link current when it has opened it; `forget_link` alone frees it, and clears `current`.
                 let link = self.links.link(slot).expect("a current link is open");
-                if self.links.retire(link) == Release::Close {
-                    self.close(link, out);
-                }
+                self.retire(link, out);
             }
         }
+    }
+
+    /// Has no new query take a link, and closes it if no question waits on it.
+    #[cold]
+    fn retire(&mut self, link: Link, out: &mut impl Outbox) {
+        if self.set_aside(link) == Release::Close {
+            self.close(link, out);
+        }
+    }
+
+    /// Takes a link from those for new queries. It closes with its last question.
+    fn set_aside(&mut self, link: Link) -> Release {
+        let server = &mut self.servers.list[usize::from(self.links.server(link))];
+        for current in &mut server.current {
+            if *current == Some(link.slot) {
+                *current = None;
+            }
+        }
+        server.spare.retain(|&slot| slot != link.slot);
+        self.links.retire(link)
     }
 
     /// Closes a link.
@@ -200,7 +216,7 @@ impl Upstream {
 
     /// Forgets a closed link: no new question takes it, and its slot is free.
     fn forget_link(&mut self, link: Link) {
-        self.set_aside(link);
+        let _ = self.set_aside(link);
         if self.links.transport(link).is_stream() {
             self.servers.list[usize::from(self.links.server(link))].streams -= 1;
         }

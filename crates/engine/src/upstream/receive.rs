@@ -368,6 +368,8 @@ pub(crate) struct FailedLink {
     link: Link,
     /// Its server and transport.
     pub lost: LostLink,
+    /// Queries over it, if it is a TCP or TLS link. Its slot may soon be that of another link.
+    asked: Vec<(u16, Index)>,
     next: u32,
     end: u32,
 }
@@ -406,27 +408,20 @@ impl Upstream {
                 self.servers.list[server as usize].on_refused(reason, now);
             }
         }
+        let asked = self.links.take_asked(via);
         let end = match transport {
             Transport::Udp => {
-                // Nothing more goes over it; replies that are under way may still come.
-                let current = &mut self.servers.list[server as usize].current[transport as usize];
-                // An old link may fail while its successor is in use.
-                if *current == Some(via.slot) {
-                    *current = None;
-                }
-                let _ = self.links.retire(via);
+                // Replies that are under way may still come.
+                let _ = self.set_aside(via);
                 crate::limits::LINK_QUESTIONS as u32
             }
             Transport::Tcp | Transport::Tls => {
-                // The slot may soon be that of another link.
-                self.stranded.clear();
-                self.links.swap_asked(via, &mut self.stranded);
                 self.forget_link(via);
-                if waited { self.stranded.len() as u32 } else { 0 }
+                if waited { asked.len() as u32 } else { 0 }
             }
         };
         let lost = LostLink { server, transport, was_open: true, was_active };
-        Some(FailedLink { link: via, lost, next: 0, end })
+        Some(FailedLink { link: via, lost, asked, next: 0, end })
     }
 
     /// The next question whose current try went over a failed link; none when there is no more.
@@ -438,7 +433,7 @@ impl Upstream {
                 // An early retry may have closed the link with its last question.
                 Transport::Udp if !self.links.is_open(failed.link) => return None,
                 Transport::Udp => self.links.issued_at(failed.link, place as usize)?,
-                Transport::Tcp | Transport::Tls => *self.stranded.get(place as usize)?,
+                Transport::Tcp | Transport::Tls => *failed.asked.get(place as usize)?,
             };
             if self.is_current(index, failed.link, id) {
                 return Some(index);

@@ -101,12 +101,8 @@ impl Upstream {
             }
             // The kernel gives up a connection only after minutes, so the next query opens another one.
             if self.links.is_hung(attempt.link, attempt.sent) {
-                let current = &mut server.current[self.links.transport(attempt.link) as usize];
-                if *current == Some(attempt.link.slot) {
-                    *current = None;
-                }
-                // It closes with its last question, of which this is one.
-                let _ = self.links.retire(attempt.link);
+                // This question waits on it, so it stays open.
+                let _ = self.set_aside(attempt.link);
             }
         }
         match self.hedge_or_wait(index, is_crowded, now, counters) {
@@ -119,9 +115,8 @@ impl Upstream {
     #[cold]
     fn leave_tcp(&mut self, index: Index, link: Link, now: Instant, counters: &mut Counters) -> TryDeadline {
         self.note_tcp_loss(self.links.server(link), now, counters);
-        self.set_aside(link);
-        // It closes with its last question, of which this is one.
-        let _ = self.links.retire(link);
+        // This question waits on it, so it stays open.
+        let _ = self.set_aside(link);
         let flight = &mut self.flights[index];
         flight.tries = flight.tries.saturating_sub(1);
         flight.reconnects = true;

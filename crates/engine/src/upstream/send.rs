@@ -277,10 +277,7 @@ impl Upstream {
         if self.links.has_room(link, &state.stream_limits, now) {
             return Some(link);
         }
-        state.current[transport as usize] = None;
-        if self.links.retire(link) == Release::Close {
-            self.close(link, out);
-        }
+        self.retire(link, out);
         None
     }
 

@@ -152,9 +152,8 @@ impl Upstream {
         if self.links.outstanding(link) >= CROWD {
             self.learn_from_ending(link, now, counters);
         }
-        self.set_aside(link);
         // Questions wait on it, so it stays open.
-        let _ = self.links.retire(link);
+        let _ = self.set_aside(link);
         // Nothing is asked over the link here, so the places stay.
         for place in 0.. {
             let Some((id, index)) = self.links.issued_at(link, place) else { break };
@@ -179,17 +178,6 @@ impl Upstream {
                 self.set_deadline(index, now);
             }
         }
-    }
-
-    /// Takes a link from those for new queries.
-    pub(super) fn set_aside(&mut self, link: Link) {
-        let server = &mut self.servers.list[usize::from(self.links.server(link))];
-        for current in &mut server.current {
-            if *current == Some(link.slot) {
-                *current = None;
-            }
-        }
-        server.spare.retain(|&slot| slot != link.slot);
     }
 
     /// Learns from a connection that its upstream has closed after at least one reply.

@@ -19,7 +19,6 @@ use crate::counters::{Counter, Counters};
 use crate::interface::{Outbox, Transport};
 use crate::limits::ATTEMPTS;
 use crate::upstream::Upstream;
-use crate::upstream::links::Release;
 use wire::{Flags, MAX_NAME, Message, Name, Record, Section, Type};
 
 /// Replies that have to agree.
@@ -256,10 +255,9 @@ impl Upstream {
 
     /// Retires the UDP link to a server that new queries take.
     fn retire_current(&mut self, server: u16, out: &mut impl Outbox) {
-        let current = &mut self.servers.list[usize::from(server)].current[Transport::Udp as usize];
-        let Some(link) = current.take().and_then(|slot| self.links.link(slot)) else { return };
-        if self.links.retire(link) == Release::Close {
-            self.close(link, out);
+        let current = self.servers.list[usize::from(server)].current[Transport::Udp as usize];
+        if let Some(link) = current.and_then(|slot| self.links.link(slot)) {
+            self.retire(link, out);
         }
     }
 

@@ -39,6 +39,7 @@ mod scenarios;
 mod stream_peers;
 mod suspicion;
 mod trace;
+mod unanswered;
 mod unfit_answers;
 mod upstream_outages;
 mod upstreams;

@@ -4,7 +4,9 @@
 use crate::world::{Answer, Arrival, ClientQuery, Delivery, SentQuery, World, query, settings};
 use engine::local::LocalRecord;
 use engine::rpz::{Action, PolicyRule, PolicyZone, ResponsePolicy, Trigger};
+use engine::settings::Network;
 use engine::{Counter, Settings, Span};
+use std::net::Ipv4Addr;
 use wire::{Flags, Section, Type};
 
 const OCTETS: usize = 16 << 20;
@@ -149,7 +151,7 @@ fn world(settings: Settings, shape: Shape) -> World {
     world
 }
 
-/// Settings with a policy zone that has a rule for another name.
+/// Settings with a policy zone that has a rule of each kind, for another name, another address and another client.
 fn with_policy() -> Settings {
     let mut settings = settings();
     let soa = LocalRecord {
@@ -158,8 +160,14 @@ fn with_policy() -> Settings {
         ttl: 60,
         rdata: Box::from(&b"\0\0\0\0\0\x01\0\0\0\x02\0\0\0\x03\0\0\0\x04\0\0\0\x3c"[..]),
     };
-    let trigger = Trigger::Name(Box::from(&b"\x03ads\x04test\0"[..]));
-    let zone = PolicyZone { soa, entries: vec![PolicyRule { trigger, action: Action::NxDomain, ttl: 60 }] };
+    let other = Network::v4(Ipv4Addr::new(192, 0, 2, 1), 32);
+    let triggers = [
+        Trigger::Name(Box::from(&b"\x03ads\x04test\0"[..])),
+        Trigger::Address(other),
+        Trigger::Client(other),
+    ];
+    let entries = triggers.map(|trigger| PolicyRule { trigger, action: Action::NxDomain, ttl: 60 }).to_vec();
+    let zone = PolicyZone { soa, entries };
     settings.rpz = ResponsePolicy::build(vec![zone]).unwrap().into();
     settings
 }
@@ -181,17 +189,25 @@ fn is_empty_with_tc(answer: &Answer) -> bool {
     message.flags().contains(Flags::TC) && counts == [0, 0, 1]
 }
 
-/// A client network may have one pending query, which waits for a silent upstream: all that is answered needs no waiter.
 // RFC 2181 section 9.
 #[test]
 fn a_cached_reply_that_does_not_fit_gets_tc_without_a_waiter() {
+    gets_tc_without_a_waiter(&settings());
+}
+
+// RFC 2181 section 9; the triggers of draft-vixie-dnsop-dns-rpz-00 section 4.
+#[test]
+fn a_cached_reply_that_no_policy_rule_is_for_gets_tc_without_a_waiter() {
+    gets_tc_without_a_waiter(&with_policy());
+}
+
+/// A client network may have one pending query, which waits for a silent upstream: all that is answered needs no waiter.
+fn gets_tc_without_a_waiter(settings: &Settings) {
     // The last shape is not cached: written anew, so that no name stands in RDATA of an unknown type, it is longer than a message.
     for shape in &SHAPES[..4] {
         let shape = *shape;
         for qtype in [Type::A, Type::AAAA] {
-            let mut settings = settings();
-            settings.pending_per_client = 1;
-            let mut world = world(settings, shape);
+            let mut world = world(Settings { pending_per_client: 1, ..settings.clone() }, shape);
             let asks = query(&name_of(shape), qtype).edns(1232, false);
             let first = warm(&mut world, &asks);
             assert!(is_empty_with_tc(&first), "{shape:?} {qtype:?}");

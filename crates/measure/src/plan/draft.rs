@@ -449,7 +449,7 @@ impl TesterDraft {
             sources: self.sources.unwrap_or_default(),
             // Queries that are due one at a time leave one at a time; only queries that a stall of the tester
             // delayed leave in groups.
-            group: self.group.unwrap_or(8),
+            group: self.group.unwrap_or(1),
             burst: self.burst.unwrap_or(1),
             spin: self.spin.unwrap_or(false),
         }

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
     use crate::named::named;
     use crate::sample::{self, Shape};
-    use measure::run::Run;
+    use measure::run::{Equipment, Run};
 
     fn text(runs: &[(&str, &Run)]) -> String {
         let paragraphs = method(&named(runs));
@@ -145,20 +145,55 @@ mod tests {
         settings.procedure = "lencse2017".to_owned();
         settings.bisection = Some(measure::run::Bisection { low: 0.0, high: 16_384.0, width: 1.0 });
         settings.validity = measure::order::Validity::Answered;
-        (settings.senders, settings.ports, settings.group) = (1, 1, 1);
         let said = text(&[("a", &run)]);
         for part in [
             "were those of Lencse and Bakai (2017)",
             "bisected the interval from 0 to 16,384 queries/s",
             "at most 1 queries/s apart",
             "the rule of dns64perf++",
-            "Its one sending thread had one source port, and each query was a datagram of its own.",
         ] {
             assert!(said.contains(part), "{part}\n{said}");
         }
         assert!(!said.contains("geometrically"), "{said}");
         let mixed = text(&[("a", &run), ("b", &sample::run(&Shape::quick()))]);
         assert!(!mixed.contains("were those of Lencse"), "{mixed}");
+    }
+
+    #[test]
+    fn threads_ports_and_the_form_of_the_traffic_are_said() {
+        let mut run = sample::run(&Shape::quick());
+        assert!(!text(&[("a", &run)]).contains("Tester and authority."), "nothing is recorded");
+        let equipment = Equipment {
+            senders: 2,
+            receivers: 1,
+            ports: 16,
+            sources: vec!["2001:2::1".to_owned(), "2001:2::2".to_owned()],
+            group: 1,
+            burst: 1,
+            spin: false,
+            tester_cores: vec![4, 5, 6],
+            authority_threads: Some(1),
+            authority_cores: vec![7],
+        };
+        run.equipment = Some(equipment.clone());
+        let single = "Tester and authority. The tester had 2 sending threads and one receiving thread on the cores 4, 5 and 6, \
+                      with 16 source ports for each sending thread and each of the source addresses 2001:2::1 and 2001:2::2. Each \
+                      query was a datagram of its own, and the authority answered with single datagrams (no UDP GSO or GRO). The \
+                      authority had one UDP thread on core 7.\n";
+        let said = text(&[("a", &run)]);
+        assert!(said.contains(single), "{said}");
+        run.equipment = Some(Equipment { group: 8, authority_threads: Some(0), receivers: 0, ..equipment });
+        let said = text(&[("a", &run)]);
+        for part in [
+            "2 sending threads, which received too on the cores",
+            "in groups of up to 8 from one port",
+            "(UDP GSO)",
+            "(UDP GRO)",
+            "The thread of the tester served the authority.",
+        ] {
+            assert!(said.contains(part), "{part}\n{said}");
+        }
+        assert!(crate::verdict::sentence(&run).contains(", queries in groups of 8, "));
     }
 
     #[test]

@@ -14,13 +14,14 @@ use std::net::SocketAddr;
 pub(super) type Topic = (&'static str, fn(&Run) -> String);
 
 /// The topics in order.
-pub(super) const TOPICS: [Topic; 12] = [
+pub(super) const TOPICS: [Topic; 13] = [
     ("Time", time),
     ("Hosts", hosts),
     ("Links", links),
     ("Tuning", tuning),
     ("Device", device),
     ("Load", load),
+    ("Tester and authority", equipment),
     ("Valid replies", valid),
     ("Search", search),
     ("Results", results),
@@ -168,26 +169,59 @@ fn load(run: &Run) -> String {
         number::count(u64::from(settings.ttl)),
         settings.prefix
     );
-    text + &sending(settings) + &cells(run)
+    text + &cells(run)
 }
 
-/// Threads, ports and datagrams of the tester, as far as they are recorded.
-fn sending(settings: &Settings) -> String {
-    let Settings { senders, ports, group, .. } = *settings;
-    if ports == 0 || group == 0 {
-        return String::new();
+fn equipment(run: &Run) -> String {
+    let Some(equipment) = &run.equipment else { return String::new() };
+    let threads = |count: u16, what: &str| match count {
+        1 => format!("one {what} thread"),
+        count => format!("{count} {what} threads"),
+    };
+    let on = |cores: &[u16]| match cores {
+        [] => String::new(),
+        [core] => format!(" on core {core}"),
+        cores => {
+            let cores: Vec<String> = cores.iter().map(ToString::to_string).collect();
+            format!(" on the cores {}", and(&cores.iter().map(String::as_str).collect::<Vec<_>>()))
+        }
+    };
+    let receivers = match equipment.receivers {
+        0 => ", which received too".to_owned(),
+        count => format!(" and {}", threads(count, "receiving")),
+    };
+    let mut text = format!(
+        "The tester had {}{receivers}{}, with {} source port{} for each sending thread",
+        threads(equipment.senders, "sending"),
+        on(&equipment.tester_cores),
+        equipment.ports,
+        if equipment.ports == 1 { "" } else { "s" }
+    );
+    if !equipment.sources.is_empty() {
+        let sources: Vec<&str> = equipment.sources.iter().map(String::as_str).collect();
+        text += &format!(" and each of the source addresses {}", and(&sources));
     }
-    let threads = match senders {
-        0 => "Each of its sending threads".to_owned(),
-        1 => "Its one sending thread".to_owned(),
-        several => format!("Each of its {several} sending threads"),
+    text += match equipment.spin {
+        true => "; it waited in a busy loop.",
+        false => ".",
     };
-    let sockets = if ports == 1 { "one source port".to_owned() } else { format!("{ports} source ports") };
-    let datagrams = match group {
-        1 => "each query was a datagram of its own".to_owned(),
-        group => format!("up to {group} queries that were due could leave as one segmented datagram"),
+    text += &match equipment.group {
+        1 => " Each query was a datagram of its own, and the authority answered with single datagrams (no UDP GSO or GRO).".to_owned(),
+        group => format!(
+            " Queries left in groups of up to {group} from one port: those that were due together left in one system call (UDP GSO), and \
+             tester and authority received datagrams of equal length together (UDP GRO). Single datagrams cost more."
+        ),
     };
-    format!(" {threads} had {sockets}, and {datagrams}.")
+    if equipment.burst > 1 {
+        text += &format!(" {} queries were due at the same instant.", equipment.burst);
+    }
+    text + &match equipment.authority_threads {
+        None => " The run did not start the authority.".to_owned(),
+        Some(0) => " The thread of the tester served the authority.".to_owned(),
+        Some(count) => {
+            format!(" The authority had {}{}.", threads(count, "UDP"), on(&equipment.authority_cores))
+        }
+    }
 }
 
 fn cells(run: &Run) -> String {

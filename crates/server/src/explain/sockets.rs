@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::{TcpSocket, TcpStream, UdpSocket};
+use tokio::net::{TcpStream, UdpSocket};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsConnector;
@@ -64,17 +64,20 @@ impl Outbox for Sockets {
         let events = self.events.clone();
         match transport {
             Transport::Udp => {
-                let Ok(socket) = udp(upstream, port, &self.sources) else { return false };
+                let socket = self.sources.udp(upstream, port);
+                let Ok(socket) = socket.and_then(|socket| UdpSocket::from_std(socket.into())) else {
+                    return false;
+                };
                 self.tasks.spawn_local(run_udp(socket, link, questions, events));
             }
             Transport::Tcp => {
-                let Ok(socket) = self.sources.tcp(upstream) else { return false };
-                self.tasks.spawn_local(run_tcp(socket, upstream, link, questions, events));
+                let socket = self.sources.tcp(upstream, |_| Ok(()));
+                self.tasks.spawn_local(run_tcp(socket, link, questions, events));
             }
             Transport::Tls => {
                 let Some(to) = self.tls.find(upstream) else { return false };
-                let Ok(socket) = self.sources.tcp(upstream) else { return false };
-                self.tasks.spawn_local(run_tls(socket, upstream, to, link, questions, events));
+                let socket = self.sources.tcp(upstream, |_| Ok(()));
+                self.tasks.spawn_local(run_tls(socket, to, link, questions, events));
             }
         }
         self.links.insert(link, (transport, sender));
@@ -126,14 +129,11 @@ pub async fn run(
     explainer.explain()
 }
 
-fn udp(upstream: SocketAddr, port: u16, sources: &SourceTable) -> io::Result<UdpSocket> {
-    let socket = sources.udp(upstream, port)?;
-    socket.connect(&upstream.into())?;
-    UdpSocket::from_std(socket.into())
-}
-
-async fn connect(socket: Socket, upstream: SocketAddr) -> io::Result<TcpStream> {
-    TcpSocket::from_std_stream(socket.into()).connect(upstream).await
+/// Waits until a connection is established.
+async fn established(socket: io::Result<Socket>) -> io::Result<TcpStream> {
+    let stream = TcpStream::from_std(socket?.into())?;
+    stream.writable().await?;
+    stream.take_error()?.map_or(Ok(stream), Err)
 }
 
 /// The reason why an upstream cannot be reached, from the error of its socket.
@@ -167,15 +167,9 @@ async fn run_udp(socket: UdpSocket, link: Link, mut questions: Receiver<Vec<u8>>
     }
 }
 
-async fn run_tcp(
-    socket: Socket,
-    upstream: SocketAddr,
-    link: Link,
-    questions: Receiver<Vec<u8>>,
-    events: EventSender,
-) {
+async fn run_tcp(socket: io::Result<Socket>, link: Link, questions: Receiver<Vec<u8>>, events: EventSender) {
     // The link is lost, however the exchange ends. The queue is closed if the explanation is over.
-    let ended = match connect(socket, upstream).await {
+    let ended = match established(socket).await {
         Ok(stream) => exchange(stream, link, questions, &events).await,
         Err(error) => Err(error),
     };
@@ -184,17 +178,13 @@ async fn run_tcp(
 }
 
 async fn run_tls(
-    socket: Socket,
-    upstream: SocketAddr,
+    socket: io::Result<Socket>,
     to: TlsUpstream,
     link: Link,
     questions: Receiver<Vec<u8>>,
     events: EventSender,
 ) {
-    let stream = async {
-        let tcp = connect(socket, upstream).await?;
-        TlsConnector::from(to.config).connect(to.name, tcp).await
-    };
+    let stream = async { TlsConnector::from(to.config).connect(to.name, established(socket).await?).await };
     let ended = match stream.await {
         Ok(stream) => exchange(stream, link, questions, &events).await,
         Err(error) => Err(error),

@@ -1,14 +1,16 @@
-//! Listeners at the live workers: the traces of operators (`ctl trace`), and dnstap. A worker's machine is an engine that may be
+//! Listeners at the live workers: the traces of operators (`ctl trace`), dnstap, and hits of policy zones for the log. A worker's machine is an engine that may be
 //! observed ([`Machine`]); its observer, [`Taps`], exists only while somebody listens.
 //!
 //! Everything here runs on the worker, so it neither blocks nor makes system calls: what it hears goes into bounded queues, and what
-//! finds no room is counted. `trace/` and `dnstap_output.rs` are the other ends.
+//! finds no room is counted. `trace/`, `dnstap_output.rs` and `policy_hits.rs` are the other ends.
 
 mod messages;
+mod policy_hits;
 mod running_traces;
 mod traces;
 
 pub use messages::MessageTap;
+pub use policy_hits::{PolicyHit, PolicyHits};
 pub use running_traces::RunningTraces;
 pub use traces::{Filter, TraceQueue};
 
@@ -26,6 +28,7 @@ pub type Machine = ObservedEngine<Taps>;
 pub struct Taps {
     dnstap: Option<MessageTap>,
     traces: Option<Traces>,
+    policy_hits: Option<Arc<PolicyHits>>,
 }
 
 impl Taps {
@@ -37,6 +40,11 @@ impl Taps {
     /// Adds a trace to a machine.
     pub fn add_trace(machine: &mut Machine, queue: Arc<TraceQueue>) {
         Taps::change(machine, |taps| taps.traces.get_or_insert_default().add(queue));
+    }
+
+    /// Changes the queue for the hits of policy zones at a machine.
+    pub fn set_policy_hits(machine: &mut Machine, hits: Option<Arc<PolicyHits>>) {
+        Taps::change(machine, |taps| taps.policy_hits = hits);
     }
 
     /// Hands over messages that wait for others, and drops traces that have ended. A worker calls it several times a second.
@@ -57,7 +65,7 @@ impl Taps {
         }
         let Some(taps) = machine.observer() else { return };
         change(taps);
-        if taps.dnstap.is_none() && taps.traces.is_none() {
+        if taps.dnstap.is_none() && taps.traces.is_none() && taps.policy_hits.is_none() {
             machine.observe(None);
         }
     }
@@ -105,8 +113,15 @@ impl Observer for Taps {
 
     #[inline]
     fn event<'n>(&mut self, at: Moment, subject: Subject, event: impl FnOnce() -> TraceEvent<'n>) {
+        if self.traces.is_none() && self.policy_hits.is_none() {
+            return;
+        }
+        let event = event();
+        if let Some(hits) = &self.policy_hits {
+            hits.note(&event);
+        }
         if let Some(traces) = &mut self.traces {
-            traces.event(at, subject, &event());
+            traces.event(at, subject, &event);
         }
     }
 }

@@ -7,26 +7,30 @@ use crate::service::Service;
 use crate::upstream::{Behavior, Upstream};
 use quinn::crypto::rustls::QuicClientConfig;
 use quinn::{ClientConfig, Connection, ConnectionError, Endpoint, RecvStream, TransportErrorCode};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 use wire::Type;
 
 /// A client with a UDP socket and a cache of sessions.
-struct QuicClient {
+pub struct QuicClient {
     runtime: Runtime,
     endpoint: Endpoint,
 }
 
 impl QuicClient {
     fn new(trusted: &Pair) -> QuicClient {
+        QuicClient::from(Ipv4Addr::LOCALHOST.into(), trusted)
+    }
+
+    /// A client with an address of its own.
+    pub fn from(own: IpAddr, trusted: &Pair) -> QuicClient {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let mut settings = Arc::unwrap_or_clone(trusting(&[trusted], b"doq"));
         settings.enable_early_data = true;
         let settings = QuicClientConfig::try_from(settings).unwrap();
-        let mut endpoint =
-            runtime.block_on(async { Endpoint::client((Ipv4Addr::LOCALHOST, 0).into()).unwrap() });
+        let mut endpoint = runtime.block_on(async { Endpoint::client((own, 0).into()).unwrap() });
         endpoint.set_default_client_config(ClientConfig::new(Arc::new(settings)));
         QuicClient { runtime, endpoint }
     }
@@ -43,12 +47,12 @@ impl QuicClient {
     }
 
     /// Closes all connections. A server that stops would wait for acknowledgements of its answers.
-    fn end(&self) {
+    pub fn end(&self) {
         self.endpoint.close(0u32.into(), b"");
         self.run(self.endpoint.wait_idle());
     }
 
-    fn connect(&self, server: SocketAddr) -> Result<Connection, ConnectionError> {
+    pub fn connect(&self, server: SocketAddr) -> Result<Connection, ConnectionError> {
         self.run(async { self.endpoint.connect(server, NAME).unwrap().await })
     }
 
@@ -72,7 +76,7 @@ impl QuicClient {
         Answer::read(&self.run(stream.read_to_end(70_000)).unwrap()[2..])
     }
 
-    fn ask(&self, connection: &Connection, name: &str) -> Answer {
+    pub fn ask(&self, connection: &Connection, name: &str) -> Answer {
         let mut stream = self.send(connection, name);
         self.receive(&mut stream)
     }

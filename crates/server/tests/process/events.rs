@@ -1,9 +1,10 @@
 //! The log while the server runs: upstreams that fail and recover, refused clients, details on request.
 
-use crate::client::{Udp, name_of};
-use crate::daemon::{Setup, wait_until};
+use crate::client::{Udp, name_of, query};
+use crate::daemon::{Directory, Setup, wait_until};
 use crate::scrape::request;
 use crate::upstream::{Behavior, Upstream};
+use serde_json::Value;
 use std::net::IpAddr;
 use wire::{Rcode, Type};
 
@@ -48,11 +49,72 @@ fn the_log_has_refused_clients_and_upstreams_that_fail_and_recover() {
         .process
         .wait_for("upstreams answer for the names without a zone of their own again, after ")
         .unwrap();
-    let failed =
-        line.split("meanwhile all clients got ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
+    let failed = line.split("meanwhile ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
     assert!(line.contains(" INFO ") && failed.parse::<u64>().unwrap() > 0, "{line}");
     let log = server.process.log();
     assert!(!log.contains("DEBUG") && log.matches(&format!("upstream {address}")).count() <= 4, "{log}");
+    server.process.stop();
+}
+
+#[test]
+fn an_outage_of_a_zone_is_told_once_with_the_queries_for_this_zone_that_failed() {
+    /// Queries that show the outage.
+    const FIRST: u64 = 3;
+    let general = Upstream::start(|_| Behavior::Answer);
+    // For each zone: its upstream, and the queries during the outage.
+    let mut zones = [(1, 25), (2, 60)].map(|(number, queries)| {
+        let upstream = Upstream::start(|_| Behavior::Answer);
+        (name_of(number), upstream.address, Some(upstream), queries)
+    });
+    let entries = zones
+        .each_ref()
+        .map(|(name, address, ..)| format!("{{ zone = \"{name}\", forwarders = [\"{address}\"] }}"));
+    let server = Setup::new(general.address)
+        .line(&format!("upstream.zone = [{}]", entries.join(", ")))
+        .line("upstream.timeout = \"100ms\"")
+        .line("cache.size = \"0MiB\"")
+        .line("log.format = \"json\"")
+        .start();
+    let client = Udp::to(server.v6());
+    let ask = |name: &str| client.ask(name, Type::AAAA).rcode;
+    let events = |event: &str, name: &str| -> Vec<serde_json::Value> {
+        let log = server.process.log();
+        let objects = log.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+        objects
+            .filter(|object| {
+                object["fields"]["event"] == event && object["fields"]["zone"] == format!("{name}.")
+            })
+            .collect()
+    };
+    for (name, _, upstream, _) in &mut zones {
+        assert_eq!(ask(name), Rcode::NOERROR);
+        upstream.take();
+        assert_eq!([(); FIRST as usize].map(|()| ask(name)), [Rcode::SERVFAIL; FIRST as usize]);
+        wait_until("the log says that nobody answers", || !events("outage_began", name).is_empty());
+    }
+    for (name, .., queries) in &zones {
+        for number in 0..*queries {
+            assert_eq!(ask(name), Rcode::SERVFAIL);
+            assert_eq!(ask(&name_of(100 + number)), Rcode::NOERROR);
+        }
+    }
+    let _upstreams =
+        zones.each_ref().map(|(_, address, ..)| Upstream::start_at(*address, |_| Behavior::Answer));
+    for (name, .., queries) in &zones {
+        wait_until("the log says that somebody answers again", || !events("outage_ended", name).is_empty());
+        let ended = &events("outage_ended", name)[0];
+        let count: u64 = ended["fields"]["count"].as_str().unwrap().parse().unwrap();
+        // The first ones may have been counted before the server knew of the outage.
+        let queries = u64::from(*queries);
+        assert!((queries..=queries + FIRST).contains(&count), "{name}: {queries}; {ended}");
+        let text = ended["fields"]["message"].as_str().unwrap();
+        let words = format!("meanwhile {count} queries for these names failed, and 0 got expired answers");
+        assert!(ended["level"] == "INFO" && text.ends_with(&words), "{text}");
+        let began = events("outage_began", name);
+        assert!(began.len() == 1 && began[0]["level"] == "ERROR", "{began:?}");
+        assert_eq!(events("outage_ended", name).len(), 1);
+    }
+    assert!(!server.process.log().contains("outage_began\",\"zone\":\".\""));
     server.process.stop();
 }
 
@@ -110,4 +172,69 @@ fn debug_tells_commands_and_changes_of_each_worker_and_trace_tells_requests() {
     assert!(!server.process.log().contains('\u{1b}'));
     assert!(!server.process.log().contains(&name_of(0)), "queries are never logged");
     server.process.stop();
+}
+
+#[test]
+fn debug_names_the_rule_of_a_policy_zone_that_decided_a_query_and_info_does_not() {
+    let upstream = Upstream::start(|_| Behavior::Answer);
+    let directory = Directory::new();
+    let zone = directory.file("policy.rpz");
+    let rules = [
+        "$ORIGIN rpz.example.",
+        "@ 60 SOA localhost. root.localhost. 1 3600 600 86400 60",
+        "ads.test 60 CNAME .",
+        "*.odd.test 60 CNAME *.",
+        "32.3.0.0.127.rpz-client-ip 60 CNAME rpz-passthru.",
+    ];
+    std::fs::write(&zone, rules.join("\n") + "\n").unwrap();
+    let server = Setup::new(upstream.address)
+        .line(&format!("filter.rpz = [{zone:?}]"))
+        .line("log.format = \"json\"")
+        .start();
+    let client = Udp::to(server.v6());
+    assert_eq!(client.ask("ads.test", Type::AAAA).rcode, Rcode::NXDOMAIN);
+    server.rewrite(&["log.level = \"debug\""]);
+    assert_eq!(server.ctl(&["reload"]).status.code(), Some(0));
+    assert_eq!(client.ask("Ads.test", Type::AAAA).rcode, Rcode::NXDOMAIN);
+    client.ask(&name_of(1), Type::AAAA);
+    // A name of a stranger neither ends the line nor controls the terminal.
+    let mut message = query(7, "", Type::A);
+    message.truncate(wire::HEADER);
+    message.extend(b"\x03\n\x1b\"\x03odd\x04test\0\0\x01\0\x01");
+    client.send(&message);
+    client.receive_header();
+    Udp::from(IpAddr::from([127, 0, 0, 3]), server.v4()).ask(&name_of(2), Type::AAAA);
+
+    let hits = || {
+        let log = server.process.log();
+        let lines = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap_or_default());
+        lines.filter(|line| line["fields"]["event"] == "policy_hit").collect::<Vec<_>>()
+    };
+    wait_until("the log has the hits", || hits().len() == 3);
+    let text = |line: &Value, field: &str| line["fields"][field].as_str().unwrap_or_default().to_owned();
+    let fields = ["line", "trigger", "trigger_kind", "client", "name", "type", "action"];
+    let rows: Vec<_> = hits().iter().map(|line| fields.map(|field| text(line, field)).join(" ")).collect();
+    assert_eq!(
+        rows,
+        [
+            "3 ads.test. name ::1 Ads.test. AAAA rpz_nxdomain",
+            "4 *.odd.test. name ::1 \\010\\027\".odd.test. A rpz_nodata",
+            &format!("5 127.0.0.3/32 client 127.0.0.3 {}. AAAA rpz_passthru", name_of(2)),
+        ]
+    );
+    for line in hits() {
+        assert_eq!((line["level"].as_str(), text(&line, "zone")), (Some("DEBUG"), "rpz.example.".to_owned()));
+        assert_eq!(text(&line, "file"), zone.display().to_string());
+    }
+    let words = format!(
+        "Ads.test. AAAA from ::1: a response policy zone decides (rpz_nxdomain): zone rpz.example., {}:3, name ads.test.",
+        zone.display()
+    );
+    assert_eq!(text(&hits()[0], "message"), words);
+    // The level of before has none of it again.
+    server.rewrite(&["log.level = \"info\""]);
+    assert_eq!(server.ctl(&["reload"]).status.code(), Some(0));
+    client.ask("ads.test", Type::AAAA);
+    server.process.stop();
+    assert_eq!(hits().len(), 3);
 }

@@ -29,6 +29,7 @@ mod explain;
 mod forgery;
 mod health;
 mod limits;
+mod listen_addresses;
 mod local_networks;
 mod log_targets;
 mod memory;

@@ -3,6 +3,7 @@
 use crate::client::{Udp, embedded, name_of};
 use crate::daemon::{Directory, PREFIX, Process, Setup, free_port, wait_until};
 use crate::demo::{is_root, unprivileged};
+use crate::encrypted_service::{Listeners, Pair};
 use crate::upstream::{Behavior, Upstream};
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::os::unix::fs::MetadataExt;
@@ -144,14 +145,34 @@ fn a_control_socket_in_a_directory_that_does_not_exist_is_named() {
 }
 
 #[test]
-fn an_address_that_no_interface_has_is_named_with_the_remedy() {
-    let log = start_fails(&Directory::new(), &[], &["server.listen = [\"192.0.2.77:5300\"]".to_owned()]);
-    let error = only_error(&log);
-    assert!(
-        error.starts_with("sixfold: cannot listen on 192.0.2.77:5300 (UDP): no interface has"),
-        "{error}"
-    );
-    assert!(error.contains("0.0.0.0:5300"), "{error}");
+fn an_address_that_no_interface_has_is_named_with_the_remedies() {
+    let missing = "192.0.2.77:5300";
+    let files = Listeners::new(&Pair::new());
+    for (key, start) in [
+        ("server.listen", format!("cannot listen on {missing} (UDP): no interface has")),
+        ("metrics.listen", format!("cannot listen on {missing} for metrics: ")),
+        ("tls.listen-dot", format!("cannot listen on TCP {missing}: no interface has")),
+        ("tls.listen-doh", format!("cannot listen on TCP {missing}: no interface has")),
+        ("tls.listen-doq", format!("cannot listen on UDP {missing} for DNS over QUIC: no interface has")),
+    ] {
+        let value =
+            if key == "metrics.listen" { format!("\"{missing}\"") } else { format!("[\"{missing}\"]") };
+        let mut lines = vec![format!("{key} = {value}")];
+        if key != "server.listen" {
+            lines.push(format!("server.listen = [\"127.0.0.1:{}\"]", free_port()));
+        }
+        if key.starts_with("tls.") {
+            lines.push(format!("tls.certificate = \"{}\"", files.certificate().display()));
+            lines.push(format!("tls.key = \"{}\"", files.key().display()));
+        }
+        let log = start_fails(&Directory::new(), &[], &lines);
+        let error = only_error(&log);
+        assert!(error.starts_with(&format!("sixfold: {start}")), "{error}");
+        assert_eq!(error.contains("listen on 0.0.0.0:5300"), key == "server.listen", "{error}");
+        let remedies =
+            "set `server.freebind`, or let the service manager start the server again until it is there";
+        assert!(error.contains(remedies), "{error}");
+    }
 }
 
 #[test]

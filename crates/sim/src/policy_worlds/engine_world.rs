@@ -1,7 +1,9 @@
 //! A world as the engine sees it: settings, the messages of an upstream that answers at once, and answers as values of the model.
 
-use crate::policy_worlds::model::{Answer, Data, Kind, Query};
-use crate::policy_worlds::world::{Action, Has, LOCAL, PREFIX, Rule, SUFFIX, Trigger, World, number, text};
+use crate::policy_worlds::model::{Answer, Data, Kind, Marks, NO_REACHABLE_AUTHORITY, Query};
+use crate::policy_worlds::world::{
+    Action, Has, LOCAL, PREFIX, Rule, SUFFIX, Trigger, World, ZONES, number, text,
+};
 use crate::rng::Rng;
 use engine::dns64::rules::Rules;
 use engine::local::{LocalData, LocalRecord};
@@ -15,7 +17,7 @@ use engine::{
 use pref64::Pref64;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
-use wire::{Message, Section, Type};
+use wire::{Class, Message, Rcode, Section, Type};
 
 /// TTL of all records, seconds.
 const TTL: u32 = 3600;
@@ -194,11 +196,12 @@ fn write_query(query: Query<'_>) -> Vec<u8> {
         Kind::Txt => Type::TXT,
         Kind::Any => Type::ANY,
     };
-    let mut bytes = vec![0x12, 0x34, 1, 0, 0, 1, 0, 0, 0, 0, 0, 1];
+    let (rd, opts) = (u8::from(query.is_recursive), u8::from(query.has_edns));
+    let mut bytes = vec![0x12, 0x34, rd, 0, 0, 1, 0, 0, 0, 0, 0, opts];
     bytes.extend(wire_name(query.name));
     bytes.extend(qtype.0.to_be_bytes());
     bytes.extend([0, 1]);
-    bytes.extend(OPT);
+    bytes.extend(if query.has_edns { &OPT[..] } else { &[] });
     bytes
 }
 
@@ -223,10 +226,52 @@ fn read_answer(bytes: &[u8]) -> Result<Answer, String> {
             return Err("a record twice".to_owned());
         }
     }
+    let marks = read_marks(&message)?;
     if message.flags().contains(wire::Flags::TC) {
-        return if records.is_empty() { Ok(Answer::Truncated) } else { Err("TC with records".to_owned()) };
+        return if records.is_empty() {
+            Ok(Answer::Truncated(marks))
+        } else {
+            Err("TC with records".to_owned())
+        };
     }
-    Ok(Answer::Records(message.rcode().0 as u8, records))
+    Ok(Answer::Records(message.rcode().0 as u8, records, marks))
+}
+
+/// The marks of an answer. Besides the OPT record, the additional section may only have the SOA record of a policy zone, as it is there.
+fn read_marks(message: &Message<'_>) -> Result<Marks, String> {
+    let mut marks = Marks::default();
+    for record in message.records(Section::Additional).filter(|record| record.rtype != Type::OPT) {
+        let is_soa_of = |zone: &usize| {
+            let soa = policy_soa(*zone);
+            let fields = (record.rtype, record.class, record.ttl, record.rdata());
+            record.owner.eq_wire(&soa.owner) && fields == (soa.rtype, Class::IN, soa.ttl, &soa.rdata[..])
+        };
+        let zone = (0..ZONES).find(is_soa_of);
+        match (zone, marks.zone) {
+            (Some(_), None) => marks.zone = zone,
+            _ => return Err(format!("another record in the additional section, of type {:?}", record.rtype)),
+        }
+    }
+    let errors: Vec<_> = message.opt().iter().flat_map(|opt| opt.ede()).map(|(code, _)| code).collect();
+    match errors[..] {
+        [] => {}
+        // A failure out of the cache (RFC 8914 section 4.14).
+        [13] if message.rcode() == Rcode::SERVFAIL => marks.extended_error = Some(NO_REACHABLE_AUTHORITY),
+        [code] => marks.extended_error = Some(code),
+        _ => return Err(format!("extended errors {errors:?}")),
+    }
+    Ok(marks)
+}
+
+/// The SOA record of a policy zone. No two zones have an equal one.
+fn policy_soa(zone: usize) -> LocalRecord {
+    let fields = [1 + zone as u32, 2, 3, 4, 60].map(u32::to_be_bytes);
+    LocalRecord {
+        owner: wire_name(&format!("zone{zone}")).into(),
+        rtype: Type::SOA,
+        ttl: TTL + zone as u32,
+        rdata: [&b"\x02ns\0\x04host\0"[..], fields.as_flattened()].concat().into(),
+    }
 }
 
 fn settings(world: &World) -> Settings {
@@ -272,7 +317,7 @@ fn settings(world: &World) -> Settings {
             on_failure: FailurePolicy::default(),
             dnssec: Default::default(),
             break_dnssec: false,
-            recursive_only: false,
+            recursive_only: world.is_recursive_only,
             max_records: 64,
             arpa: Arpa::default(),
             rules: Rules::default().into(),
@@ -290,14 +335,13 @@ fn settings(world: &World) -> Settings {
 /// A policy zone with some rules, from the records that an operator would write.
 fn policy_zone(number: usize, rules: &[Rule]) -> PolicyZone {
     let apex = format!("zone{number}");
-    let soa = [&b"\x02ns\0\x04host\0"[..], [1, 2, 3, 4, 60].map(u32::to_be_bytes).as_flattened()].concat();
     let local = |owner: &str, rtype: Type, rdata: Vec<u8>| LocalRecord {
         owner: wire_name(owner).into(),
         rtype,
         ttl: TTL,
         rdata: rdata.into(),
     };
-    let mut zone = RpzZoneBuilder::begin(local(&apex, Type::SOA, soa)).expect("it begins with its SOA");
+    let mut zone = RpzZoneBuilder::begin(policy_soa(number)).expect("it begins with its SOA");
     for rule in rules {
         let trigger = match &rule.trigger {
             Trigger::Name(name) => name.clone(),

@@ -6,6 +6,10 @@
 //!   records and A records that are not embedded.
 //! - The AAAA lookup of a name without AAAA data decides nothing that an earlier zone could decide by an address of the A lookup.
 //! - One rule decides a query. Data of a rule are what the name has; DNS64 goes on from there.
+//! - An answer that a rule made or changed has the SOA record of the rule's zone (draft section 2) and its extended error (RFC 8914):
+//!   Blocked for a denial, Synthesized for an answer with synthesized addresses, Forged for any other. Failures have none of these.
+//! - Rules do not depend on RD. Who asks without RD and not for synthesis gets upstream's aliases as they are, open ones too. Aliases of
+//!   rules and local ones are followed: no upstream knows them.
 
 use crate::policy_worlds::world::{Action, Has, LOCAL, PREFIX, Rule, SUFFIX, Trigger, World, number, text};
 use std::collections::BTreeSet;
@@ -43,10 +47,37 @@ pub enum Answer {
     /// No answer.
     Nothing,
     /// TC and no records.
-    Truncated,
+    Truncated(Marks),
     /// RCODE, and the records of the answer section with their owners.
-    Records(u8, BTreeSet<(String, Data)>),
+    Records(u8, BTreeSet<(String, Data)>, Marks),
 }
+
+impl Answer {
+    /// The marks, if there is an answer.
+    pub fn marks(&self) -> Option<Marks> {
+        match self {
+            Answer::Nothing => None,
+            Answer::Truncated(marks) | Answer::Records(_, _, marks) => Some(*marks),
+        }
+    }
+}
+
+/// What an answer says of its origin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Marks {
+    /// Number of the policy zone whose SOA record is in the additional section.
+    pub zone: Option<usize>,
+    /// Code of the extended error.
+    pub extended_error: Option<u16>,
+}
+
+/// Codes of extended errors: RFC 8914 sections 4.1, 4.5, 4.16 and 4.23; 29 is from the registry of section 5.2.
+const OTHER: u16 = 0;
+const FORGED: u16 = 4;
+const BLOCKED: u16 = 15;
+/// No upstream could answer.
+pub const NO_REACHABLE_AUTHORITY: u16 = 22;
+const SYNTHESIZED: u16 = 29;
 
 /// A question of a client.
 #[derive(Clone, Copy, Debug)]
@@ -59,6 +90,10 @@ pub struct Query<'t> {
     pub client: IpAddr,
     /// Over TCP.
     pub over_tcp: bool,
+    /// RD.
+    pub is_recursive: bool,
+    /// With an OPT record.
+    pub has_edns: bool,
 }
 
 const NOERROR: u8 = 0;
@@ -85,8 +120,15 @@ struct Said {
 impl World {
     /// What a client must get.
     pub fn answer(&self, query: Query<'_>) -> Answer {
-        let mut resolution =
-            Resolution { world: self, query, records: BTreeSet::new(), is_exempt: false, is_first: true };
+        let mut resolution = Resolution {
+            world: self,
+            query,
+            records: BTreeSet::new(),
+            is_exempt: false,
+            is_first: true,
+            mark: None,
+            is_synthesized: false,
+        };
         let mut name = query.name.to_owned();
         if name == LOCAL {
             let target = text(self.local).to_owned();
@@ -103,11 +145,12 @@ impl World {
         unreachable!("aliases lead to later names")
     }
 
-    fn said(&self, name: &str, kind: Kind) -> Said {
+    /// What upstream says. `follows`: an open alias at its end is looked up next.
+    fn said(&self, name: &str, kind: Kind, follows: bool) -> Said {
         let mut names = vec![name.to_owned()];
         let said = |names: Vec<String>, rcode, addresses, is_open| {
-            // A name that was not looked up has its turn when it is.
-            let seen = if kind == Kind::Any { 1 } else { names.len() - usize::from(is_open) };
+            // A name that was not looked up has its turn when it is, if it is.
+            let seen = if kind == Kind::Any { 1 } else { names.len() - usize::from(is_open && follows) };
             Said { names, rcode, addresses, is_open, seen }
         };
         loop {
@@ -189,6 +232,10 @@ struct Resolution<'w> {
     is_exempt: bool,
     /// No rule has seen the client yet.
     is_first: bool,
+    /// Zone and extended error of the rule that makes or changes the answer.
+    mark: Option<(usize, u16)>,
+    /// The answer has synthesized addresses.
+    is_synthesized: bool,
 }
 
 impl<'w> Resolution<'w> {
@@ -252,10 +299,11 @@ impl<'w> Resolution<'w> {
     fn look_up(&mut self, name: &str) -> Step {
         let is_first = std::mem::replace(&mut self.is_first, false);
         let kind = self.query.kind;
-        let said = self.world.said(name, kind);
+        let said = self.world.said(name, kind, self.follows());
         // Addresses that a client could get. An address under the prefix also counts as the one in it.
+        let synthesizes = self.synthesizes();
         let own = |address: &IpAddr| match *address {
-            IpAddr::V6(v6) if kind == Kind::Aaaa => embedded(v6).is_none(),
+            IpAddr::V6(v6) if synthesizes => embedded(v6).is_none(),
             _ => true,
         };
         let mut addresses: Addresses = said.addresses.iter().copied().filter(own).collect();
@@ -266,20 +314,20 @@ impl<'w> Resolution<'w> {
         });
         let inner: Addresses = inner.collect();
         addresses.extend(inner);
-        let asks_for_a = kind == Kind::Aaaa && !is_real && !said.is_open && said.rcode != NXDOMAIN;
+        let asks_for_a = synthesizes && !is_real && !said.is_open && said.rcode != NXDOMAIN;
         if !self.is_exempt
             && let Some((zone, rule, place)) = self.rule_for_said(&said, is_first, &addresses)
         {
             let waits = asks_for_a && zone > self.world.first_address_zone();
-            if !waits && let Some(step) = self.apply(rule, &said, place) {
+            if !waits && let Some(step) = self.apply((zone, rule), &said, place) {
                 return step;
             }
         }
         if !asks_for_a {
-            return self.finish(&said, kind);
+            return self.finish(&said);
         }
         // RFC 6147 section 5.1.2: a failure is like no AAAA records.
-        let said = self.world.said(name, Kind::A);
+        let said = self.world.said(name, Kind::A, true);
         let v4: Vec<Ipv4Addr> = said
             .addresses
             .iter()
@@ -292,21 +340,50 @@ impl<'w> Resolution<'w> {
         let mut addresses: Addresses = v4.iter().map(|&v4| v4.into()).collect();
         addresses.extend(v4.iter().map(|&v4| IpAddr::from(synthesized(v4))));
         if !self.is_exempt
-            && let Some((_, rule, place)) = self.rule_for_said(&said, is_first, &addresses)
-            && let Some(step) = self.apply(rule, &said, place)
+            && let Some((zone, rule, place)) = self.rule_for_said(&said, is_first, &addresses)
+            && let Some(step) = self.apply((zone, rule), &said, place)
         {
             return step;
         }
         let said = Said { addresses: v4.iter().map(|&v4| synthesized(v4).into()).collect(), ..said };
-        self.finish(&said, Kind::Aaaa)
+        self.is_synthesized = !v4.is_empty();
+        self.finish(&said)
+    }
+
+    /// True if DNS64 applies to the query.
+    fn synthesizes(&self) -> bool {
+        self.query.kind == Kind::Aaaa && (self.query.is_recursive || !self.world.is_recursive_only)
+    }
+
+    /// True if aliases at which upstream's reply ends are followed.
+    fn follows(&self) -> bool {
+        self.query.is_recursive || self.synthesizes()
     }
 
     /// The end of the resolution. A loop of aliases is an error (RFC 1034 section 3.6.2).
     fn end(&mut self, rcode: u8) -> Step {
-        Step::Answer(match self.has_loop() {
-            true => Answer::Records(SERVFAIL, BTreeSet::new()),
-            false => Answer::Records(rcode, std::mem::take(&mut self.records)),
-        })
+        if self.has_loop() {
+            return self.fail(OTHER);
+        }
+        let records = std::mem::take(&mut self.records);
+        Step::Answer(Answer::Records(rcode, records, self.marks()))
+    }
+
+    /// A failure: it is none of a rule.
+    fn fail(&mut self, extended_error: u16) -> Step {
+        let has_records = extended_error != OTHER;
+        let records = if has_records { std::mem::take(&mut self.records) } else { BTreeSet::new() };
+        let extended_error = self.query.has_edns.then_some(extended_error);
+        Step::Answer(Answer::Records(SERVFAIL, records, Marks { zone: None, extended_error }))
+    }
+
+    fn marks(&self) -> Marks {
+        let of_rule = self.mark.map(|(_, extended_error)| extended_error);
+        let extended_error = if self.is_synthesized { Some(SYNTHESIZED) } else { of_rule };
+        Marks {
+            zone: self.mark.map(|(zone, _)| zone),
+            extended_error: extended_error.filter(|_| self.query.has_edns),
+        }
     }
 
     /// True if the aliases come back to a name.
@@ -339,20 +416,20 @@ impl<'w> Resolution<'w> {
     }
 
     /// The answer that a reply is.
-    fn finish(&mut self, said: &Said, kind: Kind) -> Step {
+    fn finish(&mut self, said: &Said) -> Step {
         if said.rcode == SERVFAIL {
-            return self.end(SERVFAIL);
+            return self.fail(NO_REACHABLE_AUTHORITY);
         }
         let last = said.names.len() - 1;
         self.keep_aliases(said, last);
-        if said.is_open {
-            return if self.has_loop() { self.end(SERVFAIL) } else { Step::Target(said.names[last].clone()) };
+        if said.is_open && self.follows() {
+            return if self.has_loop() { self.fail(OTHER) } else { Step::Target(said.names[last].clone()) };
         }
         for address in &said.addresses {
             let data = match *address {
                 IpAddr::V4(v4) => Data::A(v4),
                 // An address under the prefix counts as absent for the type AAAA.
-                IpAddr::V6(v6) if kind == Kind::Aaaa && said.rcode == NOERROR && self.is_absent(v6, said) => {
+                IpAddr::V6(v6) if self.synthesizes() && said.rcode == NOERROR && self.is_absent(v6, said) => {
                     continue;
                 }
                 IpAddr::V6(v6) => Data::Aaaa(v6),
@@ -371,13 +448,19 @@ impl<'w> Resolution<'w> {
         embedded(v6).is_some() && is_of_upstream && !is_synthesized
     }
 
-    /// Carries out a rule. None: the query is exempt.
-    fn apply(&mut self, rule: &Rule, said: &Said, place: usize) -> Option<Step> {
+    /// Carries out a rule of a zone. None: the query is exempt.
+    fn apply(&mut self, (zone, rule): (usize, &Rule), said: &Said, place: usize) -> Option<Step> {
         let name = said.names[place].clone();
+        self.mark = match &rule.action {
+            Action::Passthru | Action::Drop => None,
+            Action::TcpOnly if self.query.over_tcp => None,
+            Action::NxDomain | Action::NoData => Some((zone, BLOCKED)),
+            Action::TcpOnly | Action::Data(..) | Action::Alias(_) | Action::Suffix => Some((zone, FORGED)),
+        };
         let step = match &rule.action {
             Action::Passthru => None,
             Action::TcpOnly if self.query.over_tcp => None,
-            Action::TcpOnly => Some(Step::Answer(Answer::Truncated)),
+            Action::TcpOnly => Some(Step::Answer(Answer::Truncated(self.marks()))),
             Action::Drop => Some(Step::Answer(Answer::Nothing)),
             Action::NxDomain | Action::NoData => {
                 self.keep_aliases(said, place);
@@ -386,6 +469,8 @@ impl<'w> Resolution<'w> {
             }
             Action::Data(v4, v6, has_text) => {
                 self.keep_aliases(said, place);
+                self.is_synthesized =
+                    self.synthesizes() && v6.is_empty() && v4.iter().any(|&v4| self.world.is_embedded(v4));
                 self.records
                     .extend(self.data(v4, v6, *has_text).into_iter().map(|data| (name.clone(), data)));
                 Some(self.end(NOERROR))
@@ -406,7 +491,7 @@ impl<'w> Resolution<'w> {
             Kind::A => a().collect(),
             Kind::Txt => text.into_iter().collect(),
             Kind::Any => a().chain(aaaa()).chain(text).collect(),
-            Kind::Aaaa if !v6.is_empty() => aaaa().collect(),
+            Kind::Aaaa if !v6.is_empty() || !self.synthesizes() => aaaa().collect(),
             Kind::Aaaa => {
                 let embedded = v4.iter().filter(|&&v4| self.world.is_embedded(v4));
                 embedded.map(|&v4| Data::Aaaa(synthesized(v4))).collect()
@@ -425,7 +510,7 @@ impl<'w> Resolution<'w> {
                 .iter()
                 .any(|(owner, data)| *owner == target && matches!(data, Data::Cname(_))) =>
             {
-                Step::Answer(Answer::Records(SERVFAIL, BTreeSet::new()))
+                self.fail(OTHER)
             }
             _ => Step::Target(target),
         }

@@ -5,6 +5,9 @@ use crate::rng::Rng;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+/// Number of policy zones, at most.
+pub const ZONES: usize = 3;
+
 /// Number of names upstream.
 pub const NAMES: usize = 10;
 
@@ -118,6 +121,8 @@ pub struct World {
     pub never_embeds: bool,
     /// Both lookups at once.
     pub is_parallel: bool,
+    /// No synthesis for queries without RD.
+    pub is_recursive_only: bool,
 }
 
 /// Text of a name upstream.
@@ -146,12 +151,9 @@ impl fmt::Display for World {
         for (zone, rules) in self.zones.iter().enumerate() {
             rules.iter().try_for_each(|rule| writeln!(f, "  zone {zone}: {rule:?}"))?;
         }
-        let World { local, never_embeds, is_parallel, .. } = self;
-        write!(
-            f,
-            "  {LOCAL}: {}; 198.51.0.0/16 never embedded: {never_embeds}; parallel: {is_parallel}",
-            text(*local)
-        )
+        let World { local, never_embeds, is_parallel, is_recursive_only, .. } = self;
+        writeln!(f, "  {LOCAL}: {}; 198.51.0.0/16 never embedded: {never_embeds}", text(*local))?;
+        write!(f, "  parallel: {is_parallel}; recursive only: {is_recursive_only}")
     }
 }
 
@@ -160,13 +162,14 @@ impl World {
     pub fn draw(seed: u64) -> World {
         let rng = &mut Rng::new(seed);
         let names = (0..NAMES).map(|name| World::draw_name(rng, name)).collect();
-        let zones = (0..1 + rng.below(3)).map(|_| World::draw_zone(rng)).collect();
+        let zones = (0..1 + rng.below(ZONES as u64)).map(|_| World::draw_zone(rng)).collect();
         World {
             names,
             zones,
             local: rng.below(NAMES as u64) as usize,
             never_embeds: rng.permille(300),
             is_parallel: rng.permille(400),
+            is_recursive_only: rng.permille(300),
         }
     }
 

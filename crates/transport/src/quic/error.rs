@@ -1,5 +1,6 @@
 //! The reasons why DNS over QUIC cannot start.
 
+use datapath::LATE_ADDRESS;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -18,6 +19,11 @@ pub enum Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Error::Socket(address, error) if error.kind() == io::ErrorKind::AddrNotAvailable => write!(
+                f,
+                "cannot listen on UDP {address} for DNS over QUIC: no interface has this address; add it, or change `listen-doq`; \
+                 {LATE_ADDRESS}"
+            ),
             Error::Socket(address, error) => write!(
                 f,
                 "cannot listen on UDP {address} for DNS over QUIC: {error}; find a process that uses the port with `ss -lunp \

@@ -45,16 +45,29 @@ fn a_network_that_fills_the_buffers_pays_for_it_and_another_loses_nothing() {
         assert_eq!(https.next_response().len(), answer(&large).len());
     }
     // Whoever asks for more while the buffers are used up decides nothing: the one who holds most pays.
-    let mut more = service.connect_from(Ipv4Addr::new(127, 0, 0, 3));
-    for _ in 0..100 {
-        more.write_all(&framed(&question(1, PARTIAL))[..PARTIAL / 2]).unwrap();
-        more = service.connect_from(Ipv4Addr::new(127, 0, 0, 3));
-        if service.streams.counter(Counter::ClosedBuffers) > 0 {
-            break;
-        }
+    let closed = || service.streams.counter(Counter::ClosedBuffers);
+    let mut modest = Vec::new();
+    // 3 MB in all: more than the room that is left, and much less than the other one holds.
+    while closed() == 0 && modest.len() < 100 {
+        let mut stream = service.connect_from(Ipv4Addr::new(127, 0, 0, 3));
+        stream.write_all(&framed(&question(1, PARTIAL))[..PARTIAL / 2]).unwrap();
+        modest.push(stream);
     }
-    drop((greedy, more));
+    eventually("connections are closed for their buffers", || closed() > 0);
+    eventually("only the greedy network has lost connections", || {
+        greedy.iter().filter(|stream| has_ended(stream)).count() as u64 == closed()
+    });
+    assert!(!modest.iter().any(has_ended), "the one who holds little loses nothing");
+    send(&mut pipelined, &queries);
+    queries.iter().for_each(|_| drop(receive(&mut pipelined)));
+    drop((greedy, modest));
     eventually("nothing is buffered", || service.streams.buffered_octets() == 0);
+}
+
+/// True if the server has closed a connection on which it has nothing to say.
+fn has_ended(stream: &TcpStream) -> bool {
+    stream.set_nonblocking(true).unwrap();
+    !matches!(stream.peek(&mut [0]), Err(error) if error.kind() == std::io::ErrorKind::WouldBlock)
 }
 
 /// Longer than a pause of this machine.

@@ -5,7 +5,7 @@ use super::question;
 use super::recipe::{Input, Recipe};
 use crate::device::program::{command_output, find_in_path, is_confined_by_apparmor};
 use crate::process::supervisor::LaunchRequest;
-use crate::process::{Process, WorkingFolder, own_program};
+use crate::process::{Process, WorkingFolder, may_start_elsewhere, own_program};
 use crate::usage::Usage;
 use measure::experiment::Program;
 use std::fs;
@@ -86,8 +86,31 @@ pub struct Running {
 }
 
 impl Running {
-    /// Starts a server and waits until it answers for the last of 2^`bits` names. `stop` ends the wait.
+    /// Starts a server and waits until it answers for the last of 2^`bits` names. `stop` ends the wait. If another process takes the port
+    /// before the server, the server is started at another one.
     pub fn start(
+        server: &Installed,
+        place: &Place,
+        zone_file: &Path,
+        bits: u32,
+        stop: &AtomicBool,
+    ) -> Result<Running, String> {
+        let mut starts = 0;
+        loop {
+            starts += 1;
+            match Running::start_once(server, place, zone_file, bits, stop) {
+                Err(why) if may_start_elsewhere(starts, &why) => {
+                    eprintln!(
+                        "{}: its port was taken before it had it: it is started at another one",
+                        server.recipe.title
+                    );
+                }
+                ended => return ended,
+            }
+        }
+    }
+
+    fn start_once(
         server: &Installed,
         place: &Place,
         zone_file: &Path,

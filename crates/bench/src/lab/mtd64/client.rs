@@ -98,21 +98,12 @@ impl Client<'_> {
         Some(reply).filter(|reply| query.is_answered_by(reply))
     }
 
-    /// Waits until the device answers a query with a record. Returns false if it does not in time.
-    pub fn wait_until_ready(&self, name: &str) -> bool {
-        let end = Instant::now() + limits::READY_TIMEOUT;
+    /// True if the device answers a query for a name with a record.
+    pub fn has_answer_for(&self, name: &str) -> bool {
         let query = Query { name, rtype: Type::AAAA, id: 1, edns: false };
-        while Instant::now() < end {
-            let reply = self.ask_within(&query, Duration::from_millis(500));
-            let answered = reply.is_some_and(|reply| {
-                Message::parse(&reply).is_ok_and(|message| message.count(wire::Section::Answer) > 0)
-            });
-            if answered {
-                return true;
-            }
-            // A closed port refuses at once.
-            std::thread::sleep(limits::POLL);
-        }
-        false
+        let reply = self.ask_within(&query, Duration::from_millis(500));
+        reply.is_some_and(|reply| {
+            Message::parse(&reply).is_ok_and(|message| message.count(wire::Section::Answer) > 0)
+        })
     }
 }

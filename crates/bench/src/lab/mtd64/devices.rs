@@ -4,9 +4,11 @@
 //! configuration has the keys of the published example. mtd64-ng reads a fixed file in `/etc`: it gets a mount namespace in which
 //! `/etc` is its working folder.
 
+use super::client::Client;
+use super::place::Place;
 use crate::agent::protocol::Start;
 use crate::agent_client::AgentClient;
-use crate::device::{NAMES, Recipe, Settings};
+use crate::device::{Recipe, Settings};
 use crate::lab::context::Context;
 use crate::lab::device::{self, RunningDevice, Template};
 use std::collections::BTreeMap;
@@ -16,8 +18,12 @@ use std::path::Path;
 /// The prefix of the paper's test of the reply length.
 pub const PREFIX: (Ipv6Addr, u8) = (Ipv6Addr::new(0x2001, 0xdb8, 0x63a9, 0, 0, 0, 0, 0), 96);
 
+/// Names of TOTD, as `--program` takes them: of any version, with the sequential IDs, and with those from permutations.
+pub const TOTD_PROGRAMS: [&str; 3] = ["totd", "totd-1.5.2", "totd-1.5.3"];
+
 /// Names of the papers' programs, as `--program` takes them.
-pub const PAPER_PROGRAMS: [&str; 3] = ["mtd64", "mtd64-ng", "totd"];
+pub const PAPER_PROGRAMS: [&str; 5] =
+    ["mtd64", "mtd64-ng", TOTD_PROGRAMS[0], TOTD_PROGRAMS[1], TOTD_PROGRAMS[2]];
 
 /// A device under test.
 #[derive(Clone, Debug)]
@@ -32,6 +38,11 @@ impl Subject {
     /// True for MTD64, mtd64-ng and TOTD: UDP alone, no EDNS of their own, fixed ports.
     pub fn is_of_the_papers(&self) -> bool {
         PAPER_PROGRAMS.contains(&self.name.as_str())
+    }
+
+    /// True if a socket of the device on `::` must leave IPv4 alone.
+    pub fn is_v6only(&self) -> bool {
+        !TOTD_PROGRAMS.contains(&self.name.as_str())
     }
 
     /// Address at which the device listens; port 0: any free port. MTD64 has port 53 built in.
@@ -51,12 +62,6 @@ pub fn subjects(context: &mut Context, default: &[&str]) -> Result<Vec<Subject>,
     for (name, program) in &programs {
         if let Some(recipe) = recipe(name, program)? {
             found.push(Subject { name: name.clone(), recipe });
-        } else if !NAMES.contains(&name.as_str()) {
-            return Err(format!(
-                "--program {name}=...: the experiment knows no such program; it knows {} and the templates {}",
-                PAPER_PROGRAMS.join(", "),
-                NAMES.join(", ")
-            ));
         }
     }
     if found.is_empty() {
@@ -66,7 +71,7 @@ pub fn subjects(context: &mut Context, default: &[&str]) -> Result<Vec<Subject>,
 }
 
 /// Recipe of a program of the papers. None for another name.
-fn recipe(name: &str, program: &Path) -> Result<Option<Recipe>, String> {
+pub fn recipe(name: &str, program: &Path) -> Result<Option<Recipe>, String> {
     if !PAPER_PROGRAMS.contains(&name) {
         return Ok(None);
     }
@@ -115,13 +120,15 @@ pub struct Launch<'a> {
     pub response_maximum: u16,
 }
 
-/// Starts a device and enters it into the record. It may not be ready yet.
-pub fn start(
+/// Starts a device, waits until it answers for a name, and enters it into the record.
+pub fn start<'p>(
     context: &mut Context,
+    place: &'p Place,
     agent: &mut AgentClient,
     subject: &Subject,
     launch: &Launch<'_>,
-) -> Result<RunningDevice, String> {
+    name: &str,
+) -> Result<(RunningDevice, Client<'p>), String> {
     let settings = Settings {
         listen: subject.listen(),
         upstream: launch.upstream,
@@ -133,7 +140,11 @@ pub fn start(
     };
     let recipe = subject.recipe.clone();
     let order = Start { recipe, settings, cores: launch.cores.clone(), environment: BTreeMap::new() };
-    RunningDevice::start(context, agent, &subject.name, &order, None)
+    let client = |server| Client { place, server };
+    let is_answering = |server, _| client(server).has_answer_for(name);
+    let device = RunningDevice::start(context, agent, &subject.name, &order, None, is_answering)?;
+    let client = client(device.address);
+    Ok((device, client))
 }
 
 #[cfg(test)]

@@ -6,9 +6,6 @@ use std::time::Duration;
 /// milliseconds; BIND repeats a query upstream after 1.2 s.
 pub const REPLY_TIMEOUT: Duration = Duration::from_millis(2500);
 
-/// Time limit until a device has answered its first query.
-pub const READY_TIMEOUT: Duration = Duration::from_secs(20);
-
 /// Interval at which threads look if they should stop.
 pub const POLL: Duration = Duration::from_millis(20);
 
@@ -26,3 +23,6 @@ pub const SPEED_QUICK: Duration = Duration::from_millis(2500);
 
 /// Time limit of the closed loop of a device in the whole version: the paper's slowest device took 31 s for its 65,536 queries.
 pub const SPEED: Duration = Duration::from_secs(120);
+
+/// Attempts to find a port that is free for UDP and TCP.
+pub const PORT_TRIES: u32 = 32;

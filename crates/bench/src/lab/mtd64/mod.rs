@@ -5,7 +5,7 @@
 //! mtd64-ng and TOTD among them; `place.rs` is the network that these three need, and `client.rs` asks one query.
 
 mod client;
-mod devices;
+pub mod devices;
 pub mod functions;
 mod limits;
 mod place;

@@ -11,10 +11,11 @@ use std::io::{BufRead, BufReader};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::process::{Child, Command, Stdio};
 
-/// Script that makes the namespace usable: the loopback interface is up, and a socket on `::` leaves IPv4 alone, so that the
-/// authority can have port 53 of IPv4 beside a device on port 53 of IPv6.
-const SCRIPT: &str =
-    "ip link set lo up && echo 1 > /proc/sys/net/ipv6/bindv6only && echo ready && exec sleep 2147483647";
+/// Script that makes the namespace usable: the loopback interface is up.
+const SCRIPT: &str = "ip link set lo up && echo ready && exec sleep 2147483647";
+
+/// Whether a socket on `::` leaves IPv4 alone (ipv6(7)), which the kernel reads when a program makes the socket.
+const BINDV6ONLY: &str = "/proc/sys/net/ipv6/bindv6only";
 
 /// Network of an experiment.
 pub enum Place {
@@ -48,6 +49,18 @@ impl Place {
     pub fn forger(&self) -> SocketAddr {
         let ip: IpAddr = self.upstream().ip();
         (ip, 0).into()
+    }
+
+    /// Prepares the place for a program. With `only`, a socket that it binds to `::` leaves IPv4 alone: MTD64 on port 53 of IPv6 stands
+    /// beside the authority on port 53 of IPv4. TOTD needs the opposite: it asks its IPv4 forwarders through its socket on `::`.
+    pub fn set_v6only(&self, only: bool) -> Result<(), String> {
+        match self {
+            Place::Host => Ok(()),
+            Place::Own(_) => self.run(|| {
+                let value = if only { "1" } else { "0" };
+                std::fs::write(BINDV6ONLY, value).map_err(|error| format!("{BINDV6ONLY}: {error}"))
+            }),
+        }
     }
 
     /// Runs `work` in the place. Sockets that it opens stay there.

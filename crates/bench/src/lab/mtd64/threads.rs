@@ -88,6 +88,7 @@ pub fn run(context: &mut Context) -> Result<(), String> {
 
 /// Runs the search for a device at all numbers of threads.
 fn search(context: &Context, place: &Place, subject: &Subject, threads: &[u16]) -> Result<Run, String> {
+    place.set_v6only(subject.is_v6only())?;
     let plan = plan(context.options.quick, place, subject, threads)?;
     let folder = new_folder(context, &subject.name)?;
     match run::begin(&plan, &folder, true, &context.stop)? {

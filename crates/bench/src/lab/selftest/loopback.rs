@@ -152,6 +152,7 @@ impl Loopback {
             addresses: names.addresses,
             cname_depth: names.cname_depth,
             ttl: names.ttl,
+            offload: plan.tester.group > 1,
         };
         let addresses = tester.authority(&order).map_err(|error| error.to_string())?;
         let server = *addresses.first().ok_or("the authority listens nowhere")?;

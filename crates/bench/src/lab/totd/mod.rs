@@ -35,6 +35,7 @@ pub fn load(context: &mut Context) -> Result<(), String> {
     tables::measure(context)?;
     context.progress("the stall of the forwarder with sockets")?;
     stall::measure(context)?;
+    stall::measure_programs(context)?;
     differences(context);
     Ok(())
 }
@@ -45,10 +46,19 @@ pub fn stability(context: &mut Context) -> Result<(), String> {
 }
 
 fn differences(context: &mut Context) {
+    let is_given = servers::programs(context).is_ok_and(|programs| !programs.is_empty());
+    let itself = match is_given {
+        true => "TOTD itself has the rows with its name.",
+        false => {
+            "TOTD itself is not measured: --program totd-1.5.2=PATH and --program totd-1.5.3=PATH give it."
+        }
+    };
     context.difference(
         "TOTD",
-        "TOTD itself is not measured. The forwarder of the laboratory has its IDs, its table of duplicates, its times and its \
-         order of steps, from the published source of TOTD 1.5.1 and 1.5.3, and answers AAAA queries only.",
+        format!(
+            "{itself} The forwarder of the laboratory has its IDs, its table of duplicates, its times and its order of steps, from the \
+             published source of TOTD 1.5.1 and 1.5.3, and answers AAAA queries only."
+        ),
     );
     context.difference(
         "The cause of the stall",

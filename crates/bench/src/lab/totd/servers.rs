@@ -2,7 +2,8 @@
 //! them, so they end with it, whatever happens.
 
 use super::super::context::Context;
-use super::super::device::{self, RunningDevice, Template, end_of};
+use super::super::device::{self, RunningDevice, Template};
+use super::super::mtd64::devices::{TOTD_PROGRAMS, recipe};
 use super::{PREFIX, ZONE, message};
 use crate::agent::protocol::Start;
 use crate::agent_client::AgentClient;
@@ -13,10 +14,7 @@ use experiments::totd::ids::{SCHEMES, Scheme};
 use measure::run::DeviceUse;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
-use std::time::{Duration, Instant};
-
-/// Time for a server to answer its first query.
-const READY: Duration = Duration::from_secs(15);
+use std::time::Duration;
 
 /// Devices of the experiments, of the load test, unless the user names others: the paper's comparator, and the two that are compared most.
 pub(super) const DEVICES: [&str; 3] = ["sixfold", "bind", "unbound"];
@@ -61,6 +59,18 @@ pub(super) fn devices(context: &mut Context, default: &[&str]) -> Result<Vec<Can
     Ok(device::templates(context, default)?.into_iter().map(candidate).collect())
 }
 
+/// TOTD itself, as far as the user gave it with `--program`.
+pub(super) fn programs(context: &Context) -> Result<Vec<Candidate>, String> {
+    let given = context.options.programs.iter().filter(|(name, _)| TOTD_PROGRAMS.contains(&name.as_str()));
+    let mut found = Vec::new();
+    for (name, path) in given {
+        if let Some(recipe) = recipe(name, path)? {
+            found.push(Candidate { name: name.clone(), scheme: None, options: Vec::new(), recipe });
+        }
+    }
+    Ok(found)
+}
+
 /// The forwarder with each of its three ways of making IDs, with further options of its command line.
 pub(super) fn forwarders(options: &[&str]) -> Result<Vec<Candidate>, String> {
     SCHEMES.into_iter().map(|scheme| Candidate::forwarder(scheme, options)).collect()
@@ -90,6 +100,22 @@ impl Bench {
 
     /// Starts a server and waits until it answers.
     pub fn start(&mut self, context: &mut Context, candidate: &Candidate) -> Result<RunningDevice, String> {
+        let zone = self.zone.clone();
+        // Names of 10.255.0.0/16, which no client asks for.
+        let is_answering = |server, number: u16| {
+            let [high, low] = number.to_be_bytes();
+            is_answering(server, [10, 255, high, low], number, &zone).unwrap_or(false)
+        };
+        self.launch(context, candidate, is_answering)
+    }
+
+    /// Starts a server and waits until `is_answering` says that it is ready.
+    pub fn launch(
+        &mut self,
+        context: &mut Context,
+        candidate: &Candidate,
+        is_answering: impl Fn(SocketAddr, u16) -> bool,
+    ) -> Result<RunningDevice, String> {
         let settings = Settings {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             upstream: self.upstream,
@@ -102,28 +128,7 @@ impl Bench {
         let recipe = candidate.recipe.clone();
         let order = Start { recipe, settings, cores: String::new(), environment: BTreeMap::new() };
         let own = candidate.scheme.map(|_| format!("sixfold-bench {}", env!("CARGO_PKG_VERSION")));
-        let running = RunningDevice::start(context, &mut self.agent, &candidate.name, &order, own)?;
-        if self.is_ready_in_time(&running) {
-            return Ok(running);
-        }
-        let log = end_of(&running.stop(&mut self.agent));
-        Err(format!("{} gave no right answer within {} s: {log}", candidate.name, READY.as_secs()))
-    }
-
-    /// Asks a server until it answers. False if it does not in time.
-    fn is_ready_in_time(&self, running: &RunningDevice) -> bool {
-        let end = Instant::now() + READY;
-        let mut tries = 0u16;
-        while Instant::now() < end {
-            tries += 1;
-            // Names of 10.255.0.0/16, which no client asks for.
-            let [high, low] = tries.to_be_bytes();
-            if is_answering(running.address, [10, 255, high, low], tries, &self.zone).unwrap_or(false) {
-                return true;
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        false
+        RunningDevice::start(context, &mut self.agent, &candidate.name, &order, own, is_answering)
     }
 
     /// Resources that a server has used so far.

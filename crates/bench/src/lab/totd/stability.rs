@@ -55,6 +55,7 @@ pub(super) fn run(context: &mut Context) -> Result<(), String> {
             candidate.options = vec![CACHE.to_owned()];
         }
     }
+    candidates.extend(servers::programs(context)?);
     candidates.push(Candidate::forwarder(Scheme::SequentialFixed, &[])?);
     for candidate in &candidates {
         context.progress(&format!("{}, {} s", candidate.name, duration.as_secs()))?;

@@ -3,7 +3,8 @@
 use super::super::context::{Context, figure};
 use super::hosts::{self, HostLoad, HostOutcome};
 use super::paper::{self, Rates};
-use super::servers::{Bench, Candidate};
+use super::servers::{self, Bench, Candidate};
+use crate::clock;
 use experiments::totd::ids::{SCHEMES, Scheme, landing};
 use experiments::totd::load::{Outcome, Parameters, Upstreams, run};
 use measure::experiment::{Figure, Origin, median_interval, proportion_interval};
@@ -221,6 +222,76 @@ pub(super) fn measure(context: &mut Context) -> Result<(), String> {
         enter_measured(context, scheme, &table, lifetime.as_secs_f64(), &outcome, &counters);
     }
     Ok(())
+}
+
+/// Time from the start of TOTD to its first query: it reads its configuration and becomes a daemon.
+const SETTLED: Duration = Duration::from_secs(2);
+
+/// Longest wait for a second whose landing is near the end of the counter: 7 seconds in 655 have one.
+const LUCK: Duration = Duration::from_secs(1800);
+
+/// TOTD itself, each version that the user gave. Its first query sets its counter to [`landing`] of the current second, so the experiment
+/// begins with a second that lands near the end: four clients use up what is left within it, and the counter lands there again. The
+/// lifetime of its table is 60 s and cannot be set.
+pub(super) fn measure_programs(context: &mut Context) -> Result<(), String> {
+    for candidate in servers::programs(context)? {
+        let mut bench = Bench::new()?;
+        // A question would set the counter.
+        let running = bench.launch(context, &candidate, |_, _| true)?;
+        let second = next_near(clock::unix_now() + SETTLED);
+        let wait = second.saturating_sub(clock::unix_now());
+        context.progress(&format!("{}: waits {} s for its counter", candidate.name, wait.as_secs()))?;
+        if wait > LUCK {
+            return Err(format!("no second of the next {} s has a landing near the end", LUCK.as_secs()));
+        }
+        while clock::unix_now() < second {
+            context.check_stop()?;
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let (lifetime, _, host) = WHOLE;
+        let load = HostLoad {
+            server: running.address,
+            clients: 4,
+            experiments: 16,
+            first: 0,
+            limit: lifetime * 2,
+            timeout: host,
+            zone: bench.zone.clone(),
+        };
+        let outcome = hosts::run(&load, &context.stop);
+        bench.stop(running);
+        enter_program(context, &candidate.name, &outcome);
+    }
+    Ok(())
+}
+
+/// The next second after `from` whose landing is [`NEAR`] the end of the counter, as time since 1970.
+fn next_near(from: Duration) -> Duration {
+    let seconds = from.as_secs() as u32 + 1..u32::MAX;
+    let near = seconds.into_iter().find(|second| NEAR.contains(&0u16.wrapping_sub(landing(*second))));
+    Duration::from_secs(near.unwrap_or(u32::MAX).into())
+}
+
+fn enter_program(context: &mut Context, name: &str, outcome: &HostOutcome) {
+    let longest = outcome.longest_s();
+    let table = "Longest experiment of TOTD itself, whose counter begins near its end, 4 clients";
+    let samples = outcome.experiments_s.len() as u64;
+    context.figure(Figure { samples, ..figure(table, name, "longest", longest, "s", Origin::Measured) });
+    context.figure(figure(table, name, "longest gap", outcome.gap_s, "s", Origin::Measured));
+    let observed =
+        format!("{longest:.1} s; {} names answered, {} without an answer", outcome.answered, outcome.failed);
+    match name {
+        "totd-1.5.2" => {
+            context.claim(format!("{name} stalls for more than {STALL_S:.0} s"), observed, longest > STALL_S)
+        }
+        "totd-1.5.3" => context.claim(
+            format!("{name} does not stall: no experiment takes {STALL_S:.0} s"),
+            observed,
+            outcome.answered > 0 && longest < STALL_S,
+        ),
+        // The version is unknown, so nothing is expected of it.
+        _ => {}
+    }
 }
 
 fn enter_measured(

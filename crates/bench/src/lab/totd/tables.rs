@@ -102,6 +102,7 @@ fn paper_line(name: &str, rates: &Rates) -> ChartLine {
 pub(super) fn measure(context: &mut Context) -> Result<(), String> {
     let mut candidates = servers::devices(context, &servers::DEVICES)?;
     // A short load needs 16,384 IDs at most, so a counter that begins at 1 does not run over, and no stall of a minute hits it.
+    candidates.extend(servers::programs(context)?);
     candidates.extend(servers::forwarders(context.choose(&["--counter", "1"], &[]))?);
     let mut lines = Vec::new();
     for candidate in &candidates {

@@ -3,6 +3,7 @@
 use super::{LogEntry, RunningDevice, Testbed};
 use crate::agent::protocol::{Start, Started, Target};
 use crate::device::{Recipe, Settings};
+use crate::process::may_start_elsewhere;
 use crate::run::cores::Cores;
 use measure::order::Load;
 use measure::plan::Plan;
@@ -85,9 +86,24 @@ impl Testbed<'_> {
             return self.wait_until_ready();
         }
         let start = start_order(plan, &self.cores, upstream, sweep)?;
-        let started: Started = host.start(&start).map_err(|error| error.to_string())?;
-        self.note_started(sweep, start.cores, started);
-        self.wait_until_ready()
+        let is_port_ours = start.settings.listen.port() == 0;
+        let mut starts = 0;
+        loop {
+            let host = self.device_agent.as_mut().ok_or("no agent starts the device")?;
+            let started: Started = host.start(&start).map_err(|error| error.to_string())?;
+            let listen = started.listen;
+            starts += 1;
+            self.note_started(sweep, start.cores.clone(), started);
+            match self.wait_until_ready() {
+                Err(why) if is_port_ours && may_start_elsewhere(starts, &why) => {
+                    let text =
+                        format!("{listen} was taken before the device had it: it is started at another port");
+                    self.notes.push(LogEntry::Shown(text));
+                    self.stop_device();
+                }
+                ended => return ended,
+            }
+        }
     }
 
     /// Notes a device that was started, for the log, the record of the run and later orders.
@@ -149,10 +165,11 @@ impl Testbed<'_> {
             let duration_ms = PROBE_NAMES * 10;
             let load = Load { duration_ms, warm_up_ms: 0, ..self.load(&task)? };
             let Some(outcome) = self.run_load(&load, &mut |_| {})? else { return Ok(false) };
-            if outcome.sent > 0 && outcome.valid == outcome.sent {
+            let ended = self.has_ended()?;
+            // The answers may be those of another process, which took the port before the device had it.
+            if outcome.sent > 0 && outcome.valid == outcome.sent && !ended {
                 return Ok(true);
             }
-            let ended = self.has_ended()?;
             // A device that still gives invalid answers after this time has finished starting.
             let wrong = outcome.invalid_total() > 0 && began.elapsed() > WRONG_ANSWERS_TIMEOUT;
             if ended || wrong || began.elapsed() > READY_TIMEOUT {

@@ -5,7 +5,7 @@
 use super::script::{Behaviour, Script};
 use crate::lab::mtd64::limits;
 use crate::lab::mtd64::place::Place;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -48,13 +48,26 @@ impl Sockets {
     fn open(place: &Place) -> Result<Sockets, String> {
         let (address, forger) = (place.upstream(), place.forger());
         let open = || {
-            let udp = UdpSocket::bind(address)?;
+            let (udp, tcp) = bind(address)?;
             udp.set_read_timeout(Some(limits::POLL))?;
-            let tcp = TcpListener::bind(udp.local_addr()?)?;
             tcp.set_nonblocking(true)?;
             Ok(Sockets { udp, forger: UdpSocket::bind(forger)?, tcp })
         };
         place.run(|| open().map_err(|error: std::io::Error| format!("the authority at {address}: {error}")))
+    }
+}
+
+/// Sockets of one port. With port 0, UDP chooses it; if TCP finds it in use, another one is tried.
+fn bind(address: SocketAddr) -> io::Result<(UdpSocket, TcpListener)> {
+    let mut tries_left = if address.port() == 0 { limits::PORT_TRIES } else { 1 };
+    loop {
+        let udp = UdpSocket::bind(address)?;
+        tries_left -= 1;
+        match TcpListener::bind(udp.local_addr()?) {
+            Ok(tcp) => return Ok((udp, tcp)),
+            Err(error) if tries_left == 0 => return Err(error),
+            Err(_) => {}
+        }
     }
 }
 

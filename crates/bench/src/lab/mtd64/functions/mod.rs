@@ -13,7 +13,6 @@ use super::devices::{self, Launch, PREFIX, Subject};
 use super::place::Place;
 use crate::agent_client::AgentClient;
 use crate::lab::context::{Context, figure};
-use crate::lab::device::end_of;
 use authority::{ScriptedAuthority, UpstreamQuery};
 use experiments::mtd64::model::{Program, Rewriting, rewrite};
 use experiments::mtd64::replies::{self, MANY_RECORDS, address};
@@ -153,12 +152,8 @@ fn test_device(
             cores: String::new(),
             response_maximum,
         };
-        let device = devices::start(context, agent, subject, &launch)?;
-        let client = Client { place, server: device.address };
-        if !client.wait_until_ready(script::REAL) {
-            let log = end_of(&device.stop(agent));
-            return Err(format!("{} does not answer at {}; {log}", subject.name, client.server));
-        }
+        place.set_v6only(subject.is_v6only())?;
+        let (device, client) = devices::start(context, place, agent, subject, &launch, script::REAL)?;
         if round == 0 {
             ask_all(&client, &authority, subject, &mut found);
         }

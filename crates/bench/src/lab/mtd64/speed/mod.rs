@@ -6,13 +6,11 @@
 
 mod closed_loop;
 
-use super::client::Client;
 use super::devices::{self, Launch, Subject};
 use super::limits;
 use super::place::Place;
 use crate::agent_client::AgentClient;
 use crate::lab::context::{Context, figure};
-use crate::lab::device::end_of;
 use closed_loop::{EXPERIMENTS, Measured, QUERIES, ZONE};
 use measure::experiment::{Chart, ChartAxis, ChartLine, Figure, Origin, Point, mean_interval};
 use measure::order::Authority;
@@ -94,6 +92,7 @@ fn serve(agent: &mut AgentClient, place: &Place, cores: &Cores) -> Result<Socket
         addresses: 1,
         cname_depth: 0,
         ttl: 3600,
+        offload: false,
     };
     let addresses = agent.authority(&order).map_err(|error| error.to_string())?;
     addresses.first().copied().ok_or_else(|| "the authority listens nowhere".to_owned())
@@ -110,13 +109,9 @@ fn measure(
 ) -> Result<(Measured, f64), String> {
     let workers = if subject.is_of_the_papers() { PAPER_PROGRAM_THREADS } else { 1 };
     let launch = Launch { upstream, zone: ZONE, workers, cores: cores.device.clone(), response_maximum: 512 };
-    let device = devices::start(context, agent, subject, &launch)?;
+    place.set_v6only(subject.is_v6only())?;
     let first = format!("011-000-000-000.{ZONE}");
-    let client = Client { place, server: device.address };
-    if !client.wait_until_ready(&first) {
-        let (address, log) = (device.address, end_of(&device.stop(agent)));
-        return Err(format!("{} does not answer at {address}; {log}", subject.name));
-    }
+    let (device, _) = devices::start(context, place, agent, subject, &launch, &first)?;
     let limit = context.choose(limits::SPEED_QUICK, limits::SPEED);
     let before = device.usage(agent)?;
     let stop = Arc::clone(&context.stop);
