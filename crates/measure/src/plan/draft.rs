@@ -447,8 +447,6 @@ impl TesterDraft {
             receivers: self.receivers,
             ports: self.ports.unwrap_or(16),
             sources: self.sources.unwrap_or_default(),
-            // Queries that are due one at a time leave one at a time; only queries that a stall of the tester
-            // delayed leave in groups.
             group: self.group.unwrap_or(1),
             burst: self.burst.unwrap_or(1),
             spin: self.spin.unwrap_or(false),

@@ -6,7 +6,7 @@ use crate::number;
 use crate::surroundings;
 use crate::text_list::{and, or_one};
 use measure::order::Validity;
-use measure::run::{Bisection, Kept, Run, Settings};
+use measure::run::{Bisection, Kept, Run};
 use measure::search::TESTER_TRIES;
 use std::net::SocketAddr;
 
