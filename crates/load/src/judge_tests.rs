@@ -23,16 +23,16 @@ fn expectation() -> Expectation {
 fn by_the_rule_of_dns64perf_any_answer_record_is_valid() {
     let rule = Expectation { validity: Validity::Answered, ..expectation() };
     let wrong = aaaa(POINTER, "2001:db8::1");
-    let mut truncated = message(&[wrong.clone()]);
+    let mut truncated = message(std::slice::from_ref(&wrong));
     truncated[2] |= TC;
     for valid in
         [message(&[aaaa(POINTER, "64:ff9b::a01:203")]), message(&[wrong.clone(), wrong.clone()]), truncated]
     {
         assert_eq!(judged(&rule, &valid), Ok(()));
     }
-    assert_eq!(judged(&expectation(), &message(&[wrong.clone()])), Err(Reason::Prefix));
+    assert_eq!(judged(&expectation(), &message(std::slice::from_ref(&wrong))), Err(Reason::Prefix));
     assert_eq!(judged(&rule, &message(&[])), Err(Reason::NoRecords));
-    let mut failed = message(&[wrong.clone()]);
+    let mut failed = message(std::slice::from_ref(&wrong));
     failed[3] |= 2;
     assert_eq!(judged(&rule, &failed), Err(Reason::ServFail));
     let mut query = message(&[wrong]);

@@ -71,7 +71,7 @@ fn is_running(command: &str) -> bool {
 fn an_unknown_server_is_refused_with_the_names() {
     let out = concat!(env!("CARGO_TARGET_TMPDIR"), "/authorities-unknown");
     let output = lab(&["authorities", "--quick", "--device", "bnid", "--out", out]);
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(2));
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(error.contains("bnid") && error.contains("yadifa, powerdns, ours-zone-file, ours"), "{error}");
 }

@@ -75,7 +75,7 @@ fn a_program_that_no_experiment_knows_is_refused_by_name() {
         "--out",
         out.to_str().expect("text"),
     ]);
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(2));
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(error.contains("nothing") && error.contains("mtd64-ng"), "{error}");
 }
