@@ -20,7 +20,7 @@ pub struct Entry {
     pub takes: (&'static str, &'static str),
     /// True if it needs root: network namespaces and TUN interfaces.
     pub needs_root: bool,
-    /// What it measures for the user.
+    /// Devices and programs that the user may choose.
     pub subjects: Subjects,
     /// True if it takes `--duration`.
     pub has_duration: bool,
@@ -28,7 +28,7 @@ pub struct Entry {
     pub run: fn(&mut Context) -> Result<(), String>,
 }
 
-/// What `--device` and `--program` of an experiment may name.
+/// Names that `--device` and `--program` of an experiment may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subjects {
     /// Nothing: it has no device, or one of its own.

@@ -6,7 +6,7 @@ use crate::draft::Draft;
 use crate::identity::{Identity, NAME_OF_MACHINE, set_version};
 use crate::ledger::{Outcome, Spot};
 
-/// What BIND says of itself.
+/// Texts that BIND says of itself.
 #[derive(Debug, Default)]
 pub(super) struct AboutItself {
     /// Text for id.server and NSID.

@@ -14,7 +14,7 @@ use std::process::{Child, Command, Stdio};
 /// Script that makes the namespace usable: the loopback interface is up.
 const SCRIPT: &str = "ip link set lo up && echo ready && exec sleep 2147483647";
 
-/// Whether a socket on `::` leaves IPv4 alone (ipv6(7)), which the kernel reads when a program makes the socket.
+/// Setting that makes a socket on `::` leave IPv4 alone (ipv6(7)); the kernel reads it when a program makes the socket.
 const BINDV6ONLY: &str = "/proc/sys/net/ipv6/bindv6only";
 
 /// Network of an experiment.

@@ -9,6 +9,7 @@ use experiments::totd::ids::{SCHEMES, Scheme, landing};
 use experiments::totd::load::{Outcome, Parameters, Upstreams, run};
 use measure::experiment::{Figure, Origin, median_interval, proportion_interval};
 use measure::statistics::{SplitMix64, median, sorted};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// An experiment this long is part of a stall: half the lifetime of the table of duplicates, and 10 times the longest
@@ -208,20 +209,24 @@ pub(super) fn measure(context: &mut Context) -> Result<(), String> {
         context.progress(&format!("{} IDs", scheme.name()))?;
         let mut bench = Bench::new()?;
         let running = bench.start(context, &Candidate::forwarder(scheme, &options)?)?;
-        let load = HostLoad {
-            server: running.address,
-            clients: 4,
-            experiments: 16,
-            first: 0,
-            limit: lifetime * 2,
-            timeout: host,
-            zone: bench.zone.clone(),
-        };
-        let outcome = hosts::run(&load, &context.stop);
+        let outcome = hosts::run(&four_clients(&bench, running.address, lifetime, host), &context.stop);
         let counters = bench.stop(running);
         enter_measured(context, scheme, &table, lifetime.as_secs_f64(), &outcome, &counters);
     }
     Ok(())
+}
+
+/// A load of four clients. `lifetime`: that of the server's table of duplicates; `host`: timeout of a client.
+fn four_clients(bench: &Bench, server: SocketAddr, lifetime: Duration, host: Duration) -> HostLoad {
+    HostLoad {
+        server,
+        clients: 4,
+        experiments: 16,
+        first: 0,
+        limit: lifetime * 2,
+        timeout: host,
+        zone: bench.zone.clone(),
+    }
 }
 
 /// Time from the start of TOTD to its first query: it reads its configuration and becomes a daemon.
@@ -249,16 +254,7 @@ pub(super) fn measure_programs(context: &mut Context) -> Result<(), String> {
             std::thread::sleep(Duration::from_millis(1));
         }
         let (lifetime, _, host) = WHOLE;
-        let load = HostLoad {
-            server: running.address,
-            clients: 4,
-            experiments: 16,
-            first: 0,
-            limit: lifetime * 2,
-            timeout: host,
-            zone: bench.zone.clone(),
-        };
-        let outcome = hosts::run(&load, &context.stop);
+        let outcome = hosts::run(&four_clients(&bench, running.address, lifetime, host), &context.stop);
         bench.stop(running);
         enter_program(context, &candidate.name, &outcome);
     }
