@@ -1,4 +1,4 @@
-//! What a server says of itself. Sixfold has one text for id.server, hostname.bind and NSID, which is `server.identity`. The other
+//! Texts that a server says of itself. Sixfold has one text for id.server, hostname.bind and NSID, which is `server.identity`. The other
 //! servers have a text for some of these questions each, and can refuse one of them while they answer another.
 
 use crate::draft::Draft;

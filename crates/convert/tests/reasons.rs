@@ -129,7 +129,7 @@ fn stem(word: &str) -> String {
     word
 }
 
-/// What a text denies of Sixfold: the words from the denying one to the end of the clause.
+/// Denial of a text about Sixfold: the words from the denying one to the end of the clause.
 fn denials(text: &str) -> Vec<String> {
     let (mut found, mut is_about_sixfold) = (Vec::new(), false);
     for clause in text.split([':', ';', ',', '(', '.', '"', '`']) {

@@ -1,4 +1,4 @@
-//! What Unbound says of itself: `identity` to id.server and hostname.bind, `nsid` to NSID, and `version`. `hide-identity` refuses the
+//! Texts that Unbound says of itself: `identity` to id.server and hostname.bind, `nsid` to NSID, and `version`. `hide-identity` refuses the
 //! first two questions and leaves NSID as it is.
 
 use super::syntax::Attribute;

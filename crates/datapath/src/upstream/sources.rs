@@ -137,7 +137,7 @@ pub struct SourceTable {
 struct State {
     /// It was missing when a socket was to be bound to it last.
     is_missing: bool,
-    /// What the log has said last.
+    /// State that the log has told last.
     is_told: bool,
 }
 
