@@ -6,8 +6,8 @@
 #   rivals/xdp.sh target/release/sixfold target/release/sixfold-bench [ROUNDS [FOLDER]]
 #
 # A round takes 5 minutes. CACHED and DATAPATHS make it shorter: the shares of cached names (default: 0.0, 1.0), and sockets, xdp or both.
-# GROUP is the number of queries that leave from one port at a time (default: 8). Such a group crosses the pair in one piece, which the
-# program leaves to the sockets in generic mode; with GROUP=1 each query is a frame.
+# GROUP is the number of queries that leave from one port at a time (default: 1, each query is a frame). A larger group crosses the pair
+# in one piece, which the program leaves to the sockets in generic mode.
 # Needs root. Tester, server and authority are in network namespaces of their own; the server has core 0, the others share core 1. The
 # bundles of all runs go to FOLDER (default: a temporary one, which is removed), as ROUND-DATAPATH.
 set -eu
@@ -47,7 +47,7 @@ curve = []
 host = ["ip", "netns", "exec", "$tester", "$bench"]
 sources = ["2001:2:0:1::1"]
 cores = [1]
-group = ${GROUP:-8}
+group = ${GROUP:-1}
 [device]
 template = "sixfold"
 program = "$sixfold"

@@ -77,7 +77,7 @@ fn notes(timing: Timing) -> Vec<String> {
     vec![
         format!(
             "Device on core 0 with one worker; client and authoritative server in one thread on core 1, {} source \
-             ports, 48-octet queries, loopback. CPU time is that of all threads of the device in the window, divided \
+             ports, 48-octet queries, each a datagram of its own, loopback. CPU time is that of all threads of the device in the window, divided \
              by the right answers in it. Figures are median [lowest-highest] of {} rounds; ratios are taken within a \
              round.",
             limits::PORTS,

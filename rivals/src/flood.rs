@@ -161,7 +161,7 @@ fn round(
     let steps = STEPS.map(|step| of(Pace::Open(step * closed), short, 0.0));
     let peak = run_phases(&steps)?.iter().map(Report::goodput).fold(closed, f64::max);
     let at_ease = |length| of(Pace::Open(limits::NORMAL_LOAD_PART * peak), length, peak);
-    // The tester reaches this rate only with merged datagrams.
+    // The tester reaches this rate only with groups; the note of the page says so.
     let group = limits::SEGMENTS as u64;
     let flood = |times: f64| Phase { group, ..of(Pace::Open((times - part) * peak), timing.window, peak) };
     let mut phases = vec![at_ease(timing.warm_up), at_ease(timing.window)];

@@ -12,7 +12,8 @@ pub const TIMEOUT: Duration = Duration::from_secs(1);
 /// Source ports of loads with many ports. Each costs an empty receive call per turn of the loop.
 pub const PORTS: usize = 16;
 
-/// Queries in one send call, cut into datagrams by the kernel (which allows 64 or more).
+/// Most queries in one send call, cut into datagrams by the kernel (which allows 64 or more). Only loads that name their groups
+/// send more than one.
 pub const SEGMENTS: usize = 16;
 
 /// Queries sent in one turn of the loop, so that a late sender still empties its sockets: 64 x 0.6 us = 40 us.

@@ -110,7 +110,7 @@ fn section(devices: &[&Device], searches: &[Vec<Search>], rounds: usize, failure
     let title = "rate without loss, one core for the device";
     let note = format!(
         "`sixfold-bench run` with its quick profile searches the highest rate at which every query is answered right and in \
-         time (RFC 8219 section 9.2, with trials of 1.5 s: indicative, not compliant). Device with one thread on core 0, tester \
+         time (RFC 8219 section 9.2, with trials of 1.5 s: indicative, not compliant). Each query is a datagram of its own. Device with one thread on core 0, tester \
          and authority on core 1. Figures are median [lowest-highest] of {rounds} rounds of one search each; ratios are taken \
          within a round. The tester's own limit is above the rates of the other servers, and may be below that of Sixfold."
     );

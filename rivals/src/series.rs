@@ -26,10 +26,10 @@ pub struct Timing {
 }
 
 impl Timing {
-    /// Builds a load of this duration, whose queries leave many at a time from many ports.
+    /// Builds a load of this duration, whose queries leave one by one from many ports.
     pub fn load(self, pace: Pace, names: Names<'_>) -> Load<'_> {
         let Timing { warm_up, window, .. } = self;
-        Load { pace, ports: limits::PORTS, warm_up, window, names, group: limits::SEGMENTS as u64 }
+        Load { pace, ports: limits::PORTS, warm_up, window, names, group: 1 }
     }
 }
 

@@ -42,6 +42,8 @@ fn the_log_has_refused_clients_and_upstreams_that_fail_and_recover() {
         "the names without a zone of their own any more: clients get expired data, or SERVFAIL; {address} since 20"
     );
     assert!(line.contains(" ERROR ") && line.contains(&words), "{line}");
+    // This query fails after the outage was noticed, so the outage counts at least one.
+    assert_eq!(client.ask(&name_of(1000), Type::AAAA).rcode, Rcode::SERVFAIL);
     let _upstream = Upstream::start_at(address, |_| Behavior::Answer);
     let line = server.process.wait_for(&format!("upstream {address} answers again, after ")).unwrap();
     assert!(line.contains(" INFO "), "{line}");
