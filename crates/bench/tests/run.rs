@@ -517,6 +517,35 @@ fn wrong_usage_is_told_with_the_remedy() {
 }
 
 #[test]
+fn a_device_is_measured_over_encrypted_transports() {
+    if !fixtures::has_sixfold() {
+        return;
+    }
+    for transport in ["tcp-reuse", "tls", "https", "quic"] {
+        let folder = Folder::new(transport);
+        let plan = folder.plan(&format!("{PLAN}{SIXFOLD}").replace("repetitions = 2", "repetitions = 1"));
+        let out = folder.out().display().to_string();
+        let output = finish(&["--plan", &plan, "--out", &out, "--transport", transport, "--connections", "2"]);
+        assert!(output.status.success(), "{transport}: {}", text(&output.stderr));
+        let run = folder.run();
+        check(&run);
+        let equipment = run.equipment.as_ref().unwrap();
+        assert_eq!((equipment.transport.name(), equipment.connections), (transport, 2));
+        for trial in &run.trials {
+            let is_at_device = trial.purpose != Purpose::SelfTest;
+            let asked = if is_at_device { transport } else { "udp" };
+            assert_eq!(trial.outcome.transport.name(), asked);
+            // A trial keeps its connections, whatever the number of its queries.
+            let opened = trial.outcome.connections.as_ref().map(|connections| connections.opened);
+            assert_eq!(opened, is_at_device.then_some(2), "{:?}", trial.outcome.connections);
+        }
+        assert!(!run.device.files.contains_key("key.pem"), "a key is in the record");
+        assert_eq!(run.device.files.contains_key("certificate.pem"), transport != "tcp-reuse");
+        assert!(!text(&fs::read(folder.out().join("run.json")).unwrap()).contains("PRIVATE KEY"));
+    }
+}
+
+#[test]
 fn the_rfc_8219_profile_prints_its_estimate() {
     let folder = Folder::new("estimate");
     let out = folder.out().display().to_string();

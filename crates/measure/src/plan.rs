@@ -5,7 +5,7 @@
 
 use crate::amount;
 use crate::name_range::NameRange;
-use crate::order::Validity;
+use crate::order::{Lanes, Transport, Validity};
 use crate::run::{Bisection, Cell};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -302,6 +302,17 @@ pub struct Tester {
     pub burst: u32,
     /// True if sending threads busy-wait.
     pub spin: bool,
+    /// Transport of the queries to the device. The self-test and the device's own queries use UDP.
+    #[serde(default)]
+    pub transport: Transport,
+    /// Connections of each sending thread, for each source address, over [`Transport::TcpReuse`] and the encrypted transports.
+    #[serde(default = "default_connections")]
+    pub connections: u16,
+}
+
+/// A plan of an earlier release has no such key.
+fn default_connections() -> u16 {
+    Lanes::default().connections
 }
 
 /// The authority, which answers the device.

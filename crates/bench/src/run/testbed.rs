@@ -201,6 +201,8 @@ impl<'a> Testbed<'a> {
             tester_cores: cores.tester.clone(),
             authority_threads: (!self.plan.authority.external).then_some(cores.authority.len() as u16),
             authority_cores: cores.authority.clone(),
+            transport: tester.transport,
+            connections: tester.connections,
         }
     }
 
@@ -387,10 +389,12 @@ impl<'a> Testbed<'a> {
                 group: plan.tester.group,
                 pins: self.cores.tester.clone(),
                 spin: plan.tester.spin,
+                connections: plan.tester.connections,
                 ..Lanes::default()
             },
             seed: names.seed.wrapping_add(task.first_name),
-            transport: Transport::Udp,
+            // The self-test is the traffic that the authority gets from the device.
+            transport: if self_test { Transport::Udp } else { plan.tester.transport },
         })
     }
 

@@ -45,6 +45,7 @@ impl Plan {
         let origin = device(self)?;
         sweep(self, origin)?;
         addresses(self, origin)?;
+        transport(self)?;
         names(self)?;
         cells(self)
     }
@@ -217,6 +218,28 @@ fn sweep(plan: &Plan, origin: DeviceOrigin) -> Result<(), PlanError> {
 }
 
 /// A role on another host needs an address there, and a running role needs an address that both sides know.
+/// Connections have no groups, and their threads receive what they have asked.
+fn transport(plan: &Plan) -> Result<(), PlanError> {
+    let tester = &plan.tester;
+    let name = tester.transport.name();
+    if !tester.transport.is_stream() {
+        return Ok(());
+    }
+    if tester.receivers.is_some_and(|receivers| receivers > 0) {
+        return refuse(format!(
+            "over {name} the sending threads receive, too: leave out tester.receivers, or use more sending threads \
+             (tester.senders)"
+        ));
+    }
+    if tester.group != 1 {
+        return refuse(format!("tester.group is for UDP, and tester.transport is {name}: leave one out"));
+    }
+    if tester.connections == 0 {
+        return refuse("tester.connections must be at least 1");
+    }
+    Ok(())
+}
+
 fn addresses(plan: &Plan, origin: DeviceOrigin) -> Result<(), PlanError> {
     let (device, authority) = (&plan.device, &plan.authority);
     let at = |address: &Option<SocketAddr>, what: &str| match address {

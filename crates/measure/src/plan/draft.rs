@@ -4,7 +4,7 @@ use super::{
     Authority, Correctness, Device, Names, Plan, Prefix, Restart, Search, Span, Sweep, Tester, Trial,
 };
 use crate::name_range::NameRange;
-use crate::order::Validity;
+use crate::order::{Lanes, Transport, Validity};
 use crate::run::{Bisection, Cell};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -165,6 +165,10 @@ drafts! {
         burst: u32,
         /// True if sending threads busy-wait.
         spin: bool,
+        /// Transport of the queries to the device.
+        transport: Transport,
+        /// Connections of each sending thread, for transports that keep them open.
+        connections: u16,
     }
     /// `[authority]`
     AuthorityDraft {
@@ -450,6 +454,8 @@ impl TesterDraft {
             group: self.group.unwrap_or(1),
             burst: self.burst.unwrap_or(1),
             spin: self.spin.unwrap_or(false),
+            transport: self.transport.unwrap_or_default(),
+            connections: self.connections.unwrap_or(Lanes::default().connections),
         }
     }
 }

@@ -4,6 +4,7 @@
 //! configuration has the keys of the published example. mtd64-ng reads a fixed file in `/etc`: it gets a mount namespace in which
 //! `/etc` is its working folder.
 
+use measure::order::Transport;
 use super::client::Client;
 use super::place::Place;
 use crate::agent::protocol::Start;
@@ -137,6 +138,7 @@ pub fn start<'p>(
         workers: launch.workers,
         value: launch.response_maximum.to_string(),
         options: Vec::new(),
+        transport: Transport::Udp,
     };
     let recipe = subject.recipe.clone();
     let order = Start { recipe, settings, cores: launch.cores.clone(), environment: BTreeMap::new() };

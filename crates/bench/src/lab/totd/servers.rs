@@ -1,6 +1,7 @@
 //! Servers of the experiments: the devices that are installed, and the forwarder of the laboratory. An agent starts and ends
 //! them, so they end with it, whatever happens.
 
+use measure::order::Transport;
 use super::super::context::Context;
 use super::super::device::{self, RunningDevice, Template};
 use super::super::mtd64::devices::{TOTD_PROGRAMS, recipe};
@@ -55,6 +56,7 @@ pub(super) fn devices(context: &mut Context, default: &[&str]) -> Result<Vec<Can
         scheme: None,
         recipe: Recipe::Template { name, program },
         options: Vec::new(),
+        transport: Transport::Udp,
     };
     Ok(device::templates(context, default)?.into_iter().map(candidate).collect())
 }
