@@ -152,6 +152,14 @@ pub struct Equipment {
     /// Connections of each sending thread, for each source address; unused over UDP and with a connection for each query.
     #[serde(default)]
     pub connections: u16,
+    /// Hosts that send, each an equal part of a load.
+    #[serde(default = "one_host")]
+    pub hosts: u16,
+}
+
+/// A record of an earlier release has no such key.
+fn one_host() -> u16 {
+    1
 }
 
 /// The device under test.

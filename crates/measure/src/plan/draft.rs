@@ -1,7 +1,7 @@
 //! Plans as written: every key is optional, unknown keys are errors, and profiles supply the defaults.
 
 use super::{
-    Authority, Correctness, Device, Names, Plan, Prefix, Restart, Search, Span, Sweep, Tester, Trial,
+    Authority, Correctness, Device, Names, Plan, Prefix, Restart, Search, Span, Sweep, Tester, TesterHost, Trial,
 };
 use crate::name_range::NameRange;
 use crate::order::{Lanes, Transport, Validity};
@@ -169,6 +169,8 @@ drafts! {
         transport: Transport,
         /// Connections of each sending thread, for transports that keep them open.
         connections: u16,
+        /// Further hosts that send parts of each load.
+        more: Vec<TesterHost>,
     }
     /// `[authority]`
     AuthorityDraft {
@@ -456,6 +458,7 @@ impl TesterDraft {
             spin: self.spin.unwrap_or(false),
             transport: self.transport.unwrap_or_default(),
             connections: self.connections.unwrap_or(Lanes::default().connections),
+            more: self.more.unwrap_or_default(),
         }
     }
 }

@@ -184,13 +184,15 @@ mod tests {
                       authority had one UDP thread on core 7.\n";
         let said = text(&[("a", &run)]);
         assert!(said.contains(single), "{said}");
-        let encrypted = Equipment { transport: Transport::Tls, connections: 4, ..equipment.clone() };
+        let encrypted =
+            Equipment { transport: Transport::Tls, connections: 4, hosts: 3, ..equipment.clone() };
         run.equipment = Some(encrypted);
         let said = text(&[("a", &run)]);
         for part in [
             "on the cores 4, 5 and 6, with 4 open connections for each sending thread and each of",
             "The queries went to the device over TLS; the device asked its authority, and the self-test was made, over UDP. The \
-             tester verified no certificate. The authority answered with single datagrams",
+             tester verified no certificate. 3 hosts sent equal parts of each load at the same time, each with these threads; their \
+             counts were added, and their latencies are one distribution. The authority answered with single datagrams",
         ] {
             assert!(said.contains(part), "{part}\n{said}");
         }

@@ -219,6 +219,13 @@ fn equipment(run: &Run) -> String {
             text += " The tester verified no certificate.";
         }
     }
+    if equipment.hosts > 1 {
+        text += &format!(
+            " {} hosts sent equal parts of each load at the same time, each with these threads; their counts were added, and their \
+             latencies are one distribution.",
+            equipment.hosts
+        );
+    }
     text += &match equipment.group {
         1 if transport != Transport::Udp => " The authority answered with single datagrams (no UDP GSO or GRO).".to_owned(),
         1 => " Each query was a datagram of its own, and the authority answered with single datagrams (no UDP GSO or GRO).".to_owned(),
