@@ -194,6 +194,15 @@ mod tests {
     }
 
     #[test]
+    fn over_connections_the_senders_receive_and_the_authority_has_threads_of_its_own() {
+        let cores = assign(&plan("[tester]\ntransport = \"tls\""), &one(2));
+        assert_eq!((&cores.tester, &cores.authority), (&vec![1], &vec![1]));
+        assert_eq!((cores.senders, cores.receivers), (1, 0));
+        let cores = assign(&plan("[tester]\ntransport = \"quic\""), &one(12));
+        assert_eq!((cores.senders, cores.receivers, cores.authority.len()), (3, 0, 5));
+    }
+
+    #[test]
     fn on_many_cores_everybody_has_some() {
         let cores = assign(&plan("[sweep]\nparameter = \"workers\"\nvalues = [\"1\", \"4\"]"), &one(12));
         assert_eq!((cores.device(1).as_str(), cores.device(4).as_str()), ("0", "0-3"));
