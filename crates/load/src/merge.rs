@@ -2,7 +2,8 @@
 
 use crate::distribution::Distribution;
 use measure::outcome::{
-    Connections, Deviation, FastOpen, HandshakeSecond, Latencies, Latency, Outcome, PacingError, Second, TlsConnections, Verdict,
+    Connections, Deviation, FastOpen, HandshakeSecond, Latencies, Latency, Outcome, PacingError, Second,
+    TlsConnections, Verdict,
 };
 use std::collections::BTreeMap;
 
@@ -21,8 +22,10 @@ pub fn merge(parts: &[Outcome]) -> Outcome {
         connections.per_query = connections.opened as f64 / queries as f64;
     }
     let latency = |of: fn(&Outcome) -> &Latency| Distribution::merged(parts.iter().map(of));
-    all.latency_us =
-        Latencies { intended: latency(|it| &it.latency_us.intended), actual: latency(|it| &it.latency_us.actual) };
+    all.latency_us = Latencies {
+        intended: latency(|it| &it.latency_us.intended),
+        actual: latency(|it| &it.latency_us.actual),
+    };
     merge_handshakes(&mut all, parts);
     let has = |verdict| parts.iter().any(|part| part.verdict == verdict);
     all.verdict = match () {

@@ -287,7 +287,10 @@ mod tests {
         assert!(files[CERTIFICATE_FILE].starts_with("-----BEGIN CERTIFICATE-----"));
         assert!(files[KEY_FILE].starts_with("-----BEGIN PRIVATE KEY-----"));
         let error = DeviceError::Transport("powerdns".into(), Transport::Tls).to_string();
-        assert!(error.contains("powerdns") && error.contains("tls") && error.contains("--command"), "{error}");
+        assert!(
+            error.contains("powerdns") && error.contains("tls") && error.contains("--command"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -3,7 +3,10 @@
 use super::{CERTIFICATE_FILE, KEY_FILE, LaunchPlan, Template, TemplateInput};
 use measure::order::Transport;
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
+
+/// Address of the plain listener beside an encrypted one: no device listens there otherwise.
+const PLAIN_ADDRESS: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 
 pub(super) const TEMPLATE: Template = Template {
     name: "sixfold",
@@ -38,8 +41,8 @@ fn plan(input: &TemplateInput) -> LaunchPlan {
         Transport::Udp | Transport::Tcp | Transport::TcpReuse | Transport::Tfo => None,
     };
     if let Some(listener) = encrypted {
-        // The plain listener, which must exist, leaves the port to the encrypted one.
-        let plain = SocketAddr::new(settings.listen.ip(), 0);
+        // The plain listener, which must exist, leaves the address to the encrypted one.
+        let plain = SocketAddr::from((PLAIN_ADDRESS, settings.listen.port()));
         for (key, value) in [
             ("server.listen", format!("[\"{plain}\"]")),
             (listener, format!("[\"{}\"]", settings.listen)),

@@ -67,7 +67,8 @@ pub fn assign(plan: &Plan, hosts: &Hosts) -> Cores {
     let receivers = plan.tester.receivers.unwrap_or(if alone || streams { 0 } else { pairs });
     // The authority can share a thread with the tester only if the tester has one thread, over UDP.
     let is_shared = authority.is_empty() && hosts.authority == AuthorityPlace::InTester;
-    let authority = if is_shared && (streams || (senders, receivers) != (1, 0)) { tester.clone() } else { authority };
+    let authority =
+        if is_shared && (streams || (senders, receivers) != (1, 0)) { tester.clone() } else { authority };
     Cores { device: plan.device.cores.clone(), device_pool, tester, authority, senders, receivers, warnings }
 }
 

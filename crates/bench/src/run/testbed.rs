@@ -230,7 +230,8 @@ impl<'a> Testbed<'a> {
         let sent = match self.further_testers.is_empty() {
             true => self.run_load(&load, &mut progress)?,
             false => {
-                let names = self.plan.names_of_a_host(task.rate_qps / self.plan.tester.hosts() as f64, task.cell);
+                let names =
+                    self.plan.names_of_a_host(task.rate_qps / self.plan.tester.hosts() as f64, task.cell);
                 self.further_testers.run_load(&mut self.tester, &load, names, self.stop, &mut progress)?
             }
         };

@@ -229,7 +229,9 @@ fn further_hosts(plan: &Plan) -> Result<(), PlanError> {
         return refuse(format!("the tester has at most {MAX_TESTER_HOSTS} hosts"));
     }
     if tester.more.iter().any(|more| more.host.is_empty()) {
-        return refuse("each [[tester.more]] needs host, the command that reaches it, like [\"ssh\", \"tester2\", \"sixfold-bench\"]");
+        return refuse(
+            "each [[tester.more]] needs host, the command that reaches it, like [\"ssh\", \"tester2\", \"sixfold-bench\"]",
+        );
     }
     Ok(())
 }

@@ -1,7 +1,8 @@
 //! Plans as written: every key is optional, unknown keys are errors, and profiles supply the defaults.
 
 use super::{
-    Authority, Correctness, Device, Names, Plan, Prefix, Restart, Search, Span, Sweep, Tester, TesterHost, Trial,
+    Authority, Correctness, Device, Names, Plan, Prefix, Restart, Search, Span, Sweep, Tester, TesterHost,
+    Trial,
 };
 use crate::name_range::NameRange;
 use crate::order::{Lanes, Transport, Validity};

@@ -60,7 +60,9 @@ impl Plan {
     pub fn names_qps(&self) -> f64 {
         let warm_up_ms = self.cells.iter().map(|cell| self.warm_up_ms(*cell)).max().unwrap_or(0);
         let seconds = (self.trial.duration.ms() + warm_up_ms) as f64 / 1e3;
-        (self.names.for_trials().saturating_sub((EXTRA_NAMES + 1) * self.tester.hosts() as u64) as f64 / seconds).floor()
+        (self.names.for_trials().saturating_sub((EXTRA_NAMES + 1) * self.tester.hosts() as u64) as f64
+            / seconds)
+            .floor()
     }
 }
 

@@ -4,7 +4,6 @@
 //! configuration has the keys of the published example. mtd64-ng reads a fixed file in `/etc`: it gets a mount namespace in which
 //! `/etc` is its working folder.
 
-use measure::order::Transport;
 use super::client::Client;
 use super::place::Place;
 use crate::agent::protocol::Start;
@@ -12,6 +11,7 @@ use crate::agent_client::AgentClient;
 use crate::device::{Recipe, Settings};
 use crate::lab::context::Context;
 use crate::lab::device::{self, RunningDevice, Template};
+use measure::order::Transport;
 use std::collections::BTreeMap;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::path::Path;

@@ -1,7 +1,6 @@
 //! Servers of the experiments: the devices that are installed, and the forwarder of the laboratory. An agent starts and ends
 //! them, so they end with it, whatever happens.
 
-use measure::order::Transport;
 use super::super::context::Context;
 use super::super::device::{self, RunningDevice, Template};
 use super::super::mtd64::devices::{TOTD_PROGRAMS, recipe};
@@ -12,6 +11,7 @@ use crate::device::{Recipe, Settings};
 use crate::usage::Usage;
 use authority::{Server, Zone};
 use experiments::totd::ids::{SCHEMES, Scheme};
+use measure::order::Transport;
 use measure::run::DeviceUse;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -56,7 +56,6 @@ pub(super) fn devices(context: &mut Context, default: &[&str]) -> Result<Vec<Can
         scheme: None,
         recipe: Recipe::Template { name, program },
         options: Vec::new(),
-        transport: Transport::Udp,
     };
     Ok(device::templates(context, default)?.into_iter().map(candidate).collect())
 }
@@ -126,6 +125,7 @@ impl Bench {
             workers: 1,
             value: String::new(),
             options: candidate.options.clone(),
+            transport: Transport::Udp,
         };
         let recipe = candidate.recipe.clone();
         let order = Start { recipe, settings, cores: String::new(), environment: BTreeMap::new() };

@@ -33,7 +33,10 @@ impl FurtherTesters {
     }
 
     /// The facts of each host, by role.
-    pub(super) fn environments(&mut self, addresses: &[IpAddr]) -> Result<Vec<(String, Environment)>, String> {
+    pub(super) fn environments(
+        &mut self,
+        addresses: &[IpAddr],
+    ) -> Result<Vec<(String, Environment)>, String> {
         let read = |(number, (_, agent)): (usize, &mut (TesterHost, AgentClient))| {
             let facts = agent.environment(addresses).map_err(|error| error.to_string())?;
             Ok((role(number), facts))
@@ -69,9 +72,9 @@ impl FurtherTesters {
                 progress(now);
                 !stop.load(Ordering::Relaxed)
             });
-            let joined = threads.into_iter().map(|thread| {
-                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-            });
+            let joined = threads
+                .into_iter()
+                .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
             std::iter::once(own).chain(joined).collect::<Vec<_>>()
         });
         let mut ended = Vec::with_capacity(outcomes.len());
