@@ -517,6 +517,76 @@ fn wrong_usage_is_told_with_the_remedy() {
 }
 
 #[test]
+fn a_device_is_measured_over_encrypted_transports() {
+    if !fixtures::has_sixfold() {
+        return;
+    }
+    for transport in ["tcp-reuse", "tls", "https", "quic"] {
+        let folder = Folder::new(transport);
+        let plan = folder.plan(&format!("{PLAN}{SIXFOLD}").replace("repetitions = 2", "repetitions = 1"));
+        let out = folder.out().display().to_string();
+        let output =
+            finish(&["--plan", &plan, "--out", &out, "--transport", transport, "--connections", "2"]);
+        assert!(output.status.success(), "{transport}: {}", text(&output.stderr));
+        let run = folder.run();
+        check(&run);
+        let equipment = run.equipment.as_ref().unwrap();
+        assert_eq!((equipment.transport.name(), equipment.connections), (transport, 2));
+        for trial in &run.trials {
+            let is_at_device = trial.purpose != Purpose::SelfTest;
+            let asked = if is_at_device { transport } else { "udp" };
+            assert_eq!(trial.outcome.transport.name(), asked);
+            // A trial keeps its connections, whatever the number of its queries.
+            let opened = trial.outcome.connections.as_ref().map(|connections| connections.opened);
+            assert_eq!(opened, is_at_device.then_some(2), "{:?}", trial.outcome.connections);
+        }
+        assert!(!run.device.files.contains_key("key.pem"), "a key is in the record");
+        assert_eq!(run.device.files.contains_key("certificate.pem"), transport != "tcp-reuse");
+        assert!(!text(&fs::read(folder.out().join("run.json")).unwrap()).contains("PRIVATE KEY"));
+    }
+}
+
+#[test]
+fn three_tester_hosts_send_parts_of_each_trial() {
+    if !fixtures::has_sixfold() {
+        return;
+    }
+    let folder = Folder::new("three-testers");
+    let host = format!("[[tester.more]]\nhost = [\"{}\"]\n", env!("CARGO_BIN_EXE_sixfold-bench"));
+    let plan =
+        folder.plan(&format!("{PLAN}{SIXFOLD}{host}{host}").replace("repetitions = 2", "repetitions = 1"));
+    let out = folder.out().display().to_string();
+    let output = finish(&["--plan", &plan, "--out", &out]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let run = folder.run();
+    assert_eq!(run.equipment.as_ref().unwrap().hosts, 3);
+    assert!(
+        run.hosts.contains_key("tester 2") && run.hosts.contains_key("tester 3"),
+        "{:?}",
+        run.hosts.keys()
+    );
+    let mut end = 0;
+    for trial in run.trials.iter().filter(|trial| trial.purpose != Purpose::SelfTest) {
+        let outcome = &trial.outcome;
+        // Each host rounds its third of 200 ms at this rate to whole queries.
+        assert!((outcome.sent as f64 - trial.rate_qps * 0.2).abs() <= 3.0, "{outcome:?}");
+        assert_eq!(outcome.sent, outcome.valid + outcome.invalid_total() + outcome.late + outcome.lost);
+        assert!(
+            (outcome.rate_asked - trial.rate_qps).abs() < 1e-6,
+            "{} {}",
+            outcome.rate_asked,
+            trial.rate_qps
+        );
+        assert_eq!(outcome.latency_us.intended.count, outcome.valid);
+        // Two lookups for each name: no host asked for the names of another one, which the device would have had in its cache.
+        let asked = trial.authority["asked_aaaa"] + trial.authority["asked_a"];
+        assert!(asked >= 2 * outcome.valid, "{asked} {outcome:?}");
+        assert!(trial.first_name >= end, "trials share names");
+        end = trial.first_name + outcome.names_used;
+    }
+}
+
+#[test]
 fn the_rfc_8219_profile_prints_its_estimate() {
     let folder = Folder::new("estimate");
     let out = folder.out().display().to_string();

@@ -40,6 +40,27 @@ impl Distribution {
         self.squares += other.squares;
     }
 
+    /// One distribution of the latencies of several. Percentiles come from the sum of the histograms. Mean and deviation come from
+    /// those of the parts: the sum of squared deviations from the common mean is, for each part of n latencies, (n - 1) s^2 + n (m -
+    /// mean)^2.
+    pub fn merged<'a>(parts: impl Iterator<Item = &'a Latency>) -> Latency {
+        let parts: Vec<&Latency> = parts.filter(|part| part.count > 0).collect();
+        let mut all = Distribution::new();
+        for &(value, count) in parts.iter().flat_map(|part| &part.histogram) {
+            all.histogram.saturating_record_n(value.max(1), count);
+        }
+        let count: f64 = parts.iter().map(|part| part.count as f64).sum();
+        let mean = parts.iter().map(|part| part.mean * part.count as f64).sum::<f64>() / count.max(1.0);
+        let squares = parts.iter().map(|part| {
+            let n = part.count as f64;
+            (n - 1.0) * part.standard_deviation.powi(2) + n * (part.mean - mean).powi(2)
+        });
+        let standard_deviation = (squares.sum::<f64>() / (count - 1.0).max(1.0)).sqrt();
+        let least = parts.iter().map(|part| part.min).reduce(f64::min).unwrap_or(0.0);
+        let most = parts.iter().map(|part| part.max).reduce(f64::max).unwrap_or(0.0);
+        Latency { min: least, max: most, mean, standard_deviation, ..all.latency() }
+    }
+
     /// The distribution in microseconds.
     pub fn latency(&self) -> Latency {
         let histogram = &self.histogram;

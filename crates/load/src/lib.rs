@@ -31,6 +31,7 @@ mod interface;
 mod judge;
 mod lane;
 pub mod limits;
+mod merge;
 mod multiplexed;
 mod names;
 mod netlink;
@@ -61,6 +62,7 @@ mod verdict;
 
 pub use companion::{Companion, NoCompanion};
 pub use error::LoadError;
+pub use merge::merge;
 pub use options::{HttpOptions, LoadOptions, TlsOptions};
 pub use query_list::{QueryList, QueryListError};
 pub use query_times::{QueryTime, QueryTimes};

@@ -105,6 +105,19 @@ impl Transport {
         }
     }
 
+    /// Its name in a sentence.
+    pub fn title(self) -> &'static str {
+        match self {
+            Transport::Udp => "UDP",
+            Transport::Tcp => "TCP, one connection for each query",
+            Transport::TcpReuse => "TCP",
+            Transport::Tfo => "TCP Fast Open",
+            Transport::Tls => "TLS",
+            Transport::Https => "HTTPS",
+            Transport::Quic => "QUIC",
+        }
+    }
+
     /// The name on the command line and in results.
     pub fn name(self) -> &'static str {
         match self {

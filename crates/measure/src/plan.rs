@@ -5,7 +5,7 @@
 
 use crate::amount;
 use crate::name_range::NameRange;
-use crate::order::Validity;
+use crate::order::{Lanes, Transport, Validity};
 use crate::run::{Bisection, Cell};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -302,6 +302,41 @@ pub struct Tester {
     pub burst: u32,
     /// True if sending threads busy-wait.
     pub spin: bool,
+    /// Transport of the queries to the device. The self-test and the device's own queries use UDP.
+    #[serde(default)]
+    pub transport: Transport,
+    /// Connections of each sending thread, for each source address, over [`Transport::TcpReuse`] and the encrypted transports.
+    #[serde(default = "default_connections")]
+    pub connections: u16,
+    /// Further hosts: each sends an equal part of each load, with the threads and ports of the first one.
+    #[serde(default)]
+    pub more: Vec<TesterHost>,
+}
+
+/// A further host of the tester.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct TesterHost {
+    /// Command that reaches it.
+    pub host: Vec<String>,
+    /// Its cores; empty: not pinned.
+    #[serde(default)]
+    pub cores: Vec<u16>,
+    /// Its source addresses; empty: chosen by the routing table.
+    #[serde(default)]
+    pub sources: Vec<IpAddr>,
+}
+
+impl Tester {
+    /// Number of hosts that send queries.
+    pub fn hosts(&self) -> usize {
+        1 + self.more.len()
+    }
+}
+
+/// A plan of an earlier release has no such key.
+fn default_connections() -> u16 {
+    Lanes::default().connections
 }
 
 /// The authority, which answers the device.

@@ -1,6 +1,6 @@
 //! Record of a whole run: `run.json`, from which everything else in a bundle can be made again.
 
-use crate::order::Validity;
+use crate::order::{Transport, Validity};
 use crate::outcome::{Outcome, Verdict};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -146,6 +146,20 @@ pub struct Equipment {
     pub authority_threads: Option<u16>,
     /// Cores of the authority's threads; empty: not pinned.
     pub authority_cores: Vec<u16>,
+    /// Transport of the queries to the device.
+    #[serde(default)]
+    pub transport: Transport,
+    /// Connections of each sending thread, for each source address; unused over UDP and with a connection for each query.
+    #[serde(default)]
+    pub connections: u16,
+    /// Hosts that send, each an equal part of a load.
+    #[serde(default = "one_host")]
+    pub hosts: u16,
+}
+
+/// A record of an earlier release has no such key.
+fn one_host() -> u16 {
+    1
 }
 
 /// The device under test.

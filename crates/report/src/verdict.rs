@@ -3,6 +3,7 @@
 use crate::groups::{groups, principal, sweep_parameter};
 use crate::number;
 use measure::checklist::REPETITIONS;
+use measure::order::Transport;
 use measure::outcome::Verdict;
 use measure::run::{Bisection, CellResult, Kept, Purpose, Run, Settings, Summary};
 use measure::statistics::range_coverage;
@@ -141,8 +142,12 @@ pub fn sentence_about(device: &str, run: &Run) -> String {
     )
 }
 
-/// The form of the traffic if queries did not leave one by one.
+/// The form of the traffic if it is not single datagrams.
 fn grouping(run: &Run) -> String {
+    let transport = run.equipment.as_ref().map_or(Transport::Udp, |equipment| equipment.transport);
+    if transport != Transport::Udp {
+        return format!("over {}, ", transport.title());
+    }
     match run.equipment.as_ref().map_or(1, |equipment| equipment.group) {
         0 | 1 => String::new(),
         group => format!("queries in groups of {group}, "),

@@ -54,7 +54,9 @@ impl Devices {
         let program = plan.command.first().cloned().unwrap_or_default();
         let Settings { listen, .. } = settings;
         let device = self.register(Device::Started(Box::new(process), program));
-        Ok(Started { device, pid, listen, version: plan.version, command: plan.command, files: plan.files })
+        let mut files = plan.files;
+        files.remove(device::KEY_FILE);
+        Ok(Started { device, pid, listen, version: plan.version, command: plan.command, files })
     }
 
     /// Attaches to a device that runs already.

@@ -5,6 +5,7 @@ use crate::device;
 use crate::run::{self, Ended, thousands};
 use crate::signals;
 use clap::Args;
+use measure::order::Transport;
 use measure::plan::{Draft, PROCEDURES, Plan, Prefix, Span};
 use measure::run::Run;
 use std::fs::File;
@@ -51,7 +52,7 @@ pub struct RunArguments {
     /// Resume the run in --out, with its own plan; only --quiet can be combined with these two
     #[arg(long, conflicts_with_all = [
         "plan", "profile", "procedure", "device", "device_program", "command", "device_address", "device_pid", "device_option", "device_file", "workers", "sweep", "grid",
-        "repetitions", "trial", "timeout", "start", "max", "prefix", "conformance", "estimate",
+        "repetitions", "trial", "timeout", "transport", "connections", "start", "max", "prefix", "conformance", "estimate",
     ])]
     resume: bool,
     /// Device under test: the name of a template, which is configured and started
@@ -96,6 +97,14 @@ pub struct RunArguments {
     /// Timeout of a query, 4ms to 60s [default: 1s]
     #[arg(long, value_name = "TIME", value_parser = parse_span)]
     timeout: Option<Span>,
+    /// Transport of the queries to the device: udp, tcp (a connection for each query), tcp-reuse, tfo, tls, https or quic. The
+    /// device gets a certificate for the encrypted ones, which the tester does not verify; it asks its authority over UDP
+    /// [default: udp]
+    #[arg(long, value_name = "NAME", hide_possible_values = true, value_parser = parse_transport)]
+    transport: Option<Transport>,
+    /// Connections of each sending thread that stay open, over tcp-reuse, tls, https and quic [default: 4]
+    #[arg(long, value_name = "N")]
+    connections: Option<u16>,
     /// First rate, queries a second, at least 1 [default: 1000; quick: 2000]
     #[arg(long, value_name = "QPS")]
     start: Option<f64>,
@@ -123,6 +132,12 @@ fn parse_span(text: &str) -> Result<Span, String> {
 
 fn parse_prefix(text: &str) -> Result<Prefix, String> {
     Prefix::try_from(text.to_owned())
+}
+
+fn parse_transport(text: &str) -> Result<Transport, String> {
+    let names = Transport::ALL.map(Transport::name);
+    let found = Transport::ALL.into_iter().find(|transport| transport.name() == text);
+    found.ok_or_else(|| format!("the transports are {}", names.join(", ")))
 }
 
 fn parse_sweep(text: &str) -> Result<(String, Vec<String>), String> {
@@ -189,6 +204,8 @@ impl RunArguments {
         line.trial.duration = self.trial;
         line.trial.timeout = self.timeout;
         line.search.repetitions = self.repetitions;
+        line.tester.transport = self.transport;
+        line.tester.connections = self.connections;
         line.search.start = self.start;
         line.search.max = self.max;
         line.names.prefix = self.prefix;

@@ -12,6 +12,7 @@ use crate::device::{DeviceError, InstalledTemplate, Settings};
 use conform::configuration::RunParameters;
 use conform::{Case, ConfigDemands, ForeignServer, Launch, Program, Target};
 use dialects::Dialect;
+use measure::order::Transport;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::path::Path;
 
@@ -54,6 +55,7 @@ impl ForeignServer for TemplateServer {
             workers: 1,
             value: String::new(),
             options: setup.options,
+            transport: Transport::Udp,
         };
         let plan = self.known.plan(&settings, places.directory);
         // The kernel kills the server if this process ends in any way.

@@ -1,7 +1,8 @@
 //! BIND's `named`.
 
 use super::config_lines::merge_options;
-use super::{LaunchPlan, Template, TemplateInput};
+use super::{CERTIFICATE_FILE, KEY_FILE, LaunchPlan, Template, TemplateInput};
+use measure::order::Transport;
 
 pub(super) const TEMPLATE: Template = Template {
     name: "bind",
@@ -9,6 +10,7 @@ pub(super) const TEMPLATE: Template = Template {
     remedy: "install it with `apt-get install bind9`",
     version: &["-v"],
     version_prefix: "BIND",
+    encrypted: &[Transport::Tls, Transport::Https],
     plan,
 };
 
@@ -17,12 +19,23 @@ fn plan(input: &TemplateInput) -> LaunchPlan {
     let (prefix, length) = settings.prefix;
     let (listen, upstream) = (settings.listen, settings.upstream);
     let (family, other) = if listen.is_ipv6() { ("-v6", "") } else { ("", "-v6") };
+    let over = match settings.transport {
+        Transport::Tls => " tls local",
+        Transport::Https => " tls local http default",
+        _ => "",
+    };
+    let tls = match over {
+        "" => String::new(),
+        _ => format!(
+            "tls local {{\n  cert-file \"{folder}/{CERTIFICATE_FILE}\";\n  key-file \"{folder}/{KEY_FILE}\";\n}};\n"
+        ),
+    };
     // BIND's built-in empty zones (RFC 6303) would answer before the forwarder is asked.
     let ours = vec![
         format!("directory \"{folder}\";"),
         "pid-file none;".to_owned(),
         "session-keyfile none;".to_owned(),
-        format!("listen-on{family} port {} {{ {}; }};", listen.port(), listen.ip()),
+        format!("listen-on{family} port {}{over} {{ {}; }};", listen.port(), listen.ip()),
         format!("listen-on{other} {{ none; }};"),
         "allow-query { any; };".to_owned(),
         "recursion yes;".to_owned(),
@@ -39,7 +52,7 @@ fn plan(input: &TemplateInput) -> LaunchPlan {
     let lines = merge_options(ours, &settings.options);
     // The log keeps warnings and errors: they explain a failed start.
     let text = format!(
-        "options {{\n  {}\n}};\ncontrols {{ }};\n\
+        "{tls}options {{\n  {}\n}};\ncontrols {{ }};\n\
          logging {{\n  channel errors {{ stderr; severity warning; }};\n  category default {{ errors; }};\n\
          \x20 category lame-servers {{ null; }};\n  category unmatched {{ null; }};\n}};\n",
         lines.join("\n  ")

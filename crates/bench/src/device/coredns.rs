@@ -9,6 +9,7 @@ pub(super) const TEMPLATE: Template = Template {
     remedy: "install it with `go install github.com/coredns/coredns@latest`",
     version: &["--version"],
     version_prefix: "CoreDNS",
+    encrypted: &[],
     plan,
 };
 

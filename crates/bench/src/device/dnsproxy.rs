@@ -8,6 +8,7 @@ pub(super) const TEMPLATE: Template = Template {
     remedy: "install it with `go install github.com/AdguardTeam/dnsproxy@latest`",
     version: &["--version"],
     version_prefix: "dnsproxy",
+    encrypted: &[],
     plan,
 };
 

@@ -1,6 +1,7 @@
 //! Knot Resolver's `kresd`.
 
-use super::{LaunchPlan, Template, TemplateInput};
+use super::{CERTIFICATE_FILE, KEY_FILE, LaunchPlan, Template, TemplateInput};
+use measure::order::Transport;
 
 pub(super) const TEMPLATE: Template = Template {
     name: "knot-resolver",
@@ -8,6 +9,7 @@ pub(super) const TEMPLATE: Template = Template {
     remedy: "install it with `apt-get install knot-resolver`",
     version: &["--version"],
     version_prefix: "Knot Resolver",
+    encrypted: &[Transport::Tls, Transport::Https],
     plan,
 };
 
@@ -19,8 +21,17 @@ fn plan(input: &TemplateInput) -> LaunchPlan {
     // length too, which kresd refuses with a message. Queries that it would send to the authority on its own account
     // (root servers, time in signatures) are switched off.
     let prefix = if length == 96 { prefix.to_string() } else { format!("{prefix}/{length}") };
+    let kind = match settings.transport {
+        Transport::Tls => "tls",
+        Transport::Https => "doh2",
+        _ => "dns",
+    };
+    let certificate = match kind {
+        "dns" => String::new(),
+        _ => format!("net.tls('{folder}/{CERTIFICATE_FILE}', '{folder}/{KEY_FILE}')\n"),
+    };
     let mut text = format!(
-        "net.listen('{}', {}, {{ kind = 'dns' }})\n\
+        "{certificate}net.listen('{}', {}, {{ kind = '{kind}' }})\n\
          modules = {{ 'policy', 'dns64' }}\n\
          modules.unload('priming')\n\
          modules.unload('detect_time_skew')\n\

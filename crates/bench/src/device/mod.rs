@@ -25,6 +25,7 @@ pub use program::ProgramError;
 pub use recipe::Recipe;
 pub use settings::Settings;
 
+use measure::order::Transport;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
@@ -32,6 +33,15 @@ use std::path::Path;
 /// Names of the templates.
 pub const NAMES: [&str; 7] =
     ["sixfold", "unbound", "bind", "powerdns", "knot-resolver", "coredns", "dnsproxy"];
+
+/// PEM file of the certificate, in the working folder of a device that is asked over an encrypted transport.
+pub(crate) const CERTIFICATE_FILE: &str = "certificate.pem";
+
+/// PEM file of its private key. It belongs to no record.
+pub(crate) const KEY_FILE: &str = "key.pem";
+
+/// Transports of every server.
+const PLAIN: &[Transport] = &[Transport::Udp, Transport::Tcp, Transport::TcpReuse, Transport::Tfo];
 
 /// Template of a device: how to find and configure a server.
 #[derive(Debug)]
@@ -46,6 +56,8 @@ pub(crate) struct Template {
     pub(crate) version: &'static [&'static str],
     /// Text with which its version begins.
     pub(crate) version_prefix: &'static str,
+    /// Encrypted transports that it configures.
+    pub(crate) encrypted: &'static [Transport],
     /// Makes files and command line.
     pub(crate) plan: fn(&TemplateInput) -> LaunchPlan,
 }
@@ -129,12 +141,29 @@ impl InstalledTemplate {
 /// Turns a recipe into files and a command line for this host.
 pub fn plan(recipe: &Recipe, settings: &Settings, folder: &Path) -> Result<LaunchPlan, DeviceError> {
     let settings = placeholder::fill_options(settings, folder)?;
+    let mut plan = plan_of_recipe(recipe, &settings, folder)?;
+    if settings.transport.is_encrypted() {
+        let host = settings.listen.ip().to_string();
+        let made = rcgen::generate_simple_self_signed(vec![host])
+            .map_err(|error| DeviceError::Certificate(error.to_string()))?;
+        plan.files.insert(CERTIFICATE_FILE.to_owned(), made.cert.pem());
+        plan.files.insert(KEY_FILE.to_owned(), made.signing_key.serialize_pem());
+    }
+    Ok(plan)
+}
+
+fn plan_of_recipe(recipe: &Recipe, settings: &Settings, folder: &Path) -> Result<LaunchPlan, DeviceError> {
     match recipe {
         Recipe::Template { name, program } => {
-            Ok(InstalledTemplate::find(name, program.as_deref())?.plan(&settings, folder))
+            let found = InstalledTemplate::find(name, program.as_deref())?;
+            let transport = settings.transport;
+            if !PLAIN.contains(&transport) && !found.template.encrypted.contains(&transport) {
+                return Err(DeviceError::Transport(name.clone(), transport));
+            }
+            Ok(found.plan(settings, folder))
         }
         Recipe::Custom { command, files } => {
-            let fill = |text: &String| placeholder::fill(text, &settings, folder);
+            let fill = |text: &String| placeholder::fill(text, settings, folder);
             let command = command.iter().map(fill).collect::<Result<_, PlaceholderError>>()?;
             let file = |(name, text): (&String, &String)| match fill(text) {
                 Ok(text) => Ok((name.clone(), text)),
@@ -152,6 +181,10 @@ pub fn plan(recipe: &Recipe, settings: &Settings, folder: &Path) -> Result<Launc
 pub enum DeviceError {
     /// No template has this name.
     Unknown(String),
+    /// The template has no listener for this transport.
+    Transport(String, Transport),
+    /// No certificate could be made.
+    Certificate(String),
     /// The command line is empty.
     NoCommand,
     /// The program does not exist.
@@ -170,6 +203,13 @@ impl fmt::Display for DeviceError {
                 "no device template is called \"{name}\"; the templates are {}; start any other server by a command line",
                 NAMES.join(", ")
             ),
+            DeviceError::Transport(name, transport) => write!(
+                f,
+                "the template {name} configures no listener for {}; start the server by a command line (--command), whose folder has \
+                 {CERTIFICATE_FILE} and {KEY_FILE}, or name one that runs already (--device-address)",
+                transport.name()
+            ),
+            DeviceError::Certificate(why) => write!(f, "no certificate could be made: {why}"),
             DeviceError::NoCommand => write!(f, "the device's command line is empty"),
             DeviceError::Program(error) => error.fmt(f),
             DeviceError::Placeholder(error) => error.fmt(f),
@@ -224,6 +264,33 @@ mod tests {
                 assert!(said.contains(&settings.listen.ip().to_string()), "{}\n{said}", template.name);
             }
         }
+    }
+
+    #[test]
+    fn an_encrypted_transport_has_a_certificate_and_a_listener_or_is_refused() {
+        let folder = Path::new("/tmp/folder");
+        for template in TEMPLATES {
+            for &transport in template.encrypted {
+                let settings = Settings { transport, ..Settings::example() };
+                let input =
+                    TemplateInput { settings: &settings, program: "/bin/program", version: "", folder };
+                let text = (template.plan)(&input).files.into_values().next().unwrap();
+                for file in [CERTIFICATE_FILE, KEY_FILE] {
+                    assert!(text.contains(&format!("/tmp/folder/{file}")), "{}: {text}", template.name);
+                }
+                assert!(text.contains("5301"), "{text}");
+            }
+        }
+        let recipe = Recipe::Custom { command: vec!["x".into()], files: BTreeMap::new() };
+        let settings = Settings { transport: Transport::Tls, ..Settings::example() };
+        let files = plan(&recipe, &settings, folder).unwrap().files;
+        assert!(files[CERTIFICATE_FILE].starts_with("-----BEGIN CERTIFICATE-----"));
+        assert!(files[KEY_FILE].starts_with("-----BEGIN PRIVATE KEY-----"));
+        let error = DeviceError::Transport("powerdns".into(), Transport::Tls).to_string();
+        assert!(
+            error.contains("powerdns") && error.contains("tls") && error.contains("--command"),
+            "{error}"
+        );
     }
 
     #[test]

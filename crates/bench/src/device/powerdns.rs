@@ -8,6 +8,7 @@ pub(super) const TEMPLATE: Template = Template {
     remedy: "install it with `apt-get install pdns-recursor`",
     version: &["--version"],
     version_prefix: "PowerDNS",
+    encrypted: &[],
     plan,
 };
 

@@ -1,5 +1,6 @@
 //! Settings of a device under test.
 
+use measure::order::Transport;
 use serde::{Deserialize, Serialize};
 use std::net::{Ipv6Addr, SocketAddr};
 
@@ -20,6 +21,9 @@ pub struct Settings {
     pub value: String,
     /// The user's lines for its configuration, in its own syntax; placeholders are filled.
     pub options: Vec<String>,
+    /// Transport that it is asked over at `listen`.
+    #[serde(default)]
+    pub transport: Transport,
 }
 
 impl Settings {
@@ -33,6 +37,7 @@ impl Settings {
             workers: 1,
             value: String::new(),
             options: Vec::new(),
+            transport: Transport::Udp,
         }
     }
 }

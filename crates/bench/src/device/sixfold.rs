@@ -1,7 +1,12 @@
 //! Sixfold itself.
 
-use super::{LaunchPlan, Template, TemplateInput};
+use super::{CERTIFICATE_FILE, KEY_FILE, LaunchPlan, Template, TemplateInput};
+use measure::order::Transport;
 use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+
+/// Address of the plain listener beside an encrypted one: no device listens there otherwise.
+const PLAIN_ADDRESS: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 
 pub(super) const TEMPLATE: Template = Template {
     name: "sixfold",
@@ -9,6 +14,7 @@ pub(super) const TEMPLATE: Template = Template {
     remedy: "build it with `cargo build --release -p sixfold`, or give its path with --device-program",
     version: &["--version"],
     version_prefix: "sixfold",
+    encrypted: &[Transport::Tls, Transport::Https, Transport::Quic],
     plan,
 };
 
@@ -28,6 +34,24 @@ fn plan(input: &TemplateInput) -> LaunchPlan {
     ];
     let mut values: BTreeMap<String, String> =
         defaults.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+    let encrypted = match settings.transport {
+        Transport::Tls => Some("tls.listen-dot"),
+        Transport::Https => Some("tls.listen-doh"),
+        Transport::Quic => Some("tls.listen-doq"),
+        Transport::Udp | Transport::Tcp | Transport::TcpReuse | Transport::Tfo => None,
+    };
+    if let Some(listener) = encrypted {
+        // The plain listener, which must exist, leaves the address to the encrypted one.
+        let plain = SocketAddr::from((PLAIN_ADDRESS, settings.listen.port()));
+        for (key, value) in [
+            ("server.listen", format!("[\"{plain}\"]")),
+            (listener, format!("[\"{}\"]", settings.listen)),
+            ("tls.certificate", format!("\"{folder}/{CERTIFICATE_FILE}\"")),
+            ("tls.key", format!("\"{folder}/{KEY_FILE}\"")),
+        ] {
+            values.insert(key.to_owned(), value);
+        }
+    }
     // Options are `section.key = value`. An option without `=` is left as it is, so that the server reports it.
     for option in &settings.options {
         let (key, value) = option.split_once('=').unwrap_or((option, ""));

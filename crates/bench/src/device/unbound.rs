@@ -1,6 +1,7 @@
 //! Unbound.
 
-use super::{LaunchPlan, Template, TemplateInput};
+use super::{CERTIFICATE_FILE, KEY_FILE, LaunchPlan, Template, TemplateInput};
+use measure::order::Transport;
 
 pub(super) const TEMPLATE: Template = Template {
     name: "unbound",
@@ -8,6 +9,7 @@ pub(super) const TEMPLATE: Template = Template {
     remedy: "install it with `apt-get install unbound`",
     version: &["-V"],
     version_prefix: "Version",
+    encrypted: &[Transport::Tls, Transport::Https],
     plan,
 };
 
@@ -31,6 +33,17 @@ fn plan(input: &TemplateInput) -> LaunchPlan {
         settings.workers,
         settings.zone,
     );
+    let encrypted = match settings.transport {
+        Transport::Tls => Some("tls-port"),
+        Transport::Https => Some("https-port"),
+        _ => None,
+    };
+    if let Some(port) = encrypted {
+        text.push_str(&format!(
+            "  {port}: {}\n  tls-service-pem: \"{folder}/{CERTIFICATE_FILE}\"\n  tls-service-key: \"{folder}/{KEY_FILE}\"\n",
+            listen.port()
+        ));
+    }
     // If a key is given twice, the last one counts, so the user's options replace the template's.
     for option in &settings.options {
         text.push_str(&format!("  {option}\n"));

@@ -62,10 +62,13 @@ pub fn assign(plan: &Plan, hosts: &Hosts) -> Cores {
     let pairs = (tester.len() as u16 / 2).max(1);
     let alone = tester.len() < 2;
     let senders = if plan.tester.senders > 0 { plan.tester.senders } else { pairs };
-    let receivers = plan.tester.receivers.unwrap_or(if alone { 0 } else { pairs });
-    // The authority can share a thread with the tester only if the tester has one thread.
+    // Over connections the sending threads receive.
+    let streams = plan.tester.transport.is_stream();
+    let receivers = plan.tester.receivers.unwrap_or(if alone || streams { 0 } else { pairs });
+    // The authority can share a thread with the tester only if the tester has one thread, over UDP.
     let is_shared = authority.is_empty() && hosts.authority == AuthorityPlace::InTester;
-    let authority = if is_shared && (senders, receivers) != (1, 0) { tester.clone() } else { authority };
+    let authority =
+        if is_shared && (streams || (senders, receivers) != (1, 0)) { tester.clone() } else { authority };
     Cores { device: plan.device.cores.clone(), device_pool, tester, authority, senders, receivers, warnings }
 }
 
@@ -189,6 +192,15 @@ mod tests {
         assert_eq!((cores.device(1).as_str(), &cores.tester, &cores.authority), ("0", &vec![1], &vec![]));
         assert_eq!((cores.senders, cores.receivers), (1, 0));
         assert_eq!(cores.warnings, Vec::<String>::new());
+    }
+
+    #[test]
+    fn over_connections_the_senders_receive_and_the_authority_has_threads_of_its_own() {
+        let cores = assign(&plan("[tester]\ntransport = \"tls\""), &one(2));
+        assert_eq!((&cores.tester, &cores.authority), (&vec![1], &vec![1]));
+        assert_eq!((cores.senders, cores.receivers), (1, 0));
+        let cores = assign(&plan("[tester]\ntransport = \"quic\""), &one(12));
+        assert_eq!((cores.senders, cores.receivers, cores.authority.len()), (3, 0, 5));
     }
 
     #[test]

@@ -5,7 +5,9 @@
 //! zone changes: a device that finds its upstream unreachable would avoid it for minutes.
 
 mod device;
+mod further_testers;
 
+use self::further_testers::FurtherTesters;
 use super::cores::{self, AuthorityPlace, Cores, Hosts};
 use crate::agent::protocol::Progress;
 use crate::agent_client::{AgentClient, AgentError};
@@ -80,6 +82,8 @@ pub struct Testbed<'a> {
     plan: &'a Plan,
     cores: Cores,
     tester: AgentClient,
+    /// Further hosts that send parts of the trials' loads.
+    further_testers: FurtherTesters,
     /// `None`: the tester's agent serves the authority.
     authority: Option<AgentClient>,
     /// `None`: the run neither starts nor watches the device.
@@ -108,6 +112,7 @@ impl<'a> Testbed<'a> {
             AgentClient::connect(role, prefix).map_err(|error| error.to_string())
         };
         let tester = connect("tester", &plan.tester.host)?;
+        let further_testers = FurtherTesters::connect(plan)?;
         let with_tester = plan.authority.host.is_empty() || plan.authority.host == plan.tester.host;
         let authority = if plan.authority.external || with_tester {
             None
@@ -140,6 +145,7 @@ impl<'a> Testbed<'a> {
             plan,
             cores,
             tester,
+            further_testers,
             authority,
             device_agent,
             serving: None,
@@ -178,6 +184,7 @@ impl<'a> Testbed<'a> {
                 self.surroundings.hosts.insert(role.to_owned(), facts);
             }
         }
+        self.surroundings.hosts.extend(self.further_testers.environments(&addresses)?);
         self.surroundings.equipment = Some(self.equipment());
         for warning in &self.cores.warnings {
             if !self.surroundings.warnings.contains(warning) {
@@ -201,6 +208,9 @@ impl<'a> Testbed<'a> {
             tester_cores: cores.tester.clone(),
             authority_threads: (!self.plan.authority.external).then_some(cores.authority.len() as u16),
             authority_cores: cores.authority.clone(),
+            transport: tester.transport,
+            connections: tester.connections,
+            hosts: tester.hosts() as u16,
         }
     }
 
@@ -217,7 +227,15 @@ impl<'a> Testbed<'a> {
         let load = self.load(task)?;
         let counted = self.counters()?;
         let used = self.usage()?;
-        let Some(mut outcome) = self.run_load(&load, &mut progress)? else { return Ok(None) };
+        let sent = match self.further_testers.is_empty() {
+            true => self.run_load(&load, &mut progress)?,
+            false => {
+                let names =
+                    self.plan.names_of_a_host(task.rate_qps / self.plan.tester.hosts() as f64, task.cell);
+                self.further_testers.run_load(&mut self.tester, &load, names, self.stop, &mut progress)?
+            }
+        };
+        let Some(mut outcome) = sent else { return Ok(None) };
         let device = match (self.usage()?, used) {
             (Some(after), Some(before)) => {
                 // Queries before the measured time cost the device CPU time as well.
@@ -228,6 +246,8 @@ impl<'a> Testbed<'a> {
             _ => None,
         };
         let mut authority = self.counters()?;
+        // The names of the hosts lie apart, and the next trial begins after the last of them.
+        outcome.names_used = self.further_testers.range_used(&self.plan, task, outcome.names_used);
         authority
             .iter_mut()
             .for_each(|(kind, count)| *count -= counted.get(kind).copied().unwrap_or(0).min(*count));
@@ -387,10 +407,12 @@ impl<'a> Testbed<'a> {
                 group: plan.tester.group,
                 pins: self.cores.tester.clone(),
                 spin: plan.tester.spin,
+                connections: plan.tester.connections,
                 ..Lanes::default()
             },
             seed: names.seed.wrapping_add(task.first_name),
-            transport: Transport::Udp,
+            // The self-test is the traffic that the authority gets from the device.
+            transport: if self_test { Transport::Udp } else { plan.tester.transport },
         })
     }
 

@@ -18,6 +18,9 @@ const UDP_OCTETS: usize = 4096;
 /// Threads of a device.
 const MAX_WORKERS: u16 = 1024;
 
+/// Hosts of a tester.
+const MAX_TESTER_HOSTS: usize = 64;
+
 /// Files of a device, and octets of all of them. A plan travels to the device's host as one line of at most 16 MiB.
 const MAX_FILES: usize = 64;
 const MAX_FILES_OCTETS: usize = 4 << 20;
@@ -45,6 +48,8 @@ impl Plan {
         let origin = device(self)?;
         sweep(self, origin)?;
         addresses(self, origin)?;
+        further_hosts(self)?;
+        transport(self)?;
         names(self)?;
         cells(self)
     }
@@ -217,6 +222,42 @@ fn sweep(plan: &Plan, origin: DeviceOrigin) -> Result<(), PlanError> {
 }
 
 /// A role on another host needs an address there, and a running role needs an address that both sides know.
+/// Each host of the tester has a command of its own, and the authority is no thread of one of them.
+fn further_hosts(plan: &Plan) -> Result<(), PlanError> {
+    let tester = &plan.tester;
+    if tester.more.len() >= MAX_TESTER_HOSTS {
+        return refuse(format!("the tester has at most {MAX_TESTER_HOSTS} hosts"));
+    }
+    if tester.more.iter().any(|more| more.host.is_empty()) {
+        return refuse(
+            "each [[tester.more]] needs host, the command that reaches it, like [\"ssh\", \"tester2\", \"sixfold-bench\"]",
+        );
+    }
+    Ok(())
+}
+
+/// Connections have no groups, and their threads receive what they have asked.
+fn transport(plan: &Plan) -> Result<(), PlanError> {
+    let tester = &plan.tester;
+    let name = tester.transport.name();
+    if !tester.transport.is_stream() {
+        return Ok(());
+    }
+    if tester.receivers.is_some_and(|receivers| receivers > 0) {
+        return refuse(format!(
+            "over {name} the sending threads receive, too: leave out tester.receivers, or use more sending threads \
+             (tester.senders)"
+        ));
+    }
+    if tester.group != 1 {
+        return refuse(format!("tester.group is for UDP, and tester.transport is {name}: leave one out"));
+    }
+    if tester.connections == 0 {
+        return refuse("tester.connections must be at least 1");
+    }
+    Ok(())
+}
+
 fn addresses(plan: &Plan, origin: DeviceOrigin) -> Result<(), PlanError> {
     let (device, authority) = (&plan.device, &plan.authority);
     let at = |address: &Option<SocketAddr>, what: &str| match address {

@@ -1,10 +1,11 @@
 //! Plans as written: every key is optional, unknown keys are errors, and profiles supply the defaults.
 
 use super::{
-    Authority, Correctness, Device, Names, Plan, Prefix, Restart, Search, Span, Sweep, Tester, Trial,
+    Authority, Correctness, Device, Names, Plan, Prefix, Restart, Search, Span, Sweep, Tester, TesterHost,
+    Trial,
 };
 use crate::name_range::NameRange;
-use crate::order::Validity;
+use crate::order::{Lanes, Transport, Validity};
 use crate::run::{Bisection, Cell};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -165,6 +166,12 @@ drafts! {
         burst: u32,
         /// True if sending threads busy-wait.
         spin: bool,
+        /// Transport of the queries to the device.
+        transport: Transport,
+        /// Connections of each sending thread, for transports that keep them open.
+        connections: u16,
+        /// Further hosts that send parts of each load.
+        more: Vec<TesterHost>,
     }
     /// `[authority]`
     AuthorityDraft {
@@ -450,6 +457,9 @@ impl TesterDraft {
             group: self.group.unwrap_or(1),
             burst: self.burst.unwrap_or(1),
             spin: self.spin.unwrap_or(false),
+            transport: self.transport.unwrap_or_default(),
+            connections: self.connections.unwrap_or(Lanes::default().connections),
+            more: self.more.unwrap_or_default(),
         }
     }
 }

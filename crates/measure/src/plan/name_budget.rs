@@ -40,13 +40,19 @@ impl Plan {
 
     /// Largest number of names that a trial may use.
     pub fn names_needed(&self, rate_qps: f64, cell: Cell) -> u64 {
+        let hosts = self.tester.hosts() as u64;
+        hosts * self.names_of_a_host(rate_qps / hosts as f64, cell)
+    }
+
+    /// Largest number of names that a host of the tester may use in a trial in which it sends at this rate.
+    pub fn names_of_a_host(&self, rate_qps: f64, cell: Cell) -> u64 {
         let ms = self.trial.duration.ms() + self.warm_up_ms(cell);
         (rate_qps * ms as f64 / 1e3).ceil() as u64 + EXTRA_NAMES
     }
 
     /// Highest rate whose outstanding queries fit the tester's memory at this timeout, halved for safety.
     pub fn memory_qps(&self, timeout_ms: u64) -> f64 {
-        let threads = f64::from(self.tester.senders.max(1));
+        let threads = f64::from(self.tester.senders.max(1)) * self.tester.hosts() as f64;
         (threads * SLOTS_PER_THREAD / 2.0 / (3.0 * timeout_ms as f64 / 1e3)).floor()
     }
 
@@ -54,14 +60,16 @@ impl Plan {
     pub fn names_qps(&self) -> f64 {
         let warm_up_ms = self.cells.iter().map(|cell| self.warm_up_ms(*cell)).max().unwrap_or(0);
         let seconds = (self.trial.duration.ms() + warm_up_ms) as f64 / 1e3;
-        (self.names.for_trials().saturating_sub(EXTRA_NAMES) as f64 / seconds).floor()
+        (self.names.for_trials().saturating_sub((EXTRA_NAMES + 1) * self.tester.hosts() as u64) as f64
+            / seconds)
+            .floor()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Draft;
+    use crate::plan::{Draft, Tester, TesterHost};
 
     #[test]
     fn a_trial_at_the_highest_rate_finds_its_names_whatever_its_cell() {
@@ -75,6 +83,9 @@ mod tests {
             .unwrap()
             .finish()
             .unwrap();
+            let further = TesterHost { host: vec!["x".to_owned()], cores: vec![], sources: vec![] };
+            let tester = Tester { more: vec![further; 2], ..plan.tester };
+            let plan = Plan { tester, ..plan };
             let names = plan.names;
             assert_eq!(names.for_trials() + names.for_probes(), names.window.names());
             let plan = Plan { names, ..plan };

@@ -86,6 +86,7 @@ mod tests {
     use super::*;
     use crate::named::named;
     use crate::sample::{self, Shape};
+    use measure::order::Transport;
     use measure::run::{Equipment, Run};
 
     fn text(runs: &[(&str, &Run)]) -> String {
@@ -174,6 +175,7 @@ mod tests {
             tester_cores: vec![4, 5, 6],
             authority_threads: Some(1),
             authority_cores: vec![7],
+            ..Equipment::default()
         };
         run.equipment = Some(equipment.clone());
         let single = "Tester and authority. The tester had 2 sending threads and one receiving thread on the cores 4, 5 and 6, \
@@ -182,6 +184,19 @@ mod tests {
                       authority had one UDP thread on core 7.\n";
         let said = text(&[("a", &run)]);
         assert!(said.contains(single), "{said}");
+        let encrypted =
+            Equipment { transport: Transport::Tls, connections: 4, hosts: 3, ..equipment.clone() };
+        run.equipment = Some(encrypted);
+        let said = text(&[("a", &run)]);
+        for part in [
+            "on the cores 4, 5 and 6, with 4 open connections for each sending thread and each of",
+            "The queries went to the device over TLS; the device asked its authority, and the self-test was made, over UDP. The \
+             tester verified no certificate. 3 hosts sent equal parts of each load at the same time, each with these threads; their \
+             counts were added, and their latencies are one distribution. The authority answered with single datagrams",
+        ] {
+            assert!(said.contains(part), "{part}\n{said}");
+        }
+        assert!(crate::verdict::sentence(&run).contains(", over TLS, "));
         run.equipment = Some(Equipment { group: 8, authority_threads: Some(0), receivers: 0, ..equipment });
         let said = text(&[("a", &run)]);
         for part in [

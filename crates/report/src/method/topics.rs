@@ -5,7 +5,7 @@ use crate::command_line::command_line;
 use crate::number;
 use crate::surroundings;
 use crate::text_list::{and, or_one};
-use measure::order::Validity;
+use measure::order::{Transport, Validity};
 use measure::run::{Bisection, Kept, Run};
 use measure::search::TESTER_TRIES;
 use std::net::SocketAddr;
@@ -190,12 +190,17 @@ fn equipment(run: &Run) -> String {
         0 => ", which received too".to_owned(),
         count => format!(" and {}", threads(count, "receiving")),
     };
+    let transport = equipment.transport;
+    let plural = |count: u16| if count == 1 { "" } else { "s" };
+    let lines = match (transport, equipment.ports, equipment.connections) {
+        (Transport::Udp, ports, _) => format!("{ports} source port{} for each sending thread", plural(ports)),
+        (Transport::Tcp | Transport::Tfo, ..) => "a connection for each query".to_owned(),
+        (.., open) => format!("{open} open connection{} for each sending thread", plural(open)),
+    };
     let mut text = format!(
-        "The tester had {}{receivers}{}, with {} source port{} for each sending thread",
+        "The tester had {}{receivers}{}, with {lines}",
         threads(equipment.senders, "sending"),
         on(&equipment.tester_cores),
-        equipment.ports,
-        if equipment.ports == 1 { "" } else { "s" }
     );
     if !equipment.sources.is_empty() {
         let sources: Vec<&str> = equipment.sources.iter().map(String::as_str).collect();
@@ -205,7 +210,24 @@ fn equipment(run: &Run) -> String {
         true => "; it waited in a busy loop.",
         false => ".",
     };
+    if transport != Transport::Udp {
+        text += &format!(
+            " The queries went to the device over {}; the device asked its authority, and the self-test was made, over UDP.",
+            transport.title()
+        );
+        if transport.is_encrypted() {
+            text += " The tester verified no certificate.";
+        }
+    }
+    if equipment.hosts > 1 {
+        text += &format!(
+            " {} hosts sent equal parts of each load at the same time, each with these threads; their counts were added, and their \
+             latencies are one distribution.",
+            equipment.hosts
+        );
+    }
     text += &match equipment.group {
+        1 if transport != Transport::Udp => " The authority answered with single datagrams (no UDP GSO or GRO).".to_owned(),
         1 => " Each query was a datagram of its own, and the authority answered with single datagrams (no UDP GSO or GRO).".to_owned(),
         group => format!(
             " Queries left in groups of up to {group} from one port: those that were due together left in one system call (UDP GSO), and \

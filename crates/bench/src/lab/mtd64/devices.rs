@@ -11,6 +11,7 @@ use crate::agent_client::AgentClient;
 use crate::device::{Recipe, Settings};
 use crate::lab::context::Context;
 use crate::lab::device::{self, RunningDevice, Template};
+use measure::order::Transport;
 use std::collections::BTreeMap;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::path::Path;
@@ -137,6 +138,7 @@ pub fn start<'p>(
         workers: launch.workers,
         value: launch.response_maximum.to_string(),
         options: Vec::new(),
+        transport: Transport::Udp,
     };
     let recipe = subject.recipe.clone();
     let order = Start { recipe, settings, cores: launch.cores.clone(), environment: BTreeMap::new() };

@@ -11,6 +11,7 @@ use crate::device::{Recipe, Settings};
 use crate::usage::Usage;
 use authority::{Server, Zone};
 use experiments::totd::ids::{SCHEMES, Scheme};
+use measure::order::Transport;
 use measure::run::DeviceUse;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -124,6 +125,7 @@ impl Bench {
             workers: 1,
             value: String::new(),
             options: candidate.options.clone(),
+            transport: Transport::Udp,
         };
         let recipe = candidate.recipe.clone();
         let order = Start { recipe, settings, cores: String::new(), environment: BTreeMap::new() };

@@ -60,6 +60,7 @@ fn start_order(plan: &Plan, cores: &Cores, upstream: SocketAddr, sweep: &str) ->
         workers,
         value: sweep.to_owned(),
         options: plan.device.options.clone(),
+        transport: plan.tester.transport,
     };
     Ok(Start { recipe, settings, cores: cores.device(workers), environment: BTreeMap::new() })
 }

@@ -89,6 +89,7 @@ impl EncryptedServer {
             workers: 1,
             value: String::new(),
             options: Vec::new(),
+            transport: Transport::Udp,
         };
         let recipe = Recipe::Custom { command, files };
         let order = Start { recipe, settings, cores: String::new(), environment: BTreeMap::new() };
