@@ -280,9 +280,7 @@ fn a_device_that_ends_by_itself_is_started_anew_and_that_is_told() {
         "{:?}",
         run.warnings
     );
-    assert!(
-        run.trials.iter().any(|trial| trial.fresh && trial.number > 0 && !trial.purpose.is_self_test())
-    );
+    assert!(run.trials.iter().any(|trial| trial.fresh && trial.number > 0 && !trial.purpose.is_self_test()));
     // Without the restart every later trial would have failed.
     assert!(run.trials.last().unwrap().passed() || run.results[0].strict[1] > 0.0, "{:?}", run.results);
 }

@@ -20,11 +20,11 @@ mod name_budget;
 mod source_addresses;
 
 pub use core_list::core_list;
-pub use source_addresses::SourceAddresses;
 pub use draft::{
     AuthorityDraft, CorrectnessDraft, DeviceDraft, Draft, GridDraft, NamesDraft, PROCEDURES, PlanError,
     SearchDraft, SearchMethod, SweepDraft, TesterDraft, TrialDraft,
 };
+pub use source_addresses::SourceAddresses;
 
 /// A duration in text form with its unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

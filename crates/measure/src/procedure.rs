@@ -491,9 +491,9 @@ impl Procedure {
 
     /// Records the verdict of a trial, and the share of its queries that got no valid reply.
     fn advance(&mut self, rate_qps: f64, verdict: Verdict, loss: f64) {
-        if !matches!(self.stage, Stage::SelfTest(_) | Stage::Certify(_)) {
-            self.needs_restart = self.plan.device.restart == Restart::Trial;
-        }
+        // A self-test has no device, so a restart that is due before it is due after it.
+        let still_due = self.needs_restart && matches!(self.stage, Stage::SelfTest(_) | Stage::Certify(_));
+        self.needs_restart = still_due || self.plan.device.restart == Restart::Trial;
         // In the self-test, too, a trial that the tester limited is repeated: the tester's lasting limit is the quantity to
         // be measured, and not a stall of its host.
         match &mut self.stage {

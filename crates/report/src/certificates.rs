@@ -5,7 +5,7 @@ use crate::groups::{cell_name, sweep_parameter};
 use crate::number;
 use crate::put;
 use crate::table::Table;
-use measure::run::{Certificate, CellResult, Run, Upstream};
+use measure::run::{CellResult, Certificate, Run, Upstream};
 
 /// The results that have a certificate.
 fn certified(run: &Run) -> impl Iterator<Item = (&CellResult, &Certificate)> {
@@ -222,7 +222,11 @@ mod tests {
         let rows: Vec<String> = certificates_csv(&run).lines().map(str::to_owned).collect();
         assert_eq!(rows.len(), 2);
         assert_eq!(rows[0].split(',').count(), rows[1].split(',').count());
-        assert!(rows[1].starts_with(",0,0,10000,22000,31000,true,false,250,0.5,40,1,2,20000,2.1,"), "{}", rows[1]);
+        assert!(
+            rows[1].starts_with(",0,0,10000,22000,31000,true,false,250,0.5,40,1,2,20000,2.1,"),
+            "{}",
+            rows[1]
+        );
     }
 
     #[test]
@@ -239,6 +243,9 @@ mod tests {
     fn a_record_of_an_earlier_release_has_no_certificates() {
         let mut run = run();
         run.results[0].certificate = None;
-        assert_eq!((table(&run), sentence(&run), certificates_csv(&run)), (None, String::new(), String::new()));
+        assert_eq!(
+            (table(&run), sentence(&run), certificates_csv(&run)),
+            (None, String::new(), String::new())
+        );
     }
 }

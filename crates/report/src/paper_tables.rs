@@ -104,9 +104,16 @@ fn tables(run: &Run) -> Vec<Table> {
 fn loss_goal(run: &Run, at: usize) -> Table {
     let goals = || run.results.iter().filter_map(|result| Some((result, result.loss_goals.get(at)?)));
     let name = goals().next().map_or(String::new(), |(_, goal)| verdict::goal_name(goal));
-    let caption =
-        format!("{}: queries per second with {name} (beyond RFC 8219)", run.device.title());
-    let head = [sweep_parameter(run), "AAAA", "cached", "repetitions", "median", "1st percentile", "99th percentile"];
+    let caption = format!("{}: queries per second with {name} (beyond RFC 8219)", run.device.title());
+    let head = [
+        sweep_parameter(run),
+        "AAAA",
+        "cached",
+        "repetitions",
+        "median",
+        "1st percentile",
+        "99th percentile",
+    ];
     let mut table = Table::new(caption, 3, &head).id(&format!("loss-goal-{at}"));
     for (result, goal) in goals() {
         let summary = &goal.summary;

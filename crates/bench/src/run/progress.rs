@@ -96,9 +96,8 @@ const LIMIT_NOTE: &str = " (no fault: this is how the self-test finds the limit 
 
 /// True if the last trial is the first one of the self-test in which the tester was the limit.
 fn is_first_limit(trials: &[Trial]) -> bool {
-    let is_limit = |trial: &&Trial| {
-        trial.purpose.is_self_test() && trial.outcome.verdict == Verdict::TesterLimited
-    };
+    let is_limit =
+        |trial: &&Trial| trial.purpose.is_self_test() && trial.outcome.verdict == Verdict::TesterLimited;
     trials.last().as_ref().is_some_and(is_limit) && trials.iter().filter(is_limit).count() == 1
 }
 

@@ -362,11 +362,8 @@ impl<'a> Testbed<'a> {
         let timeout_ms =
             if self_test { (plan.trial.timeout.ms() / 4).max(1) } else { plan.trial.timeout.ms() };
         let prefixes = if self_test { Vec::new() } else { vec![(names.prefix.address, names.prefix.length)] };
-        let planned = TrafficForm {
-            ports: plan.tester.ports,
-            group: plan.tester.group,
-            burst: plan.tester.burst,
-        };
+        let planned =
+            TrafficForm { ports: plan.tester.ports, group: plan.tester.group, burst: plan.tester.burst };
         let form = task.form.unwrap_or(planned);
         Ok(Load {
             server: server.ok_or("nothing listens yet")?,

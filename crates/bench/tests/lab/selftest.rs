@@ -31,7 +31,8 @@ fn the_self_test_passes_and_the_searches_end_as_computed() {
     let of_certificates = |column: &str| -> Vec<f64> {
         let figures = record["figures"].as_array().expect("figures").iter();
         let mine = figures.filter(|it| {
-            it["table"].as_str().is_some_and(|table| table.starts_with("Certificate against")) && it["column"] == column
+            it["table"].as_str().is_some_and(|table| table.starts_with("Certificate against"))
+                && it["column"] == column
         });
         mine.map(|it| it["value"].as_f64().expect("a number")).collect()
     };

@@ -101,9 +101,10 @@ fn authority(run: &Run) -> Assessment {
         worst.required_qps
     );
     match (failed, certificates.len()) {
-        (0, all) if all < run.results.len() => {
-            Assessment::not_checked(format!("{said}; {} results have no such self-test", run.results.len() - all))
-        }
+        (0, all) if all < run.results.len() => Assessment::not_checked(format!(
+            "{said}; {} results have no such self-test",
+            run.results.len() - all
+        )),
         (0, _) => Assessment::kept(said),
         (failed, all) => Assessment::not_kept(format!("{failed} of {all} results are not certified: {said}")),
     }

@@ -1,8 +1,8 @@
 //! Plans as written: every key is optional, unknown keys are errors, and profiles supply the defaults.
 
 use super::{
-    Authority, Correctness, Device, Names, Plan, Prefix, Restart, Search, SourceAddresses, Span, Sweep, Tester,
-    Trial,
+    Authority, Correctness, Device, Names, Plan, Prefix, Restart, Search, SourceAddresses, Span, Sweep,
+    Tester, Trial,
 };
 use crate::name_range::NameRange;
 use crate::order::Validity;

@@ -10,7 +10,8 @@
 use super::results::{best_trials, rates};
 use super::{FAILURES, Procedure, STEPS_MAX};
 use crate::run::{
-    BUFFERS, CPU_US, Certificate, DATAGRAMS, PORT_INTERVALS, RECEIVES, SOURCE_PORTS, TrafficForm, Trial, Upstream,
+    BUFFERS, CPU_US, Certificate, DATAGRAMS, PORT_INTERVALS, RECEIVES, SOURCE_PORTS, TrafficForm, Trial,
+    Upstream,
 };
 use crate::search::{Limits, Method, Search};
 
@@ -131,8 +132,7 @@ fn upstream(procedure: &Procedure, trials: &[&Trial]) -> Option<Upstream> {
         return None;
     }
     let seconds = |trial: &&Trial| {
-        let warm_up_ms =
-            if trial.purpose.is_self_test() { 0 } else { procedure.plan.warm_up_ms(trial.cell) };
+        let warm_up_ms = if trial.purpose.is_self_test() { 0 } else { procedure.plan.warm_up_ms(trial.cell) };
         trial.outcome.seconds + warm_up_ms as f64 / 1e3
     };
     let seconds: f64 = trials.iter().map(seconds).sum();

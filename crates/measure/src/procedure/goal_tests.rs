@@ -8,8 +8,9 @@ const CAPACITY_QPS: f64 = 10_000.0;
 
 #[test]
 fn each_repetition_ends_with_the_rates_at_which_a_share_is_lost() {
-    let mut procedure =
-        procedure(&format!("{QUICK}restart = \"repetition\"\n[search]\nloss-goals = [0.1, 0.01]\ncurve = []\n"));
+    let mut procedure = procedure(&format!(
+        "{QUICK}restart = \"repetition\"\n[search]\nloss-goals = [0.1, 0.01]\ncurve = []\n"
+    ));
     let (mut restarts, mut of_goals) = (0, 0);
     while let Some(mut event) = world().step(&procedure) {
         if let (Action::Trial(task), Event::Trial(trial)) = (procedure.next(), &mut event)
@@ -22,7 +23,10 @@ fn each_repetition_ends_with_the_rates_at_which_a_share_is_lost() {
             restarts += usize::from(task.setup.fresh);
             of_goals += usize::from(task.purpose == Purpose::LossGoal);
             if task.purpose == Purpose::LossGoal {
-                assert!(task.rate_qps > 0.94 * CAPACITY_QPS && task.rate_qps < 1.6 * CAPACITY_QPS, "{task:?}");
+                assert!(
+                    task.rate_qps > 0.94 * CAPACITY_QPS && task.rate_qps < 1.6 * CAPACITY_QPS,
+                    "{task:?}"
+                );
             }
         }
         procedure.record(event).unwrap();

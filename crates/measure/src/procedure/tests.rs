@@ -130,12 +130,7 @@ fn no_device_is_measured_beyond_the_testers_certificate() {
     World { tester_qps: 30_000.0, ..world() }.run(&mut procedure);
     let ceiling = procedure.self_test().unwrap().device_qps;
     assert!((10_000.0..=30_000.0 / 2.2).contains(&ceiling), "{ceiling}");
-    assert!(
-        procedure
-            .trials()
-            .iter()
-            .all(|trial| trial.purpose.is_self_test() || trial.rate_qps <= ceiling)
-    );
+    assert!(procedure.trials().iter().all(|trial| trial.purpose.is_self_test() || trial.rate_qps <= ceiling));
     let results = procedure.results();
     assert!(results[0].censored);
     assert!((results[0].summary.median - ceiling).abs() <= 0.01 * ceiling, "{results:?}");

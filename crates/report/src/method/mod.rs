@@ -202,7 +202,8 @@ mod tests {
         let equipment = run.equipment.clone().unwrap_or_default();
         run.equipment = Some(Equipment { sources, random_ports: true, ..equipment });
         let said = text(&[("a", &run)]);
-        let many = "each of 16 source addresses from 2001:2::0 to 2001:2::f, in a pseudorandom order (RFC 4814";
+        let many =
+            "each of 16 source addresses from 2001:2::0 to 2001:2::f, in a pseudorandom order (RFC 4814";
         assert!(said.contains(many), "{said}");
     }
 

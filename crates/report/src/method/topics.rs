@@ -306,8 +306,12 @@ fn results(run: &Run) -> String {
         text += " In a confirmed result, which is an addition to the RFC, a rate is excluded only if a second trial at it fails too.";
     }
     if !run.settings.loss_goals.is_empty() {
-        let goals: Vec<String> =
-            run.settings.loss_goals.iter().map(|goal| format!("{} %", number::shortest(100.0 * goal))).collect();
+        let goals: Vec<String> = run
+            .settings
+            .loss_goals
+            .iter()
+            .map(|goal| format!("{} %", number::shortest(100.0 * goal)))
+            .collect();
         text += &format!(
             " Each repetition went on to the highest rates at which at most {} of the queries got no valid reply in time, with the trials \
              of its search without loss and further ones that the goals shared (as in MLRsearch); one trial above a goal excluded its \

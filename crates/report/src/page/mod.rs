@@ -119,7 +119,8 @@ struct Figure<'a> {
 impl Figure<'_> {
     /// The figure with a sentence on the form of the traffic before its explanation; empty: the usual form.
     fn html_of(self, form: &str) -> String {
-        let explanation = if form.is_empty() { self.explanation } else { format!("{form} {}", self.explanation) };
+        let explanation =
+            if form.is_empty() { self.explanation } else { format!("{form} {}", self.explanation) };
         Figure { explanation, ..self }.html()
     }
 

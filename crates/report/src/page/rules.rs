@@ -83,8 +83,7 @@ pub(super) fn certificate(view: &View) -> String {
 }
 
 fn self_test_table(view: &View) -> String {
-    let head =
-        ["Verdict", "Of", "Rate (queries/s)", "Sent", "Valid", "99th percentile", "Longest", "Reason"];
+    let head = ["Verdict", "Of", "Rate (queries/s)", "Sent", "Valid", "99th percentile", "Longest", "Reason"];
     let mut table = Table::new("Trials of the self-test", 2, &head);
     for trial in view.run.trials.iter().filter(|trial| trial.purpose.is_self_test()) {
         let outcome = &trial.outcome;

@@ -292,7 +292,9 @@ fn goodput_table(curve: &[&Trial], best: Option<&Trial>) -> Table {
     );
     for trial in curve {
         let (n, degradation) = match best.and_then(|best| overload(trial, best)) {
-            Some((n, degradation)) => (number::fixed(n, 2), format!("{} %", number::fixed(100.0 * degradation, 1))),
+            Some((n, degradation)) => {
+                (number::fixed(n, 2), format!("{} %", number::fixed(100.0 * degradation, 1)))
+            }
             None => (number::NONE.to_owned(), number::NONE.to_owned()),
         };
         table.row([

@@ -70,7 +70,8 @@ fn badges(view: &View) -> String {
     match certificates().filter(|certificate| !certificate.sufficient).count() {
         0 if certificates().next().is_none() => {}
         0 => badges.push(("yes", "authority certified with the device's traffic".to_owned())),
-        failed => badges.push(("no", format!("authority not certified with the device's traffic: {failed} results"))),
+        failed => badges
+            .push(("no", format!("authority not certified with the device's traffic: {failed} results"))),
     }
     if let Some((passed, failed, skipped)) = run.correctness.as_ref().and_then(|check| check.conformance) {
         let class = if failed == 0 { "yes" } else { "no" };

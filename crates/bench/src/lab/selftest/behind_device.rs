@@ -101,8 +101,7 @@ fn plan(template: &Template, group: u16, trial_ms: u64, cores: &[u16]) -> Result
         [only] => (*only, *only, vec![*only]),
         _ => (0, 0, vec![0]),
     };
-    let program =
-        template.program.as_ref().map_or(String::new(), |path| format!("program = {path:?}\n"));
+    let program = template.program.as_ref().map_or(String::new(), |path| format!("program = {path:?}\n"));
     let text = format!(
         "profile = \"quick\"\n\
          [trial]\nduration = \"{trial_ms}ms\"\npause = \"100ms\"\n\
@@ -112,7 +111,9 @@ fn plan(template: &Template, group: u16, trial_ms: u64, cores: &[u16]) -> Result
          [tester]\ngroup = {group}\ncores = {tester:?}\n",
         template.name
     );
-    Draft::parse(&text).and_then(Draft::finish).map_err(|error| format!("the plan of the certificate: {error}"))
+    Draft::parse(&text)
+        .and_then(Draft::finish)
+        .map_err(|error| format!("the plan of the certificate: {error}"))
 }
 
 fn figures(context: &mut Context, row: &str, certificate: &Certificate) {
@@ -151,7 +152,10 @@ mod tests {
         ] {
             let plan = plan(&template, 8, 250, cores).unwrap();
             assert_eq!((plan.tester.cores, plan.authority.cores), (tester, authority));
-            assert_eq!((&*plan.device.cores, &*plan.device.program, plan.tester.group), (device, "/opt/six fold", 8));
+            assert_eq!(
+                (&*plan.device.cores, &*plan.device.program, plan.tester.group),
+                (device, "/opt/six fold", 8)
+            );
         }
     }
 }
