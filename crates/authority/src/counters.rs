@@ -1,10 +1,10 @@
 //! Counters of messages by their result. Each serving thread has its own counters, so counting never waits for
 //! another core; [`ServerCounters`] has the counters of all threads of a server.
 
-use datapath::Counter;
 use datapath::counters::Counters as ResponderCounters;
-use std::sync::Arc;
+use datapath::{Counter, ThreadClock};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use wire::Type;
 
 macro_rules! kinds {
@@ -80,9 +80,15 @@ kinds! {
     Ignored = "ignored",
 }
 
-/// Other counters: queries by type, and delayed queries.
-const OTHERS: [&str; 4] = ["asked_a", "asked_aaaa", "asked_other", "delayed"];
+/// Other counters: queries by type, delayed queries, and the form in which datagrams come: buffers that hold one datagram, or
+/// several with UDP GRO; source ports in use within an interval of [`datapath::TICK`], summed over the intervals with a query,
+/// and the number of these intervals.
+const OTHERS: [&str; 7] =
+    ["asked_a", "asked_aaaa", "asked_other", "delayed", "buffers", "source_ports", "port_intervals"];
 const DELAYED: usize = 3;
+const BUFFERS: usize = 4;
+const SOURCE_PORTS: usize = 5;
+const PORT_INTERVALS: usize = 6;
 
 /// Counters of one thread, on their own cache lines (two, because processors fetch lines in pairs).
 #[derive(Debug, Default)]
@@ -90,6 +96,8 @@ const DELAYED: usize = 3;
 pub struct ThreadCounters {
     kinds: [AtomicU64; Kind::ALL.len()],
     others: [AtomicU64; OTHERS.len()],
+    /// CPU time of the thread, if it is a thread of the server.
+    clock: OnceLock<ThreadClock>,
 }
 
 impl ThreadCounters {
@@ -114,6 +122,28 @@ impl ThreadCounters {
     /// Counts a delayed query. Only this thread may write these counters.
     pub(crate) fn count_delayed(&self) {
         add_single_writer(&self.others[DELAYED]);
+    }
+
+    /// Sets the number of buffers received so far. Only this thread may write these counters.
+    #[inline]
+    pub(crate) fn set_buffers(&self, buffers: u64) {
+        self.others[BUFFERS].store(buffers, Ordering::Relaxed);
+    }
+
+    /// Counts a source port that is new in its interval, and the interval with its first port. Only this thread may write
+    /// these counters.
+    pub(crate) fn count_port(&self, is_first: bool) {
+        add_single_writer(&self.others[SOURCE_PORTS]);
+        if is_first {
+            add_single_writer(&self.others[PORT_INTERVALS]);
+        }
+    }
+
+    /// Makes the calling thread the one whose CPU time counts.
+    pub(crate) fn count_cpu_of_this_thread(&self) {
+        if let Some(clock) = ThreadClock::of_this_thread() {
+            let _ = self.clock.set(clock);
+        }
     }
 
     fn get(&self, kind: Kind) -> u64 {
@@ -154,8 +184,10 @@ impl ServerCounters {
         self.threads.iter().map(|counters| counters.get(kind)).sum()
     }
 
-    /// All counters with their names: kinds, queries by type, delayed queries, and datagrams that the kernel dropped
-    /// before the server received them (`queue_overflow`) or after it sent them (`send_full`, `send_failed`).
+    /// All counters with their names: kinds, queries by type, delayed queries, datagrams that the kernel dropped before the
+    /// server received them (`queue_overflow`) or after it sent them (`send_full`, `send_failed`), the form of the traffic over
+    /// UDP (`datagrams`, `receives` calls that returned something, `buffers`, `source_ports`, `port_intervals`), and the CPU time
+    /// of the UDP threads in microseconds (`cpu_us`; 0 if another thread serves).
     pub fn totals(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         let kinds = Kind::ALL.into_iter().map(|kind| (kind.name(), self.total(kind)));
         let others = OTHERS.into_iter().enumerate().map(|(index, name)| {
@@ -166,11 +198,17 @@ impl ServerCounters {
             ("queue_overflow", Counter::ReceiveQueueOverflow),
             ("send_full", Counter::SendBufferFull),
             ("send_failed", Counter::SendFailed),
+            ("datagrams", Counter::ClientPacketsIn),
+            ("receives", Counter::ReceiveBatches),
         ];
         let drops = drops.map(|(name, counter)| {
             (name, self.responders.iter().map(|responders| responders.get(counter)).sum())
         });
-        kinds.chain(others).chain(drops)
+        let cpu_us = |counters: &ThreadCounters| {
+            counters.clock.get().and_then(|clock| clock.time()).map_or(0, |time| time.as_micros() as u64)
+        };
+        let cpu = std::iter::once(("cpu_us", self.threads.iter().map(cpu_us).sum()));
+        kinds.chain(others).chain(drops).chain(cpu)
     }
 }
 
@@ -190,6 +228,22 @@ mod tests {
         for (index, kind) in Kind::ALL.into_iter().enumerate() {
             assert_eq!(counters.total(kind), 2 * (index as u64 + 1), "{kind:?}");
         }
+    }
+
+    #[test]
+    fn the_cpu_time_of_a_thread_is_read_by_another_while_it_runs() {
+        let counters = ServerCounters::new(1, Vec::new());
+        let cpu_us = || counters.totals().find(|(name, _)| *name == "cpu_us").map(|(_, value)| value);
+        assert_eq!(cpu_us(), Some(0), "no thread serves yet");
+        counters.threads[0].count_cpu_of_this_thread();
+        let read = std::thread::scope(|scope| {
+            let mut value = 1u64;
+            for step in 0..20_000_000u64 {
+                value = std::hint::black_box(value.wrapping_mul(step | 1));
+            }
+            scope.spawn(cpu_us).join().unwrap()
+        });
+        assert!(read.unwrap() > 0);
     }
 
     #[test]

@@ -79,6 +79,7 @@ impl BoundServer {
         let mut threads = tcp.start()?;
         for (index, mut worker) in workers.into_iter().enumerate() {
             threads.spawn("authority-udp", move |stop| {
+                worker.count_cpu_of_this_thread();
                 while !stop.load(Ordering::Relaxed) {
                     if worker.poll() == 0 {
                         worker.wait(limits::POLL);

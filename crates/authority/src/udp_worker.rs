@@ -1,7 +1,7 @@
 //! UDP worker: answers the queries at the UDP sockets of one thread, and delays or drops those that a fault concerns.
 //! [`Server`](crate::Server) polls one on each of its threads, [`PolledServer`](crate::PolledServer) on its owner's thread.
 
-use crate::counters::{Kind, ServerCounters};
+use crate::counters::{Kind, ServerCounters, ThreadCounters};
 use crate::delay_queue::DelayQueue;
 use crate::faults::FaultAction;
 use crate::limits;
@@ -19,42 +19,88 @@ pub(crate) struct UdpWorker {
     /// Index of this part's counters.
     index: usize,
     delayed: DelayQueue,
+    /// Source ports of the queries since the last tick.
+    ports: PortSet,
     /// Time of the next check for dropped datagrams.
     tick: Instant,
+}
+
+/// Set of ports: a bit for each, 8 KiB.
+struct PortSet {
+    bits: Box<[u64; PortSet::WORDS]>,
+    is_empty: bool,
+}
+
+impl PortSet {
+    const WORDS: usize = (u16::MAX as usize + 1) / 64;
+
+    fn new() -> PortSet {
+        PortSet { bits: Box::new([0; PortSet::WORDS]), is_empty: true }
+    }
+
+    /// Adds a port, and counts it if it is new.
+    #[inline]
+    fn count(&mut self, port: u16, counters: &ThreadCounters) {
+        let (word, bit) = (&mut self.bits[usize::from(port) / 64], 1 << (port % 64));
+        if *word & bit == 0 {
+            *word |= bit;
+            counters.count_port(std::mem::take(&mut self.is_empty));
+        }
+    }
+
+    fn clear(&mut self) {
+        if !self.is_empty {
+            self.bits.fill(0);
+            self.is_empty = true;
+        }
+    }
 }
 
 impl UdpWorker {
     pub fn new(responder: Responder, service: Arc<Service>, index: usize) -> UdpWorker {
         let waiting = if service.faults.may_delay() { limits::DELAYED } else { 0 };
-        UdpWorker { responder, service, index, delayed: DelayQueue::new(waiting), tick: Instant(0) }
+        let delayed = DelayQueue::new(waiting);
+        UdpWorker { responder, service, index, delayed, ports: PortSet::new(), tick: Instant(0) }
+    }
+
+    /// Makes the calling thread the one whose CPU time is that of this part.
+    pub fn count_cpu_of_this_thread(&self) {
+        self.service.counters.threads[self.index].count_cpu_of_this_thread();
     }
 
     /// Answers the waiting queries and the delayed queries that are due; returns their number. Never blocks.
     #[inline]
     pub fn poll(&mut self) -> usize {
         let now = datapath::now();
-        let UdpWorker { responder, service, index, delayed, tick } = self;
+        let UdpWorker { responder, service, index, delayed, ports, tick } = self;
         let service: &Service = service;
         let counters = &service.counters.threads[*index];
         let handled = if service.faults.affects_timing() {
-            responder.turn(|client, message, frame| match service.faults.action(message, true) {
-                FaultAction::Answer => service.answer_datagram(message, counters, frame),
-                FaultAction::Delay(span) => {
-                    if delayed.push(now + span.into(), client, message) {
-                        counters.count_delayed();
-                    } else {
-                        counters.count_single_writer(Kind::DelayOverflow, None);
+            responder.turn(|client, message, frame| {
+                ports.count(client.port, counters);
+                match service.faults.action(message, true) {
+                    FaultAction::Answer => service.answer_datagram(message, counters, frame),
+                    FaultAction::Delay(span) => {
+                        if delayed.push(now + span.into(), client, message) {
+                            counters.count_delayed();
+                        } else {
+                            counters.count_single_writer(Kind::DelayOverflow, None);
+                        }
+                        0
                     }
-                    0
-                }
-                FaultAction::Drop(kind, qtype) => {
-                    counters.count_single_writer(kind, Some(qtype));
-                    0
+                    FaultAction::Drop(kind, qtype) => {
+                        counters.count_single_writer(kind, Some(qtype));
+                        0
+                    }
                 }
             })
         } else {
-            responder.turn(|_, message, frame| service.answer_datagram(message, counters, frame))
+            responder.turn(|client, message, frame| {
+                ports.count(client.port, counters);
+                service.answer_datagram(message, counters, frame)
+            })
         };
+        counters.set_buffers(responder.buffers());
         let mut late = 0;
         while let Some(waiting) = delayed.take(now) {
             late += 1;
@@ -67,6 +113,7 @@ impl UdpWorker {
         if now >= *tick {
             *tick = now + datapath::TICK;
             responder.count_drops();
+            ports.clear();
         }
         handled + late
     }
@@ -93,5 +140,23 @@ impl UdpWorker {
     /// All counters of the server.
     pub fn counters(&self) -> &ServerCounters {
         &self.service.counters
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_port_counts_once_in_an_interval() {
+        let counters = ServerCounters::new(1, Vec::new());
+        let mut ports = PortSet::new();
+        for interval in [&[1u16, 2, 1, 65_535, 0][..], &[], &[2, 2]] {
+            interval.iter().for_each(|port| ports.count(*port, &counters.threads[0]));
+            ports.clear();
+        }
+        let totals: std::collections::BTreeMap<_, _> = counters.totals().collect();
+        // Four ports in the first interval, none in the second, one in the third.
+        assert_eq!((totals["source_ports"], totals["port_intervals"]), (4 + 1, 2));
     }
 }

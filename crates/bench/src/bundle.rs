@@ -6,6 +6,7 @@
 //! | `run.json` | the record of the run |
 //! | `report.html` | the page |
 //! | `trials.csv` | one row per trial |
+//! | `certificates.csv` | one row per result: the self-test with the traffic of the device |
 //! | `hist/trial-00042.hgrm` | latencies of a trial from the intended send time, as HdrHistogram's plotters read them |
 //! | `environment.json` | settings, device and hosts alone |
 //! | `configs/` | the device's configuration files |
@@ -142,6 +143,10 @@ fn json_lines<T: Serialize>(list: &[T]) -> serde_json::Result<String> {
 /// Writes the files that are derived from the record: all but `run.json`.
 pub fn write_derived(folder: &Path, run: &Run) -> Result<(), String> {
     write_atomically(&folder.join("trials.csv"), &report::trials_csv(run), false)?;
+    let certificates = report::certificates_csv(run);
+    if !certificates.is_empty() {
+        write_atomically(&folder.join("certificates.csv"), &certificates, false)?;
+    }
     write_histograms(&folder.join("hist"), run)?;
     let environment = EnvironmentFile { settings: &run.settings, device: &run.device, hosts: &run.hosts };
     let path = folder.join("environment.json");

@@ -111,10 +111,10 @@ fn check(run: &Run) {
         // 200 ms at this rate, one query more or less.
         let planned = trial.rate_qps * 0.2;
         assert!((outcome.sent as f64 - planned).abs() <= 1.0, "{} of {planned}", outcome.sent);
-        assert_eq!(trial.device.is_some(), trial.purpose != Purpose::SelfTest);
+        assert_eq!(trial.device.is_some(), !trial.purpose.is_self_test());
         assert!(!trial.authority.is_empty());
         // The names of the self-test are never sent to the device.
-        let at_device = trial.purpose != Purpose::SelfTest;
+        let at_device = !trial.purpose.is_self_test();
         for name in trial.first_name..trial.first_name + outcome.names_used * u64::from(at_device) {
             assert!(asked.insert(name), "name {name} was asked twice");
         }
@@ -170,7 +170,7 @@ fn the_procedure_of_the_papers_bisects_and_restarts_the_device_for_each_trial() 
         ("lencse2017", 1, 1, 1)
     );
     assert_eq!(settings.bisection.map(|it| (it.low, it.high, it.width)), Some((0.0, 128.0, 16.0)));
-    let trials: Vec<_> = run.trials.iter().filter(|it| it.purpose != Purpose::SelfTest).collect();
+    let trials: Vec<_> = run.trials.iter().filter(|it| !it.purpose.is_self_test()).collect();
     // 128 / 2^3 is 16. A trial that the machine spoiled may have been repeated.
     assert!(trials.len() >= 6 && trials[0].rate_qps == 64.0, "{}", trials.len());
     assert!(trials.iter().all(|trial| trial.fresh && trial.rate_qps % 16.0 == 0.0));
@@ -280,9 +280,7 @@ fn a_device_that_ends_by_itself_is_started_anew_and_that_is_told() {
         "{:?}",
         run.warnings
     );
-    assert!(
-        run.trials.iter().any(|trial| trial.fresh && trial.number > 0 && trial.purpose != Purpose::SelfTest)
-    );
+    assert!(run.trials.iter().any(|trial| trial.fresh && trial.number > 0 && !trial.purpose.is_self_test()));
     // Without the restart every later trial would have failed.
     assert!(run.trials.last().unwrap().passed() || run.results[0].strict[1] > 0.0, "{:?}", run.results);
 }

@@ -42,7 +42,7 @@ pub use listen::activation::take_listen_fds;
 pub use listen::listener::{BindError, LATE_ADDRESS, UdpListener, set_freebind};
 pub use listen::steering::{Seed, Steer, owner};
 pub use listen::{proxy_protocol, steering};
-pub use socket::syscalls::{fast_open, now, pin, run_when_idle};
+pub use socket::syscalls::{ThreadClock, fast_open, now, pin, run_when_idle};
 pub use upstream::framing;
 pub use upstream::links::failure_reason;
 pub use upstream::sources;

@@ -99,6 +99,9 @@ impl Lane {
             }
             None => (ports.len(), order.lanes.group),
         };
+        let seed = order.seed.wrapping_add(index << 32);
+        let query_ids = QueryIds::new(lines, group, seed);
+        let query_ids = if order.lanes.random_ports { query_ids.in_random_order(seed) } else { query_ids };
         let first_measured = match plan.timing {
             Timing::Open { warm, .. } => plan.share_of(index, warm),
             Timing::Closed { .. } => u64::MAX,
@@ -106,7 +109,7 @@ impl Lane {
         let lane = Lane {
             index,
             place: index.checked_div(u64::from(order.lanes.receivers)).unwrap_or(0) as usize,
-            query_ids: QueryIds::new(lines, group, order.seed.wrapping_add(index << 32)),
+            query_ids,
             ports,
             outstanding: OutstandingQueries::new(plan.slots()?),
             cached_names: (plan.cached_below > 0).then(|| {

@@ -42,11 +42,41 @@ impl Permutation {
     }
 }
 
+/// Entries of all rounds of a pseudorandom order of ports, in each direction: 256 KiB in all.
+const ROUND_ENTRIES: usize = 1 << 16;
+
+/// Most rounds before their orders repeat.
+const ROUNDS: usize = 64;
+
+/// Order of the ports in one round: the port at each place, and the place of each port.
+#[derive(Clone, Debug)]
+struct Round {
+    port_at: Box<[u16]>,
+    place_of: Box<[u16]>,
+}
+
+impl Round {
+    /// A pseudorandom order of `ports` ports, at most 65,536: each is equally likely (Fisher and Yates).
+    fn new(ports: usize, seed: u64) -> Round {
+        let mut port_at: Box<[u16]> = (0..ports).map(|port| port as u16).collect();
+        for place in (1..ports).rev() {
+            // The remainder of 64 bits by at most 2^16 is uniform to 2^-48.
+            let other = mix(seed.wrapping_add(place as u64)) % (place as u64 + 1);
+            port_at.swap(place, other as usize);
+        }
+        let mut place_of: Box<[u16]> = vec![0; ports].into();
+        port_at.iter().enumerate().for_each(|(place, port)| place_of[usize::from(*port)] = place as u16);
+        Round { port_at, place_of }
+    }
+}
+
 /// Ports and IDs of one thread's queries.
 #[derive(Clone, Debug)]
 pub struct QueryIds {
     group: u64,
     ports: Vec<Permutation>,
+    /// Orders of the ports, round after round; empty: as they are numbered.
+    rounds: Vec<Round>,
 }
 
 impl QueryIds {
@@ -56,6 +86,33 @@ impl QueryIds {
         QueryIds {
             group: u64::from(group.max(1)),
             ports: (0..ports.max(1) as u64).map(permutation).collect(),
+            rounds: Vec::new(),
+        }
+    }
+
+    /// Lets the ports take their turns in a pseudorandom order, each once in a round.
+    pub fn in_random_order(self, seed: u64) -> QueryIds {
+        let ports = self.ports.len();
+        let rounds = (ROUND_ENTRIES / ports).clamp(1, ROUNDS) as u64;
+        let round = |number| Round::new(ports, mix(seed ^ mix(number)));
+        QueryIds { rounds: (0..rounds).map(round).collect(), ..self }
+    }
+
+    /// The port at a place of a round.
+    #[inline]
+    fn port_at(&self, round: u64, place: u64) -> usize {
+        match self.rounds.len() as u64 {
+            0 => place as usize,
+            rounds => usize::from(self.rounds[(round % rounds) as usize].port_at[place as usize]),
+        }
+    }
+
+    /// The place of a port in a round.
+    #[inline]
+    fn place_of(&self, round: u64, port: usize) -> u64 {
+        match self.rounds.len() as u64 {
+            0 => port as u64,
+            rounds => u64::from(self.rounds[(round % rounds) as usize].place_of[port]),
         }
     }
 
@@ -64,7 +121,8 @@ impl QueryIds {
     pub fn locate(&self, k: u64) -> (usize, u64, u64) {
         let (turn, within) = (k / self.group, k % self.group);
         let ports = self.ports.len() as u64;
-        ((turn % ports) as usize, turn / ports * self.group + within, self.group - within)
+        let (round, place) = (turn / ports, turn % ports);
+        (self.port_at(round, place), round * self.group + within, self.group - within)
     }
 
     /// The ID of query `j` of a port.
@@ -88,13 +146,14 @@ impl QueryIds {
     fn count(&self, port: usize, sent: u64) -> u64 {
         let round = self.group * self.ports.len() as u64;
         let (full, rest) = (sent / round, sent % round);
-        full * self.group + rest.saturating_sub(port as u64 * self.group).min(self.group)
+        full * self.group + rest.saturating_sub(self.place_of(full, port) * self.group).min(self.group)
     }
 
     /// The number within the thread of query `j` of a port.
     #[inline]
     fn number(&self, port: usize, j: u64) -> u64 {
-        (j / self.group * self.ports.len() as u64 + port as u64) * self.group + j % self.group
+        let round = j / self.group;
+        (round * self.ports.len() as u64 + self.place_of(round, port)) * self.group + j % self.group
     }
 }
 
@@ -124,9 +183,26 @@ mod tests {
     }
 
     #[test]
+    fn in_random_order_each_port_has_its_turn_once_in_a_round_and_no_round_is_like_the_next() {
+        let query_ids = QueryIds::new(16, 2, 1).in_random_order(5);
+        let round = |number: u64| -> Vec<usize> {
+            (0..16).map(|turn| query_ids.locate(2 * (16 * number + turn)).0).collect()
+        };
+        for number in 0..200 {
+            let mut ports = round(number);
+            assert_ne!(ports, round(number + 1));
+            ports.sort_unstable();
+            assert_eq!(ports, (0..16).collect::<Vec<_>>());
+        }
+        assert_ne!(round(0), (0..16).collect::<Vec<_>>());
+    }
+
+    #[test]
     fn port_and_id_lead_back_to_the_query() {
-        for (ports, group) in [(1, 1), (3, 2), (16, 16), (5, 7), (1, 64)] {
+        let forms = [(1, 1), (3, 2), (16, 16), (5, 7), (1, 64)];
+        for (ports, group, is_random) in forms.iter().flat_map(|(a, b)| [(*a, *b, false), (*a, *b, true)]) {
             let query_ids = QueryIds::new(ports, group, 7);
+            let query_ids = if is_random { query_ids.in_random_order(9) } else { query_ids };
             for sent in [1, 2, 33, 1000, 65_536, 200_000, 3_000_000] {
                 for k in [0, sent / 3, sent / 2, sent - 1] {
                     let (port, j, _) = query_ids.locate(k);

@@ -175,6 +175,9 @@ pub struct Lanes {
     /// True if each query of an encrypted transport has a connection of its own.
     #[serde(default)]
     pub connection_per_query: bool,
+    /// True if the source ports take their turns in a pseudorandom order, anew in each round (RFC 4814).
+    #[serde(default)]
+    pub random_ports: bool,
 }
 
 /// Connections of a thread unless the order says otherwise: some servers admit only ten from all clients together.
@@ -194,6 +197,7 @@ impl Default for Lanes {
             spin: false,
             connections: default_connections(),
             connection_per_query: false,
+            random_ports: false,
         }
     }
 }

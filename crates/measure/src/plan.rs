@@ -17,12 +17,14 @@ mod check;
 mod core_list;
 mod draft;
 mod name_budget;
+mod source_addresses;
 
 pub use core_list::core_list;
 pub use draft::{
     AuthorityDraft, CorrectnessDraft, DeviceDraft, Draft, GridDraft, NamesDraft, PROCEDURES, PlanError,
     SearchDraft, SearchMethod, SweepDraft, TesterDraft, TrialDraft,
 };
+pub use source_addresses::SourceAddresses;
 
 /// A duration in text form with its unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -196,6 +198,13 @@ pub struct Search {
     /// The papers' bisection, whose upper end is `max`; `None`: geometric searches.
     #[serde(default)]
     pub bisection: Option<Bisection>,
+    /// True if the self-test is done again for each cell, with the traffic of its device. False only in a plan of an earlier
+    /// release, whose run goes on as it began.
+    #[serde(default)]
+    pub certify: bool,
+    /// Goals of the loss ratio beside zero loss, as shares of the queries, ascending.
+    #[serde(default)]
+    pub loss_goals: Vec<f64>,
 }
 
 /// A plan of an earlier release has no such key.
@@ -311,6 +320,9 @@ pub struct Tester {
     /// Further hosts: each sends an equal part of each load, with the threads and ports of the first one.
     #[serde(default)]
     pub more: Vec<TesterHost>,
+    /// True if the source ports take their turns in a pseudorandom order (RFC 4814).
+    #[serde(default)]
+    pub random_ports: bool,
 }
 
 /// A further host of the tester.

@@ -5,8 +5,9 @@
 //! 2. Self-test (RFC 8219 section 9.2.1): tester against authority, which gives the highest rate at which a device may be
 //!    measured.
 //! 3. For each value of the sweep: a check, from the second one on; for each cell a short search for the rate at which
-//!    all repetitions begin (the scout), and the repetitions, each a search for the highest rate without loss; for the
-//!    required cell the curve of loss against rate.
+//!    all repetitions begin (the scout), the repetitions, each a search for the highest rate without loss, and the self-test
+//!    again with the traffic that the authority received from the device; for the required cell the curve of loss against
+//!    rate.
 //!
 //! No repetition knows the result of another one: they are independent, as the rank test of a comparison demands.
 //!
@@ -16,13 +17,20 @@
 use crate::outcome::Verdict;
 use crate::plan::{Plan, Restart};
 use crate::run::{
-    Bisection, Cell, CellResult, Correctness, Device, Environment, Equipment, Purpose, SelfTest, Trial,
+    Bisection, Cell, CellResult, Certificate, Correctness, Device, Environment, Equipment, Purpose, SelfTest,
+    TrafficForm, Trial,
 };
-use crate::search::{Limits, Method, Search, Step};
+use crate::search::{GoalFound, GoalSearch, Limits, Method, Search, Step};
+use certificate::Certification;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+mod certificate;
+#[cfg(test)]
+mod certificate_tests;
+#[cfg(test)]
+mod goal_tests;
 mod results;
 #[cfg(test)]
 mod tests;
@@ -67,6 +75,8 @@ pub struct Task {
     pub rate_qps: f64,
     /// Number of its first name in the range.
     pub first_name: u64,
+    /// The form of the tester's traffic; `None`: that of the plan.
+    pub form: Option<TrafficForm>,
 }
 
 /// The next action.
@@ -131,6 +141,8 @@ struct Repetition {
     confirmed_qps: f64,
     /// True if the strict rate is only a lower bound of the true value.
     censored: bool,
+    /// Results for the goals of the loss ratio.
+    goals: Vec<GoalFound>,
 }
 
 #[derive(Clone, Debug)]
@@ -139,6 +151,8 @@ enum Stage {
     Check { sweep: usize, tries: u32 },
     Scout { sweep: usize, cell: usize, search: Search },
     Search { sweep: usize, cell: usize, repetition: u32, limits: Limits, search: Search },
+    Goals { sweep: usize, cell: usize, repetition: u32, limits: Limits, search: GoalSearch },
+    Certify(Certification),
     Curve { sweep: usize, point: usize },
     Done,
     Stopped(String),
@@ -160,6 +174,8 @@ pub struct Procedure {
     surroundings: Surroundings,
     trials: Vec<Trial>,
     repetitions: Vec<Repetition>,
+    /// Certificates by value of the sweep and cell.
+    certificates: BTreeMap<(usize, usize), Certificate>,
 }
 
 impl Procedure {
@@ -176,6 +192,7 @@ impl Procedure {
             surroundings: Surroundings::default(),
             trials: Vec::new(),
             repetitions: Vec::new(),
+            certificates: BTreeMap::new(),
         }
     }
 
@@ -226,6 +243,19 @@ impl Procedure {
                     rate_qps,
                     // No device sees these names, so later trials may use them.
                     first_name: 0,
+                    form: None,
+                }),
+                Step::Done(_) => Action::Done,
+            },
+            Stage::Certify(Certification { cell, known, search, .. }) => match search.next() {
+                Step::Try { rate_qps, .. } => Action::Trial(Task {
+                    purpose: Purpose::CellSelfTest,
+                    setup: Setup { device: None, fresh: false, aaaa_share: known.with_address },
+                    cell: self.plan.cells[*cell],
+                    repetition: 0,
+                    rate_qps,
+                    first_name: 0,
+                    form: Some(known.form),
                 }),
                 Step::Done(_) => Action::Done,
             },
@@ -242,6 +272,10 @@ impl Procedure {
             Stage::Search { sweep, cell, repetition, search, .. } => match search.next() {
                 Step::Try { rate_qps, purpose } => self.task(purpose, *sweep, *cell, *repetition, rate_qps),
                 Step::Done(_) => Action::Done,
+            },
+            Stage::Goals { sweep, cell, repetition, search, .. } => match search.next() {
+                Some(rate_qps) => self.task(Purpose::LossGoal, *sweep, *cell, *repetition, rate_qps),
+                None => Action::Done,
             },
             Stage::Curve { sweep, point } => {
                 self.task(Purpose::Curve, *sweep, 0, 0, self.curve(*sweep)[*point])
@@ -264,12 +298,12 @@ impl Procedure {
                 if !fits {
                     return Err(EventMismatch);
                 }
-                if trial.purpose != Purpose::SelfTest {
+                if !trial.purpose.is_self_test() {
                     self.use_names(trial.first_name, trial.outcome.names_used);
                 }
-                let verdict = trial.outcome.verdict;
+                let (verdict, loss) = (trial.outcome.verdict, trial.outcome.loss());
                 self.trials.push(trial);
-                self.advance(task.rate_qps, verdict);
+                self.advance(task.rate_qps, verdict, loss);
             }
             (Action::Check(_, first_name), Event::Check { found, names_used }) => {
                 self.use_names(first_name, names_used);
@@ -279,7 +313,7 @@ impl Procedure {
             (Action::Check(_, first_name), Event::Resumed) => {
                 self.use_names(first_name, self.check_names());
             }
-            (Action::Trial(task), Event::Resumed) if task.purpose != Purpose::SelfTest => {
+            (Action::Trial(task), Event::Resumed) if !task.purpose.is_self_test() => {
                 self.use_names(task.first_name, self.plan.names_needed(task.rate_qps, task.cell));
             }
             (_, Event::Resumed) => {}
@@ -307,7 +341,7 @@ impl Procedure {
     /// Estimated time of a trial.
     fn time_of(&self, purpose: Purpose, cell: Cell) -> Duration {
         let trial = &self.plan.trial;
-        let warm_up_ms = if purpose == Purpose::SelfTest { 0 } else { self.plan.warm_up_ms(cell) };
+        let warm_up_ms = if purpose.is_self_test() { 0 } else { self.plan.warm_up_ms(cell) };
         // A trial with a loss waits for the timeout; about half of the trials have one.
         trial.duration.0 + Duration::from_millis(warm_up_ms) + trial.pause.0 + trial.timeout.0 / 2
     }
@@ -334,7 +368,7 @@ impl Procedure {
         let cell = self.plan.cells[cell];
         let first_name = self.first_name(self.plan.names_needed(rate_qps, cell));
         let setup = self.setup(sweep, cell.aaaa_share, first_name);
-        Action::Trial(Task { purpose, setup, cell, repetition, rate_qps, first_name })
+        Action::Trial(Task { purpose, setup, cell, repetition, rate_qps, first_name, form: None })
     }
 
     /// First of `needed` names that were not queried yet; if they are used up, the range begins again.
@@ -455,16 +489,22 @@ impl Procedure {
         self.skip_finished_stages();
     }
 
-    /// Records the verdict of a trial.
-    fn advance(&mut self, rate_qps: f64, verdict: Verdict) {
-        self.needs_restart = self.plan.device.restart == Restart::Trial;
+    /// Records the verdict of a trial, and the share of its queries that got no valid reply.
+    fn advance(&mut self, rate_qps: f64, verdict: Verdict, loss: f64) {
+        // A self-test has no device, so a restart that is due before it is due after it.
+        let still_due = self.needs_restart && matches!(self.stage, Stage::SelfTest(_) | Stage::Certify(_));
+        self.needs_restart = still_due || self.plan.device.restart == Restart::Trial;
         // In the self-test, too, a trial that the tester limited is repeated: the tester's lasting limit is the quantity to
         // be measured, and not a stall of its host.
         match &mut self.stage {
-            Stage::SelfTest(search) | Stage::Scout { search, .. } | Stage::Search { search, .. } => {
+            Stage::SelfTest(search)
+            | Stage::Scout { search, .. }
+            | Stage::Search { search, .. }
+            | Stage::Certify(Certification { search, .. }) => {
                 let fits = search.record(rate_qps, verdict);
                 debug_assert!(fits, "the rate is the one that the search named");
             }
+            Stage::Goals { search, .. } => search.record(rate_qps, verdict, loss),
             Stage::Curve { point, .. } => *point += 1,
             _ => {}
         }
@@ -524,9 +564,36 @@ impl Procedure {
                             strict_qps: strict.rate_qps,
                             confirmed_qps: found.rate_qps,
                             censored: strict.censored || strict.tester_limited || strict.cut_short,
+                            goals: Vec::new(),
                         });
-                        self.needs_restart |= self.plan.device.restart == Restart::Repetition;
-                        self.after_search(sweep, cell, repetition, limits)
+                        Stage::Goals {
+                            sweep,
+                            cell,
+                            repetition,
+                            limits,
+                            search: self.goals(sweep, cell, repetition, limits),
+                        }
+                    }
+                },
+                Stage::Goals { sweep, cell, repetition, limits, search } => {
+                    if search.next().is_some() {
+                        return;
+                    }
+                    let (sweep, cell, repetition, limits) = (*sweep, *cell, *repetition, *limits);
+                    let goals = search.found();
+                    if let Some(last) = self.repetitions.last_mut() {
+                        last.goals = goals;
+                    }
+                    self.needs_restart |= self.plan.device.restart == Restart::Repetition;
+                    self.after_search(sweep, cell, repetition, limits)
+                }
+                Stage::Certify(certification) => match certification.search.next() {
+                    Step::Try { .. } => return,
+                    Step::Done(_) => {
+                        let (sweep, cell) = (certification.sweep, certification.cell);
+                        let certificate = certificate::end(self, certification);
+                        self.certificates.insert((sweep, cell), certificate);
+                        self.after_cell(sweep, cell)
                     }
                 },
                 Stage::Curve { sweep, point } => {
@@ -541,10 +608,29 @@ impl Procedure {
         }
     }
 
+    /// The search for the goals of the loss ratio, with the trials of the repetition's search without loss.
+    fn goals(&self, sweep: usize, cell: usize, repetition: u32, limits: Limits) -> GoalSearch {
+        let mut search = GoalSearch::new(limits, &self.plan.search.loss_goals);
+        let (value, shares) = (self.sweep_value(sweep), self.plan.cells[cell]);
+        let trials = self.trials.iter().filter(|it| {
+            let of_search = matches!(it.purpose, Purpose::Search | Purpose::Confirm);
+            of_search && it.repetition == repetition && it.sweep == value && it.cell == shares
+        });
+        trials.for_each(|it| search.take_over(it.rate_qps, it.outcome.verdict, it.outcome.loss()));
+        search
+    }
+
     fn after_search(&self, sweep: usize, cell: usize, repetition: u32, limits: Limits) -> Stage {
         if repetition + 1 < self.plan.search.repetitions {
             return self.repetition(sweep, cell, repetition + 1, limits);
         }
+        match certificate::begin(self, sweep, cell) {
+            Some(certification) => Stage::Certify(certification),
+            None => self.after_cell(sweep, cell),
+        }
+    }
+
+    fn after_cell(&self, sweep: usize, cell: usize) -> Stage {
         if cell == 0 { Stage::Curve { sweep, point: 0 } } else { self.next_cell(sweep, cell) }
     }
 

@@ -13,6 +13,21 @@ pub const ASKED_AAAA: &str = "asked_aaaa";
 /// Counter in [`Trial::authority`] of queries for A records.
 pub const ASKED_A: &str = "asked_a";
 
+// Counters in [`Trial::authority`] of the form in which queries came over UDP.
+
+/// Messages over UDP.
+pub const DATAGRAMS: &str = "datagrams";
+/// Receive calls that returned something.
+pub const RECEIVES: &str = "receives";
+/// Buffers that the kernel handed over: a datagram, or several (UDP GRO).
+pub const BUFFERS: &str = "buffers";
+/// Source ports in use within an interval of 100 ms, summed over the intervals.
+pub const SOURCE_PORTS: &str = "source_ports";
+/// Intervals with a query.
+pub const PORT_INTERVALS: &str = "port_intervals";
+/// CPU time of the authority's own threads, in microseconds; 0 if the tester's thread serves.
+pub const CPU_US: &str = "cpu_us";
+
 /// The record of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Run {
@@ -98,6 +113,9 @@ pub struct Settings {
     /// Rule by which a reply was valid.
     #[serde(default)]
     pub validity: Validity,
+    /// Goals of the loss ratio beside zero loss, as shares of the queries, ascending.
+    #[serde(default)]
+    pub loss_goals: Vec<f64>,
 }
 
 /// The bisection of the papers: the interval that it begins with, and the width at which it ends, in queries per second.
@@ -140,6 +158,9 @@ pub struct Equipment {
     pub burst: u32,
     /// True if the sending threads wait in a busy loop.
     pub spin: bool,
+    /// True if the source ports take their turns in a pseudorandom order (RFC 4814).
+    #[serde(default)]
+    pub random_ports: bool,
     /// Cores of the tester's threads; empty: not pinned.
     pub tester_cores: Vec<u16>,
     /// Threads of the authority; 0: the tester's thread serves it. `None`: the run did not start the authority.
@@ -221,12 +242,79 @@ pub struct SelfTest {
     pub sufficient: bool,
 }
 
+/// Certificate of the authority for one result: the self-test of RFC 8219 section 9.2.1 again, with the traffic that the
+/// authority received from the device. The tester takes the place of the device: with as many source ports and queries at a
+/// time, and the authority gives as many negative answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Certificate {
+    /// The highest rate of the device in the result, r, in queries per second.
+    pub device_qps: f64,
+    /// The rate that the self-test must pass: 2 * (1 + delta) * r.
+    pub required_qps: f64,
+    /// The highest rate that it passed; 0 if it passed none.
+    pub certified_qps: f64,
+    /// True if it passed at `required_qps` or above.
+    pub sufficient: bool,
+    /// True if no higher rate was tried: the authority may sustain more.
+    pub censored: bool,
+    /// A quarter of the timeout of a trial, in milliseconds: the timeout of the self-test.
+    pub timeout_ms: u64,
+    /// Share of the authority's answers that have an address, 0 to 1: as behind the device, if the run started the authority.
+    pub with_address: f64,
+    /// The form of the tester's traffic.
+    pub form: TrafficForm,
+    /// The traffic that the authority received from the device, in the trials on which the result rests; `None`: there are no
+    /// counters.
+    pub behind_device: Option<Upstream>,
+    /// The traffic in the self-test, at the rate nearest to that behind the device.
+    pub in_self_test: Option<Upstream>,
+}
+
+impl Certificate {
+    /// Cost of a query for the authority in the self-test relative to that behind the device; 1 is equal. `None` if one of
+    /// them is not known.
+    pub fn cost_ratio(&self) -> Option<f64> {
+        let cpu_us = |of: Option<Upstream>| of.and_then(|it| it.cpu_us).filter(|cost| *cost > 0.0);
+        Some(cpu_us(self.in_self_test)? / cpu_us(self.behind_device)?)
+    }
+}
+
+/// Form of the tester's traffic in a [`Certificate`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrafficForm {
+    /// Source ports of each sending thread.
+    pub ports: u16,
+    /// Consecutive queries from one port.
+    pub group: u16,
+    /// Queries that are due at the same instant.
+    pub burst: u32,
+}
+
+/// Traffic that an authority received over UDP, from its counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Upstream {
+    /// Queries per second.
+    pub rate_qps: f64,
+    /// Queries that came with one receive call.
+    pub per_receive: f64,
+    /// Queries in one buffer: more than 1 only if the kernel handed over several datagrams together (UDP GRO).
+    pub per_buffer: f64,
+    /// Source ports in use within 100 ms.
+    pub ports: f64,
+    /// CPU time of the authority for each query, in microseconds; `None` if it has no thread of its own.
+    pub cpu_us: Option<f64>,
+    /// The rate at which its threads would be busy all the time at this cost, in queries per second; `None` as above.
+    pub full_qps: Option<f64>,
+}
+
 /// Purpose of a trial.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Purpose {
     /// The self-test.
     SelfTest,
+    /// The self-test with the traffic of a cell ([`Certificate`]).
+    CellSelfTest,
     /// A step of the short search for the rate at which all repetitions begin. It counts in no result.
     Scout,
     /// A step of the search.
@@ -234,8 +322,17 @@ pub enum Purpose {
     Search,
     /// A repeated trial at a rate that failed.
     Confirm,
+    /// A step of the search for the rates at which a goal of the loss ratio is met.
+    LossGoal,
     /// A point of the curve of loss against rate.
     Curve,
+}
+
+impl Purpose {
+    /// True for trials without the device.
+    pub fn is_self_test(self) -> bool {
+        matches!(self, Purpose::SelfTest | Purpose::CellSelfTest)
+    }
 }
 
 /// A cell of the grid of RFC 8219 section 9.2.
@@ -337,6 +434,34 @@ pub struct CellResult {
     pub achieved_aaaa_share: f64,
     /// The device's CPU time per valid reply at the highest passed rate, in microseconds; the median.
     pub cpu_us_per_query: Option<f64>,
+    /// Certificate of the authority for this result; `None` in records without it, and if the device passed at no rate.
+    #[serde(default)]
+    pub certificate: Option<Certificate>,
+    /// Results for the goals of the loss ratio, in the order of [`Settings::loss_goals`].
+    #[serde(default)]
+    pub loss_goals: Vec<LossGoal>,
+}
+
+impl CellResult {
+    /// Computing-power-relative performance, by the name that Lencse and Kadobayashi gave it (Computer Communications 127,
+    /// 2018): here valid replies for each second of CPU time that the device used, at the highest rate without loss. This is its
+    /// rate divided by the number of cores that it kept busy. `None` if the device's CPU time is not known.
+    pub fn replies_per_cpu_second(&self) -> Option<f64> {
+        self.cpu_us_per_query.filter(|cost| *cost > 0.0).map(|cost| 1e6 / cost)
+    }
+}
+
+/// Result of one cell for one goal of the loss ratio.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LossGoal {
+    /// Share of queries, 0 to 1, that may get no valid reply in time.
+    pub goal: f64,
+    /// The highest rate within the goal in each repetition, in queries per second.
+    pub rates: Vec<f64>,
+    /// Median and percentiles of these rates.
+    pub summary: Summary,
+    /// True if the device did not exceed the goal in some repetition: the true value is at least the result.
+    pub censored: bool,
 }
 
 /// Statistics of RFC 8219 section 12 and of the papers.

@@ -15,6 +15,8 @@ pub struct Group<'a> {
     pub trials: Vec<&'a Trial>,
     /// Its name: `threads = 4, 0 % AAAA, 0 % cached`.
     pub name: String,
+    /// The form of the traffic, as [`form`] gives it.
+    pub form: String,
 }
 
 /// Load of a representative trial.
@@ -33,13 +35,14 @@ pub enum LoadKind {
 /// All results, in the order of the run.
 pub fn groups(run: &Run) -> Vec<Group<'_>> {
     let mut trials: BTreeMap<(&str, u64, u64), Vec<&Trial>> = BTreeMap::new();
-    for trial in run.trials.iter().filter(|trial| trial.purpose != Purpose::SelfTest) {
+    for trial in run.trials.iter().filter(|trial| !trial.purpose.is_self_test()) {
         trials.entry(key(&trial.sweep, trial.cell)).or_default().push(trial);
     }
     let group = |result| Group {
         result,
         trials: trials.get(&key(&result.sweep, result.cell)).cloned().unwrap_or_default(),
         name: name(run, result),
+        form: form(run),
     };
     run.results.iter().map(group).collect()
 }
@@ -55,6 +58,14 @@ pub fn principal<'a, 'b>(groups: &'b [Group<'a>]) -> Option<&'b Group<'a>> {
     let required = |group: &&Group| group.result.cell == Cell::default();
     let median = |a: &&Group, b: &&Group| a.result.summary.median.total_cmp(&b.result.summary.median);
     groups.iter().filter(required).max_by(median).or(groups.first())
+}
+
+/// Sentence for a chart if queries did not leave one by one; empty otherwise.
+pub fn form(run: &Run) -> String {
+    match run.equipment.as_ref().map_or(1, |equipment| equipment.group) {
+        0 | 1 => String::new(),
+        group => format!("Queries left in groups of up to {group}, not one by one."),
+    }
 }
 
 /// The name of a cell.
@@ -95,9 +106,11 @@ pub fn verdict_name(verdict: Verdict) -> &'static str {
 pub fn purpose_name(purpose: Purpose) -> &'static str {
     match purpose {
         Purpose::SelfTest => "self-test",
+        Purpose::CellSelfTest => "cell-self-test",
         Purpose::Scout => "scout",
         Purpose::Search => "search",
         Purpose::Confirm => "confirm",
+        Purpose::LossGoal => "loss-goal",
         Purpose::Curve => "curve",
     }
 }
@@ -175,7 +188,7 @@ mod tests {
         let groups = groups(&run);
         assert_eq!(groups.len(), 24);
         let grouped: usize = groups.iter().map(|group| group.trials.len()).sum();
-        let self_test = run.trials.iter().filter(|trial| trial.purpose == Purpose::SelfTest).count();
+        let self_test = run.trials.iter().filter(|trial| trial.purpose.is_self_test()).count();
         assert_eq!(grouped + self_test, run.trials.len());
         assert_eq!(principal(&groups).unwrap().name, "threads = 8, 0\u{a0}% AAAA, 0\u{a0}% cached");
     }

@@ -7,6 +7,7 @@
 //! Read first: `page/mod.rs` (the sections of the page), then `groups.rs` (results with their trials).
 #![forbid(unsafe_code)]
 
+mod certificates;
 mod chart;
 mod combined;
 mod command_line;
@@ -30,6 +31,7 @@ mod text_list;
 mod verdict;
 mod warnings;
 
+pub use certificates::certificates_csv;
 pub use combined::{latex as combined_latex, markdown as combined_markdown};
 pub use named::{Named, named};
 pub use page::{combined_html, experiment_html, html};

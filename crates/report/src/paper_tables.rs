@@ -91,8 +91,66 @@ fn tables(run: &Run) -> Vec<Table> {
             |result| &result.confirmed_summary,
         ));
     }
+    for at in 0..run.settings.loss_goals.len() {
+        tables.push(loss_goal(run, at));
+    }
+    tables.extend(computing_power(run));
     tables.extend(grids(run));
+    tables.extend(crate::certificates::table(run));
     tables
+}
+
+/// Results for a goal of the loss ratio.
+fn loss_goal(run: &Run, at: usize) -> Table {
+    let goals = || run.results.iter().filter_map(|result| Some((result, result.loss_goals.get(at)?)));
+    let name = goals().next().map_or(String::new(), |(_, goal)| verdict::goal_name(goal));
+    let caption = format!("{}: queries per second with {name} (beyond RFC 8219)", run.device.title());
+    let head = [
+        sweep_parameter(run),
+        "AAAA",
+        "cached",
+        "repetitions",
+        "median",
+        "1st percentile",
+        "99th percentile",
+    ];
+    let mut table = Table::new(caption, 3, &head).id(&format!("loss-goal-{at}"));
+    for (result, goal) in goals() {
+        let summary = &goal.summary;
+        let bound = if goal.censored { "≥ " } else { "" };
+        table.row([
+            result.sweep.clone(),
+            number::percent(result.cell.aaaa_share),
+            number::percent(result.cell.cached_share),
+            summary.count.to_string(),
+            format!("{bound}{}", number::rate(summary.median)),
+            number::rate(summary.p1),
+            number::rate(summary.p99),
+        ]);
+    }
+    table
+}
+
+/// Computing-power-relative performance; `None` if no CPU time is known.
+fn computing_power(run: &Run) -> Option<Table> {
+    let caption = format!(
+        "{}: computing-power-relative performance, in queries per second of CPU time at the highest rate without loss",
+        run.device.title()
+    );
+    let head = [sweep_parameter(run), "AAAA", "cached", "CPU µs/query", "queries per CPU second"];
+    let mut table = Table::new(caption, 3, &head).id("computing-power");
+    for result in &run.results {
+        if let (Some(cost), Some(power)) = (result.cpu_us_per_query, result.replies_per_cpu_second()) {
+            table.row([
+                result.sweep.clone(),
+                number::percent(result.cell.aaaa_share),
+                number::percent(result.cell.cached_share),
+                number::brief(cost),
+                number::rate(power),
+            ]);
+        }
+    }
+    (!table.rows.is_empty()).then_some(table)
 }
 
 fn summaries(run: &Run, id: &str, caption: &str, of: fn(&CellResult) -> &Summary) -> Table {

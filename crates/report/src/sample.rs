@@ -196,6 +196,8 @@ impl Maker<'_> {
             achieved_cached_share: cell.cached_share * 0.998,
             achieved_aaaa_share: cell.aaaa_share * 1.0007,
             cpu_us_per_query: Some(0.93e6 * workers / capacity),
+            certificate: None,
+            loss_goals: Vec::new(),
         }
     }
 
@@ -260,7 +262,7 @@ impl Maker<'_> {
             started: format!("2026-03-01T{:02}:{:02}:00Z", (8 + minutes / 60) % 24, minutes % 60),
             first_name: self.first_name,
             outcome,
-            authority: if purpose == Purpose::SelfTest { BTreeMap::new() } else { authority },
+            authority: if purpose.is_self_test() { BTreeMap::new() } else { authority },
             device,
             fresh: false,
         });

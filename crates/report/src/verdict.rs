@@ -5,7 +5,7 @@ use crate::number;
 use measure::checklist::REPETITIONS;
 use measure::order::Transport;
 use measure::outcome::Verdict;
-use measure::run::{Bisection, CellResult, Kept, Purpose, Run, Settings, Summary};
+use measure::run::{Bisection, CellResult, Kept, LossGoal, Run, Settings, Summary};
 use measure::statistics::range_coverage;
 use std::net::{IpAddr, SocketAddr};
 
@@ -128,18 +128,33 @@ pub fn sentence_about(device: &str, run: &Run) -> String {
         value => format!(", {} = {value} (the fastest of {})", sweep_parameter(run), sweep_values(run)),
     };
     format!(
-        "{device}: {} queries/s{} (median of {}; p1 {}, p99 {}), {}{best}, {}{} trials, {} timeout. RFC 8219 compliant: {}.",
+        "{device}: {} queries/s{} (median of {}; p1 {}, p99 {}), {}{best}{}, {}{} trials, {} timeout. RFC 8219 compliant: {}.",
         at_least(result, number::rate(summary.median)),
         if indicative(run, summary).is_some() { ", indicative" } else { "" },
         summary.count,
         number::rate(summary.p1),
         number::rate(summary.p99),
         conditions(result),
+        loss_goals(result),
         grouping(run),
         number::milliseconds(run.settings.trial_ms),
         number::milliseconds(run.settings.timeout_ms),
         compliance(run).words()
     )
+}
+
+/// The results for the goals of the loss ratio: `, 25,100 with at most 0.1 % lost`.
+fn loss_goals(result: &CellResult) -> String {
+    let one = |goal: &LossGoal| {
+        let bound = if goal.censored { "≥ " } else { "" };
+        format!(", {bound}{} with {}", number::rate(goal.summary.median), goal_name(goal))
+    };
+    result.loss_goals.iter().map(one).collect()
+}
+
+/// Name of a goal of the loss ratio.
+pub fn goal_name(goal: &LossGoal) -> String {
+    format!("at most {} % lost", number::shortest(100.0 * goal.goal))
 }
 
 /// The form of the traffic if it is not single datagrams.
@@ -181,6 +196,18 @@ pub fn objections(run: &Run) -> Vec<(&'static str, String)> {
             ),
         ));
     }
+    let certificates = || run.results.iter().filter_map(|result| result.certificate.as_ref());
+    if let Some(failed) = certificates().find(|certificate| !certificate.sufficient) {
+        objections.push((
+            "The authority is not certified for the device's traffic",
+            format!(
+                "With queries like those of the device it passed the self-test at {} queries/s, and 2(1+d) times the rate of a result \
+                 are {} queries/s: the authority may have used more than half of the timeout. Give it more cores or a host of its own.",
+                number::rate(failed.certified_qps),
+                number::rate(failed.required_qps)
+            ),
+        ));
+    }
     if run.self_test.is_none() {
         objections.push((
             "No self-test",
@@ -207,7 +234,7 @@ pub fn objections(run: &Run) -> Vec<(&'static str, String)> {
 
 /// Trials that say nothing about the device because the tester was the bottleneck.
 fn limited(run: &Run) -> Option<(&'static str, String)> {
-    let counting = run.trials.iter().filter(|trial| trial.purpose != Purpose::SelfTest);
+    let counting = run.trials.iter().filter(|trial| !trial.purpose.is_self_test());
     let mut limited = counting.filter(|trial| trial.outcome.verdict == Verdict::TesterLimited).peekable();
     let first = limited.peek()?.number;
     let reason = limited.peek()?.outcome.reason.clone();
@@ -331,6 +358,13 @@ mod tests {
         assert_eq!(
             raised(|run| run.self_test.as_mut().unwrap().sufficient = false),
             ["The tester is not certified for these rates"]
+        );
+        assert_eq!(
+            raised(|run| {
+                let failed = measure::run::Certificate { required_qps: 9.0, ..Default::default() };
+                run.results[0].certificate = Some(failed);
+            }),
+            ["The authority is not certified for the device's traffic"]
         );
         assert_eq!(
             raised(|run| run.correctness.as_mut().unwrap().valid = 299),

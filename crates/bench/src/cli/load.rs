@@ -14,7 +14,7 @@ use measure::amount;
 use measure::name_range::NameRange;
 use measure::order::{Expectation, Lanes, Load, Pace, Transport, Validity};
 use measure::outcome::Verdict;
-use measure::plan::Prefix;
+use measure::plan::{Prefix, SourceAddresses};
 use std::net::{IpAddr, SocketAddr};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -108,9 +108,13 @@ pub struct LoadArguments {
     /// Source ports of each sending thread, for each source address; 1 to 16384 in all
     #[arg(long, value_name = "N", default_value_t = 16)]
     ports: u16,
-    /// Source addresses, separated by commas [default: chosen by the routing table]
+    /// Source addresses of this host, separated by commas; NETWORK/LENGTH stands for all of its addresses, up to 256 [default:
+    /// chosen by the routing table]
     #[arg(long, value_name = "ADDR", value_delimiter = ',')]
-    sources: Vec<IpAddr>,
+    sources: Vec<SourceAddresses>,
+    /// Let the source ports take their turns in a pseudorandom order (RFC 4814)
+    #[arg(long)]
+    random_ports: bool,
     /// Consecutive queries of a thread, 1 to 4096, that leave from one port; above 1, those that are due together leave in one
     /// system call, as datagrams that the kernel takes apart (UDP GSO), and replies come together (UDP GRO)
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -315,12 +319,13 @@ fn order(arguments: &LoadArguments, transport: Transport) -> Load {
             senders: arguments.threads,
             receivers: arguments.receivers,
             ports: arguments.ports,
-            sources: arguments.sources.clone(),
+            sources: arguments.sources.iter().flat_map(|it| it.0.clone()).collect(),
             group: arguments.group,
             pins: arguments.pin.clone(),
             spin: arguments.spin,
             connections: arguments.connections,
             connection_per_query: arguments.connection_per_query,
+            random_ports: arguments.random_ports,
         },
         seed: arguments.seed,
         transport,

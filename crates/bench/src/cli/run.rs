@@ -52,7 +52,7 @@ pub struct RunArguments {
     /// Resume the run in --out, with its own plan; only --quiet can be combined with these two
     #[arg(long, conflicts_with_all = [
         "plan", "profile", "procedure", "device", "device_program", "command", "device_address", "device_pid", "device_option", "device_file", "workers", "sweep", "grid",
-        "repetitions", "trial", "timeout", "transport", "connections", "start", "max", "prefix", "conformance", "estimate",
+        "repetitions", "trial", "timeout", "transport", "connections", "start", "max", "loss_goal", "prefix", "conformance", "estimate",
     ])]
     resume: bool,
     /// Device under test: the name of a template, which is configured and started
@@ -111,6 +111,10 @@ pub struct RunArguments {
     /// Highest rate, queries a second, up to 100000000 [default: 2000000]
     #[arg(long, value_name = "QPS")]
     max: Option<f64>,
+    /// Also search for the highest rate at which at most this share of the queries, between 0 and 1, gets no valid reply in
+    /// time; may be repeated [default: only without loss]
+    #[arg(long, value_name = "SHARE")]
+    loss_goal: Vec<f64>,
     /// DNS64 prefix [default: 2001:2:0:64::/96]
     #[arg(long, value_name = "PREFIX", value_parser = parse_prefix)]
     prefix: Option<Prefix>,
@@ -208,6 +212,7 @@ impl RunArguments {
         line.tester.connections = self.connections;
         line.search.start = self.start;
         line.search.max = self.max;
+        line.search.loss_goals = (!self.loss_goal.is_empty()).then(|| self.loss_goal.clone());
         line.names.prefix = self.prefix;
         line.correctness.conformance = self.conformance.as_deref().map(absolute).transpose()?;
         if self.grid {
@@ -303,8 +308,27 @@ fn summary(run: &Run, out: &Path) -> String {
         if confirmed.count > 0 {
             text += &format!("; failures confirmed: {}", thousands(confirmed.median));
         }
-        if let Some(cost) = result.cpu_us_per_query {
-            text += &format!("; {cost:.1} us CPU per query");
+        for goal in &result.loss_goals {
+            text += &format!(
+                "; at most {} % lost: {}{}",
+                100.0 * goal.goal,
+                if goal.censored { ">= " } else { "" },
+                thousands(goal.summary.median)
+            );
+        }
+        if let (Some(cost), Some(power)) = (result.cpu_us_per_query, result.replies_per_cpu_second()) {
+            text += &format!(
+                "; {cost:.1} us CPU per query (computing-power-relative performance {} queries per CPU second)",
+                thousands(power)
+            );
+        }
+        if let Some(it) = &result.certificate {
+            text += &format!(
+                "; authority {} with this traffic: {} queries/s of {} required",
+                if it.sufficient { "certified" } else { "NOT certified" },
+                thousands(it.certified_qps),
+                thousands(it.required_qps)
+            );
         }
         text.push('\n');
     }

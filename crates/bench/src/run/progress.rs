@@ -96,9 +96,8 @@ const LIMIT_NOTE: &str = " (no fault: this is how the self-test finds the limit 
 
 /// True if the last trial is the first one of the self-test in which the tester was the limit.
 fn is_first_limit(trials: &[Trial]) -> bool {
-    let is_limit = |trial: &&Trial| {
-        trial.purpose == Purpose::SelfTest && trial.outcome.verdict == Verdict::TesterLimited
-    };
+    let is_limit =
+        |trial: &&Trial| trial.purpose.is_self_test() && trial.outcome.verdict == Verdict::TesterLimited;
     trials.last().as_ref().is_some_and(is_limit) && trials.iter().filter(is_limit).count() == 1
 }
 
@@ -106,7 +105,9 @@ fn is_first_limit(trials: &[Trial]) -> bool {
 fn trial_line(task: &Task, outcome: &Outcome) -> String {
     let what = match task.purpose {
         Purpose::SelfTest => "self-test".to_owned(),
+        Purpose::CellSelfTest => "self-test with the device's traffic".to_owned(),
         Purpose::Scout => "first rate".to_owned(),
+        Purpose::LossGoal => format!("search {}, loss goals", task.repetition + 1),
         Purpose::Curve => "curve".to_owned(),
         Purpose::Search => format!("search {}", task.repetition + 1),
         Purpose::Confirm => format!("search {}, again", task.repetition + 1),
@@ -185,6 +186,7 @@ mod tests {
             repetition: 1,
             rate_qps: 17_400.0,
             first_name: 0,
+            form: None,
         };
         let outcome = Outcome { reason: "2 lost".into(), ..Outcome::default() };
         assert_eq!(

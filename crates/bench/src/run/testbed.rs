@@ -16,7 +16,7 @@ use measure::order::{Authority, Expectation, Lanes, Load, Pace, Transport};
 use measure::outcome::{Outcome, Verdict};
 use measure::plan::Plan;
 use measure::procedure::{Setup, Surroundings, Task};
-use measure::run::{Cell, Correctness, Equipment, Purpose, Trial};
+use measure::run::{Cell, Correctness, Equipment, Purpose, TrafficForm, Trial};
 use std::collections::BTreeMap;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -205,6 +205,7 @@ impl<'a> Testbed<'a> {
             group: tester.group,
             burst: tester.burst,
             spin: tester.spin,
+            random_ports: tester.random_ports,
             tester_cores: cores.tester.clone(),
             authority_threads: (!self.plan.authority.external).then_some(cores.authority.len() as u16),
             authority_cores: cores.authority.clone(),
@@ -285,6 +286,7 @@ impl<'a> Testbed<'a> {
             repetition: 0,
             rate_qps: CHECK_RATE_QPS,
             first_name,
+            form: None,
         };
         let duration_ms = (names / CHECK_RATE_QPS * 1000.0).ceil() as u64;
         let load = Load { duration_ms, warm_up_ms: 0, ..self.load(&task)? };
@@ -370,7 +372,7 @@ impl<'a> Testbed<'a> {
     /// The load of a task.
     fn load(&self, task: &Task) -> Result<Load, String> {
         let (plan, names) = (self.plan, &self.plan.names);
-        let self_test = task.purpose == Purpose::SelfTest;
+        let self_test = task.purpose.is_self_test();
         let server = match (&self.running, self_test) {
             (_, true) => self.serving.map(|(_, address)| address),
             (Some(running), false) => Some(running.address),
@@ -380,9 +382,12 @@ impl<'a> Testbed<'a> {
         let timeout_ms =
             if self_test { (plan.trial.timeout.ms() / 4).max(1) } else { plan.trial.timeout.ms() };
         let prefixes = if self_test { Vec::new() } else { vec![(names.prefix.address, names.prefix.length)] };
+        let planned =
+            TrafficForm { ports: plan.tester.ports, group: plan.tester.group, burst: plan.tester.burst };
+        let form = task.form.unwrap_or(planned);
         Ok(Load {
             server: server.ok_or("nothing listens yet")?,
-            pace: Pace::Open { rate_qps: task.rate_qps, burst: plan.tester.burst },
+            pace: Pace::Open { rate_qps: task.rate_qps, burst: form.burst },
             duration_ms: plan.trial.duration.ms(),
             warm_up_ms: if self_test { 0 } else { plan.warm_up_ms(task.cell) },
             timeout_ms,
@@ -393,21 +398,23 @@ impl<'a> Testbed<'a> {
                 prefixes,
                 addresses: names.addresses,
                 cname_depth: names.cname_depth,
-                aaaa_share: task.cell.aaaa_share,
+                aaaa_share: task.setup.aaaa_share,
                 aaaa_seed: names.seed,
                 ttl: (0, names.ttl),
                 validity: plan.trial.validity,
             },
-            cached_share: task.cell.cached_share,
+            // In the self-test the tester asks as the device does: for names that it has not cached.
+            cached_share: if self_test { 0.0 } else { task.cell.cached_share },
             lanes: Lanes {
                 senders: self.cores.senders,
                 receivers: self.cores.receivers,
-                ports: plan.tester.ports,
+                ports: form.ports,
                 sources: plan.tester.sources.clone(),
-                group: plan.tester.group,
+                group: form.group,
                 pins: self.cores.tester.clone(),
                 spin: plan.tester.spin,
                 connections: plan.tester.connections,
+                random_ports: plan.tester.random_ports,
                 ..Lanes::default()
             },
             seed: names.seed.wrapping_add(task.first_name),

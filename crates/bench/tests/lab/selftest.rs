@@ -27,4 +27,16 @@ fn the_self_test_passes_and_the_searches_end_as_computed() {
         "{highest}"
     );
     assert_eq!(record["charts"].as_array().map(Vec::len), Some(2));
+    // For each device that is installed: the rate that the RFC requires is 2 (1 + 0.1) times that of the device.
+    let of_certificates = |column: &str| -> Vec<f64> {
+        let figures = record["figures"].as_array().expect("figures").iter();
+        let mine = figures.filter(|it| {
+            it["table"].as_str().is_some_and(|table| table.starts_with("Certificate against"))
+                && it["column"] == column
+        });
+        mine.map(|it| it["value"].as_f64().expect("a number")).collect()
+    };
+    let (rates, required) = (of_certificates("rate of the device"), of_certificates("required by RFC 8219"));
+    assert_eq!(rates.len(), required.len());
+    assert!(rates.iter().zip(&required).all(|(rate, required)| (required / rate - 2.2).abs() < 1e-6));
 }

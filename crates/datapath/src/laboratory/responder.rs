@@ -31,6 +31,8 @@ pub struct Responder {
     /// Drops of each listener that are already in the counters.
     counted_drops: Vec<u32>,
     counters: Arc<Counters>,
+    /// Buffers received so far.
+    buffers: u64,
     size: usize,
 }
 
@@ -59,6 +61,7 @@ impl Responder {
             pollfds: listeners.iter().map(|listener| readable(raw(listener))).collect(),
             counted_drops: vec![0; listeners.len()],
             counters: Arc::default(),
+            buffers: 0,
             listeners,
             size,
         }
@@ -77,6 +80,11 @@ impl Responder {
     /// The counters. [`Responder::count_drops`] adds the drops of the kernel.
     pub fn counters(&self) -> &Arc<Counters> {
         &self.counters
+    }
+
+    /// Number of buffers received so far. A buffer holds a datagram, or several that the kernel hands over together (GRO).
+    pub fn buffers(&self) -> u64 {
+        self.buffers
     }
 
     /// Receives the waiting datagrams, at most 256 buffers per listener, calls `respond` to write an answer to each message into
@@ -142,6 +150,7 @@ impl Responder {
         let Ok(slots) = self.batch.receive_from_clients(listener.socket().as_raw_fd()) else {
             return (false, 0);
         };
+        self.buffers += slots as u64;
         let (answers, counters) = (&mut self.answers[number], &*self.counters);
         let (mut messages, mut octets) = (0, 0);
         for slot in 0..slots {

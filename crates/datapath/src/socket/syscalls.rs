@@ -8,6 +8,7 @@ use std::mem::size_of;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::thread::JoinHandleExt;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 /// The time of CLOCK_BOOTTIME, which never goes back, and goes on while the machine is suspended. CLOCK_MONOTONIC stands still
 /// then: entries of the cache would be given out after a night with what was left of their TTL (RFC 2181 section 8). Both
@@ -59,6 +60,28 @@ pub fn pin<T>(thread: &JoinHandle<T>, processor: usize) -> io::Result<()> {
         )
     };
     if code == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(code)) }
+}
+
+/// The clock of a thread's CPU time in user mode and in the kernel. Other threads of the process can read it.
+#[derive(Clone, Copy, Debug)]
+pub struct ThreadClock(libc::clockid_t);
+
+impl ThreadClock {
+    /// The clock of the calling thread; `None` if the kernel has none.
+    pub fn of_this_thread() -> Option<ThreadClock> {
+        let mut clock: libc::clockid_t = 0;
+        // SAFETY: the handle of the calling thread is valid, and `clock` lives through the call, which fills it.
+        let code = unsafe { libc::pthread_getcpuclockid(libc::pthread_self(), &mut clock) };
+        (code == 0).then_some(ThreadClock(clock))
+    }
+
+    /// CPU time of the thread so far; `None` if the thread has ended.
+    pub fn time(self) -> Option<Duration> {
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: `time` is a valid timespec that the call fills. A clock whose thread has ended is an error.
+        let code = unsafe { libc::clock_gettime(self.0, &mut time) };
+        (code == 0).then(|| Duration::new(time.tv_sec as u64, time.tv_nsec as u32))
+    }
 }
 
 /// Gives the calling thread only processor time that no other thread wants (SCHED_IDLE). A thread that wakes up takes the processor

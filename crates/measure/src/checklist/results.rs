@@ -183,8 +183,7 @@ fn different_names(run: &Run) -> Assessment {
     let window = run.settings.names.parse::<NameRange>().map_or(u64::MAX, |window| window.names());
     // All trials fill the device's cache, including those of other cells and of the curve; only the self-test does
     // not.
-    let at_device: Vec<&Trial> =
-        run.trials.iter().filter(|trial| trial.purpose != crate::run::Purpose::SelfTest).collect();
+    let at_device: Vec<&Trial> = run.trials.iter().filter(|trial| !trial.purpose.is_self_test()).collect();
     let ranges: Vec<_> = at_device.iter().map(|trial| names(trial, window)).collect();
     let (mut uncached, mut since) = (0u64, 0);
     for (place, trial) in at_device.iter().enumerate() {

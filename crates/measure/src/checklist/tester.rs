@@ -2,7 +2,7 @@
 
 use super::results::highest_rate;
 use super::{Assessment, shown};
-use crate::run::{Purpose, Rule, Run, Summary};
+use crate::run::{Certificate, Purpose, Rule, Run, Summary};
 
 /// RFC 8219 section 9.2.1.
 const DELTA: f64 = 0.1;
@@ -15,6 +15,11 @@ pub(super) fn section_9_2_1(run: &Run) -> Vec<Rule> {
             "9.2.1",
             "SHOULD",
             "The self-test is at 2 * (1 + delta) times the rate within a quarter of the timeout, delta at least 0.1",
+        ),
+        authority(run).rule(
+            "9.2.1",
+            "described",
+            "The authority answers at the rate of the device's queries within half of the timeout",
         ),
     ]
 }
@@ -76,6 +81,33 @@ fn margin(run: &Run) -> Assessment {
             && reached >= factor * (1.0 - 1e-9),
         said,
     )
+}
+
+/// The self-test shows this for the traffic that it has. So it is done for each result with the traffic that the authority
+/// received from the device; within a quarter of the timeout, because a device asks up to twice.
+fn authority(run: &Run) -> Assessment {
+    let certificates: Vec<_> = run.results.iter().filter_map(|result| result.certificate.as_ref()).collect();
+    let Some(worst) = certificates.iter().min_by(|a, b| {
+        let margin = |it: &Certificate| it.certified_qps / it.required_qps.max(1.0);
+        margin(a).total_cmp(&margin(b))
+    }) else {
+        return Assessment::not_checked("there was no self-test with the traffic of the device");
+    };
+    let failed = certificates.iter().filter(|it| !it.sufficient).count();
+    let said = format!(
+        "with queries like those of the device the authority passed at {:.0} queries/s within {}, where {:.0} are required",
+        worst.certified_qps,
+        shown(worst.timeout_ms),
+        worst.required_qps
+    );
+    match (failed, certificates.len()) {
+        (0, all) if all < run.results.len() => Assessment::not_checked(format!(
+            "{said}; {} results have no such self-test",
+            run.results.len() - all
+        )),
+        (0, _) => Assessment::kept(said),
+        (failed, all) => Assessment::not_kept(format!("{failed} of {all} results are not certified: {said}")),
+    }
 }
 
 fn iterations(run: &Run) -> Assessment {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::outcome::{Outcome, Verdict};
-use crate::run::{Device, Environment, SelfTest, Settings, Summary};
+use crate::run::{Certificate, Device, Environment, SelfTest, Settings, Summary};
 use std::collections::BTreeMap;
 
 const CAPACITY_QPS: f64 = 10_000.0;
@@ -417,6 +417,24 @@ fn the_margin_of_the_self_test_is_checked_and_the_misprint_is_told() {
 }
 
 #[test]
+fn an_authority_that_is_too_slow_for_the_traffic_of_a_device_is_found() {
+    const RULE: &str = "within half of the timeout";
+    assert_eq!(state(&full(), RULE).0, Kept::NotChecked);
+    let certificate = |certified_qps| Certificate {
+        device_qps: 10_000.0,
+        required_qps: 22_000.0,
+        certified_qps,
+        sufficient: certified_qps >= 22_000.0,
+        timeout_ms: 250,
+        ..Certificate::default()
+    };
+    let fast = but(|run| run.results[0].certificate = Some(certificate(25_000.0)));
+    assert_eq!((state(&fast, RULE).0, broken(&fast)), (Kept::Kept, vec![]));
+    let slow = but(|run| run.results[0].certificate = Some(certificate(21_000.0)));
+    assert!(only(&slow, RULE).contains("21000 queries/s within 250 ms, where 22000 are required"));
+}
+
+#[test]
 fn rules_that_permit_are_never_broken_and_every_other_one_can_be() {
     // Facts that no record can show.
     const NEVER: [&str; 3] = ["production or management", "Black box", "special capabilities"];
@@ -430,6 +448,7 @@ fn rules_that_permit_are_never_broken_and_every_other_one_can_be() {
         but(|run| run.results[0].summary.p1 = 1.0),
         but(|run| run.results[0].summary.count = 0),
         with_cell(Cell { aaaa_share: 0.5, cached_share: 0.5 }, Cell::default(), 2.0),
+        but(|run| run.results[0].certificate = Some(Certificate::default())),
     ];
     for rule in checklist(&full()) {
         let can_fail = runs

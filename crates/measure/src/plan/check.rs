@@ -12,6 +12,9 @@ use std::time::Duration;
 /// host.
 const MAX_SEARCHES: u64 = 1_000_000;
 
+/// Goals of the loss ratio.
+const MAX_LOSS_GOALS: usize = 8;
+
 /// Octets of the largest UDP answer that the load generator accepts.
 const UDP_OCTETS: usize = 4096;
 
@@ -99,6 +102,14 @@ fn search(plan: &Plan) -> Result<(), PlanError> {
     }
     if !(0.1..=10.0).contains(&search.delta) {
         return refuse("search.delta must be from 0.1 (RFC 8219 section 9.2.1) to 10");
+    }
+    if search.loss_goals.len() > MAX_LOSS_GOALS
+        || search.loss_goals.iter().any(|goal| !(goal.is_finite() && *goal > 0.0 && *goal < 1.0))
+    {
+        return refuse(format!(
+            "search.loss-goals takes up to {MAX_LOSS_GOALS} shares of lost queries between 0 and 1, like 0.001 for 0.1 %; zero loss is \
+             always searched for"
+        ));
     }
     if search.curve.len() > 100 || search.curve.iter().any(|factor| !(0.01..=100.0).contains(factor)) {
         return refuse("search.curve takes up to 100 multiples of the result, from 0.01 to 100");

@@ -1,8 +1,8 @@
 //! Plans as written: every key is optional, unknown keys are errors, and profiles supply the defaults.
 
 use super::{
-    Authority, Correctness, Device, Names, Plan, Prefix, Restart, Search, Span, Sweep, Tester, TesterHost,
-    Trial,
+    Authority, Correctness, Device, Names, Plan, Prefix, Restart, Search, SourceAddresses, Span, Sweep,
+    Tester, TesterHost, Trial,
 };
 use crate::name_range::NameRange;
 use crate::order::{Lanes, Transport, Validity};
@@ -10,7 +10,7 @@ use crate::run::{Bisection, Cell};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 /// The procedures: that of RFC 8219 with this laboratory's search, and that of Lencse and Bakai's publications.
@@ -82,6 +82,8 @@ drafts! {
         curve: Vec<f64>,
         /// The margin of the self-test.
         delta: f64,
+        /// Goals of the loss ratio beside zero loss.
+        loss_goals: Vec<f64>,
     }
     /// `[names]`
     NamesDraft {
@@ -159,7 +161,7 @@ drafts! {
         /// Source ports of each sending thread.
         ports: u16,
         /// Source addresses.
-        sources: Vec<IpAddr>,
+        sources: Vec<SourceAddresses>,
         /// Number of consecutive queries that leave from one port.
         group: u16,
         /// Number of queries that are due at the same instant.
@@ -172,6 +174,8 @@ drafts! {
         connections: u16,
         /// Further hosts that send parts of each load.
         more: Vec<TesterHost>,
+        /// True if the source ports take their turns in a pseudorandom order.
+        random_ports: bool,
     }
     /// `[authority]`
     AuthorityDraft {
@@ -374,6 +378,9 @@ impl TrialDraft {
 
 impl SearchDraft {
     fn finish(self) -> Result<Search, PlanError> {
+        let mut loss_goals = self.loss_goals.unwrap_or_default();
+        loss_goals.sort_by(f64::total_cmp);
+        loss_goals.dedup();
         let max = self.max.unwrap_or(2_000_000.0);
         let bisection = match self.method.unwrap_or_default() {
             SearchMethod::Bisection => {
@@ -395,6 +402,8 @@ impl SearchDraft {
             confirm: self.confirm.unwrap_or(true),
             curve: self.curve.unwrap_or_default(),
             delta: self.delta.unwrap_or(0.1),
+            certify: true,
+            loss_goals,
         })
     }
 }
@@ -453,13 +462,14 @@ impl TesterDraft {
             senders: self.senders.unwrap_or(0),
             receivers: self.receivers,
             ports: self.ports.unwrap_or(16),
-            sources: self.sources.unwrap_or_default(),
+            sources: self.sources.unwrap_or_default().into_iter().flat_map(|it| it.0).collect(),
             group: self.group.unwrap_or(1),
             burst: self.burst.unwrap_or(1),
             spin: self.spin.unwrap_or(false),
             transport: self.transport.unwrap_or_default(),
             connections: self.connections.unwrap_or(Lanes::default().connections),
             more: self.more.unwrap_or_default(),
+            random_ports: self.random_ports.unwrap_or(false),
         }
     }
 }
@@ -590,6 +600,7 @@ mod tests {
             ("[device]\ncommand = [\"b\"]\n[device.files]\n\"\" = \"\"", "plain file name"),
             ("[device]\ntemplate = \"a\"\n[search]\nstart = 0", "search.start"),
             ("[device]\ntemplate = \"a\"\n[search]\ndelta = 0.05", "0.1"),
+            ("[device]\ntemplate = \"a\"\n[search]\nloss-goals = [0.001, 0.0]", "search.loss-goals"),
             ("[device]\ntemplate = \"a\"\n[grid]\naaaa = [2]", "0 to 1"),
             ("[device]\ntemplate = \"a\"\n[trial]\nduration = \"5\"", "unit"),
             ("[device]\ntemplate = \"a\"\n[names]\nprefix = \"2001:db8::1/96\"", "RFC 6052"),

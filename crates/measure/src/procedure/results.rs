@@ -2,7 +2,7 @@
 
 use super::{FAILURES, Procedure, Repetition, Stage};
 use crate::outcome::Verdict;
-use crate::run::{ASKED_A, ASKED_AAAA, Cell, CellResult, Purpose, Summary, Trial};
+use crate::run::{ASKED_A, ASKED_AAAA, Cell, CellResult, LossGoal, Purpose, Summary, Trial};
 use crate::search::Found;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,6 +11,12 @@ use std::time::Duration;
 /// tester. The number of trials depends on their logarithm, so a factor of two is one trial.
 const TYPICAL_QPS: f64 = 20_000.0;
 const TYPICAL_CERTIFICATE_QPS: f64 = 250_000.0;
+
+/// Trials of the self-test of a cell: some doublings, and three halvings of the last of them to its precision of 10 %.
+const CERTIFICATE_TRIALS: u32 = 7;
+
+/// Trials for each goal of the loss ratio: its rate lies near that without loss, and the trials up to there are known.
+const GOAL_TRIALS: f64 = 3.0;
 
 /// Extra trials of each search, because real devices are noisy.
 const NOISE: f64 = 2.0;
@@ -24,6 +30,13 @@ pub(super) fn results(procedure: &Procedure) -> Vec<CellResult> {
 
 fn repetitions(procedure: &Procedure, sweep: usize, cell: usize) -> impl Iterator<Item = &Repetition> {
     procedure.repetitions.iter().filter(move |it| it.sweep == sweep && it.cell == cell)
+}
+
+/// Strict and confirmed rates of the repetitions of a cell.
+pub(super) fn rates(procedure: &Procedure, sweep: usize, cell: usize) -> impl Iterator<Item = f64> {
+    let confirm = procedure.plan.search.confirm;
+    repetitions(procedure, sweep, cell)
+        .map(move |it| if confirm { it.strict_qps.max(it.confirmed_qps) } else { it.strict_qps })
 }
 
 fn result(procedure: &Procedure, sweep: usize, cell: usize) -> Option<CellResult> {
@@ -51,13 +64,28 @@ fn result(procedure: &Procedure, sweep: usize, cell: usize) -> Option<CellResult
         achieved_cached_share: shares.cached,
         achieved_aaaa_share: shares.aaaa,
         cpu_us_per_query: (!costs.is_empty()).then(|| Summary::of(&costs).median),
+        certificate: procedure.certificates.get(&(sweep, cell)).copied(),
+        loss_goals: loss_goals(procedure, sweep, cell),
         strict,
         confirmed,
     })
 }
 
+/// The results for the goals of the loss ratio.
+fn loss_goals(procedure: &Procedure, sweep: usize, cell: usize) -> Vec<LossGoal> {
+    let goals = procedure.plan.search.loss_goals.iter().enumerate();
+    let of = |at: usize| repetitions(procedure, sweep, cell).filter_map(move |it| it.goals.get(at));
+    goals
+        .map(|(at, goal)| {
+            let rates: Vec<f64> = of(at).map(|found| found.rate_qps).collect();
+            let (summary, censored) = (Summary::of(&rates), of(at).any(|found| found.censored));
+            LossGoal { goal: *goal, rates, summary, censored }
+        })
+        .collect()
+}
+
 /// For each repetition the passed trial with the highest rate.
-fn best_trials(procedure: &Procedure, sweep: usize, cell: usize) -> Vec<&Trial> {
+pub(super) fn best_trials(procedure: &Procedure, sweep: usize, cell: usize) -> Vec<&Trial> {
     let (value, shares) = (procedure.sweep_value(sweep), procedure.plan.cells[cell]);
     let mut best: Vec<Option<&Trial>> = vec![None; procedure.plan.search.repetitions as usize];
     for trial in &procedure.trials {
@@ -160,6 +188,23 @@ pub(super) fn left(procedure: &Procedure) -> (u32, Duration) {
     let points = plan.search.curve.len() * procedure.sweeps();
     let shown = procedure.trials.iter().filter(|it| it.purpose == Purpose::Curve).count();
     add((points - shown.min(points)) as f64, procedure.time_of(Purpose::Curve, plan.cells[0]));
+    let searches = procedure.sweeps() * plan.cells.len() * plan.search.repetitions as usize;
+    let open = searches.saturating_sub(procedure.repetitions.len()) * plan.search.loss_goals.len();
+    add(open as f64 * GOAL_TRIALS, procedure.time_of(Purpose::LossGoal, plan.cells[0]));
+    if plan.search.certify {
+        for sweep in 0..procedure.sweeps() {
+            for cell in 0..plan.cells.len() {
+                let count = match &procedure.stage {
+                    Stage::Certify(at) if (at.sweep, at.cell) == (sweep, cell) => {
+                        at.search.trials_left(certified_qps(procedure))
+                    }
+                    _ if procedure.certificates.contains_key(&(sweep, cell)) => 0,
+                    _ => CERTIFICATE_TRIALS,
+                };
+                add(f64::from(count), procedure.time_of(Purpose::CellSelfTest, plan.cells[cell]));
+            }
+        }
+    }
     if procedure.self_test.is_none() {
         let count = match &procedure.stage {
             Stage::SelfTest(search) => search.trials_left(TYPICAL_CERTIFICATE_QPS),
@@ -182,6 +227,11 @@ fn attempts(procedure: &Procedure, is_mine: impl Fn(Purpose) -> bool) -> f64 {
     };
     let repeats = mine.windows(2).filter(is_repeat).count();
     if mine.is_empty() { 1.0 } else { mine.len() as f64 / (mine.len() - repeats) as f64 }
+}
+
+/// The rate at which a self-test is expected to end.
+fn certified_qps(procedure: &Procedure) -> f64 {
+    procedure.self_test.as_ref().map_or(TYPICAL_CERTIFICATE_QPS, |test| test.certified_qps)
 }
 
 fn is_of_search(purpose: Purpose) -> bool {

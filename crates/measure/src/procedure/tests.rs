@@ -9,16 +9,16 @@ use std::collections::BTreeMap;
 
 const TEST_CAPACITY_QPS: f64 = 400_000.0;
 
-struct World {
+pub(super) struct World {
     /// Capacities by value of the sweep.
-    capacity_qps: fn(&str) -> f64,
-    tester_qps: f64,
+    pub capacity_qps: fn(&str) -> f64,
+    pub tester_qps: f64,
 }
 
 impl World {
     fn play(&self, task: &Task, duration_s: f64) -> Trial {
         let capacity = match task.purpose {
-            Purpose::SelfTest => self.tester_qps,
+            Purpose::SelfTest | Purpose::CellSelfTest => self.tester_qps,
             _ => (self.capacity_qps)(task.setup.device.as_deref().unwrap()),
         };
         let sent = (task.rate_qps * duration_s) as u64;
@@ -44,7 +44,7 @@ impl World {
     }
 
     /// Runs to the end and returns the events.
-    fn run(&self, procedure: &mut Procedure) -> Vec<Event> {
+    pub fn run(&self, procedure: &mut Procedure) -> Vec<Event> {
         let mut events = Vec::new();
         for _ in 0..20_000 {
             let Some(event) = self.step(procedure) else { return events };
@@ -55,7 +55,7 @@ impl World {
     }
 
     /// Does the next action; `None` when everything is done.
-    fn step(&self, procedure: &Procedure) -> Option<Event> {
+    pub fn step(&self, procedure: &Procedure) -> Option<Event> {
         let duration_s = procedure.plan().trial.duration.0.as_secs_f64();
         Some(match procedure.next() {
             Action::Trial(task) => Event::Trial(self.play(&task, duration_s)),
@@ -69,15 +69,15 @@ impl World {
     }
 }
 
-fn world() -> World {
+pub(super) fn world() -> World {
     World { capacity_qps: |_| 23_456.0, tester_qps: TEST_CAPACITY_QPS }
 }
 
-fn procedure(text: &str) -> Procedure {
+pub(super) fn procedure(text: &str) -> Procedure {
     Procedure::new(Draft::parse(text).unwrap().finish().unwrap())
 }
 
-const QUICK: &str = "profile = \"quick\"\n[device]\ntemplate = \"sixfold\"\n";
+pub(super) const QUICK: &str = "profile = \"quick\"\n[device]\ntemplate = \"sixfold\"\n";
 
 #[test]
 fn a_run_finds_the_capacity_in_every_repetition() {
@@ -105,7 +105,7 @@ fn all_repetitions_begin_at_one_rate_whatever_the_others_found() {
     let mut device = Noisy { capacity_qps: 23_456.0, width: 0.05, rng: SplitMix64::new(1) };
     while let Some(mut event) = world().step(&procedure) {
         if let Event::Trial(trial) = &mut event
-            && trial.purpose != Purpose::SelfTest
+            && !trial.purpose.is_self_test()
         {
             trial.outcome.verdict = device.trial(trial.rate_qps, 0);
         }
@@ -130,12 +130,7 @@ fn no_device_is_measured_beyond_the_testers_certificate() {
     World { tester_qps: 30_000.0, ..world() }.run(&mut procedure);
     let ceiling = procedure.self_test().unwrap().device_qps;
     assert!((10_000.0..=30_000.0 / 2.2).contains(&ceiling), "{ceiling}");
-    assert!(
-        procedure
-            .trials()
-            .iter()
-            .all(|trial| trial.purpose == Purpose::SelfTest || trial.rate_qps <= ceiling)
-    );
+    assert!(procedure.trials().iter().all(|trial| trial.purpose.is_self_test() || trial.rate_qps <= ceiling));
     let results = procedure.results();
     assert!(results[0].censored);
     assert!((results[0].summary.median - ceiling).abs() <= 0.01 * ceiling, "{results:?}");
@@ -193,7 +188,7 @@ fn a_tester_that_fails_everywhere_stops_the_run() {
 fn stalling_self_test(procedure: &mut Procedure, stalls: impl Fn(usize) -> bool) -> Vec<u32> {
     let mut left = Vec::new();
     while let Some(mut event) = world().step(procedure) {
-        let is_self_test = matches!(&event, Event::Trial(trial) if trial.purpose == Purpose::SelfTest);
+        let is_self_test = matches!(&event, Event::Trial(trial) if trial.purpose.is_self_test());
         if let Event::Trial(trial) = &mut event
             && is_self_test
             && (stalls(left.len()) || trial.rate_qps > TEST_CAPACITY_QPS)
@@ -251,7 +246,7 @@ fn no_name_comes_to_the_device_twice() {
     let mut end = 0;
     for event in events {
         match event {
-            Event::Trial(trial) if trial.purpose == Purpose::SelfTest => {}
+            Event::Trial(trial) if trial.purpose.is_self_test() => {}
             Event::Trial(trial) => {
                 assert!(trial.first_name >= end);
                 end = trial.first_name + trial.outcome.names_used;
@@ -271,7 +266,7 @@ fn a_window_that_is_used_up_begins_anew_and_that_is_told() {
         let next = procedure.next();
         procedure.record(event).unwrap();
         let Action::Trial(task) = next else { continue };
-        if task.purpose == Purpose::SelfTest {
+        if task.purpose.is_self_test() {
             continue;
         }
         // Names repeat only for a device that was restarted.
@@ -300,7 +295,7 @@ fn every_trial_finds_its_names_before_the_end_of_the_window() {
                 trial.first_name + needed <= procedure.plan().names.window.names(),
                 "{window}: {trial:?}"
             );
-            if trial.purpose != Purpose::SelfTest {
+            if !trial.purpose.is_self_test() {
                 assert!(trial.first_name + needed <= names, "{window}: {trial:?}");
                 assert!(trial.first_name >= end || trial.first_name == 0, "{window}: {trial:?}");
                 end = trial.first_name + trial.outcome.names_used;
@@ -338,7 +333,7 @@ fn names_that_an_interrupted_trial_may_have_asked_are_not_asked_again() {
         let (before, spared) = (resumed.next(), resumed.next_name);
         resumed.record(Event::Resumed).unwrap();
         match (before, resumed.next()) {
-            (Action::Trial(one), Action::Trial(other)) if one.purpose != Purpose::SelfTest => {
+            (Action::Trial(one), Action::Trial(other)) if !one.purpose.is_self_test() => {
                 let asked = resumed.plan().names_needed(one.rate_qps, one.cell);
                 assert_eq!(other, Task { first_name: one.first_name + asked, ..one.clone() });
             }
@@ -440,7 +435,7 @@ fn the_procedure_of_the_papers_bisects_from_zero_and_restarts_the_device_at_each
     let mut rates = Vec::new();
     while let Some(event) = world.step(&procedure) {
         if let Action::Trial(task) = procedure.next()
-            && task.purpose != Purpose::SelfTest
+            && !task.purpose.is_self_test()
         {
             assert!(task.setup.fresh && task.purpose == Purpose::Search, "{task:?}");
             rates.push(task.rate_qps);
@@ -460,7 +455,7 @@ fn a_bisection_whose_upper_end_is_not_certified_is_not_begun() {
     let text = "profile = \"quick\"\nprocedure = \"lencse2017\"\n[device]\ntemplate = \"bind\"\n";
     let mut procedure = procedure(text);
     World { tester_qps: 20_000.0, ..world() }.run(&mut procedure);
-    assert!(procedure.trials().iter().all(|trial| trial.purpose == Purpose::SelfTest));
+    assert!(procedure.trials().iter().all(|trial| trial.purpose.is_self_test()));
     let Action::Stop(why) = procedure.next() else { panic!("it stops") };
     assert!(why.contains("lower search.max"), "{why}");
 }
@@ -512,7 +507,8 @@ fn the_time_of_cells_with_cached_names_counts_their_warm_up() {
     assert!(time > 1.5 * trials * one, "{time} s for {trials} trials");
     world().run(&mut procedure);
     assert_eq!((procedure.trials_left(), procedure.time_left()), (0, Duration::ZERO));
-    let cached = procedure.trials().iter().filter(|trial| trial.cell.cached_share > 0.0).count() as f64;
+    let at_device = procedure.trials().iter().filter(|trial| !trial.purpose.is_self_test());
+    let cached = at_device.filter(|trial| trial.cell.cached_share > 0.0).count() as f64;
     let planned = procedure.time_planned(0).as_secs_f64();
     assert!((planned - procedure.trials().len() as f64 * one - 3.0 * cached).abs() < 1e-6, "{planned}");
 }
@@ -523,7 +519,7 @@ fn no_rate_is_tried_whose_queries_the_tester_cannot_remember() {
     let world = World { capacity_qps: |_| f64::INFINITY, tester_qps: f64::INFINITY };
     world.run(&mut procedure);
     for trial in procedure.trials() {
-        let timeout_s = if trial.purpose == Purpose::SelfTest { 15.0 } else { 60.0 };
+        let timeout_s = if trial.purpose.is_self_test() { 15.0 } else { 60.0 };
         assert!(trial.rate_qps * 3.0 * timeout_s <= f64::from(1 << 25), "{trial:?}");
     }
 }

@@ -23,8 +23,11 @@
 //! Equal verdicts give equal rates on every machine (only `+ - * /`, square root and rounding are used), so an
 //! interrupted search is resumed by recording its trials again.
 
+mod goals;
 #[cfg(test)]
 mod tests;
+
+pub use goals::{GoalFound, GoalSearch};
 
 use crate::outcome::Verdict;
 use crate::run::Purpose;
@@ -105,6 +108,30 @@ impl Limits {
     /// for the strict search, otherwise as in [`Search::confirmed`].
     pub fn trials(self, capacity_qps: f64, failures: u32) -> u32 {
         Search::confirmed(self, failures).ended_by(capacity_qps).trials
+    }
+
+    /// The next rate between one that passed and one that failed; `None` if the interval is small enough or lies at a limit.
+    fn between(&self, low: Option<f64>, high: Option<f64>) -> Option<f64> {
+        let Limits { min_qps, max_qps, .. } = *self;
+        let precision = match self.method {
+            Method::Geometric { precision, .. } => precision,
+            Method::Bisection { width_qps } => {
+                let (low, high) = (low.unwrap_or(min_qps), high.unwrap_or(max_qps));
+                return (high - low > width_qps).then(|| middle(low, high));
+            }
+        };
+        match (low, high) {
+            (None, None) => None,
+            (Some(low), None) if low >= max_qps => None,
+            (Some(low), None) => Some(rounded(2.0 * low, precision).min(max_qps)),
+            (None, Some(high)) if high <= min_qps => None,
+            (None, Some(high)) => Some(rounded(high / 2.0, precision).max(min_qps)),
+            (Some(low), Some(high)) if high - low <= precision * high => None,
+            (Some(low), Some(high)) => {
+                let between = rounded((low * high).sqrt(), precision);
+                (low < between && between < high).then_some(between)
+            }
+        }
     }
 
     /// Replaces invalid numbers, so that any input makes a search that ends.
@@ -324,26 +351,7 @@ impl Search {
 
     /// The next rate that was never tried; `None` if the interval is small enough or lies at a limit.
     fn rate_between(&self) -> Option<f64> {
-        let Limits { min_qps, max_qps, .. } = self.limits;
-        let precision = match self.limits.method {
-            Method::Geometric { precision, .. } => precision,
-            Method::Bisection { width_qps } => {
-                let (low, high) = (self.low.unwrap_or(min_qps), self.interval().1.unwrap_or(max_qps));
-                return (high - low > width_qps).then(|| middle(low, high));
-            }
-        };
-        match self.interval() {
-            (None, None) => None,
-            (Some(low), None) if low >= max_qps => None,
-            (Some(low), None) => Some(rounded(2.0 * low, precision).min(max_qps)),
-            (None, Some(high)) if high <= min_qps => None,
-            (None, Some(high)) => Some(rounded(high / 2.0, precision).max(min_qps)),
-            (Some(low), Some(high)) if high - low <= precision * high => None,
-            (Some(low), Some(high)) => {
-                let between = rounded((low * high).sqrt(), precision);
-                (low < between && between < high).then_some(between)
-            }
-        }
+        self.limits.between(self.low, self.interval().1)
     }
 
     /// The current result if `failures` failures count.

@@ -172,6 +172,7 @@ mod tests {
             group: 1,
             burst: 1,
             spin: false,
+            random_ports: false,
             tester_cores: vec![4, 5, 6],
             authority_threads: Some(1),
             authority_cores: vec![7],
@@ -209,6 +210,16 @@ mod tests {
             assert!(said.contains(part), "{part}\n{said}");
         }
         assert!(crate::verdict::sentence(&run).contains(", queries in groups of 8, "));
+        let page = crate::html(&run);
+        let charts = page.matches("<figure ").count();
+        assert!(charts > 5 && page.matches("Queries left in groups of up to 8").count() >= charts);
+        let sources = (0..16).map(|number| format!("2001:2::{number:x}")).collect();
+        let equipment = run.equipment.clone().unwrap_or_default();
+        run.equipment = Some(Equipment { sources, random_ports: true, ..equipment });
+        let said = text(&[("a", &run)]);
+        let many =
+            "each of 16 source addresses from 2001:2::0 to 2001:2::f, in a pseudorandom order (RFC 4814";
+        assert!(said.contains(many), "{said}");
     }
 
     #[test]

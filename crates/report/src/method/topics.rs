@@ -13,6 +13,9 @@ use std::net::SocketAddr;
 /// A topic and the function that makes its text from a record.
 pub(super) type Topic = (&'static str, fn(&Run) -> String);
 
+/// Source addresses that are named one by one.
+const SOURCES_SHOWN: usize = 8;
+
 /// The topics in order.
 pub(super) const TOPICS: [Topic; 13] = [
     ("Time", time),
@@ -204,7 +207,15 @@ fn equipment(run: &Run) -> String {
     );
     if !equipment.sources.is_empty() {
         let sources: Vec<&str> = equipment.sources.iter().map(String::as_str).collect();
-        text += &format!(" and each of the source addresses {}", and(&sources));
+        text += &match sources.as_slice() {
+            [first, .., last] if sources.len() > SOURCES_SHOWN => {
+                format!(" and each of {} source addresses from {first} to {last}", sources.len())
+            }
+            few => format!(" and each of the source addresses {}", and(few)),
+        };
+    }
+    if equipment.random_ports {
+        text += ", in a pseudorandom order (RFC 4814)";
     }
     text += match equipment.spin {
         true => "; it waited in a busy loop.",
@@ -316,6 +327,24 @@ fn results(run: &Run) -> String {
     if run.settings.confirm {
         text += " In a confirmed result, which is an addition to the RFC, a rate is excluded only if a second trial at it fails too.";
     }
+    if !run.settings.loss_goals.is_empty() {
+        let goals: Vec<String> = run
+            .settings
+            .loss_goals
+            .iter()
+            .map(|goal| format!("{} %", number::shortest(100.0 * goal)))
+            .collect();
+        text += &format!(
+            " Each repetition went on to the highest rates at which at most {} of the queries got no valid reply in time, with the trials \
+             of its search without loss and further ones that the goals shared (as in MLRsearch); one trial above a goal excluded its \
+             rate.",
+            and(&goals.iter().map(String::as_str).collect::<Vec<_>>())
+        );
+    }
+    if run.results.iter().any(|result| result.cpu_us_per_query.is_some()) {
+        text += " The computing-power-relative performance is the number of valid replies for each second of CPU time, in user mode and \
+                 in the kernel, that the threads of the device used at the highest rate without loss.";
+    }
     text += &format!(
         " A trial in which the tester itself was the bottleneck was repeated, in the self-test, too, and counted as failed after \
          {TESTER_TRIES} attempts."
@@ -327,7 +356,7 @@ fn self_test(run: &Run) -> String {
     let Some(test) = &run.self_test else {
         return "There was no self-test of the tester.".to_owned();
     };
-    format!(
+    let mut text = format!(
         "Without the device, tester and authority exchanged {} queries/s with every reply valid within {}, so devices may be \
          measured at up to {} queries/s: the rate divided by 2(1+d) with d = {}. (RFC 8219 section 9.2.1 prints 2*(r+delta), which \
          adds a number to a rate.)",
@@ -335,7 +364,13 @@ fn self_test(run: &Run) -> String {
         number::milliseconds(test.timeout_ms),
         number::rate(test.device_qps),
         number::tick(test.delta)
-    )
+    );
+    let of_results = crate::certificates::sentence(run);
+    if !of_results.is_empty() {
+        text += " ";
+        text += &of_results;
+    }
+    text
 }
 
 fn correctness(run: &Run) -> String {

@@ -5,7 +5,7 @@ use crate::chart::{Axis, Plot, Scale};
 use crate::groups::Group;
 use crate::number;
 use crate::table::Table;
-use measure::run::{ASKED_A, ASKED_AAAA, Purpose, Run};
+use measure::run::{ASKED_A, ASKED_AAAA, Run};
 use std::collections::BTreeMap;
 
 /// The section.
@@ -66,7 +66,7 @@ fn reasons(view: &View) -> String {
         legend: String::new(),
         tables: vec![table],
     }
-    .html()
+    .html_of(&view.form())
 }
 
 /// Counts over all trials except those of the self-test.
@@ -83,7 +83,7 @@ impl Counts {
         let mut counts: BTreeMap<String, u64> = BTreeMap::new();
         let mut beside: BTreeMap<&'static str, u64> = BTreeMap::new();
         let mut sent = 0;
-        for trial in run.trials.iter().filter(|trial| trial.purpose != Purpose::SelfTest) {
+        for trial in run.trials.iter().filter(|trial| !trial.purpose.is_self_test()) {
             let outcome = &trial.outcome;
             sent += outcome.sent;
             *counts.entry("lost: no reply at all".to_owned()).or_default() += outcome.lost;

@@ -81,7 +81,7 @@ fn percentiles(view: &View, group: &Group) -> String {
             latencies("Latency from the actual send time", &loads, part, |trial| &trial.outcome.latency_us.actual),
         ],
     }
-    .html()
+    .html_of(&view.form())
 }
 
 /// The points of a distribution: the reciprocal of the share of queries that took at least this long, and the
@@ -182,7 +182,7 @@ fn seconds(group: &Group) -> String {
         ]),
         tables,
     }
-    .html()
+    .html_of(&group.form)
 }
 
 fn second_plot(at: usize, name: &str, trial: &Trial) -> String {

@@ -15,7 +15,7 @@ mod spread;
 mod top;
 
 use crate::escape;
-use crate::groups::{Group, groups, principal};
+use crate::groups::{Group, form, groups, principal};
 use crate::limits;
 use crate::method;
 use crate::named::named;
@@ -66,6 +66,11 @@ impl<'a> View<'a> {
         let principal = self.principal.map(|group| std::ptr::from_ref(group.result));
         self.groups.iter().enumerate().filter(move |(_, it)| Some(std::ptr::from_ref(it.result)) != principal)
     }
+
+    /// The form of the traffic, as in [`form`].
+    fn form(&self) -> String {
+        form(self.run)
+    }
 }
 
 /// The run as JSON for a script element, and the name of the parts that were left out.
@@ -112,6 +117,13 @@ struct Figure<'a> {
 }
 
 impl Figure<'_> {
+    /// The figure with a sentence on the form of the traffic before its explanation; empty: the usual form.
+    fn html_of(self, form: &str) -> String {
+        let explanation =
+            if form.is_empty() { self.explanation } else { format!("{form} {}", self.explanation) };
+        Figure { explanation, ..self }.html()
+    }
+
     fn html(self) -> String {
         let id = escape::html(self.id);
         let mut out = format!(

@@ -77,7 +77,7 @@ fn by_rate(group: &Group) -> String {
         legend: legend(&[(Mark::Dot, "c1", "passed"), (Mark::Cross, "c2", "failed")]),
         tables: vec![cpu_rate_table(&measured)],
     }
-    .html()
+    .html_of(&group.form)
 }
 
 fn cpu_rate_table(measured: &[(&Trial, &DeviceUse)]) -> Table {
@@ -175,7 +175,7 @@ fn by_result(view: &View) -> String {
         legend: split_legend(),
         tables: vec![table],
     }
-    .html()
+    .html_of(&view.form())
 }
 
 /// CPU time by thread in the highest passed trial.
@@ -219,7 +219,7 @@ fn by_thread(group: &Group) -> String {
         legend: split_legend(),
         tables: vec![table],
     }
-    .html()
+    .html_of(&group.form)
 }
 
 /// Memory and context switches of each result.

@@ -6,7 +6,7 @@ use crate::grid::grids_of;
 use crate::groups::{cell_name, common_cell, sweep_parameter};
 use crate::number;
 use crate::table::Table;
-use crate::verdict::at_least;
+use crate::verdict::{at_least, goal_name};
 use measure::run::{CellResult, Summary};
 
 /// The section.
@@ -15,7 +15,7 @@ pub(super) fn section(view: &View) -> String {
         return "<p>There is no result yet: no search has ended.</p>".to_owned();
     }
     let mut out = String::from(
-        "<p>The highest rates at which every query got a valid answer in time. Percentiles follow RFC 2330 section 11.3: of up to 99 values the 99th is the largest, of up to 100 the 1st is the smallest. The strict result is the one of RFC 8219; in a confirmed result a failure counts only if a second trial at that rate fails too, which is an addition to the RFC.</p>",
+        "<p>The highest rates at which every query got a valid answer in time. Percentiles follow RFC 2330 section 11.3: of up to 99 values the 99th is the largest, of up to 100 the 1st is the smallest. The strict result is the one of RFC 8219; in a confirmed result a failure counts only if a second trial at that rate fails too, which is an addition to the RFC, like the rates at which a given share of the queries may be lost. “Queries per CPU second” is the computing-power-relative performance: the rate divided by the number of cores that the device kept busy.</p>",
     );
     out.push_str(&table(view).html());
     out.push_str(&super::spread::figure(view));
@@ -26,8 +26,18 @@ pub(super) fn section(view: &View) -> String {
 
 /// The results as a table.
 fn table(view: &View) -> Table {
-    let head =
-        ["Result", "", "Repetitions", "Median", "1st pct.", "99th pct.", "Mean", "Deviation", "CPU µs/query"];
+    let head = [
+        "Result",
+        "",
+        "Repetitions",
+        "Median",
+        "1st pct.",
+        "99th pct.",
+        "Mean",
+        "Deviation",
+        "CPU µs/query",
+        "Queries per CPU second",
+    ];
     let caption = match common_cell(view.run) {
         Some(cell) => format!("Queries per second without loss, {}", cell_name(cell)),
         None => "Queries per second without loss".to_owned(),
@@ -36,26 +46,34 @@ fn table(view: &View) -> Table {
     for group in view.groups {
         let result = group.result;
         let cpu = result.cpu_us_per_query.map_or(number::NONE.to_owned(), number::brief);
-        table.row(fields(&group.name, "strict", result, &result.summary, cpu));
+        let power = result.replies_per_cpu_second().map_or(number::NONE.to_owned(), number::rate);
+        table.row(fields(&group.name, "strict", result.censored, &result.summary, [cpu, power]));
+        let none = || [String::new(), String::new()];
         if result.confirmed_summary.count > 0 {
-            table.row(fields(&group.name, "confirmed", result, &result.confirmed_summary, String::new()));
+            let summary = &result.confirmed_summary;
+            table.row(fields(&group.name, "confirmed", result.censored, summary, none()));
+        }
+        for goal in &result.loss_goals {
+            table.row(fields(&group.name, &goal_name(goal), goal.censored, &goal.summary, none()));
         }
     }
     table
 }
 
-fn fields(name: &str, kind: &str, result: &CellResult, summary: &Summary, cpu: String) -> Vec<String> {
-    vec![
+fn fields(name: &str, kind: &str, censored: bool, summary: &Summary, cost: [String; 2]) -> Vec<String> {
+    let bound = if censored { "≥ " } else { "" };
+    let mut fields = vec![
         name.to_owned(),
         kind.to_owned(),
         summary.count.to_string(),
-        at_least(result, number::rate(summary.median)),
+        format!("{bound}{}", number::rate(summary.median)),
         number::rate(summary.p1),
         number::rate(summary.p99),
         number::rate(summary.mean),
         number::fixed(summary.deviation, 1),
-        cpu,
-    ]
+    ];
+    fields.extend(cost);
+    fields
 }
 
 /// The grid as a heat table for each value of the sweep.
@@ -102,7 +120,7 @@ fn grids(view: &View) -> String {
         legend: String::new(),
         tables: Vec::new(),
     }
-    .html()
+    .html_of(&view.form())
 }
 
 /// Medians over the values of the sweep, for the cell of the principal result, and their efficiency if the values are
@@ -161,7 +179,7 @@ fn scaling(view: &View) -> String {
         legend: String::new(),
         tables: vec![scaling_table(parameter, &results, &efficiency)],
     }
-    .html()
+    .html_of(&view.form())
 }
 
 fn scaling_table(parameter: &str, results: &[&CellResult], efficiency: &[(f64, f64)]) -> Table {

@@ -2,7 +2,7 @@
 
 use super::View;
 use crate::escape::html;
-use crate::groups::verdict_name;
+use crate::groups::{cell_name, verdict_name};
 use crate::number;
 use crate::put;
 use crate::table::Table;
@@ -65,6 +65,14 @@ pub(super) fn certificate(view: &View) -> String {
                 "<p class=\"say\">RFC 8219 section 9.2.1 prints the rate of the self-test as “2*(r+delta)”. It means 2(1+δ)r, because δ is a share of the rate r: a device sends up to two queries to the authority for each client query, and half of the timeout is reserved for the device. This program tests at 2(1+δ)r.</p>",
             );
             out.push_str(&self_test_table(view));
+            if let Some(table) = crate::certificates::table(view.run) {
+                put!(
+                    out,
+                    "<h3>Certificate of each result</h3><p>{}</p><p class=\"say\">“At a time” is the number of queries that the authority received with one call, behind the device and in the self-test. “Cores full at” is the rate at which the authority would be busy all the time at that cost for a query; at a low rate a query costs more, because the authority is woken up for each.</p>{}",
+                    html(&crate::certificates::sentence(view.run)),
+                    table.html()
+                );
+            }
         }
         None => {
             out.push_str("<p>There was no self-test: the measured limits may be those of the tester.</p>")
@@ -75,12 +83,16 @@ pub(super) fn certificate(view: &View) -> String {
 }
 
 fn self_test_table(view: &View) -> String {
-    let head = ["Verdict", "Rate (queries/s)", "Sent", "Valid", "99th percentile", "Longest", "Reason"];
-    let mut table = Table::new("Trials of the self-test", 1, &head);
-    for trial in view.run.trials.iter().filter(|trial| trial.purpose == Purpose::SelfTest) {
+    let head = ["Verdict", "Of", "Rate (queries/s)", "Sent", "Valid", "99th percentile", "Longest", "Reason"];
+    let mut table = Table::new("Trials of the self-test", 2, &head);
+    for trial in view.run.trials.iter().filter(|trial| trial.purpose.is_self_test()) {
         let outcome = &trial.outcome;
         table.row([
             verdict_name(outcome.verdict).to_owned(),
+            match trial.purpose {
+                Purpose::CellSelfTest => cell_name(trial.cell),
+                _ => "the tester".to_owned(),
+            },
             number::rate(trial.rate_qps),
             number::count(outcome.sent),
             number::count(outcome.valid),

@@ -125,7 +125,7 @@ fn trace(group: &Group, id: &str) -> String {
         ]),
         tables: vec![trace_table(group, &searches)],
     }
-    .html()
+    .html_of(&group.form)
 }
 
 fn trace_table(group: &Group, searches: &BTreeMap<u32, Vec<&Trial>>) -> Table {
@@ -204,7 +204,7 @@ fn loss(group: &Group, id: &str) -> String {
         ]),
         tables: vec![rates_table(group, &trials)],
     }
-    .html()
+    .html_of(&group.form)
 }
 
 fn rates_table(group: &Group, trials: &[&Trial]) -> Table {
@@ -274,28 +274,64 @@ fn goodput(group: &Group, id: &str) -> String {
         id,
         title: &title,
         explanation:
-            "A device that degrades gracefully keeps its level in overload; the line of a device that collapses falls."
+            "A device that degrades gracefully keeps its level in overload; the line of a device that collapses falls. Xpd is the degradation of RFC 8219 section 10, (X1 - Xn) / X1: X1 are the valid replies per second at the highest passed rate, and Xn those at n times that rate. The RFC defines it for n network flows of its other tests; here n is the overload."
                 .to_owned(),
         picture: scroll(&plot.svg()),
         legend: String::new(),
-        tables: vec![goodput_table(&curve)],
+        tables: vec![goodput_table(&curve, group.best())],
     }
-    .html()
+    .html_of(&group.form)
 }
 
-fn goodput_table(curve: &[&Trial]) -> Table {
+/// `best`: the passed trial with the highest rate.
+fn goodput_table(curve: &[&Trial], best: Option<&Trial>) -> Table {
     let mut table = Table::new(
         "Valid replies by rate",
         0,
-        &["Rate (queries/s)", "Valid replies/s", "Loss", "99th percentile"],
+        &["Rate (queries/s)", "n", "Valid replies/s", "Degradation Xpd", "Loss", "99th percentile"],
     );
     for trial in curve {
+        let (n, degradation) = match best.and_then(|best| overload(trial, best)) {
+            Some((n, degradation)) => {
+                (number::fixed(n, 2), format!("{} %", number::fixed(100.0 * degradation, 1)))
+            }
+            None => (number::NONE.to_owned(), number::NONE.to_owned()),
+        };
         table.row([
             number::rate(trial.rate_qps),
+            n,
             number::rate(trial.outcome.goodput_qps()),
+            degradation,
             number::measured_percent(trial.outcome.loss()),
             number::microseconds(trial.outcome.latency_us.intended.p99),
         ]);
     }
     table
+}
+
+/// Overload n of a trial, as a multiple of the highest passed rate, and the degradation Xpd = (X1 - Xn) / X1 of the valid replies
+/// per second, for which higher is better (RFC 8219 section 10.1). `None` below that rate.
+fn overload(trial: &Trial, best: &Trial) -> Option<(f64, f64)> {
+    let (n, x1) = (trial.rate_qps / best.rate_qps, best.outcome.goodput_qps());
+    (n >= 1.0 && x1 > 0.0).then(|| (n, (x1 - trial.outcome.goodput_qps()) / x1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use measure::outcome::Outcome;
+
+    #[test]
+    fn degradation_is_relative_to_the_highest_passed_rate() {
+        let trial = |rate_qps: f64, valid: u64| Trial {
+            rate_qps,
+            outcome: Outcome { sent: rate_qps as u64, valid, seconds: 1.0, ..Outcome::default() },
+            ..Trial::default()
+        };
+        let best = trial(1_000.0, 1_000);
+        // At 1.5 times the rate three quarters of the replies are left.
+        assert_eq!(overload(&trial(1_500.0, 750), &best), Some((1.5, 0.25)));
+        assert_eq!(overload(&trial(2_000.0, 1_100), &best), Some((2.0, -0.1)), "a device may answer more");
+        assert_eq!(overload(&trial(900.0, 900), &best), None);
+    }
 }

@@ -64,7 +64,7 @@ pub(super) fn figure(view: &View) -> String {
         legend: legend(&marks),
         tables: vec![table(&groups)],
     }
-    .html()
+    .html_of(&view.form())
 }
 
 /// Reference of the deviations: the confirmed median, because single losses do not change it, otherwise the strict

@@ -66,6 +66,13 @@ fn badges(view: &View) -> String {
         Some(_) => badges.push(("no", "tester's certificate is not sufficient".to_owned())),
         None => badges.push(("no", "tester not certified".to_owned())),
     }
+    let certificates = || run.results.iter().filter_map(|result| result.certificate.as_ref());
+    match certificates().filter(|certificate| !certificate.sufficient).count() {
+        0 if certificates().next().is_none() => {}
+        0 => badges.push(("yes", "authority certified with the device's traffic".to_owned())),
+        failed => badges
+            .push(("no", format!("authority not certified with the device's traffic: {failed} results"))),
+    }
     if let Some((passed, failed, skipped)) = run.correctness.as_ref().and_then(|check| check.conformance) {
         let class = if failed == 0 { "yes" } else { "no" };
         badges.push((class, format!("conformance: {passed} passed, {failed} failed, {skipped} skipped")));

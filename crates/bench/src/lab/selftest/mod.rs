@@ -1,6 +1,7 @@
-//! The tester itself: its self-test on loopback (RFC 8219 section 9.2.1), the search for a rate under transient failures,
+//! The tester itself: its self-test on loopback and with the traffic of devices (RFC 8219 section 9.2.1), the search for a rate under transient failures,
 //! and the misprint in the RFC's formula.
 
+mod behind_device;
 mod loopback;
 mod minima;
 mod searches;
@@ -32,7 +33,8 @@ pub fn run(context: &mut Context) -> Result<(), String> {
     formulas(context);
     searches::run(context)?;
     minima::run(context)?;
-    loopback::run(context)
+    loopback::run(context)?;
+    behind_device::run(context)
 }
 
 /// The rate of the self-test as the RFC prints it, and as it is meant.

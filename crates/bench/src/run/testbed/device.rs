@@ -162,6 +162,7 @@ impl Testbed<'_> {
                 repetition: 0,
                 rate_qps: 100.0,
                 first_name,
+                form: None,
             };
             let duration_ms = PROBE_NAMES * 10;
             let load = Load { duration_ms, warm_up_ms: 0, ..self.load(&task)? };
