@@ -98,6 +98,9 @@ pub struct Settings {
     /// Rule by which a reply was valid.
     #[serde(default)]
     pub validity: Validity,
+    /// Names of the devices whose searches were taken in turns, this run's among them; empty: one device alone.
+    #[serde(default)]
+    pub turns: Vec<String>,
 }
 
 /// The bisection of the papers: the interval that it begins with, and the width at which it ends, in queries per second.

@@ -53,6 +53,7 @@ pub fn build(procedure: &Procedure, started: &str, complete: bool) -> Run {
             procedure: plan.procedure.clone(),
             bisection: plan.search.bisection,
             validity: plan.trial.validity,
+            turns: plan.turns.clone(),
         },
         equipment: known.equipment.clone(),
         device: known.device.clone(),

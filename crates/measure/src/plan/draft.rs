@@ -345,6 +345,7 @@ impl Draft {
             device: draft.device.finish(),
             tester: draft.tester.finish(),
             authority: draft.authority.finish(),
+            turns: Vec::new(),
         };
         plan.check()?;
         Ok(plan)
