@@ -56,7 +56,8 @@ pub(super) fn conclude(devices: &[Device], out: &Path) -> Result<ExitCode, Strin
     }
     let page = out.join(bundle::DEVICES_FILE);
     if page.exists() {
-        text += &format!("\nreport of all devices: {}\n", page.display());
+        let space = if text.is_empty() { "" } else { "\n" };
+        text += &format!("{space}report of all devices: {}\n", page.display());
     }
     print(&text)?;
     let mut status = ExitCode::SUCCESS;

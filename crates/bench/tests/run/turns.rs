@@ -187,7 +187,8 @@ fn an_interrupt_ends_all_devices_in_turns_with_what_they_have() {
     let plan = folder.plan(&PLAN.replace("200ms", "1s"));
     let out = folder.out().display().to_string();
     let arguments = ["--plan", &plan, "--device", "sixfold", "--device", "sixfold", "--out", &out];
-    let mut child = ChildGuard(command(&arguments).stderr(Stdio::piped()).spawn().unwrap());
+    let mut child =
+        ChildGuard(command(&arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap());
     let has_trial = || {
         let journal = folder.out().join("sixfold").join("events.jsonl");
         fs::read_to_string(journal).unwrap_or_default().contains("\"event\":\"trial\"")
