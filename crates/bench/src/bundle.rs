@@ -30,6 +30,9 @@ pub(crate) const JOURNAL_FILE: &str = "events.jsonl";
 /// File of the report page.
 pub const REPORT_FILE: &str = "report.html";
 
+/// Page of several runs.
+pub const DEVICES_FILE: &str = "devices.html";
+
 /// Reads the record of a run from its folder. The error names the file, the place in it, the cause and the remedy.
 pub fn read(folder: &Path) -> Result<Run, String> {
     /// The fields that every version of the record has.
@@ -157,6 +160,18 @@ pub fn write_derived(folder: &Path, run: &Run) -> Result<(), String> {
     write_atomically(&folder.join(REPORT_FILE), &report::html(run), false)
 }
 
+/// Writes the page of several runs, each given with the name of its folder, and its charts as SVG files beside it:
+/// `devices-latency.svg` for the page `devices.html`.
+pub fn write_devices(page: &Path, runs: &[(&str, &Run)]) -> Result<(), String> {
+    let named = report::named(runs);
+    write_atomically(page, &report::combined_html(&named), false)?;
+    let stem = page.file_stem().unwrap_or_default().to_string_lossy();
+    for (name, svg) in report::combined_svg(&named) {
+        write_atomically(&page.with_file_name(format!("{stem}-{name}.svg")), &svg, false)?;
+    }
+    Ok(())
+}
+
 /// Writes a page or tables to a file of the user's choice.
 pub fn write_text(path: &Path, text: &str) -> Result<(), String> {
     write_atomically(path, text, false)
@@ -203,7 +218,7 @@ fn write_configurations(folder: &Path, files: &BTreeMap<String, String>) -> Resu
 
 /// A name without folders, and without characters that some file system or shell treats specially. A record may come
 /// from elsewhere, and must not choose where files are written.
-fn safe_file_name(name: &str) -> String {
+pub(crate) fn safe_file_name(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
     // File systems hold names of 255 octets. The rest is for the suffixes that make names distinct and for the
     // temporary name.

@@ -95,7 +95,7 @@ fn no_complaints(events: &[Value], look: Look) {
             "Network.requestWillBeSent" => {
                 let url = event["params"]["request"]["url"].as_str().unwrap_or_default();
                 let own = url.starts_with("file://")
-                    && ["/report.html", "/devices.html"].iter().any(|page| url.ends_with(page));
+                    && ["/report.html", "/devices.html", ".svg"].iter().any(|page| url.ends_with(page));
                 assert!(own || url.starts_with("data:"), "{look:?}: {url}");
             }
             _ => {}
@@ -258,6 +258,38 @@ fn several_runs_make_one_page_that_a_browser_shows_whole() {
         let beyond = "document.documentElement.scrollWidth - document.documentElement.clientWidth";
         assert_eq!(browser.value(beyond).unwrap(), 0, "{look:?}: the page must not scroll sideways");
     }
+}
+
+#[test]
+fn charts_of_several_devices_are_files_that_a_browser_shows_by_themselves() {
+    let folders = three("files");
+    let paths = folders.each_ref().map(Folder::path);
+    assert!(bench(&[&["report"], &paths[..]].concat()).status.success());
+    let Some(mut browser) = browser("files") else { return };
+    for (name, rows) in [("latency", 3 + 2), ("loss", 3), ("cpu", 3)] {
+        let file = folders[0].0.join(format!("devices-{name}.svg"));
+        let mut papers = Vec::new();
+        for scheme in ["light", "dark"] {
+            let look = Look { scheme, ..SCREEN };
+            browser.open(&file, look).unwrap();
+            no_complaints(&browser.events, look);
+            assert_eq!(browser.value("document.documentElement.tagName").unwrap(), "svg", "{name}");
+            assert_eq!(
+                browser.value("document.querySelectorAll('parsererror').length").unwrap(),
+                0,
+                "{name}"
+            );
+            assert_eq!(browser.value(CUT_LABELS).unwrap()["cut"], serde_json::json!([]), "{name}");
+            assert_eq!(browser.value("document.querySelectorAll('g.key').length").unwrap(), rows, "{name}");
+            papers.push(browser.value("getComputedStyle(document.querySelector('.paper')).fill").unwrap());
+        }
+        assert_eq!(papers[0], "rgb(255, 255, 255)");
+        assert_ne!(papers[1], papers[0], "{name}");
+    }
+    // Also beside a page that the user names.
+    let page = folders[2].0.join("all.html").display().to_string();
+    assert!(bench(&["report", paths[1], paths[2], "--out", &page]).status.success());
+    assert!(folders[2].0.join("all-cpu.svg").is_file());
 }
 
 #[test]

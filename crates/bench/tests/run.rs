@@ -2,6 +2,8 @@
 //! depends on its speed. A trial that fails because the machine stalls changes no expectation.
 
 mod fixtures;
+#[path = "run/turns.rs"]
+mod turns;
 
 use measure::procedure::{Event, Procedure};
 use measure::run::{Purpose, Run};

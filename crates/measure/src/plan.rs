@@ -136,9 +136,22 @@ pub struct Plan {
     pub tester: Tester,
     /// The authority, which answers the device.
     pub authority: Authority,
+    /// Names of the devices whose searches are taken in turns, in order, this run's among them; empty: one device alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub turns: Vec<String>,
 }
 
 impl Plan {
+    /// The plan of a device that takes turns with others, all of `names`. It is stopped while another has its turn, so it is
+    /// restarted for each repetition at least, whatever else the plan says.
+    pub fn in_turns(mut self, names: &[String]) -> Plan {
+        self.turns = names.to_vec();
+        if self.device.restart == Restart::Never {
+            self.device.restart = Restart::Repetition;
+        }
+        self
+    }
+
     /// Deviations from RFC 8219 section 9.2 that are known before the run, in words. The record's checklist has all
     /// of them.
     pub fn departures(&self) -> Vec<String> {

@@ -116,6 +116,9 @@ pub struct Settings {
     /// Goals of the loss ratio beside zero loss, as shares of the queries, ascending.
     #[serde(default)]
     pub loss_goals: Vec<f64>,
+    /// Names of the devices whose searches were taken in turns, this run's among them; empty: one device alone.
+    #[serde(default)]
+    pub turns: Vec<String>,
 }
 
 /// The bisection of the papers: the interval that it begins with, and the width at which it ends, in queries per second.

@@ -1,5 +1,6 @@
 //! Several runs in one report: the results of all devices in one table, the conditions that differ, the method.
 
+use crate::comparison::{figures as ratio_figures, rows};
 use crate::escape;
 use crate::groups::{cell_name, groups, principal};
 use crate::method;
@@ -12,7 +13,7 @@ use crate::text_list::and;
 use crate::verdict::{self, at_least};
 use crate::warnings::gathered;
 use measure::checklist::REPETITIONS;
-use measure::compare::{Condition, conditions};
+use measure::compare::{Condition, compare, conditions};
 use measure::run::{Cell, CellResult, Run, Summary};
 
 /// Mark of a figure that is only indicative ([`verdict::indicative`]).
@@ -41,10 +42,12 @@ pub fn latex(runs: &[Named], label: &str) -> String {
     out + &method::latex(runs) + &surroundings::latex(runs)
 }
 
-/// The tables: the devices in the required cell, the devices in all cells, the conditions that differ.
+/// The tables: the devices in the required cell, the devices in all cells, each device against the first, the conditions that
+/// differ.
 pub fn tables(runs: &[Named]) -> Vec<Table> {
     let mut tables = vec![devices(runs)];
     tables.extend(cells(runs));
+    tables.extend(against_first(runs));
     tables.extend(differing(runs));
     tables
 }
@@ -205,6 +208,30 @@ fn cells(runs: &[Named]) -> Option<Table> {
     Some(table)
 }
 
+/// Every device against the first in the required cell, as [`compare`] has it; `None` if no other has that cell.
+fn against_first(runs: &[Named]) -> Option<Table> {
+    let (first, others) = runs.split_first()?;
+    let caption = format!(
+        "Each device against {}, {}: ratios to it with bootstrap intervals of 95 % and p-values of a permutation test of the rank sums",
+        first.name,
+        cell_name(Cell::default())
+    );
+    let head = ["Device", "Sweep", "", "First", "This", "Ratio", "95 % interval", "p", "This is"];
+    let mut table = Table::new(caption, 3, &head).id("against");
+    for named in others {
+        let comparison = compare(first.run, named.run);
+        for cell in comparison.cells.iter().filter(|cell| cell.cell == Cell::default()) {
+            for (what, ratio, verdict) in rows(cell) {
+                let place = [named.name.clone(), cell.sweep.clone(), what.to_owned()];
+                table.row(place.into_iter().chain(ratio_figures(ratio)).chain([verdict]));
+            }
+        }
+    }
+    let has_no_sweep = table.rows.iter().all(|row| row[1].is_empty());
+    let unwanted: &[usize] = if has_no_sweep { &[1] } else { &[] };
+    (!table.rows.is_empty()).then(|| table.without_columns(unwanted))
+}
+
 /// The conditions besides the device that differ, a column for each run; `None` if there are none.
 fn differing(runs: &[Named]) -> Option<Table> {
     let differences = differences(runs);
@@ -307,6 +334,25 @@ mod tests {
         let best = grid.results.iter().find(|it| it.cell == Cell::default() && it.sweep == "8").unwrap();
         assert!(cells.rows[0][2].starts_with(&number::rate(best.summary.median)), "{:?}", cells.rows[0]);
         assert_eq!(cells.rows[1][3], number::NONE);
+    }
+
+    #[test]
+    fn each_device_is_compared_with_the_first() {
+        let (mut one, mut other) = two();
+        one.results[0].strict = vec![100.0, 104.0, 108.0, 106.0];
+        other.results[0].strict = vec![50.0, 52.0, 54.0, 53.0];
+        (one.results[0].censored, other.results[0].censored) = (false, false);
+        let runs = named(&[("u", &one), ("b", &other), ("same", &one)]);
+        let table = against_first(&runs).unwrap();
+        let rates: Vec<&Vec<String>> = table.rows.iter().filter(|row| row[1] == "queries/s").collect();
+        // The medians 105 and 52.5. All of one side below all of the other: p is 2 of the 70 ways to choose 4 of 8.
+        assert_eq!(rates[0][2..5], ["105", "52.5", "0.500"]);
+        assert_eq!((&*rates[0][0], &*rates[0][7]), ("BIND 9.18.49", "slower"));
+        assert_eq!(
+            (&*rates[1][0], &*rates[1][4], &*rates[1][7]),
+            ("Unbound 1.22.0 [same]", "1.000", "no difference shown")
+        );
+        assert!(against_first(&runs[..1]).is_none());
     }
 
     #[test]

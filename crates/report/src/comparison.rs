@@ -59,7 +59,7 @@ fn ratios(comparison: &Comparison) -> Table {
 }
 
 /// The rows of a cell: name, ratio, verdict.
-fn rows(cell: &CellComparison) -> Vec<(&'static str, Option<&Ratio>, String)> {
+pub(crate) fn rows(cell: &CellComparison) -> Vec<(&'static str, Option<&Ratio>, String)> {
     let mut rows = vec![("queries/s", cell.strict.as_ref(), cell.verdict.to_string())];
     for (name, ratio) in [("confirmed", &cell.confirmed), ("CPU µs/query", &cell.cpu)] {
         rows.extend(ratio.as_ref().map(|ratio| (name, Some(ratio), String::new())));
@@ -67,7 +67,8 @@ fn rows(cell: &CellComparison) -> Vec<(&'static str, Option<&Ratio>, String)> {
     rows
 }
 
-fn figures(ratio: Option<&Ratio>) -> [String; 5] {
+/// Both values, their ratio, its interval and p.
+pub(crate) fn figures(ratio: Option<&Ratio>) -> [String; 5] {
     let Some(ratio) = ratio else { return [(); 5].map(|()| number::NONE.to_owned()) };
     [
         number::rate(ratio.first),

@@ -34,7 +34,7 @@ mod warnings;
 pub use certificates::certificates_csv;
 pub use combined::{latex as combined_latex, markdown as combined_markdown};
 pub use named::{Named, named};
-pub use page::{combined_html, experiment_html, html};
+pub use page::{combined_html, combined_svg, experiment_html, html};
 pub use paper_tables::{latex, markdown};
 pub use text::{histogram_text, trials_csv};
 pub use verdict::{indicative, sentence};

@@ -6,6 +6,7 @@ mod authority;
 mod compare;
 mod completions;
 mod conform;
+mod device_choice;
 mod lab;
 mod link;
 mod load;
@@ -13,6 +14,7 @@ mod report;
 mod result_file;
 mod run;
 mod totd_forwarder;
+mod turns;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;

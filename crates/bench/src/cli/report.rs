@@ -1,7 +1,7 @@
 //! `sixfold-bench report`: rebuilds the page and the tables of a run, or makes one report of several runs.
 
 use crate::bundle;
-use crate::run::{self, Recorded};
+use crate::run::{self, Recorded, turns};
 use clap::Args;
 use measure::run::Run;
 use report::named;
@@ -9,15 +9,14 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Page of several runs, in the first of their folders.
-const DEVICES_FILE: &str = "devices.html";
-
 const HELP: &str = "\
 With one DIR and without an option the command writes all files that are derived from DIR/run.json: report.html, trials.csv, \
 hist/, environment.json and configs/. While the run is in progress it writes report.html alone, with the results so far.
 
-With several DIR it makes one report with all devices in one table, the conditions that differ between the runs, and the method. \
-It writes the page to devices.html in the first DIR, and nothing else.
+With several DIR it makes one report with all devices in one table, charts of latency, loss and CPU time against rate with all \
+devices, the conditions that differ between the runs, and the method. It writes the page to devices.html in the first DIR, the charts \
+beside it as devices-latency.svg, devices-loss.svg and devices-cpu.svg, and nothing else. The folder of a run of several devices \
+stands for their folders.
 
 Exit status: 0 success, 1 failure, 2 wrong usage.
 
@@ -39,8 +38,8 @@ pub struct ReportArguments {
     /// Print tables, method, hosts and configuration as LaTeX (package booktabs) instead of writing the page
     #[arg(long)]
     latex: bool,
-    /// Write the page, the Markdown or the LaTeX to this file, and nothing else [default: report.html in DIR; of several DIR
-    /// devices.html in the first; Markdown and LaTeX go to standard output]
+    /// Write the page, the Markdown or the LaTeX to this file, and nothing else but the charts of several devices beside a page
+    /// [default: report.html in DIR; of several DIR devices.html in the first; Markdown and LaTeX go to standard output]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// End of the labels of the LaTeX tables: letters, digits and hyphens [default: the devices' names]
@@ -64,9 +63,12 @@ pub(super) fn label(runs: &[&Run]) -> String {
 
 /// Rebuilds or prints the report of a run, or of several together.
 pub fn report(arguments: &ReportArguments) -> Result<ExitCode, String> {
-    let recorded: Vec<Recorded> =
-        arguments.folders.iter().map(|folder| run::read(folder)).collect::<Result<_, _>>()?;
-    let folders: Vec<String> = arguments.folders.iter().map(|folder| folder_name(folder)).collect();
+    let paths = paths(&arguments.folders)?;
+    if paths.is_empty() {
+        return Err("no device has a trial yet; the logs in the folders of the devices say why".to_owned());
+    }
+    let recorded: Vec<Recorded> = paths.iter().map(|folder| run::read(folder)).collect::<Result<_, _>>()?;
+    let folders: Vec<String> = paths.iter().map(|folder| folder_name(folder)).collect();
     let runs: Vec<(&str, &Run)> =
         folders.iter().map(String::as_str).zip(recorded.iter().map(|it| &it.run)).collect();
     if arguments.markdown || arguments.latex {
@@ -78,7 +80,7 @@ pub fn report(arguments: &ReportArguments) -> Result<ExitCode, String> {
         return Ok(ExitCode::SUCCESS);
     }
     let mut said = String::new();
-    for (folder, it) in arguments.folders.iter().zip(&recorded) {
+    for (folder, it) in paths.iter().zip(&recorded) {
         if let Some(progress) = &it.progress {
             said += &format!("{}: a run in progress, {progress}\n", folder.display());
         }
@@ -87,6 +89,18 @@ pub fn report(arguments: &ReportArguments) -> Result<ExitCode, String> {
     let page = arguments.write_page(&runs, &recorded)?;
     print(&format!("{said}{}\n", page.display()))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The folders of all runs: in the place of a folder of devices that took turns, those of the devices with a trial.
+fn paths(folders: &[PathBuf]) -> Result<Vec<PathBuf>, String> {
+    let mut paths = Vec::new();
+    for folder in folders {
+        match turns::is_folder_of_turns(folder) {
+            true => paths.extend(turns::folders_with_trials(folder)?),
+            false => paths.push(folder.clone()),
+        }
+    }
+    Ok(paths)
 }
 
 impl ReportArguments {
@@ -107,16 +121,17 @@ impl ReportArguments {
     /// Writes the page, and all derived files of a single run that has ended. Returns the path of the page.
     fn write_page(&self, runs: &[(&str, &Run)], recorded: &[Recorded]) -> Result<PathBuf, String> {
         let (folder, run) = (&self.folders[0], &recorded[0].run);
+        if runs.len() > 1 || turns::is_folder_of_turns(folder) {
+            let page = self.out.clone().unwrap_or_else(|| folder.join(bundle::DEVICES_FILE));
+            bundle::write_devices(&page, runs)?;
+            return Ok(page);
+        }
         if let ([_], None, None) = (recorded, &self.out, &recorded[0].progress) {
             bundle::write_derived(folder, run)?;
             return Ok(folder.join(bundle::REPORT_FILE));
         }
-        let (name, html) = match recorded {
-            [_] => (bundle::REPORT_FILE, report::html(run)),
-            _ => (DEVICES_FILE, report::combined_html(&named(runs))),
-        };
-        let page = self.out.clone().unwrap_or_else(|| folder.join(name));
-        bundle::write_text(&page, &html)?;
+        let page = self.out.clone().unwrap_or_else(|| folder.join(bundle::REPORT_FILE));
+        bundle::write_text(&page, &report::html(run))?;
         Ok(page)
     }
 }

@@ -1,8 +1,10 @@
 //! `sixfold-bench run`: options and summary of a run.
 
+use super::device_choice::{self, DeviceParser};
 use super::report::print;
+use super::turns::{conclude, show_estimates};
 use crate::device;
-use crate::run::{self, Ended, thousands};
+use crate::run::{self, Ended, thousands, turns};
 use crate::signals;
 use clap::Args;
 use measure::order::Transport;
@@ -28,10 +30,18 @@ Placeholders in --command, --device-option and --device-file: {listen} or {liste
 {upstream_address} and {upstream_port}, {prefix}, {prefix_address}, {zone}, {workers}, {value} (of the sweep), {dir} (the folder of \
 the files).
 
-Exit status: 0 success, 1 failed or interrupted, 2 wrong usage or an invalid plan.
+With --device several times the searches of all devices are taken in turns (repetition 1 of each, repetition 2 of each, ...), so that a \
+drift of the machine meets all alike. A device is stopped while another has its turn, so it begins every search with an empty cache. \
+DIR/NAME is the bundle of each, as of a run of its own, and DIR/devices.html is the report of all, with its charts beside it as SVG files. \
+A device that fails takes no further turn, and the others go on. The same template may be given twice, and FILE.toml gives a device its own \
+[device] of a plan; its name is that of the file. All other options hold for all devices.
+
+Exit status: 0 success, 1 failed (a device, of several) or interrupted, 2 wrong usage or an invalid plan.
 
 Example: run the required test on Unbound from the distribution's package, in minutes:
-  sixfold-bench run --profile quick --device unbound --out /tmp/unbound";
+  sixfold-bench run --profile quick --device unbound --out /tmp/unbound
+Example: the same for two devices in turns:
+  sixfold-bench run --profile quick --device sixfold --device unbound --out /tmp/both";
 
 /// `sixfold-bench run`.
 #[derive(Debug, Args)]
@@ -55,9 +65,10 @@ pub struct RunArguments {
         "repetitions", "trial", "timeout", "transport", "connections", "start", "max", "loss_goal", "prefix", "conformance", "estimate",
     ])]
     resume: bool,
-    /// Device under test: the name of a template, which is configured and started
-    #[arg(long, value_name = "NAME", value_parser = device::NAMES)]
-    device: Option<String>,
+    /// Device under test: the name of a template, which is configured and started, or FILE.toml with a [device]; several take turns
+    /// (see below)
+    #[arg(long, value_name = "NAME", value_parser = DeviceParser)]
+    device: Vec<String>,
     /// Path of the program of --device, on the device's host [default: searched for]
     #[arg(long, value_name = "FILE", requires = "device")]
     device_program: Option<String>,
@@ -159,23 +170,35 @@ impl RunArguments {
     pub fn run(&self) -> Result<ExitCode, String> {
         let stop = signals::stop_flag().map_err(|error| format!("signal handlers: {error}"))?;
         let ended = if self.resume {
-            run::resume(self.out()?, self.quiet, &stop)?
+            let out = self.out()?;
+            if turns::is_folder_of_turns(out) {
+                return conclude(&turns::resume(out, self.quiet, &stop)?, out);
+            }
+            run::resume(out, self.quiet, &stop)?
         } else {
-            let plan = match self.plan() {
-                Ok(plan) => plan,
+            let mut plans = match self.plans() {
+                Ok(plans) => plans,
                 Err(error) => {
                     eprintln!("sixfold-bench: run: {error}");
                     return Ok(ExitCode::from(2));
                 }
             };
-            if self.estimate {
-                return show_estimate(plan);
+            match (plans.len(), plans.pop()) {
+                (1, Some((_, plan))) if self.estimate => return show_estimate(plan),
+                (1, Some((_, plan))) => run::begin(&plan, self.out()?, self.quiet, &stop)?,
+                (_, last) => {
+                    plans.extend(last);
+                    if self.estimate {
+                        return show_estimates(plans);
+                    }
+                    let out = self.out()?;
+                    return conclude(&turns::begin(&plans, out, self.quiet, &stop)?, out);
+                }
             }
-            run::begin(&plan, self.out()?, self.quiet, &stop)?
         };
         match ended {
             Ended::Complete(run) => {
-                print(&summary(&run, self.out()?))?;
+                print(&summary(&run.device.title(), &run, self.out()?))?;
                 Ok(ExitCode::SUCCESS)
             }
             Ended::Interrupted => {
@@ -194,7 +217,27 @@ impl RunArguments {
         self.out.as_deref().ok_or_else(|| "--out is missing".to_owned())
     }
 
-    fn plan(&self) -> Result<Plan, String> {
+    /// The plan of each device with its name; of one device without `--device`, its plan alone.
+    fn plans(&self) -> Result<Vec<(String, Plan)>, String> {
+        if self.device.is_empty() {
+            return Ok(vec![(String::new(), self.plan(None)?)]);
+        }
+        if self.device.len() > 1 && (self.device_program.is_some() || !self.device_option.is_empty()) {
+            return Err("--device-program and --device-option are for one --device; write program and options of each of several in a \
+                        FILE.toml with a [device], for --device FILE.toml"
+                .to_owned());
+        }
+        let names = device_choice::names(&self.device);
+        let plan = |(name, value): (String, &String)| match self.plan(Some(value.as_str())) {
+            Ok(plan) => Ok((name, plan)),
+            Err(why) if self.device.len() > 1 => Err(format!("{name}: {why}")),
+            Err(why) => Err(why),
+        };
+        names.into_iter().zip(&self.device).map(plan).collect()
+    }
+
+    /// The plan of a device; `None`: that of `--plan` or of another option.
+    fn plan(&self, chosen: Option<&str>) -> Result<Plan, String> {
         let mut file = match &self.plan {
             Some(path) => {
                 let text = File::open(path).and_then(textfile::read_to_string);
@@ -225,14 +268,14 @@ impl RunArguments {
             line.sweep.values = Some(values);
         }
         // A device on the command line replaces the plan's device, whichever way each is given.
-        if self.device.is_some() || self.command.is_some() {
+        if chosen.is_some() || self.command.is_some() {
             (file.device.template, file.device.program, file.device.command) = (None, None, None);
             file.device.pid = None;
         }
-        if self.device.is_some() {
+        if let Some(chosen) = chosen {
             file.device.files = None;
+            file.device = device_choice::read(chosen)?.over(file.device);
         }
-        line.device.template = self.device.clone();
         line.device.program = self.device_program.clone();
         let words = |command: &String| command.split_whitespace().map(str::to_owned).collect();
         line.device.command = self.command.as_ref().map(words);
@@ -287,15 +330,15 @@ fn show_estimate(plan: Plan) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The results in a few lines.
-fn summary(run: &Run, out: &Path) -> String {
+/// The results of a device in a few lines.
+pub(super) fn summary(name: &str, run: &Run, out: &Path) -> String {
     let mut text = String::new();
     for result in &run.results {
         let sweep = if result.sweep.is_empty() { String::new() } else { format!(" [{}]", result.sweep) };
         let (strict, confirmed) = (&result.summary, &result.confirmed_summary);
         text += &format!(
             "{}{sweep}, AAAA {:.0} %, cached {:.0} %: {}{} queries/s{} (median of {}; p1 {}, p99 {})",
-            run.device.title(),
+            name,
             result.cell.aaaa_share * 100.0,
             result.cell.cached_share * 100.0,
             if result.censored { ">= " } else { "" },

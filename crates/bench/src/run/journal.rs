@@ -40,7 +40,7 @@ impl Journal {
         let path = folder.join(EVENTS_FILE);
         let file = open_locked(&path)?;
         let plan_path = folder.join(PLAN_FILE);
-        if plan_path.exists() && !has_no_trials(folder) {
+        if holds_run(folder) {
             return Err(format!(
                 "{}: this folder has a run already; resume it (--resume) or choose another folder (--out)",
                 folder.display()
@@ -156,6 +156,11 @@ fn replay(path: &Path, procedure: &mut Procedure) -> Result<u64, String> {
         complete_octets += line.len() as u64 + 1;
     }
     Ok(complete_octets)
+}
+
+/// Returns true if a folder holds a run that is not to be overwritten.
+pub fn holds_run(folder: &Path) -> bool {
+    folder.join(PLAN_FILE).exists() && !has_no_trials(folder)
 }
 
 /// Returns true if the run in a folder ended before its first trial. A journal that cannot be read counts as a run with

@@ -11,6 +11,7 @@ mod progress;
 mod record;
 mod recorded;
 mod testbed;
+pub mod turns;
 
 pub use journal::Journal;
 pub use progress::thousands;
@@ -41,18 +42,20 @@ pub enum Ended {
 
 /// Begins a run.
 pub fn begin(plan: &Plan, out: &Path, quiet: bool, stop: &AtomicBool) -> Result<Ended, String> {
+    if turns::is_folder_of_turns(out) {
+        return Err(format!(
+            "{}: this folder has a run of several devices; choose another folder (--out)",
+            out.display()
+        ));
+    }
     let journal = Journal::begin(out, plan, clock::now_utc())?;
-    Session { journal, procedure: Procedure::new(plan.clone()), out, quiet, stop }.run_to_end()
+    let procedure = Procedure::new(plan.clone());
+    Session { journal, procedure, out, resumed_by: out, quiet, stop }.run_to_end()
 }
 
 /// Resumes a run that was interrupted or killed.
 pub fn resume(out: &Path, quiet: bool, stop: &AtomicBool) -> Result<Ended, String> {
-    let (mut journal, mut procedure) = Journal::resume(out)?;
-    if !is_finished(&procedure) {
-        journal.write(&Event::Resumed)?;
-        procedure.record(Event::Resumed).map_err(|error| error.to_string())?;
-    }
-    Session { journal, procedure, out, quiet, stop }.run_to_end()
+    Session::resume(out, out, quiet, stop)?.run_to_end()
 }
 
 /// Returns true if the procedure has no further action.
@@ -65,23 +68,50 @@ struct Session<'a> {
     journal: Journal,
     procedure: Procedure,
     out: &'a Path,
+    /// The folder with which `--resume` resumes it: its own, or that of all devices that take turns.
+    resumed_by: &'a Path,
     quiet: bool,
     stop: &'a AtomicBool,
 }
 
-impl Session<'_> {
+impl<'a> Session<'a> {
+    /// Replays the journal of a run that was interrupted or killed.
+    fn resume(
+        out: &'a Path,
+        resumed_by: &'a Path,
+        quiet: bool,
+        stop: &'a AtomicBool,
+    ) -> Result<Session<'a>, String> {
+        let (journal, procedure) = Journal::resume(out)?;
+        let mut session = Session { journal, procedure, out, resumed_by, quiet, stop };
+        if !is_finished(&session.procedure) {
+            session.record(Event::Resumed)?;
+        }
+        Ok(session)
+    }
+
+    /// The display of its progress.
+    fn display(&self) -> Result<RunDisplay, String> {
+        RunDisplay::new(self.quiet, self.procedure.trials().len() as u32, self.out)
+    }
+
     /// Runs to the end, and writes the bundle in every case.
     fn run_to_end(mut self) -> Result<Ended, String> {
-        let display = RunDisplay::new(self.quiet, self.procedure.trials().len() as u32, self.out)?;
-        let is_stopped = || self.stop.load(Ordering::Relaxed);
+        let display = self.display()?;
         let ended = match self.procedure.next() {
             // The run was killed between the last trial and the bundle. No host is needed for the bundle.
             Action::Done | Action::Stop(_) => Ok(()),
             _ => self.measure(&display),
         };
+        self.finish(ended, &display)
+    }
+
+    /// Writes the bundle. `measured`: the reason why the measurement ended early.
+    fn finish(self, measured: Result<(), String>, display: &RunDisplay) -> Result<Ended, String> {
+        let is_stopped = || self.stop.load(Ordering::Relaxed);
         // Clear the status line.
         display.status("");
-        let ended = match (ended, self.procedure.next()) {
+        let ended = match (measured, self.procedure.next()) {
             (Ok(()), Action::Done) => Ok(Ended::Complete(Box::default())),
             (Ok(()), Action::Stop(why)) => Ok(Ended::Stopped(match last_reason(&self.procedure) {
                 Some(reason) => format!("{why} (the last trial: {reason})"),
@@ -93,7 +123,7 @@ impl Session<'_> {
             (Err(why), _) if self.procedure.trials().is_empty() => return Err(why),
             (Err(why), _) => Err(format!(
                 "{why}; the results so far are in {out}; resume with: sixfold-bench run --resume --out {out}",
-                out = self.out.display()
+                out = self.resumed_by.display()
             )),
         };
         let complete = matches!(ended, Ok(Ended::Complete(_)));
@@ -113,36 +143,53 @@ impl Session<'_> {
     /// Carries out the actions of the procedure, until it is finished or a signal comes.
     fn measure(&mut self, display: &RunDisplay) -> Result<(), String> {
         let plan = self.procedure.plan().clone();
-        let profile = &plan.profile;
-        match plan.departures().as_slice() {
-            [] => display.print_line(&format!("profile {profile}")),
-            because => display.print_line(&format!(
-                "profile {profile}: NOT compliant with RFC 8219 ({})",
-                because.join(", ")
-            )),
-        }
+        display.print_line(&profile_line(&plan));
         display.print_line(&format!(
             "about {} trials, {}; may end earlier or later, depending on the device; interrupt at any time, resume with --resume --out {}",
             self.procedure.trials_left(),
             amount::show(display.time_left(&self.procedure)),
             self.out.display()
         ));
-        let known = self.procedure.surroundings().clone();
-        let mut testbed = Testbed::open(&plan, known, self.stop)?;
+        let mut testbed = self.testbed(&plan)?;
         testbed.read_environments()?;
-        while !is_finished(&self.procedure) {
-            let done = self.step(&plan, &mut testbed, display);
+        self.work(&plan, testbed, display, |_| true)
+    }
+
+    /// Connects to the hosts of the plan.
+    fn testbed<'b>(&self, plan: &'b Plan) -> Result<Testbed<'b>, String>
+    where
+        'a: 'b,
+    {
+        Testbed::open(plan, self.procedure.surroundings().clone(), self.stop)
+    }
+
+    /// Carries out the next actions while they are wanted, then ends the device.
+    fn work(
+        &mut self,
+        plan: &Plan,
+        mut testbed: Testbed<'_>,
+        display: &RunDisplay,
+        is_wanted: impl Fn(&Action) -> bool,
+    ) -> Result<(), String> {
+        while !is_finished(&self.procedure) && is_wanted(&self.procedure.next()) {
+            let done = self.step(plan, &mut testbed, display);
             show(testbed.notes(), display);
             // Includes what a failed step has found out.
-            if testbed.surroundings() != self.procedure.surroundings() {
-                self.record(Event::Surroundings(testbed.surroundings().clone()))?;
-            }
+            self.record_surroundings(&testbed)?;
             if !done? || self.stop.load(Ordering::Relaxed) {
                 break;
             }
         }
         show(testbed.close(), display);
         Ok(())
+    }
+
+    /// Records what the testbed has found out about the participants, if it is new.
+    fn record_surroundings(&mut self, testbed: &Testbed<'_>) -> Result<(), String> {
+        if testbed.surroundings() == self.procedure.surroundings() {
+            return Ok(());
+        }
+        self.record(Event::Surroundings(testbed.surroundings().clone()))
     }
 
     /// Carries out one action. Returns false if a signal interrupted it.
@@ -184,6 +231,15 @@ impl Session<'_> {
     fn record(&mut self, event: Event) -> Result<(), String> {
         self.journal.write(&event)?;
         self.procedure.record(event).map_err(|error| error.to_string())
+    }
+}
+
+/// The profile of a plan, and the rules that its settings break.
+fn profile_line(plan: &Plan) -> String {
+    let profile = &plan.profile;
+    match plan.departures().as_slice() {
+        [] => format!("profile {profile}"),
+        because => format!("profile {profile}: NOT compliant with RFC 8219 ({})", because.join(", ")),
     }
 }
 

@@ -15,7 +15,14 @@ use std::time::{Duration, Instant};
 pub struct RunDisplay {
     quiet: bool,
     terminal: bool,
-    began: Instant,
+    /// Beginning of every shown line: `unbound: ` if the device takes turns with others; the log has none.
+    prefix: String,
+    /// Start of the current turn; `None` while another device has its turn.
+    began: Option<Instant>,
+    /// Time of the turns before the current one.
+    spent: Duration,
+    /// Estimated time that the other devices need.
+    others_left: Duration,
     /// Number of trials of the earlier run that this one resumes.
     earlier_trials: u32,
     log: File,
@@ -34,10 +41,29 @@ impl RunDisplay {
         Ok(RunDisplay {
             quiet,
             terminal: std::io::stderr().is_terminal(),
-            began: Instant::now(),
+            prefix: String::new(),
+            began: Some(Instant::now()),
+            spent: Duration::ZERO,
+            others_left: Duration::ZERO,
             earlier_trials,
             log,
         })
+    }
+
+    /// The display of a device that takes turns with others. It begins without a turn.
+    pub fn in_turns(self, device: &str) -> RunDisplay {
+        RunDisplay { prefix: format!("{device}: "), began: None, ..self }
+    }
+
+    /// Begins a turn; the other devices need about `others_left` more.
+    pub fn begin_turn(&mut self, others_left: Duration) {
+        self.others_left = others_left;
+        self.began = Some(Instant::now());
+    }
+
+    /// Ends the turn: the time of the other devices' turns does not count.
+    pub fn end_turn(&mut self) {
+        self.spent += self.began.take().map_or(Duration::ZERO, |began| began.elapsed());
     }
 
     /// Prints and logs a line.
@@ -45,7 +71,7 @@ impl RunDisplay {
         self.log(text);
         if !self.quiet {
             // The run continues if the reader of the pipe or the terminal has gone.
-            let _ = writeln!(std::io::stderr(), "{}{text}", self.clear());
+            let _ = writeln!(std::io::stderr(), "{}{}{text}", self.clear(), self.prefix);
         }
     }
 
@@ -60,7 +86,8 @@ impl RunDisplay {
         if !self.quiet && self.terminal {
             let mut out = std::io::stderr().lock();
             // A status that cannot be shown does not stop the run.
-            let _ = write!(out, "{}{text}", self.clear()).and_then(|()| out.flush());
+            let prefix = if text.is_empty() { "" } else { &self.prefix };
+            let _ = write!(out, "{}{prefix}{text}", self.clear()).and_then(|()| out.flush());
         }
     }
 
@@ -68,20 +95,22 @@ impl RunDisplay {
     pub fn trial(&self, procedure: &Procedure, task: &Task, outcome: &Outcome) {
         let done = procedure.trials().len() as u32;
         self.print_line(&format!(
-            "{done:>4} of about {}, {} left: {}{}",
+            "{done:>4} of about {}, {} left{}: {}{}",
             done + procedure.trials_left(),
-            amount::show(self.time_left(procedure)),
+            amount::show(self.time_left(procedure) + self.others_left),
+            if self.prefix.is_empty() { "" } else { " for all" },
             trial_line(task, outcome),
             if is_first_limit(procedure.trials()) { LIMIT_NOTE } else { "" }
         ));
     }
 
-    /// Estimates the time that is left: by the plan, and after some trials scaled by the time that they took.
+    /// Estimates the time that is left for this device: by the plan, and after some trials scaled by the time that they took.
     pub fn time_left(&self, procedure: &Procedure) -> Duration {
         let left = procedure.time_left();
         let mine = procedure.time_planned(self.earlier_trials as usize);
         let is_known = procedure.trials().len() >= self.earlier_trials as usize + 3 && !mine.is_zero();
-        let pace = if is_known { self.began.elapsed().as_secs_f64() / mine.as_secs_f64() } else { 1.0 };
+        let spent = self.spent + self.began.map_or(Duration::ZERO, |began| began.elapsed());
+        let pace = if is_known { spent.as_secs_f64() / mine.as_secs_f64() } else { 1.0 };
         Duration::from_secs((left.as_secs_f64() * pace) as u64)
     }
 

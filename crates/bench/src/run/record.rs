@@ -54,6 +54,7 @@ pub fn build(procedure: &Procedure, started: &str, complete: bool) -> Run {
             bisection: plan.search.bisection,
             validity: plan.trial.validity,
             loss_goals: plan.search.loss_goals.clone(),
+            turns: plan.turns.clone(),
         },
         equipment: known.equipment.clone(),
         device: known.device.clone(),

@@ -356,6 +356,7 @@ impl Draft {
             device: draft.device.finish(),
             tester: draft.tester.finish(),
             authority: draft.authority.finish(),
+            turns: Vec::new(),
         };
         plan.check()?;
         Ok(plan)

@@ -1,6 +1,7 @@
 //! A plot: two axes and the marks between them. Values are in the units of the axes; the plot converts them to
 //! pixels.
 
+use super::style::file_style;
 use super::{Axis, Mark, text_width};
 use crate::escape::html;
 use crate::put;
@@ -20,7 +21,25 @@ pub struct Plot {
     body: String,
     /// Labels at the right ends of lines: the line's height in pixels, the text, the colour's class.
     ends: Vec<(f64, String, &'static str)>,
+    /// Rows of the key below the axis: a piece of the line with its mark, and its text.
+    key: Vec<KeyRow>,
 }
+
+/// A row of the key of a plot.
+#[derive(Clone, Debug)]
+struct KeyRow {
+    mark: Option<Mark>,
+    /// The colour's class.
+    class: &'static str,
+    is_dashed: bool,
+    text: String,
+}
+
+/// Height of a row of the key, in pixels.
+const KEY_ROW: f64 = 18.0;
+
+/// Letters of a text in the key that fit into a plot of the usual width.
+const KEY_LETTERS: usize = 100;
 
 impl Plot {
     /// An empty plot. The ID is unique in the page; title and description are for screen readers.
@@ -45,6 +64,7 @@ impl Plot {
             y,
             body: String::new(),
             ends: Vec::new(),
+            key: Vec::new(),
         }
     }
 
@@ -184,12 +204,42 @@ impl Plot {
         put!(self.body, "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{}</text>", html(text));
     }
 
+    /// A row of the key below the plot, which makes it higher: for a plot that is also a file, and so has no legend beside it.
+    pub fn key(&mut self, mark: Option<Mark>, class: &'static str, is_dashed: bool, text: &str) {
+        let mut shown: String = text.chars().take(KEY_LETTERS).collect();
+        if shown.len() < text.len() {
+            shown.push('…');
+        }
+        self.key.push(KeyRow { mark, class, is_dashed, text: shown });
+    }
+
     /// The whole plot as an SVG element.
-    pub fn svg(mut self) -> String {
+    pub fn svg(self) -> String {
+        self.element("", "")
+    }
+
+    /// The whole plot as an SVG file: the style is inside, light or dark as the reader's system wants it.
+    pub fn svg_file(self) -> String {
+        let size = format!(
+            " xmlns=\"http://www.w3.org/2000/svg\" width=\"{:.0}\" height=\"{:.0}\"",
+            self.width,
+            self.whole_height()
+        );
+        let first =
+            format!("<style>{}</style><rect width=\"100%\" height=\"100%\" class=\"paper\"/>", file_style());
+        self.element(&size, &first) + "\n"
+    }
+
+    fn whole_height(&self) -> f64 {
+        self.height + self.key.len() as f64 * KEY_ROW
+    }
+
+    /// The SVG element with these further attributes, and these elements at its beginning.
+    fn element(mut self, attributes: &str, first: &str) -> String {
         let ends = self.spread_ends();
-        let (id, width, height) = (html(&self.id), self.width, self.height);
+        let (id, width, height) = (html(&self.id), self.width, self.whole_height());
         let mut out = format!(
-            "<svg class=\"plot\" viewBox=\"0 0 {width:.0} {height:.0}\" role=\"img\" aria-labelledby=\"{id}-t {id}-d\"><title id=\"{id}-t\">{}</title><desc id=\"{id}-d\">{}</desc>",
+            "<svg class=\"plot\"{attributes} viewBox=\"0 0 {width:.0} {height:.0}\" role=\"img\" aria-labelledby=\"{id}-t {id}-d\"><title id=\"{id}-t\">{}</title><desc id=\"{id}-d\">{}</desc>{first}",
             html(&self.title),
             html(&self.description)
         );
@@ -197,8 +247,27 @@ impl Plot {
         self.draw_y(&mut out);
         out.push_str(&self.body);
         out.push_str(&ends);
+        self.draw_key(&mut out);
         out.push_str("</svg>");
         out
+    }
+
+    fn draw_key(&self, out: &mut String) {
+        let left = self.margin[0];
+        for (at, row) in self.key.iter().enumerate() {
+            let y = self.height + (at as f64 + 0.5) * KEY_ROW;
+            let style = if row.is_dashed { "line dashed" } else { "line" };
+            let mark = row.mark.map_or(String::new(), |mark| mark.draw(left + 14.0, y));
+            put!(
+                out,
+                "<g class=\"key {}\"><path d=\"M{left:.1} {y:.1}H{:.1}\" class=\"{style}\"/>{mark}</g><text x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+                row.class,
+                left + 28.0,
+                left + 36.0,
+                y + 4.0,
+                html(&row.text)
+            );
+        }
     }
 
     fn draw_x(&self, out: &mut String) {
@@ -319,6 +388,26 @@ mod tests {
         plot.mark(Mark::Dot, (f64::NAN, 0.5), "c1", "");
         plot.line(&[(f64::INFINITY, 0.1)], "c1");
         assert!(!plot.body.contains("NaN") && plot.body.is_empty());
+    }
+
+    #[test]
+    fn a_key_stands_below_the_axis_and_makes_the_plot_higher() {
+        let mut plot = plot();
+        plot.key(Some(Mark::Dot), "c2", false, "one & only");
+        plot.key(None, "muted", true, &"x".repeat(KEY_LETTERS + 1));
+        let svg = plot.clone().svg();
+        // 100 pixels, and two rows of 18.
+        assert!(svg.contains("viewBox=\"0 0 200 136\""), "{svg}");
+        assert!(svg.contains("y=\"113.0\">one &amp; only</text>") && svg.contains("xx…</text>"), "{svg}");
+        assert!(!svg.contains("<style"), "the page has the style");
+        let file = plot.svg_file();
+        assert!(
+            file.starts_with(
+                "<svg class=\"plot\" xmlns=\"http://www.w3.org/2000/svg\" width=\"200\" height=\"136\""
+            ),
+            "{file}"
+        );
+        assert!(file.contains("<style>") && file.ends_with("</svg>\n"), "{file}");
     }
 
     #[test]

@@ -34,14 +34,23 @@ pub(super) const TOPICS: [Topic; 13] = [
 ];
 
 fn time(run: &Run) -> String {
-    match (&*run.started, &*run.ended) {
+    let text = match (&*run.started, &*run.ended) {
         ("", _) => String::new(),
         (started, "") => format!("The run began at {started}."),
         (started, ended) if run.complete => format!("The run began at {started} and ended at {ended}."),
         (started, ended) => {
             format!("The run began at {started}; it was not complete when it was recorded, at {ended}.")
         }
+    };
+    let devices: Vec<&str> = run.settings.turns.iter().map(String::as_str).collect();
+    if text.is_empty() || devices.is_empty() {
+        return text;
     }
+    format!(
+        "{text} The devices {} took turns, search by search in this order. Each was stopped while another had its turn, so it began every \
+         search with an empty cache.",
+        and(&devices)
+    )
 }
 
 /// The roles of a host: `the tester and the device`.

@@ -1,6 +1,6 @@
 //! The page of several runs: the results of all devices in one chart and one table.
 
-use super::{Figure, Frame, View, environment, scroll};
+use super::{Figure, Frame, View, environment, overlay, scroll};
 use crate::chart::{Axis, Mark, Plot, Scale, legend};
 use crate::combined::{objections, shown, tables, warning};
 use crate::escape;
@@ -70,6 +70,7 @@ fn results(runs: &[Named]) -> String {
         "<p>The highest rates at which every query got a valid answer in time. The strict result is the one of RFC 8219; in a confirmed result a failure counts only if a second trial at that rate fails too, which is an addition to the RFC. Percentiles follow RFC 2330 section 11.3: of up to 99 values the 99th is the largest, of up to 100 the 1st is the smallest.</p>",
     );
     out.push_str(&chart(runs));
+    out.push_str(&overlay::figures(runs));
     out.extend(tables(runs).iter().map(|table| table.html()));
     out
 }

@@ -7,6 +7,7 @@ mod environment;
 mod experiment;
 mod frame;
 mod latency;
+mod overlay;
 mod resources;
 mod results;
 mod rules;
@@ -26,6 +27,7 @@ use measure::run::Run;
 
 pub use combined::html as combined_html;
 pub use experiment::html as experiment_html;
+pub use overlay::files as combined_svg;
 
 /// The whole page.
 pub fn html(run: &Run) -> String {

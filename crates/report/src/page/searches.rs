@@ -159,20 +159,7 @@ fn loss(group: &Group, id: &str) -> String {
     if trials.is_empty() {
         return placeholder(&title, "No trial is recorded.");
     }
-    let losses = trials.iter().map(|trial| trial.outcome.loss());
-    let (low, high) = match Scale::decades(losses.chain([1.0])) {
-        Scale::Log { low, high } | Scale::Linear { low, high } => (low, high),
-    };
-    // The decade below the smallest loss is the floor for trials without loss, which a logarithmic scale cannot show.
-    let floor = low / 10.0;
-    let mut y = Axis::new(
-        Scale::Log { low: floor, high },
-        "queries without a valid reply in time",
-        9,
-        number::percent,
-    );
-    y.ticks.retain(|(value, _)| *value >= low * 0.99);
-    y.ticks.push((floor, "none".to_owned()));
+    let (y, floor) = loss_axis(trials.iter().map(|trial| trial.outcome.loss()));
     let mut plot = Plot::new(
         &format!("{id}-plot"),
         &title,
@@ -205,6 +192,24 @@ fn loss(group: &Group, id: &str) -> String {
         tables: vec![rates_table(group, &trials)],
     }
     .html_of(&group.form)
+}
+
+/// A logarithmic axis of losses, and its lowest value, the floor: the place of trials without loss, which a logarithmic scale
+/// cannot show, a decade below the smallest loss.
+pub(super) fn loss_axis(losses: impl Iterator<Item = f64>) -> (Axis, f64) {
+    let (low, high) = match Scale::decades(losses.chain([1.0])) {
+        Scale::Log { low, high } | Scale::Linear { low, high } => (low, high),
+    };
+    let floor = low / 10.0;
+    let mut axis = Axis::new(
+        Scale::Log { low: floor, high },
+        "queries without a valid reply in time",
+        9,
+        number::percent,
+    );
+    axis.ticks.retain(|(value, _)| *value >= low * 0.99);
+    axis.ticks.push((floor, "none".to_owned()));
+    (axis, floor)
 }
 
 fn rates_table(group: &Group, trials: &[&Trial]) -> Table {

@@ -1,30 +1,15 @@
 //! The charts of an experiment: our curves with solid lines, the paper's with dashed lines and crosses, and the figures of
 //! each chart as a table.
 
-use crate::chart::{Axis, Mark, Plot, Scale, line_legend};
+use crate::chart::{Axis, CURVE_COLOURS, CURVE_MARKS, Mark, Plot, Scale, line_legend};
 use crate::limits;
 use crate::number;
 use crate::page::{Figure, downsampled, scroll};
 use crate::table::Table;
 use measure::experiment::{Chart, ChartAxis, ChartLine, Experiment, LINES_MAX, Origin, Point};
 
-/// Marks of our curves, in order.
-const OUR_MARKS: [Mark; LINES_MAX] = [
-    Mark::Dot,
-    Mark::Square,
-    Mark::Triangle,
-    Mark::Diamond,
-    Mark::Ring,
-    Mark::Frame,
-    Mark::Wedge,
-    Mark::Tent,
-];
-
 /// Marks of the paper's curves, in order; after the last they begin again, in other colours.
 const PAPER_MARKS: [Mark; 3] = [Mark::Cross, Mark::Plus, Mark::Star];
-
-/// Classes of colours, in order: neighbours differ for colour-blind readers, too.
-const COLOURS: [&str; LINES_MAX] = ["c1", "c2", "c3", "c4", "c5", "c7", "c8", "c6"];
 
 /// Points of a curve up to which each point has a mark, and each interval a bar. A longer curve has a band, and a mark at
 /// every so many points.
@@ -108,10 +93,10 @@ fn curves(chart: &Chart) -> Vec<Curve<'_>> {
                 (PAPER_MARKS[(papers - 1) % PAPER_MARKS.len()], colour)
             } else {
                 own += 1;
-                (OUR_MARKS[own - 1], own - 1)
+                (CURVE_MARKS[own - 1], own - 1)
             };
             let points = line.points.iter().copied().filter(|point| is_shown(chart, point)).collect();
-            Curve { line, mark, class: COLOURS[colour % COLOURS.len()], points }
+            Curve { line, mark, class: CURVE_COLOURS[colour % CURVE_COLOURS.len()], points }
         })
         .collect()
 }
