@@ -33,7 +33,7 @@ mod lane;
 pub mod limits;
 mod multiplexed;
 mod names;
-mod netlink;
+pub mod netlink;
 mod options;
 mod order_check;
 mod outstanding;

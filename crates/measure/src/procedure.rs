@@ -16,7 +16,8 @@
 use crate::outcome::Verdict;
 use crate::plan::{Plan, Restart};
 use crate::run::{
-    Bisection, Cell, CellResult, Correctness, Device, Environment, Equipment, Purpose, SelfTest, Trial,
+    Bisection, Cell, CellResult, Correctness, Device, Environment, Equipment, Participant, Purpose, SelfTest,
+    Trial,
 };
 use crate::search::{Limits, Method, Search, Step};
 use serde::{Deserialize, Serialize};
@@ -118,6 +119,9 @@ pub struct Surroundings {
     /// Threads, ports and cores of tester and authority; `None`: unknown yet.
     #[serde(default)]
     pub equipment: Option<Equipment>,
+    /// Sockets, threads and cores by role, as the kernel reports them.
+    #[serde(default)]
+    pub participants: BTreeMap<String, Participant>,
     /// Facts that a reader must know before relying on a number.
     pub warnings: Vec<String>,
 }

@@ -50,7 +50,7 @@ pub struct RunArguments {
     out: Option<PathBuf>,
     /// Resume the run in --out, with its own plan; only --quiet can be combined with these two
     #[arg(long, conflicts_with_all = [
-        "plan", "profile", "procedure", "device", "device_program", "command", "device_address", "device_pid", "device_option", "device_file", "workers", "sweep", "grid",
+        "plan", "profile", "procedure", "device", "device_program", "command", "device_address", "device_pid", "device_option", "device_file", "as_shipped", "workers", "sweep", "grid",
         "repetitions", "trial", "timeout", "start", "max", "prefix", "conformance", "estimate",
     ])]
     resume: bool,
@@ -77,6 +77,10 @@ pub struct RunArguments {
     /// be repeated [default: none]
     #[arg(long, value_name = "FILE", conflicts_with = "device")]
     device_file: Vec<PathBuf>,
+    /// Leave the device its own defaults for buffers and limits. Otherwise all devices get the same receive buffer, and a template
+    /// raises limits that one busy client would reach
+    #[arg(long)]
+    as_shipped: bool,
     /// Threads of the device, or processes if it has no threads, 1 to 1024 [default: 1]
     #[arg(long, value_name = "N")]
     workers: Option<u16>,
@@ -216,6 +220,7 @@ impl RunArguments {
         line.device.command = self.command.as_ref().map(words);
         line.device.address = self.device_address;
         line.device.pid = self.device_pid;
+        line.device.as_shipped = self.as_shipped.then_some(true);
         line.device.workers = self.workers;
         line.device.options = (!self.device_option.is_empty()).then(|| self.device_option.clone());
         if !self.device_file.is_empty() {
@@ -272,8 +277,9 @@ fn summary(run: &Run, out: &Path) -> String {
         let sweep = if result.sweep.is_empty() { String::new() } else { format!(" [{}]", result.sweep) };
         let (strict, confirmed) = (&result.summary, &result.confirmed_summary);
         text += &format!(
-            "{}{sweep}, AAAA {:.0} %, cached {:.0} %: {}{} queries/s{} (median of {}; p1 {}, p99 {})",
+            "{}{}{sweep}, AAAA {:.0} %, cached {:.0} %: {}{} queries/s{} (median of {}; p1 {}, p99 {})",
             run.device.title(),
+            if run.settings.as_shipped { " as shipped" } else { "" },
             result.cell.aaaa_share * 100.0,
             result.cell.cached_share * 100.0,
             if result.censored { ">= " } else { "" },
@@ -285,6 +291,9 @@ fn summary(run: &Run, out: &Path) -> String {
         );
         if confirmed.count > 0 {
             text += &format!("; failures confirmed: {}", thousands(confirmed.median));
+        }
+        if let Some(repeated) = report::repeated(result) {
+            text += &format!("; {repeated}");
         }
         if let Some(cost) = result.cpu_us_per_query {
             text += &format!("; {cost:.1} us CPU per query");

@@ -54,6 +54,7 @@ impl ForeignServer for TemplateServer {
             workers: 1,
             value: String::new(),
             options: setup.options,
+            as_shipped: false,
         };
         let plan = self.known.plan(&settings, places.directory);
         // The kernel kills the server if this process ends in any way.

@@ -1,7 +1,8 @@
 //! BIND's `named`.
 
 use super::config_lines::merge_options;
-use super::{LaunchPlan, Template, TemplateInput};
+use super::program::release;
+use super::{LaunchPlan, RECEIVE_BUFFER, Template, TemplateInput};
 
 pub(super) const TEMPLATE: Template = Template {
     name: "bind",
@@ -18,7 +19,7 @@ fn plan(input: &TemplateInput) -> LaunchPlan {
     let (listen, upstream) = (settings.listen, settings.upstream);
     let (family, other) = if listen.is_ipv6() { ("-v6", "") } else { ("", "-v6") };
     // BIND's built-in empty zones (RFC 6303) would answer before the forwarder is asked.
-    let ours = vec![
+    let mut ours = vec![
         format!("directory \"{folder}\";"),
         "pid-file none;".to_owned(),
         "session-keyfile none;".to_owned(),
@@ -28,7 +29,6 @@ fn plan(input: &TemplateInput) -> LaunchPlan {
         "recursion yes;".to_owned(),
         "allow-recursion { any; };".to_owned(),
         "allow-query-cache { any; };".to_owned(),
-        "recursive-clients 10000;".to_owned(),
         "forward only;".to_owned(),
         format!("forwarders {{ {} port {}; }};", upstream.ip(), upstream.port()),
         "dnssec-validation no;".to_owned(),
@@ -36,6 +36,12 @@ fn plan(input: &TemplateInput) -> LaunchPlan {
         "querylog no;".to_owned(),
         format!("dns64 {prefix}/{length} {{ clients {{ any; }}; }};"),
     ];
+    if !settings.as_shipped {
+        ours.push("recursive-clients 10000;".to_owned());
+        if release(input.version, "BIND ") >= (9, 18) {
+            ours.push(format!("udp-receive-buffer {RECEIVE_BUFFER};"));
+        }
+    }
     let lines = merge_options(ours, &settings.options);
     // The log keeps warnings and errors: they explain a failed start.
     let text = format!(

@@ -20,6 +20,8 @@ pub struct Settings {
     pub value: String,
     /// The user's lines for its configuration, in its own syntax; placeholders are filled.
     pub options: Vec<String>,
+    /// True if a template leaves the server's own defaults for buffers and limits.
+    pub as_shipped: bool,
 }
 
 impl Settings {
@@ -33,6 +35,7 @@ impl Settings {
             workers: 1,
             value: String::new(),
             options: Vec::new(),
+            as_shipped: false,
         }
     }
 }

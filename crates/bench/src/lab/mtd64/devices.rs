@@ -137,6 +137,7 @@ pub fn start<'p>(
         workers: launch.workers,
         value: launch.response_maximum.to_string(),
         options: Vec::new(),
+        as_shipped: false,
     };
     let recipe = subject.recipe.clone();
     let order = Start { recipe, settings, cores: launch.cores.clone(), environment: BTreeMap::new() };

@@ -124,6 +124,7 @@ impl Bench {
             workers: 1,
             value: String::new(),
             options: candidate.options.clone(),
+            as_shipped: false,
         };
         let recipe = candidate.recipe.clone();
         let order = Start { recipe, settings, cores: String::new(), environment: BTreeMap::new() };

@@ -89,6 +89,7 @@ impl EncryptedServer {
             workers: 1,
             value: String::new(),
             options: Vec::new(),
+            as_shipped: false,
         };
         let recipe = Recipe::Custom { command, files };
         let order = Start { recipe, settings, cores: String::new(), environment: BTreeMap::new() };
