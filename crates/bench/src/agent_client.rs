@@ -14,7 +14,7 @@ use crate::process::{DeviceLog, own_program};
 use crate::usage::Usage;
 use measure::order::{Authority, Load};
 use measure::outcome::Outcome;
-use measure::run::{self, Environment};
+use measure::run::{self, Environment, Participant};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fmt;
@@ -180,6 +180,20 @@ impl AgentClient {
     pub fn usage(&mut self, device: u32) -> Result<Usage, AgentError> {
         match self.request(&Order::Usage { device }, limits::ORDER_TIMEOUT)? {
             Reply::Usage(usage) => Ok(usage),
+            other => Err(self.unexpected(&other)),
+        }
+    }
+
+    /// Reads the UDP sockets, threads and cores of a device, or of the agent with its authority; see
+    /// [`sockets::read`](crate::sockets::read).
+    pub fn sockets(
+        &mut self,
+        device: Option<u32>,
+        port: u16,
+        raise: bool,
+    ) -> Result<Participant, AgentError> {
+        match self.request(&Order::Sockets { device, port, raise }, limits::ORDER_TIMEOUT)? {
+            Reply::Sockets(found) => Ok(found),
             other => Err(self.unexpected(&other)),
         }
     }

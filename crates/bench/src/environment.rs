@@ -7,7 +7,7 @@ use crate::clock;
 use crate::device::program::command_output;
 use measure::plan::core_list;
 use measure::run::Environment;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -305,6 +305,15 @@ impl FactCollector {
         }
     }
 
+    /// Collects the offloads of an interface that put datagrams together or take them apart, if `ethtool` is installed.
+    fn collect_offloads(&mut self, interface: &str) {
+        let output = command_output(Command::new("ethtool").args(["-k", interface]), COMMAND_TIMEOUT);
+        let offloads = offloads(&output);
+        if !offloads.is_empty() {
+            self.set(&format!("offloads of {interface}"), offloads);
+        }
+    }
+
     /// Collects the facts of the interface that leads to an address.
     fn collect_interface(&mut self, address: IpAddr) {
         let route = command_output(
@@ -313,6 +322,7 @@ impl FactCollector {
         );
         let mut words = route.split_ascii_whitespace().skip_while(|word| *word != "dev");
         let name = words.nth(1).map(str::to_owned);
+        self.collect_offloads(name.as_deref().unwrap_or("lo"));
         if address.is_loopback() || name.as_deref() == Some("lo") {
             self.set(
                 &format!("interface to {address}"),
@@ -344,10 +354,34 @@ impl FactCollector {
     }
 }
 
+/// Offloads of UDP in the output of `ethtool -k`.
+fn offloads(output: &str) -> String {
+    const OF_UDP: [&str; 5] = [
+        "generic-segmentation-offload",
+        "tx-udp-segmentation",
+        "generic-receive-offload",
+        "rx-udp-gro-forwarding",
+        "rx-gro-list",
+    ];
+    let lines = output.lines().filter_map(|line| line.trim().split_once(": "));
+    let known: BTreeMap<&str, &str> =
+        lines.filter_map(|(name, state)| Some((name, state.split(' ').next()?))).collect();
+    let told = OF_UDP.iter().filter_map(|name| Some(format!("{name} {}", known.get(name)?)));
+    told.collect::<Vec<_>>().join(", ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::net::Ipv4Addr;
+
+    #[test]
+    fn the_offloads_of_udp_are_picked_from_all() {
+        let output = "Features for lo:\nrx-checksumming: on [fixed]\ntcp-segmentation-offload: on\n\ttx-udp-segmentation: on [fixed]\n\
+                      generic-receive-offload: off\n";
+        assert_eq!(offloads(output), "tx-udp-segmentation on, generic-receive-offload off");
+        assert_eq!(offloads("netlink error: no device\n"), "");
+    }
 
     /// Root of a host whose files a test writes.
     struct Tree(PathBuf);

@@ -24,5 +24,6 @@ pub mod link;
 pub mod process;
 pub mod run;
 pub mod signals;
+pub mod sockets;
 pub mod ttcp_dns;
 pub mod usage;

@@ -3,9 +3,10 @@
 //!
 //! Readings are cumulative; the difference of two is the usage between them.
 
+use measure::plan::core_list;
 use measure::run::DeviceUse;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 /// Ticks a second of the times in `/proc/PID/stat`: USER_HZ, which is 100 on every Linux that Rust supports.
@@ -16,6 +17,12 @@ const TICKS_PER_S: f64 = 100.0;
 pub struct Usage {
     /// Its processes.
     pub processes: Vec<Process>,
+    /// Time since the boot of the host, in seconds; 0: unknown.
+    #[serde(default)]
+    pub uptime_s: f64,
+    /// Ticks in which each core ran no thread: idle, or busy with interrupts and packets.
+    #[serde(default)]
+    pub free_ticks: BTreeMap<u16, u64>,
 }
 
 /// One process.
@@ -33,6 +40,9 @@ pub struct Process {
     pub ticks: (u64, u64),
     /// Its threads.
     pub threads: Vec<Thread>,
+    /// Cores that its threads may use, in the syntax of `taskset`; empty: unknown.
+    #[serde(default)]
+    pub allowed_cores: String,
 }
 
 /// One thread.
@@ -60,7 +70,13 @@ pub struct Thread {
 impl Usage {
     /// Reads the usage of these processes. Omits processes that have ended.
     pub fn read(pids: &[u32]) -> Usage {
-        Usage { processes: pids.iter().filter_map(|pid| Process::read(*pid)).collect() }
+        let uptime = fs::read_to_string("/proc/uptime").unwrap_or_default();
+        let uptime_s = uptime.split_ascii_whitespace().next().and_then(|text| text.parse().ok());
+        Usage {
+            processes: pids.iter().filter_map(|pid| Process::read(*pid)).collect(),
+            uptime_s: uptime_s.unwrap_or(0.0),
+            free_ticks: free_ticks(&fs::read_to_string("/proc/stat").unwrap_or_default()),
+        }
     }
 
     /// CPU time since the processes began, in seconds, in whole ticks for each process.
@@ -71,7 +87,12 @@ impl Usage {
 
     /// The usage since `earlier` was read, for `replies` valid replies.
     pub fn since(&self, earlier: &Usage, replies: u64) -> DeviceUse {
-        let mut used = DeviceUse { waited_s: self.waited_since(earlier), ..DeviceUse::default() };
+        let allowed = self.allowed_cores();
+        let mut used = DeviceUse {
+            waited_s: self.waited_since(earlier),
+            allowed_cores: allowed.iter().map(u16::to_string).collect::<Vec<_>>().join(","),
+            ..DeviceUse::default()
+        };
         for process in &self.processes {
             let key = |other: &&Process| (other.pid, other.began) == (process.pid, process.began);
             let before = earlier.processes.iter().find(key).cloned().unwrap_or_default();
@@ -84,7 +105,28 @@ impl Usage {
         if replies > 0 {
             used.cpu_us_per_query = (used.user_s + used.system_s) * 1e6 / replies as f64;
         }
+        used.others_s = self.others_since(earlier, &allowed, used.user_s + used.system_s);
         used
+    }
+
+    /// The cores that the threads of the processes may use.
+    pub fn allowed_cores(&self) -> BTreeSet<u16> {
+        self.processes.iter().flat_map(|process| core_list(&process.allowed_cores).unwrap_or_default()).collect()
+    }
+
+    /// CPU time of other programs on these cores since `earlier` was read, and time that the hypervisor took from them, in
+    /// seconds: all time in which a core was not free and the processes did not use it (`own_s`).
+    fn others_since(&self, earlier: &Usage, cores: &BTreeSet<u16>, own_s: f64) -> Option<f64> {
+        if cores.is_empty() || earlier.uptime_s <= 0.0 {
+            return None;
+        }
+        let passed_s = self.uptime_s - earlier.uptime_s;
+        let mut others_s = -own_s;
+        for core in cores {
+            let free = self.free_ticks.get(core)?.saturating_sub(*earlier.free_ticks.get(core)?);
+            others_s += (passed_s - free as f64 / TICKS_PER_S).max(0.0);
+        }
+        Some(others_s.max(0.0))
     }
 
     /// Time that threads were ready to run since `earlier` was read and had no core, in seconds: because they have
@@ -114,6 +156,7 @@ impl Process {
             resident_peak: status.get("VmHWM").map_or(0, |kib| kib * 1024),
             ticks: stat.ticks,
             threads: tasks.filter_map(|task| Thread::read(task.file_name().to_str()?, &folder)).collect(),
+            allowed_cores: allowed_cores(pid),
         })
     }
 
@@ -126,6 +169,7 @@ impl Process {
             let (user_s, system_s) = thread.seconds_since(&was);
             if user_s + system_s > 0.0 {
                 used.threads.push((thread.name.clone(), user_s, system_s));
+                used.thread_waits_s.push(thread.waited_ns.saturating_sub(was.waited_ns) as f64 / 1e9);
             }
             used.voluntary_switches += thread.voluntary_switches.saturating_sub(was.voluntary_switches);
             used.involuntary_switches += thread.involuntary_switches.saturating_sub(was.involuntary_switches);
@@ -138,6 +182,7 @@ impl Process {
         if beyond > 2 * (self.threads.len() as u64 + 1) {
             let part = beyond as f64 / (user + system) as f64 / TICKS_PER_S;
             used.threads.push(("ended threads".into(), user as f64 * part, system as f64 * part));
+            used.thread_waits_s.push(0.0);
         }
     }
 }
@@ -222,6 +267,31 @@ impl Stat {
     }
 }
 
+/// The cores that the threads of a process may use: those of any of them, because a program may bind single threads.
+fn allowed_cores(pid: u32) -> String {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let lists = tasks.filter_map(|task| {
+        let status = fs::read_to_string(task.path().join("status")).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+        core_list(line.trim()).ok()
+    });
+    let cores: BTreeSet<u16> = lists.flatten().collect();
+    cores.iter().map(u16::to_string).collect::<Vec<_>>().join(",")
+}
+
+/// Ticks in which each core ran no thread, from the text of `/proc/stat` (proc_stat(5)): `idle`, `iowait`, `irq` and
+/// `softirq`. Work on packets counts as free: it may be work for the device itself.
+fn free_ticks(stat: &str) -> BTreeMap<u16, u64> {
+    let core = |line: &str| {
+        let mut words = line.strip_prefix("cpu")?.split_ascii_whitespace();
+        let number = words.next()?.parse().ok()?;
+        let ticks: Vec<u64> = words.map_while(|word| word.parse().ok()).collect();
+        // user, nice, system, idle, iowait, irq, softirq, steal.
+        Some((number, ticks.get(3..7)?.iter().sum()))
+    };
+    stat.lines().filter(|line| !line.starts_with("cpu ")).filter_map(core).collect()
+}
+
 /// The numbers in a `status` file.
 fn read_status(folder: &str) -> BTreeMap<String, u64> {
     let text = fs::read_to_string(format!("{folder}/status")).unwrap_or_default();
@@ -276,7 +346,7 @@ mod tests {
     #[test]
     fn the_cpu_time_of_processes_is_the_sum_of_their_ticks() {
         let process = |ticks| Process { ticks, ..Process::default() };
-        let usage = Usage { processes: vec![process((300, 100)), process((7, 0))] };
+        let usage = Usage { processes: vec![process((300, 100)), process((7, 0))], ..Usage::default() };
         assert_eq!(usage.cpu_s(), 4.07);
     }
 
@@ -302,6 +372,7 @@ mod tests {
                     threads: threads.iter().map(thread).collect(),
                     ..Process::default()
                 }],
+                ..Usage::default()
             }
         };
         let (before, after) =
@@ -311,6 +382,71 @@ mod tests {
 
     #[test]
     fn a_process_that_is_gone_is_left_out() {
-        assert_eq!(Usage::read(&[u32::MAX]), Usage::default());
+        assert_eq!(Usage::read(&[u32::MAX]).processes, []);
+    }
+
+    #[test]
+    fn the_time_of_other_programs_is_what_is_left_of_the_cores() {
+        let stat = "cpu  9 9 9 9 9 9 9 9 0 0\ncpu0 1 2 3 100 20 3 4 5 0 0\ncpu12 1 2 3 7 0 0 0 0 0 0\nintr 1 2\n";
+        let before = free_ticks(stat);
+        assert_eq!(before, BTreeMap::from([(0, 127), (12, 7)]));
+        let usage = |uptime_s, free_ticks| Usage { uptime_s, free_ticks, ..Usage::default() };
+        let (before, after) = (usage(50.0, before), usage(60.0, BTreeMap::from([(0, 527), (12, 107)])));
+        let others = |cores: &[u16], own_s| {
+            after.others_since(&before, &cores.iter().copied().collect(), own_s)
+        };
+        // Of 10 s, core 0 was free for 4 s and core 12 for 1 s.
+        assert_eq!(others(&[0], 2.0), Some(4.0));
+        assert_eq!(others(&[0, 12], 2.0), Some(13.0));
+        assert_eq!(others(&[0], 7.0), Some(0.0));
+        assert_eq!(others(&[0, 3], 2.0), None, "nothing is known of core 3");
+        assert_eq!(others(&[], 2.0), None);
+    }
+
+    /// A process that only computes, on one core. It ends with this value.
+    struct Busy(std::process::Child);
+
+    impl Busy {
+        fn start(core: u16) -> std::io::Result<Busy> {
+            let mut command = std::process::Command::new("taskset");
+            command.args(["-c", &core.to_string(), "sh", "-c", "while :; do :; done"]);
+            command.spawn().map(Busy)
+        }
+    }
+
+    impl Drop for Busy {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+
+    #[test]
+    fn a_process_that_shares_its_core_with_another_one_is_starved_and_with_its_own_is_not() {
+        let core = *crate::environment::allowed_cores().last().unwrap();
+        let (Ok(one), Ok(other)) = (Busy::start(core), Busy::start(core)) else {
+            return test_skip::missing("taskset", "apt-get install util-linux");
+        };
+        let (one, other) = (one.0.id(), other.0.id());
+        let pinned = |usage: &Usage| usage.allowed_cores() == BTreeSet::from([core]);
+        let read = || (Usage::read(&[one]), Usage::read(&[one, other]));
+        let mut before = read();
+        while !pinned(&before.1) {
+            std::thread::yield_now();
+            before = read();
+        }
+        // The clock is that of the two processes: they are observed for two seconds of the core, however long that takes.
+        let (mut alone, mut both) = (DeviceUse::default(), DeviceUse::default());
+        while both.user_s + both.system_s < 2.0 {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            let now = read();
+            (alone, both) = (now.0.since(&before.0, 0), now.1.since(&before.1, 0));
+        }
+        let found = measure::starvation::starvation(&alone, 0.0).expect("the other process has half of the core");
+        assert!(found.waited_s > 0.3 && found.busiest_thread_s < 2.0, "{found:?}");
+        // Together they wait for each other. Whatever else runs on this machine, that is not part of it.
+        let without_others = DeviceUse { others_s: Some(0.0), ..both.clone() };
+        assert!(both.waited_s > 0.3, "{both:?}");
+        assert_eq!(measure::starvation::starvation(&without_others, 0.0), None);
     }
 }

@@ -34,7 +34,7 @@ pub mod limits;
 mod merge;
 mod multiplexed;
 mod names;
-mod netlink;
+pub mod netlink;
 mod options;
 mod order_check;
 mod outstanding;

@@ -8,7 +8,7 @@ use crate::thread_stats::ThreadStats;
 use crate::threads::ThreadReport;
 use crate::timeline::Timeline;
 use crate::verdict::{TesterFaults, verdict};
-use datapath::laboratory::Usage;
+use datapath::laboratory::{Port, Usage};
 use measure::order::Pace;
 use measure::outcome::{Outcome, Second, Tester, Traffic};
 use std::time::Duration;
@@ -55,9 +55,10 @@ pub fn outcome(plan: &Plan, lanes: &[Lane], reports: &[ThreadReport], interface_
             user_s: usage.user.as_secs_f64(),
             system_s: usage.system.as_secs_f64(),
             waited_s: usage.waited.as_secs_f64(),
-            socket_drops: lanes.iter().flat_map(|lane| &lane.ports).map(|port| u64::from(port.drops())).sum(),
+            socket_drops: ports(lanes).map(|port| u64::from(port.drops())).sum(),
             interface_drops,
             send_errors: sent.send_errors,
+            receive_buffer: ports(lanes).map(|port| u64::from(port.receive_buffer())).min().unwrap_or(0),
         },
         ..Outcome::default()
     };
@@ -75,6 +76,11 @@ pub fn outcome(plan: &Plan, lanes: &[Lane], reports: &[ThreadReport], interface_
     };
     (outcome.verdict, outcome.reason) = verdict(&outcome, &faults);
     outcome
+}
+
+/// The source ports of a load over UDP.
+fn ports(lanes: &[Lane]) -> impl Iterator<Item = &Port> {
+    lanes.iter().flat_map(|lane| &lane.ports)
 }
 
 /// Packets of a load over UDP: each message is one. Headers: IP 20 octets or 40, UDP 8.

@@ -22,4 +22,5 @@ pub mod plan;
 pub mod procedure;
 pub mod run;
 pub mod search;
+pub mod starvation;
 pub mod statistics;

@@ -267,6 +267,15 @@ pub enum Verdict {
     Fail,
     /// The tester was the bottleneck, so the load says nothing about the server.
     TesterLimited,
+    /// Other programs had the cores of the server ([`crate::starvation`]), so the load says nothing about its capacity.
+    DeviceStarved,
+}
+
+impl Verdict {
+    /// True if the load says nothing about the server, and is repeated.
+    pub fn is_inconclusive(self) -> bool {
+        matches!(self, Verdict::TesterLimited | Verdict::DeviceStarved)
+    }
 }
 
 /// Relative deviation of the sent numbers from the scheduled ones (0.01 is one per cent).
@@ -357,6 +366,10 @@ pub struct Tester {
     pub interface_drops: u64,
     /// Queries that the kernel refused.
     pub send_errors: u64,
+    /// Receive buffer of the smallest source port over UDP, in octets as the kernel counts them (twice the size that a program
+    /// asks for); 0: unknown.
+    #[serde(default)]
+    pub receive_buffer: u64,
 }
 
 impl Tester {

@@ -289,6 +289,9 @@ pub struct Device {
     /// Files for the folder of a device that a command line starts: name and text, with placeholders.
     #[serde(default)]
     pub files: BTreeMap<String, String>,
+    /// True if it keeps its own defaults for buffers and limits, which a template raises otherwise.
+    #[serde(default)]
+    pub as_shipped: bool,
     /// Times at which it is restarted.
     pub restart: Restart,
     /// Command that reaches its host, before `sixfold-bench agent`; empty: this host.

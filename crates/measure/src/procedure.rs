@@ -17,8 +17,8 @@
 use crate::outcome::Verdict;
 use crate::plan::{Plan, Restart};
 use crate::run::{
-    Bisection, Cell, CellResult, Certificate, Correctness, Device, Environment, Equipment, Purpose, SelfTest,
-    TrafficForm, Trial,
+    Bisection, Cell, CellResult, Certificate, Correctness, Device, Environment, Equipment, Participant, Purpose,
+    SelfTest, TrafficForm, Trial,
 };
 use crate::search::{GoalFound, GoalSearch, Limits, Method, Search, Step};
 use certificate::Certification;
@@ -128,6 +128,9 @@ pub struct Surroundings {
     /// Threads, ports and cores of tester and authority; `None`: unknown yet.
     #[serde(default)]
     pub equipment: Option<Equipment>,
+    /// Sockets, threads and cores by role, as the kernel reports them.
+    #[serde(default)]
+    pub participants: BTreeMap<String, Participant>,
     /// Facts that a reader must know before relying on a number.
     pub warnings: Vec<String>,
 }

@@ -48,6 +48,9 @@ pub struct Run {
     /// Threads, ports and cores of tester and authority, and the form of their traffic; `None` in records without it.
     #[serde(default)]
     pub equipment: Option<Equipment>,
+    /// Sockets, threads and cores by role: `tester`, `device`, `authority`, as far as they are known.
+    #[serde(default)]
+    pub participants: BTreeMap<String, Participant>,
     /// The device under test.
     pub device: Device,
     /// The hosts by role: `tester`, `authority`, `device`.
@@ -119,6 +122,12 @@ pub struct Settings {
     /// Names of the devices whose searches were taken in turns, this run's among them; empty: one device alone.
     #[serde(default)]
     pub turns: Vec<String>,
+    /// True if the device kept its own defaults for buffers and limits.
+    #[serde(default)]
+    pub as_shipped: bool,
+    /// Receive buffer that the device was to have, in octets as the kernel counts them; 0: its own, or unknown.
+    #[serde(default)]
+    pub receive_buffer: u64,
 }
 
 /// The bisection of the papers: the interval that it begins with, and the width at which it ends, in queries per second.
@@ -184,6 +193,28 @@ pub struct Equipment {
 /// A record of an earlier release has no such key.
 fn one_host() -> u16 {
     1
+}
+
+/// The real sockets, threads and cores of tester, device or authority, as the kernel reports them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Participant {
+    /// UDP sockets that receive queries; of the tester, those that receive replies.
+    pub sockets: u32,
+    /// Smallest and largest receive buffer of these sockets, in octets as the kernel counts them: twice the size that a program
+    /// asks for. 0: unknown.
+    pub receive_buffer: (u64, u64),
+    /// Of these sockets, those whose receive buffer the run raised, because the server had not asked for one of that size.
+    pub raised: u32,
+    /// True if the kernel may hand over several datagrams of such a socket together (UDP GRO); `None`: unknown.
+    pub coalescing: Option<bool>,
+    /// Other UDP sockets, towards upstream servers, at that moment: many servers open one for each query.
+    pub other_sockets: u32,
+    /// Smallest and largest receive buffer of those; 0: unknown.
+    pub other_receive_buffer: (u64, u64),
+    /// Threads.
+    pub threads: u32,
+    /// Cores that the threads may use, in the syntax of `taskset`; empty: unknown.
+    pub cores: String,
 }
 
 /// The device under test.
@@ -397,6 +428,15 @@ pub struct DeviceUse {
     pub waited_s: f64,
     /// Per thread: name, user and system seconds. Threads without CPU time are left out.
     pub threads: Vec<(String, f64, f64)>,
+    /// Time that each of these threads was ready to run but had no core, in seconds.
+    #[serde(default)]
+    pub thread_waits_s: Vec<f64>,
+    /// Cores that the threads may use according to the kernel, in the syntax of `taskset`; empty: unknown.
+    #[serde(default)]
+    pub allowed_cores: String,
+    /// CPU time of other programs on these cores, and time that the hypervisor took from them, in seconds; `None`: unknown.
+    #[serde(default)]
+    pub others_s: Option<f64>,
     /// Resident memory at the end, in octets.
     pub resident: u64,
     /// The highest resident memory so far, in octets.
@@ -435,6 +475,12 @@ pub struct CellResult {
     pub achieved_cached_share: f64,
     /// Share of names with AAAA records according to the authority's counters.
     pub achieved_aaaa_share: f64,
+    /// Trials of its searches that the tester limited. They were repeated, up to [`crate::search::TESTER_TRIES`] at a rate.
+    #[serde(default)]
+    pub tester_limited_trials: u32,
+    /// Trials of its searches in which the device was starved ([`crate::starvation`]). They were repeated as well.
+    #[serde(default)]
+    pub starved_trials: u32,
     /// The device's CPU time per valid reply at the highest passed rate, in microseconds; the median.
     pub cpu_us_per_query: Option<f64>,
     /// Certificate of the authority for this result; `None` in records without it, and if the device passed at no rate.

@@ -99,6 +99,7 @@ pub fn verdict_name(verdict: Verdict) -> &'static str {
         Verdict::Pass => "passed",
         Verdict::Fail => "failed",
         Verdict::TesterLimited => "tester-limited",
+        Verdict::DeviceStarved => "device starved",
     }
 }
 

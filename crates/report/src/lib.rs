@@ -37,7 +37,7 @@ pub use named::{Named, named};
 pub use page::{combined_html, combined_svg, experiment_html, html};
 pub use paper_tables::{latex, markdown};
 pub use text::{histogram_text, trials_csv};
-pub use verdict::{indicative, sentence};
+pub use verdict::{indicative, repeated, sentence};
 
 /// Appends formatted text to a string, which cannot fail.
 macro_rules! put {

@@ -112,6 +112,7 @@ pub fn run(shape: &Shape) -> Run {
             ..Settings::default()
         },
         equipment: None,
+        participants: BTreeMap::new(),
         device: device(shape),
         hosts: hosts(),
         correctness: Some(Correctness {
@@ -196,8 +197,7 @@ impl Maker<'_> {
             achieved_cached_share: cell.cached_share * 0.998,
             achieved_aaaa_share: cell.aaaa_share * 1.0007,
             cpu_us_per_query: Some(0.93e6 * workers / capacity),
-            certificate: None,
-            loss_goals: Vec::new(),
+            ..CellResult::default()
         }
     }
 

@@ -2,10 +2,10 @@
 
 use crate::groups::{groups, principal, sweep_parameter};
 use crate::number;
-use measure::checklist::REPETITIONS;
+use measure::checklist::{REPETITIONS, broken};
 use measure::order::Transport;
 use measure::outcome::Verdict;
-use measure::run::{Bisection, CellResult, Kept, LossGoal, Run, Settings, Summary};
+use measure::run::{Bisection, CellResult, LossGoal, Run, Settings, Summary};
 use measure::statistics::range_coverage;
 use std::net::{IpAddr, SocketAddr};
 
@@ -24,7 +24,7 @@ pub enum Compliance {
 
 /// Checks the compliance of a run with RFC 8219.
 pub fn compliance(run: &Run) -> Compliance {
-    let broken = run.checklist.iter().filter(|rule| rule.state == Kept::NotKept).count();
+    let broken = broken(&run.checklist).count();
     match () {
         () if run.checklist.is_empty() => Compliance::Unknown,
         () if broken > 0 => Compliance::No(broken),
@@ -113,7 +113,8 @@ pub fn conditions(result: &CellResult) -> String {
 
 /// The verdict in one sentence: device, rate, conditions, and compliance.
 pub fn sentence(run: &Run) -> String {
-    sentence_about(&run.device.title(), run)
+    let as_shipped = if run.settings.as_shipped { " as shipped" } else { "" };
+    sentence_about(&format!("{}{as_shipped}", run.device.title()), run)
 }
 
 /// The verdict in one sentence, with this name for the device.
@@ -128,12 +129,13 @@ pub fn sentence_about(device: &str, run: &Run) -> String {
         value => format!(", {} = {value} (the fastest of {})", sweep_parameter(run), sweep_values(run)),
     };
     format!(
-        "{device}: {} queries/s{} (median of {}; p1 {}, p99 {}), {}{best}{}, {}{} trials, {} timeout. RFC 8219 compliant: {}.",
+        "{device}: {} queries/s{} (median of {}; p1 {}, p99 {}{}), {}{best}{}, {}{} trials, {} timeout. RFC 8219 compliant: {}.",
         at_least(result, number::rate(summary.median)),
         if indicative(run, summary).is_some() { ", indicative" } else { "" },
         summary.count,
         number::rate(summary.p1),
         number::rate(summary.p99),
+        repeated(result).map_or(String::new(), |trials| format!("; {trials}")),
         conditions(result),
         loss_goals(result),
         grouping(run),
@@ -155,6 +157,18 @@ fn loss_goals(result: &CellResult) -> String {
 /// Name of a goal of the loss ratio.
 pub fn goal_name(goal: &LossGoal) -> String {
     format!("at most {} % lost", number::shortest(100.0 * goal.goal))
+}
+
+/// Trials of the searches of a result that say nothing about the device: `3 trials device starved, 1 tester-limited`. `None`:
+/// there are none.
+pub fn repeated(result: &CellResult) -> Option<String> {
+    let counts =
+        [(result.starved_trials, "device starved"), (result.tester_limited_trials, "tester-limited")];
+    let mut parts: Vec<String> =
+        counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
+    let first = counts.iter().find(|(count, _)| *count > 0)?;
+    parts[0] = format!("{} trial{} {}", first.0, if first.0 == 1 { "" } else { "s" }, first.1);
+    Some(parts.join(", "))
 }
 
 /// The form of the traffic if it is not single datagrams.
@@ -214,9 +228,8 @@ pub fn objections(run: &Run) -> Vec<(&'static str, String)> {
             "There is no evidence that the tester and its authority are faster than the device.".to_owned(),
         ));
     }
-    if let Some(objection) = limited(run) {
-        objections.push(objection);
-    }
+    objections.extend(inconclusive(run, Verdict::DeviceStarved, "The device was starved"));
+    objections.extend(inconclusive(run, Verdict::TesterLimited, "Tester-limited"));
     if let Some(check) = run.correctness.as_ref().filter(|check| check.valid < check.names) {
         objections.push((
             "Wrong answers before any load",
@@ -232,19 +245,23 @@ pub fn objections(run: &Run) -> Vec<(&'static str, String)> {
     objections
 }
 
-/// Trials that say nothing about the device because the tester was the bottleneck.
-fn limited(run: &Run) -> Option<(&'static str, String)> {
+/// Trials that say nothing about the device: the tester was the bottleneck, or other programs had the cores of the device.
+fn inconclusive(
+    run: &Run,
+    verdict: Verdict,
+    heading: &'static str,
+) -> Option<(&'static str, String)> {
     let counting = run.trials.iter().filter(|trial| !trial.purpose.is_self_test());
-    let mut limited = counting.filter(|trial| trial.outcome.verdict == Verdict::TesterLimited).peekable();
-    let first = limited.peek()?.number;
-    let reason = limited.peek()?.outcome.reason.clone();
-    let many = limited.count();
+    let mut those = counting.filter(|trial| trial.outcome.verdict == verdict).peekable();
+    let first = those.peek()?.number;
+    let reason = those.peek()?.outcome.reason.clone();
+    let many = those.count();
     let trials = match many {
         1 => "1 trial says".to_owned(),
         _ => format!("{} trials say", number::count(many as u64)),
     };
     Some((
-        "Tester-limited",
+        heading,
         format!("{trials} nothing about the device; the first, trial {first}: {reason}."),
     ))
 }
@@ -270,6 +287,7 @@ fn single_machine(run: &Run) -> bool {
 mod tests {
     use super::*;
     use crate::sample::{self, Shape};
+    use measure::run::Kept;
 
     fn quick() -> Run {
         let mut run = sample::run(&Shape::quick());
@@ -330,6 +348,17 @@ mod tests {
     }
 
     #[test]
+    fn trials_that_say_nothing_about_the_device_are_counted_in_the_sentence() {
+        let mut run = quick();
+        run.results[0].starved_trials = 1;
+        assert!(sentence(&run).contains("p99 24,500; 1 trial device starved), no AAAA"), "{}", sentence(&run));
+        run.results[0].tester_limited_trials = 2;
+        assert!(sentence(&run).contains("; 1 trial device starved, 2 tester-limited)"));
+        run.results[0].starved_trials = 0;
+        assert!(sentence(&run).contains("; 2 trials tester-limited)"));
+    }
+
+    #[test]
     fn a_run_without_results_has_a_sentence_too() {
         assert_eq!(sentence(&Run::default()), "The device: no result yet. RFC 8219 compliant: not judged.");
     }
@@ -354,6 +383,10 @@ mod tests {
         assert_eq!(
             raised(|run| run.trials.last_mut().unwrap().outcome.verdict = Verdict::TesterLimited),
             ["Tester-limited"]
+        );
+        assert_eq!(
+            raised(|run| run.trials.last_mut().unwrap().outcome.verdict = Verdict::DeviceStarved),
+            ["The device was starved"]
         );
         assert_eq!(
             raised(|run| run.self_test.as_mut().unwrap().sufficient = false),

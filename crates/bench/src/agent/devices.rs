@@ -76,11 +76,15 @@ impl Devices {
 
     /// Reads the resources that a device has used.
     pub(super) fn usage(&mut self, number: u32) -> Result<Usage, DevicesError> {
-        let pids = match self.find(number)? {
+        Ok(Usage::read(&self.members(number)?))
+    }
+
+    /// The processes of a device.
+    pub(super) fn members(&mut self, number: u32) -> Result<Vec<u32>, DevicesError> {
+        Ok(match self.find(number)? {
             Device::Started(process, _) => process.members(),
             Device::Attached(pids) => tree::members(pids, None),
-        };
-        Ok(Usage::read(&pids))
+        })
     }
 
     /// Reads the last output of a device.

@@ -12,6 +12,7 @@ pub mod protocol;
 
 use crate::environment;
 use crate::process;
+use crate::sockets;
 use authority::AgentAuthority;
 use devices::Devices;
 use protocol::{Greeting, Order, Reply, VERSION, version_mismatch};
@@ -107,6 +108,13 @@ impl Agent {
             Order::Usage { device } => {
                 self.devices.usage(device).map_or_else(|error| refused(&error), Reply::Usage)
             }
+            Order::Sockets { device: None, port, raise } => {
+                Reply::Sockets(sockets::read(&[std::process::id()], port, raise))
+            }
+            Order::Sockets { device: Some(device), port, raise } => match self.devices.members(device) {
+                Ok(pids) => Reply::Sockets(sockets::read(&pids, port, raise)),
+                Err(error) => refused(&error),
+            },
             Order::Log { device } => {
                 self.devices.log(device).map_or_else(|error| refused(&error), Reply::Log)
             }

@@ -11,13 +11,13 @@ use crate::process::DeviceLog;
 use crate::usage::Usage;
 use measure::order::{Authority, Load};
 use measure::outcome::{Outcome, Second};
-use measure::run::Environment;
+use measure::run::{Environment, Participant};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
 /// Version of the protocol. Both sides must have the same version: the greeting refuses an agent of another release.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Order to an agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -52,6 +52,15 @@ pub enum Order {
         /// Number of the device.
         device: u32,
     },
+    /// Report the UDP sockets, threads and cores of a device, or of the agent itself with its authority.
+    Sockets {
+        /// Number of the device; `None`: the agent itself.
+        device: Option<u32>,
+        /// Port at which its listening sockets are.
+        port: u16,
+        /// True if smaller receive buffers of these are raised to [`crate::sockets::WANTED`].
+        raise: bool,
+    },
     /// Report the last output of a device, and whether it still runs.
     Log {
         /// Number of the device.
@@ -82,6 +91,7 @@ impl Order {
             Order::Start(_) => "start",
             Order::Attach(_) => "attach",
             Order::Usage { .. } => "usage",
+            Order::Sockets { .. } => "sockets",
             Order::Log { .. } => "log",
             Order::Stop { .. } => "stop",
             Order::Quit => "quit",
@@ -119,6 +129,8 @@ pub enum Reply {
     Attached(Attached),
     /// To [`Order::Usage`].
     Usage(Usage),
+    /// To [`Order::Sockets`].
+    Sockets(Participant),
     /// To [`Order::Log`] and [`Order::Stop`].
     Log(DeviceLog),
     /// To [`Order::StopAuthority`] and [`Order::Quit`].
@@ -270,6 +282,7 @@ mod tests {
         round_trip(Order::Environment { addresses: vec!["::1".parse().unwrap()] });
         round_trip(Order::Load(load()));
         round_trip(Order::Abort);
+        round_trip(Order::Sockets { device: Some(3), port: 53, raise: true });
         round_trip(Order::Attach(Target::Name { name: "a \"b\"\n".into() }));
         round_trip(Order::Stop { device: 3, grace_ms: 500 });
         round_trip(Order::Start(Start {
@@ -289,6 +302,7 @@ mod tests {
         round_trip(Reply::Refused { why: "two\nlines".into() });
         round_trip(Reply::Counters { counts: [("reply".into(), u64::MAX)].into() });
         round_trip(Reply::Usage(Usage::default()));
+        round_trip(Reply::Sockets(Participant { receive_buffer: (1, 2), ..Participant::default() }));
         let mut outcome = Outcome { sent: 5, ..Outcome::default() };
         outcome.invalid.insert("wrong prefix".into(), 2);
         outcome.latency_us.actual.histogram = vec![(1, 2), (u64::MAX, 3)];

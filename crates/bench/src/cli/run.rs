@@ -61,7 +61,7 @@ pub struct RunArguments {
     out: Option<PathBuf>,
     /// Resume the run in --out, with its own plan; only --quiet can be combined with these two
     #[arg(long, conflicts_with_all = [
-        "plan", "profile", "procedure", "device", "device_program", "command", "device_address", "device_pid", "device_option", "device_file", "workers", "sweep", "grid",
+        "plan", "profile", "procedure", "device", "device_program", "command", "device_address", "device_pid", "device_option", "device_file", "as_shipped", "workers", "sweep", "grid",
         "repetitions", "trial", "timeout", "transport", "connections", "start", "max", "loss_goal", "prefix", "conformance", "estimate",
     ])]
     resume: bool,
@@ -89,6 +89,10 @@ pub struct RunArguments {
     /// be repeated [default: none]
     #[arg(long, value_name = "FILE", conflicts_with = "device")]
     device_file: Vec<PathBuf>,
+    /// Leave the device its own defaults for buffers and limits. Otherwise all devices get the same receive buffer, and a template
+    /// raises limits that one busy client would reach
+    #[arg(long)]
+    as_shipped: bool,
     /// Threads of the device, or processes if it has no threads, 1 to 1024 [default: 1]
     #[arg(long, value_name = "N")]
     workers: Option<u16>,
@@ -281,6 +285,7 @@ impl RunArguments {
         line.device.command = self.command.as_ref().map(words);
         line.device.address = self.device_address;
         line.device.pid = self.device_pid;
+        line.device.as_shipped = self.as_shipped.then_some(true);
         line.device.workers = self.workers;
         line.device.options = (!self.device_option.is_empty()).then(|| self.device_option.clone());
         if !self.device_file.is_empty() {
@@ -337,8 +342,8 @@ pub(super) fn summary(name: &str, run: &Run, out: &Path) -> String {
         let sweep = if result.sweep.is_empty() { String::new() } else { format!(" [{}]", result.sweep) };
         let (strict, confirmed) = (&result.summary, &result.confirmed_summary);
         text += &format!(
-            "{}{sweep}, AAAA {:.0} %, cached {:.0} %: {}{} queries/s{} (median of {}; p1 {}, p99 {})",
-            name,
+            "{name}{}{sweep}, AAAA {:.0} %, cached {:.0} %: {}{} queries/s{} (median of {}; p1 {}, p99 {})",
+            if run.settings.as_shipped { " as shipped" } else { "" },
             result.cell.aaaa_share * 100.0,
             result.cell.cached_share * 100.0,
             if result.censored { ">= " } else { "" },
@@ -372,6 +377,8 @@ pub(super) fn summary(name: &str, run: &Run, out: &Path) -> String {
                 thousands(it.certified_qps),
                 thousands(it.required_qps)
             );
+        if let Some(repeated) = report::repeated(result) {
+            text += &format!("; {repeated}");
         }
         text.push('\n');
     }

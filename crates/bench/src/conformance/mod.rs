@@ -56,6 +56,7 @@ impl ForeignServer for TemplateServer {
             value: String::new(),
             options: setup.options,
             transport: Transport::Udp,
+            as_shipped: false,
         };
         let plan = self.known.plan(&settings, places.directory);
         // The kernel kills the server if this process ends in any way.

@@ -1,7 +1,8 @@
 //! BIND's `named`.
 
 use super::config_lines::merge_options;
-use super::{CERTIFICATE_FILE, KEY_FILE, LaunchPlan, Template, TemplateInput};
+use super::program::release;
+use super::{CERTIFICATE_FILE, KEY_FILE, LaunchPlan, RECEIVE_BUFFER, Template, TemplateInput};
 use measure::order::Transport;
 
 pub(super) const TEMPLATE: Template = Template {
@@ -31,7 +32,7 @@ fn plan(input: &TemplateInput) -> LaunchPlan {
         ),
     };
     // BIND's built-in empty zones (RFC 6303) would answer before the forwarder is asked.
-    let ours = vec![
+    let mut ours = vec![
         format!("directory \"{folder}\";"),
         "pid-file none;".to_owned(),
         "session-keyfile none;".to_owned(),
@@ -41,7 +42,6 @@ fn plan(input: &TemplateInput) -> LaunchPlan {
         "recursion yes;".to_owned(),
         "allow-recursion { any; };".to_owned(),
         "allow-query-cache { any; };".to_owned(),
-        "recursive-clients 10000;".to_owned(),
         "forward only;".to_owned(),
         format!("forwarders {{ {} port {}; }};", upstream.ip(), upstream.port()),
         "dnssec-validation no;".to_owned(),
@@ -49,6 +49,12 @@ fn plan(input: &TemplateInput) -> LaunchPlan {
         "querylog no;".to_owned(),
         format!("dns64 {prefix}/{length} {{ clients {{ any; }}; }};"),
     ];
+    if !settings.as_shipped {
+        ours.push("recursive-clients 10000;".to_owned());
+        if release(input.version, "BIND ") >= (9, 18) {
+            ours.push(format!("udp-receive-buffer {RECEIVE_BUFFER};"));
+        }
+    }
     let lines = merge_options(ours, &settings.options);
     // The log keeps warnings and errors: they explain a failed start.
     let text = format!(

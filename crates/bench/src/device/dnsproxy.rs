@@ -1,6 +1,6 @@
 //! AdGuard's dnsproxy.
 
-use super::{LaunchPlan, Template, TemplateInput};
+use super::{LaunchPlan, RECEIVE_BUFFER, Template, TemplateInput};
 
 pub(super) const TEMPLATE: Template = Template {
     name: "dnsproxy",
@@ -27,6 +27,9 @@ fn plan(input: &TemplateInput) -> LaunchPlan {
         format!("--private-rdns-upstream={}", settings.upstream),
         "--cache".to_owned(),
     ];
+    if !settings.as_shipped {
+        command.push(format!("--udp-buf-size={RECEIVE_BUFFER}"));
+    }
     command.extend(settings.options.iter().cloned());
     LaunchPlan {
         command,

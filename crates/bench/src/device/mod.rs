@@ -1,7 +1,7 @@
 //! Devices under test: templates for servers as a package or their own build tool installs them. All get the same task:
 //! DNS64 with one prefix; everything is forwarded to the authority; no validation, no log of queries, room for many
-//! outstanding queries; each server's default cache; in the foreground, without control sockets, as the user who starts
-//! them.
+//! outstanding queries; the same receive buffer ([`RECEIVE_BUFFER`]); each server's default cache; in the foreground, without control
+//! sockets, as the user who starts them. With [`Settings::as_shipped`] buffers and limits are each server's own.
 //!
 //! A template (`Template`) is a pure function of text: settings in, files and a command line out. [`program`] finds
 //! programs and asks for their version; the agent starts them. First file to read: `settings.rs`, then one template,
@@ -29,6 +29,12 @@ use measure::order::Transport;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
+
+/// Receive buffer of the listening sockets in octets, which the kernel doubles: that of Sixfold, which has no setting for it.
+/// Unbound (`so-rcvbuf`), BIND since 9.18 (`udp-receive-buffer`) and dnsproxy (`--udp-buf-size`) have one; PowerDNS Recursor, Knot
+/// Resolver, CoreDNS and older versions of BIND have none. For these, and where the kernel cuts the size, the run raises the buffer
+/// from outside ([`crate::sockets`]).
+pub const RECEIVE_BUFFER: i32 = datapath::limits::RECEIVE_BUFFER;
 
 /// Names of the templates.
 pub const NAMES: [&str; 7] =
@@ -291,6 +297,35 @@ mod tests {
             error.contains("powerdns") && error.contains("tls") && error.contains("--command"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn servers_with_a_setting_for_it_get_the_same_receive_buffer_and_as_shipped_ones_their_own_defaults() {
+        let said = |template: &Template, as_shipped| {
+            let settings = Settings { as_shipped, ..Settings::example() };
+            // Each template reads only its own product's version.
+            let version = "BIND 9.18.49 PowerDNS Recursor 5.0.1";
+            let folder = Path::new("/tmp/folder");
+            let plan =
+                (template.plan)(&TemplateInput { settings: &settings, program: "/bin/program", version, folder });
+            let files = plan.files.into_values().collect::<Vec<_>>().join("\n");
+            format!("{}\n{files}", plan.command.join("\n"))
+        };
+        let raised = ["6291456", "65536", "8192", "4096", "10000", "reuseport=yes"];
+        for template in TEMPLATES {
+            let has_setting = matches!(template.name, "unbound" | "bind" | "dnsproxy");
+            let tuned = said(template, false);
+            assert_eq!(tuned.contains("6291456"), has_setting, "{tuned}");
+            let shipped = said(template, true);
+            assert!(!raised.iter().any(|value| shipped.contains(value)), "{shipped}");
+        }
+        let old = TemplateInput {
+            settings: &Settings::example(),
+            program: "",
+            version: "BIND 9.16.50",
+            folder: Path::new("/d"),
+        };
+        assert!(!(bind::TEMPLATE.plan)(&old).files["named.conf"].contains("udp-receive-buffer"));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! PowerDNS Recursor.
 
+use super::program::release;
 use super::{LaunchPlan, Template, TemplateInput};
 
 pub(super) const TEMPLATE: Template = Template {
@@ -22,13 +23,14 @@ fn plan(input: &TemplateInput) -> LaunchPlan {
         "config-dir={folder}\nsocket-dir={folder}\ndaemon=no\nwrite-pid=no\nsetuid=\nsetgid=\nchroot=\n\
          local-address={}\nlocal-port={}\nallow-from=0.0.0.0/0,::/0\n\
          forward-zones-recurse=.={}\ndont-query=\ndns64-prefix={prefix}/{length}\ndnssec=off\n\
-         threads={}\nreuseport=yes\npdns-distributes-queries=no\nmax-mthreads=8192\n\
+         threads={}\n{}\
          serve-rfc1918=no\nexport-etc-hosts=no\nwebserver=no\nsecurity-poll-suffix=\n\
          quiet=yes\nloglevel=3\ndisable-syslog=yes\nstatistics-interval=0\n",
         settings.listen.ip(),
         settings.listen.port(),
         settings.upstream,
         settings.workers,
+        if settings.as_shipped { "" } else { "reuseport=yes\npdns-distributes-queries=no\nmax-mthreads=8192\n" },
     );
     // If a key is given twice, the last one counts, so the user's options replace the template's.
     for option in &settings.options {
@@ -44,10 +46,7 @@ fn plan(input: &TemplateInput) -> LaunchPlan {
 
 /// Returns true if this version reads YAML by default: since 5.2.
 fn reads_yaml_by_default(version: &str) -> bool {
-    let digits = |text: &str| text.chars().take_while(char::is_ascii_digit).collect::<String>();
-    let number = version.split_once("Recursor ").map_or("", |(_, rest)| rest);
-    let mut parts = number.split('.').map(|part| digits(part).parse::<u32>().unwrap_or(0));
-    (parts.next().unwrap_or(0), parts.next().unwrap_or(0)) >= (5, 2)
+    release(version, "Recursor ") >= (5, 2)
 }
 
 #[cfg(test)]

@@ -63,6 +63,15 @@ pub(super) fn version(template: &Template, program: &Path) -> String {
     line.unwrap_or_default().trim().chars().take(VERSION_CHARACTERS).collect()
 }
 
+/// The first two numbers of a version, behind the words before them: (9, 18) of `BIND 9.18.49` behind `BIND `. Zeros if there are
+/// none.
+pub(super) fn release(version: &str, before: &str) -> (u32, u32) {
+    let digits = |text: &str| text.chars().take_while(char::is_ascii_digit).collect::<String>();
+    let number = version.split_once(before).map_or("", |(_, rest)| rest);
+    let mut parts = number.split('.').map(|part| digits(part).parse::<u32>().unwrap_or(0));
+    (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
+}
+
 /// Runs a command and returns its standard output and standard error. Kills it after `wait`.
 pub fn command_output(command: &mut Command, wait: Duration) -> String {
     let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();

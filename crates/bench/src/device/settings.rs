@@ -24,6 +24,8 @@ pub struct Settings {
     /// Transport that it is asked over at `listen`.
     #[serde(default)]
     pub transport: Transport,
+    /// True if a template leaves the server's own defaults for buffers and limits.
+    pub as_shipped: bool,
 }
 
 impl Settings {
@@ -38,6 +40,7 @@ impl Settings {
             value: String::new(),
             options: Vec::new(),
             transport: Transport::Udp,
+            as_shipped: false,
         }
     }
 }

@@ -23,15 +23,17 @@ fn plan(input: &TemplateInput) -> LaunchPlan {
     let (prefix, length) = settings.prefix;
     // The tester is one client network, so the limit for one network must be as high as that for all. No other server
     // here has such a limit.
-    let defaults = [
+    let mut defaults = vec![
         ("server.listen", format!("[\"{}\"]", settings.listen)),
         ("server.workers", settings.workers.to_string()),
         ("upstream.forwarders", format!("[\"{}\"]", settings.upstream)),
         ("dns64.prefixes", format!("[\"{prefix}/{length}\"]")),
-        ("limits.pending-per-client", "65536".to_owned()),
         ("control.socket", format!("\"{folder}/control.sock\"")),
         ("log.level", "\"error\"".to_owned()),
     ];
+    if !settings.as_shipped {
+        defaults.push(("limits.pending-per-client", "65536".to_owned()));
+    }
     let mut values: BTreeMap<String, String> =
         defaults.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
     let encrypted = match settings.transport {

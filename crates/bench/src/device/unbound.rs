@@ -1,6 +1,6 @@
 //! Unbound.
 
-use super::{CERTIFICATE_FILE, KEY_FILE, LaunchPlan, Template, TemplateInput};
+use super::{CERTIFICATE_FILE, KEY_FILE, LaunchPlan, RECEIVE_BUFFER, Template, TemplateInput};
 use measure::order::Transport;
 
 pub(super) const TEMPLATE: Template = Template {
@@ -27,11 +27,16 @@ fn plan(input: &TemplateInput) -> LaunchPlan {
          \x20 num-threads: {}\n  so-reuseport: yes\n\
          \x20 module-config: \"dns64 iterator\"\n  dns64-prefix: {prefix}/{length}\n\
          \x20 do-not-query-localhost: no\n  local-zone: \"test.\" nodefault\n  local-zone: \"{}.\" nodefault\n\
-         \x20 outgoing-range: 8192\n  num-queries-per-thread: 4096\n",
+         {}",
         listen.ip(),
         listen.port(),
         settings.workers,
         settings.zone,
+        if settings.as_shipped {
+            String::new()
+        } else {
+            format!("  outgoing-range: 8192\n  num-queries-per-thread: 4096\n  so-rcvbuf: {RECEIVE_BUFFER}\n")
+        },
     );
     let encrypted = match settings.transport {
         Transport::Tls => Some("tls-port"),

@@ -157,6 +157,7 @@ fn trial_line(task: &Task, outcome: &Outcome) -> String {
         Verdict::Pass => format!("pass, p99 {:.1} ms", outcome.latency_us.actual.p99 / 1000.0),
         Verdict::Fail => format!("fail: {}", outcome.reason),
         Verdict::TesterLimited => format!("tester limited: {}", outcome.reason),
+        Verdict::DeviceStarved => format!("device starved: {}", outcome.reason),
     };
     format!("{what}{sweep}{cell}, {} q/s: {verdict}", thousands(task.rate_qps))
 }

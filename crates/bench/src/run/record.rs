@@ -1,6 +1,7 @@
 //! Record of a run, made from its procedure.
 
 use crate::clock;
+use crate::sockets;
 use measure::checklist::checklist;
 use measure::procedure::Procedure;
 use measure::run::{Run, SCHEMA, Settings};
@@ -55,8 +56,15 @@ pub fn build(procedure: &Procedure, started: &str, complete: bool) -> Run {
             validity: plan.trial.validity,
             loss_goals: plan.search.loss_goals.clone(),
             turns: plan.turns.clone(),
+            as_shipped: plan.device.as_shipped,
+            receive_buffer: if plan.device.as_shipped || !plan.device.is_started_by_us() {
+                0
+            } else {
+                u64::from(sockets::WANTED)
+            },
         },
         equipment: known.equipment.clone(),
+        participants: known.participants.clone(),
         device: known.device.clone(),
         hosts: known.hosts.clone(),
         correctness: procedure.correctness().cloned(),

@@ -16,7 +16,8 @@ use measure::order::{Authority, Expectation, Lanes, Load, Pace, Transport};
 use measure::outcome::{Outcome, Verdict};
 use measure::plan::Plan;
 use measure::procedure::{Setup, Surroundings, Task};
-use measure::run::{Cell, Correctness, Equipment, Purpose, TrafficForm, Trial};
+use measure::run::{Cell, Correctness, Equipment, Participant, Purpose, TrafficForm, Trial};
+use measure::starvation;
 use std::collections::BTreeMap;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -246,6 +247,7 @@ impl<'a> Testbed<'a> {
             }
             _ => None,
         };
+        self.note_tester(&outcome);
         let mut authority = self.counters()?;
         // The names of the hosts lie apart, and the next trial begins after the last of them.
         outcome.names_used = self.further_testers.range_used(&self.plan, task, outcome.names_used);
@@ -253,6 +255,9 @@ impl<'a> Testbed<'a> {
             .iter_mut()
             .for_each(|(kind, count)| *count -= counted.get(kind).copied().unwrap_or(0).min(*count));
         apply_authority_drops(&mut outcome, &authority);
+        if let Some(used) = device.as_ref().filter(|_| task.setup.device.is_some()) {
+            starvation::apply(&mut outcome, used, (load.warm_up_ms + load.duration_ms) as f64 / 1e3);
+        }
         self.is_unresponsive = task.setup.device.is_some() && outcome.sent > 0 && outcome.received == 0;
         self.pause_after_trial();
         Ok(Some(Trial {
@@ -366,7 +371,30 @@ impl<'a> Testbed<'a> {
         let address = *addresses.first().ok_or("the authority listens nowhere")?;
         self.serving = Some((aaaa_share, address));
         self.surroundings.authority = address.to_string();
+        let host = self.authority.as_mut().unwrap_or(&mut self.tester);
+        let found = host.sockets(None, address.port(), false).map_err(|error| error.to_string())?;
+        let cores: Vec<String> = self.cores.authority.iter().map(u16::to_string).collect();
+        // The agent has other threads as well.
+        let found =
+            Participant { threads: self.cores.authority.len() as u32, cores: cores.join(","), ..found };
+        self.surroundings.participants.insert("authority".to_owned(), found);
         Ok(())
+    }
+
+    /// Notes the sockets of the tester, which exist only while a load runs.
+    fn note_tester(&mut self, outcome: &Outcome) {
+        let (tester, cores) = (&self.plan.tester, &self.cores);
+        let receive_buffer = outcome.tester.receive_buffer;
+        let pins: Vec<String> = cores.tester.iter().map(u16::to_string).collect();
+        let found = Participant {
+            sockets: u32::from(cores.senders) * u32::from(tester.ports) * tester.sources.len().max(1) as u32,
+            receive_buffer: (receive_buffer, receive_buffer),
+            coalescing: Some(tester.group > 1),
+            threads: u32::from(cores.senders + cores.receivers),
+            cores: pins.join(","),
+            ..Participant::default()
+        };
+        self.surroundings.participants.insert("tester".to_owned(), found);
     }
 
     /// The load of a task.

@@ -7,6 +7,7 @@
 
 mod connection;
 mod connection_info;
+mod device_socket;
 mod query_sender;
 mod reflector;
 mod reply_receiver;
@@ -15,6 +16,7 @@ mod tester_thread;
 
 pub use connection::{Connection, ConnectionEvent, ConnectionWaiter};
 pub use connection_info::ConnectionInfo;
+pub use device_socket::DeviceSocket;
 pub use query_sender::{Port, PortError, QuerySender};
 pub use reflector::{Reflector, ReflectorOptions};
 pub use reply_receiver::{Arrival, ReplyReceiver};

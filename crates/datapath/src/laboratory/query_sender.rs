@@ -6,7 +6,7 @@
 
 use crate::limits::{GSO_OCTETS, GSO_SEGMENTS, TESTER_BUFFER};
 use crate::socket::address::ControlMessages;
-use crate::socket::syscalls::{check, receive_drops, set_option, set_receive_buffer};
+use crate::socket::syscalls::{check, receive_drops, receive_queue, set_option, set_receive_buffer};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::mem::zeroed;
@@ -83,6 +83,11 @@ impl Port {
             let _ = set_option(socket.as_raw_fd(), libc::SOL_UDP, libc::UDP_GRO, 1);
         }
         Ok(Port(socket))
+    }
+
+    /// Its receive buffer in octets, as the kernel counts it: twice the size that was asked for.
+    pub fn receive_buffer(&self) -> u32 {
+        receive_queue(self.descriptor()).size
     }
 
     /// The address that replies go to.

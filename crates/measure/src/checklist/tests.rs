@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::outcome::{Outcome, Verdict};
-use crate::run::{Certificate, Device, Environment, SelfTest, Settings, Summary};
+use crate::run::{
+    Certificate, Device, DeviceUse, Environment, Participant, SelfTest, Settings, Summary,
+};
 use std::collections::BTreeMap;
 
 const CAPACITY_QPS: f64 = 10_000.0;
@@ -449,6 +451,17 @@ fn rules_that_permit_are_never_broken_and_every_other_one_can_be() {
         but(|run| run.results[0].summary.count = 0),
         with_cell(Cell { aaaa_share: 0.5, cached_share: 0.5 }, Cell::default(), 2.0),
         but(|run| run.results[0].certificate = Some(Certificate::default())),
+        but(|run| {
+            let starved = Trial {
+                outcome: Outcome { verdict: Verdict::DeviceStarved, ..Outcome::default() },
+                device: Some(DeviceUse { others_s: Some(9.0), ..DeviceUse::default() }),
+                ..Trial::default()
+            };
+            run.trials.extend(std::iter::repeat_n(starved, 3));
+            run.settings.receive_buffer = 12_582_912;
+            let device = Participant { sockets: 1, receive_buffer: (212_992, 212_992), ..Participant::default() };
+            run.participants.insert("device".to_owned(), device);
+        }),
     ];
     for rule in checklist(&full()) {
         let can_fail = runs

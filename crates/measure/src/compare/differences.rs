@@ -62,6 +62,7 @@ pub(super) fn between(first: &Run, second: &Run) -> Vec<Difference> {
     note("profile", &first.profile, &second.profile);
     note("version of the tool", &first.tool, &second.tool);
     note("cores of the device", &first.device.cores, &second.device.cores);
+    note("receive buffer of the device", &receive_buffer(first), &receive_buffer(second));
     let (one, other) = (settings(first), settings(second));
     for name in keys(&one, &other).filter(|name| !IDLE_SETTINGS.contains(&name.as_str())) {
         let value = |settings: &Map| settings.get(&name).map(text).unwrap_or_default();
@@ -84,6 +85,16 @@ pub(super) fn between(first: &Run, second: &Run) -> Vec<Difference> {
         }
     }
     found
+}
+
+/// The real receive buffers of the device, in octets as the kernel counts them.
+fn receive_buffer(run: &Run) -> String {
+    let sizes = run.participants.get("device").map_or((0, 0), |device| device.receive_buffer);
+    match sizes {
+        (0, _) => String::new(),
+        (low, high) if low == high => low.to_string(),
+        (low, high) => format!("{low} to {high}"),
+    }
 }
 
 type Map = serde_json::Map<String, Value>;

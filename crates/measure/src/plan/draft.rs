@@ -143,6 +143,8 @@ drafts! {
         options: Vec<String>,
         /// Files for its folder: name and text, with placeholders.
         files: BTreeMap<String, String>,
+        /// True if it keeps its own defaults for buffers and limits.
+        as_shipped: bool,
         /// Times at which it is restarted.
         restart: Restart,
         /// Command that reaches its host.
@@ -449,6 +451,7 @@ impl DeviceDraft {
             workers: self.workers.unwrap_or(1),
             options: self.options.unwrap_or_default(),
             files: self.files.unwrap_or_default(),
+            as_shipped: self.as_shipped.unwrap_or(false),
             restart: self.restart.unwrap_or_default(),
             host: self.host.unwrap_or_default(),
         }

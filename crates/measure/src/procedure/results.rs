@@ -63,6 +63,8 @@ fn result(procedure: &Procedure, sweep: usize, cell: usize) -> Option<CellResult
         upstream_per_query: shares.upstream_per_query,
         achieved_cached_share: shares.cached,
         achieved_aaaa_share: shares.aaaa,
+        tester_limited_trials: count(procedure, sweep, cell, Verdict::TesterLimited),
+        starved_trials: count(procedure, sweep, cell, Verdict::DeviceStarved),
         cpu_us_per_query: (!costs.is_empty()).then(|| Summary::of(&costs).median),
         certificate: procedure.certificates.get(&(sweep, cell)).copied(),
         loss_goals: loss_goals(procedure, sweep, cell),
@@ -82,6 +84,15 @@ fn loss_goals(procedure: &Procedure, sweep: usize, cell: usize) -> Vec<LossGoal>
             LossGoal { goal: *goal, rates, summary, censored }
         })
         .collect()
+}
+
+/// Number of trials of the searches of a result that ended with this verdict.
+fn count(procedure: &Procedure, sweep: usize, cell: usize, verdict: Verdict) -> u32 {
+    let (value, shares) = (procedure.sweep_value(sweep), procedure.plan.cells[cell]);
+    let is_mine =
+        |trial: &&Trial| is_of_search(trial.purpose) && trial.sweep == value && trial.cell == shares;
+    let mine = procedure.trials.iter().filter(is_mine);
+    mine.filter(|trial| trial.outcome.verdict == verdict).count() as u32
 }
 
 /// For each repetition the passed trial with the highest rate.
@@ -219,11 +230,11 @@ pub(super) fn left(procedure: &Procedure) -> (u32, Duration) {
     (trials.ceil() as u32, Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
 }
 
-/// Trials for each verdict so far: more than 1 if trials that the tester limited were repeated.
+/// Trials for each verdict so far: more than 1 if inconclusive trials were repeated.
 fn attempts(procedure: &Procedure, is_mine: impl Fn(Purpose) -> bool) -> f64 {
     let mine: Vec<&Trial> = procedure.trials.iter().filter(|trial| is_mine(trial.purpose)).collect();
     let is_repeat = |pair: &&[&Trial]| {
-        pair[0].outcome.verdict == Verdict::TesterLimited && pair[0].rate_qps == pair[1].rate_qps
+        pair[0].outcome.verdict.is_inconclusive() && pair[0].rate_qps == pair[1].rate_qps
     };
     let repeats = mine.windows(2).filter(is_repeat).count();
     if mine.is_empty() { 1.0 } else { mine.len() as f64 / (mine.len() - repeats) as f64 }

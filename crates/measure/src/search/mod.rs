@@ -33,8 +33,8 @@ use crate::outcome::Verdict;
 use crate::run::Purpose;
 use serde::{Deserialize, Serialize};
 
-/// Number of trials at one rate that may end with "tester-limited" before the rate counts as failed. A passing stall
-/// of the tester deserves a second and a third attempt; a permanent one must not cost minutes at every step.
+/// Number of trials at one rate that may end with "tester-limited" or "device starved" before the rate counts as failed. A
+/// passing stall of the tester deserves a second and a third attempt; a permanent one must not cost minutes at every step.
 pub const TESTER_TRIES: u32 = 3;
 
 /// Beyond the capacity of any network: 10^12 queries of 64 octets are 512 terabits per second. Its square is far
@@ -179,7 +179,7 @@ pub struct Found {
     pub rate_qps: f64,
     /// True if no rate failed up to the upper end of the range: the true value is at least this.
     pub censored: bool,
-    /// True if the rate above failed because of the tester: the true value may be higher.
+    /// True if the rate above failed because of the tester or for want of a core: the true value may be higher.
     pub tester_limited: bool,
     /// True if the trials were used up before the precision was reached.
     pub cut_short: bool,
@@ -213,7 +213,7 @@ struct RateTrials {
     rate_qps: f64,
     /// Number of failures of the device.
     device: u32,
-    /// Number of failures of the tester.
+    /// Number of trials that say nothing about the device: tester-limited, or device starved.
     tester: u32,
 }
 
@@ -317,7 +317,7 @@ impl Search {
                 self.due.device += 1;
                 self.high.push(self.due);
             }
-            Verdict::TesterLimited => {
+            Verdict::TesterLimited | Verdict::DeviceStarved => {
                 self.due.tester += 1;
                 if self.due.tester < TESTER_TRIES && self.trials < self.limits.steps_max {
                     return;

@@ -87,7 +87,7 @@ mod tests {
     use crate::named::named;
     use crate::sample::{self, Shape};
     use measure::order::Transport;
-    use measure::run::{Equipment, Run};
+    use measure::run::{Equipment, Participant, Run};
 
     fn text(runs: &[(&str, &Run)]) -> String {
         let paragraphs = method(&named(runs));
@@ -109,8 +109,8 @@ mod tests {
         let record = serde_json::to_value(Run { trials: vec![], ..run.clone() }).unwrap().to_string();
         let record: Vec<String> = numbers(&record);
         let said = text(&[("a", &run)]);
-        // RFC 8219 section 9.2.1; RFC 2330 section 11.3; 1st and 99th percentile; 2(1+d); the attempts.
-        let standard = ["8219", "9", "9.2.1", "2330", "11.3", "1", "99", "2", "3"];
+        // RFC 8219 section 9.2.1; RFC 2330 section 11.3; 1st and 99th percentile; 2(1+d); the attempts; the bounds of starvation.
+        let standard = ["8219", "9", "9.2.1", "2330", "11.3", "1", "99", "2", "3", "5", "90"];
         for number in numbers(&said) {
             let value: Option<f64> = number.parse().ok();
             // Milliseconds are written as seconds, shares as percentages, and rates without decimals.
@@ -220,6 +220,36 @@ mod tests {
         let many =
             "each of 16 source addresses from 2001:2::0 to 2001:2::f, in a pseudorandom order (RFC 4814";
         assert!(said.contains(many), "{said}");
+    }
+
+    #[test]
+    fn the_real_buffers_and_the_cores_of_the_device_are_said() {
+        let mut run = sample::run(&Shape::quick());
+        run.equipment = Some(Equipment { group: 1, ..Equipment::default() });
+        let mut add = |role: &str, sockets, receive_buffer, coalescing| {
+            let found = Participant { sockets, receive_buffer, coalescing, ..Participant::default() };
+            run.participants.insert(role.to_owned(), found);
+        };
+        add("tester", 16, (8_388_608, 8_388_608), Some(false));
+        add("authority", 1, (12_582_912, 12_582_912), Some(false));
+        add("device", 2, (212_992, 425_984), Some(false));
+        let said = text(&[("a", &run)]);
+        let buffers = "had 8,388,608 octets at the 16 sockets of the tester, 212,992 to 425,984 octets at the 2 sockets of the device, \
+                       which received datagrams one by one (no UDP GRO) and 12,582,912 octets at the 1 socket of the authority.";
+        assert!(said.contains(buffers), "{said}");
+        assert!(!said.contains("raised the buffer") && !said.contains("as shipped"), "{said}");
+        let device = run.participants.get_mut("device").unwrap();
+        (device.raised, device.threads, device.cores) = (2, 3, "1,4".to_owned());
+        run.settings.as_shipped = true;
+        let said = text(&[("a", &run)]);
+        for part in [
+            "The run raised the buffer of the device from outside",
+            "The device had 3 threads, on the cores 1 and 4.",
+            "its own defaults (as shipped)",
+        ] {
+            assert!(said.contains(part), "{part}\n{said}");
+        }
+        assert!(crate::verdict::sentence(&run).starts_with("Unbound 1.22.0 as shipped: "));
     }
 
     #[test]

@@ -5,9 +5,11 @@ use crate::command_line::command_line;
 use crate::number;
 use crate::surroundings;
 use crate::text_list::{and, or_one};
+use measure::checklist::{broken, is_beyond};
 use measure::order::{Transport, Validity};
-use measure::run::{Bisection, Kept, Run};
+use measure::run::{Bisection, CellResult, Kept, Participant, Rule, Run};
 use measure::search::TESTER_TRIES;
+use measure::starvation;
 use std::net::SocketAddr;
 
 /// A topic and the function that makes its text from a record.
@@ -110,7 +112,9 @@ fn tuning(run: &Run) -> String {
     ];
     let mut sentences: Vec<String> = Vec::new();
     for host in &surroundings::hosts(run) {
-        let facts = facts(host, &wanted);
+        let mut facts = facts(host, &wanted);
+        let offloads = host.facts.iter().filter(|(name, _)| name.starts_with("offloads of "));
+        facts.extend(offloads.map(|(name, value)| format!("{name} {value}")));
         if !facts.is_empty() {
             sentences.push(format!("Settings on the host of {}: {}.", roles(host), facts.join("; ")));
         }
@@ -137,6 +141,12 @@ fn device(run: &Run) -> String {
             format!("The device was started as: {}{with}.", command_line(command))
         }
     };
+    if run.settings.as_shipped {
+        text += " Its buffers and limits were its own defaults (as shipped).";
+    } else if run.settings.receive_buffer > 0 {
+        text += " Limits that one busy client would reach were raised as far as its configuration says, and its receive buffer was to be \
+                 that of all devices.";
+    }
     if !device.version.is_empty() {
         text += &format!(" It reports its version as: {}.", device.version.trim_end_matches('.'));
     }
@@ -257,13 +267,55 @@ fn equipment(run: &Run) -> String {
     if equipment.burst > 1 {
         text += &format!(" {} queries were due at the same instant.", equipment.burst);
     }
-    text + &match equipment.authority_threads {
+    text += &match equipment.authority_threads {
         None => " The run did not start the authority.".to_owned(),
         Some(0) => " The thread of the tester served the authority.".to_owned(),
         Some(count) => {
             format!(" The authority had {}{}.", threads(count, "UDP"), on(&equipment.authority_cores))
         }
+    };
+    text + &buffers(run)
+}
+
+/// The receive buffers of all participants, and threads and cores of the device.
+fn buffers(run: &Run) -> String {
+    let octets = |(low, high): (u64, u64)| match low == high {
+        true => number::count(low),
+        false => format!("{} to {}", number::count(low), number::count(high)),
+    };
+    let known = |role: &str| run.participants.get(role).filter(|it| it.receive_buffer.0 > 0);
+    let of = |role: &str, whose: &str, found: &Participant| {
+        let (sockets, s) = (found.sockets, if found.sockets == 1 { "" } else { "s" });
+        let coalescing = match found.coalescing.filter(|_| role == "device") {
+            Some(true) => ", which received datagrams together (UDP GRO)",
+            Some(false) => ", which received datagrams one by one (no UDP GRO)",
+            None => "",
+        };
+        format!("{} octets at the {sockets} socket{s} of the {whose}{coalescing}", octets(found.receive_buffer))
+    };
+    let roles = [("tester", "tester"), ("device", "device"), ("authority", "authority")];
+    let parts: Vec<String> =
+        roles.iter().filter_map(|(role, whose)| Some(of(role, whose, known(role)?))).collect();
+    let mut text = String::new();
+    if !parts.is_empty() {
+        let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+        text += &format!(
+            " The receive buffers of the UDP sockets, as the kernel counts them (twice the size that a program asks for), had {}.",
+            and(&parts)
+        );
     }
+    let Some(device) = run.participants.get("device") else { return text };
+    if device.raised > 0 {
+        text += " The run raised the buffer of the device from outside, because the server has no setting for it, or the kernel had cut \
+                 the size that it asked for.";
+    }
+    if device.threads > 0 {
+        let (threads, s) = (device.threads, if device.threads == 1 { "" } else { "s" });
+        let cores: Vec<&str> = device.cores.split(',').filter(|core| !core.is_empty()).collect();
+        let cores = if cores.is_empty() { String::new() } else { format!(", on the cores {}", and(&cores)) };
+        text += &format!(" The device had {threads} thread{s}{cores}.");
+    }
+    text
 }
 
 fn cells(run: &Run) -> String {
@@ -356,8 +408,20 @@ fn results(run: &Run) -> String {
     }
     text += &format!(
         " A trial in which the tester itself was the bottleneck was repeated, in the self-test, too, and counted as failed after \
-         {TESTER_TRIES} attempts."
+         {TESTER_TRIES} attempts; the result is then a lower bound."
     );
+    text += &format!(
+        " So was a failed trial in which other programs had the cores of the device: its threads waited for a core for at least {} of \
+         the time, other programs ran on its cores for as long, and neither its busiest thread nor its cores were busy for {} of the \
+         time.",
+        number::percent(starvation::WAITED_SHARE),
+        number::percent(starvation::BUSY_SHARE)
+    );
+    let sum = |of: fn(&CellResult) -> u32| run.results.iter().map(of).sum::<u32>();
+    let (limited, starved) = (sum(|result| result.tester_limited_trials), sum(|result| result.starved_trials));
+    if limited + starved > 0 {
+        text += &format!(" In the searches, {limited} trials were limited by the tester, and {starved} by such programs.");
+    }
     text
 }
 
@@ -392,18 +456,16 @@ fn correctness(run: &Run) -> String {
 }
 
 fn deviations(run: &Run) -> String {
-    let rules = |state: Kept| -> Vec<String> {
-        let rules = run.checklist.iter().filter(|rule| rule.state == state);
-        rules.map(|rule| format!("section {}: {} ({})", rule.section, rule.rule, rule.because)).collect()
-    };
-    let broken = rules(Kept::NotKept);
+    let shown = |rule: &Rule| format!("section {}: {} ({})", rule.section, rule.rule, rule.because);
+    let is_unchecked = |rule: &&Rule| rule.state == Kept::NotChecked && !is_beyond(rule);
+    let broken: Vec<String> = broken(&run.checklist).map(shown).collect();
     let mut text = match broken.as_slice() {
         [] if run.checklist.is_empty() => return "Compliance with RFC 8219 was not judged.".to_owned(),
         [] => "All rules that could be checked and that apply were kept.".to_owned(),
         [one] => format!("One rule was not kept: {one}."),
         several => format!("{} rules were not kept: {}.", several.len(), several.join("; ")),
     };
-    let unchecked = rules(Kept::NotChecked);
+    let unchecked: Vec<String> = run.checklist.iter().filter(is_unchecked).map(shown).collect();
     if !unchecked.is_empty() {
         text += &format!(" Not checked: {}.", unchecked.join("; "));
     }

@@ -51,6 +51,7 @@ fn verdict_mark(verdict: Verdict) -> (Mark, &'static str) {
         Verdict::Pass => (Mark::Dot, "c1"),
         Verdict::Fail => (Mark::Cross, "c2"),
         Verdict::TesterLimited => (Mark::Triangle, "c5"),
+        Verdict::DeviceStarved => (Mark::Wedge, "c7"),
     }
 }
 
@@ -121,6 +122,7 @@ fn trace(group: &Group, id: &str) -> String {
             (Mark::Dot, "c1", "passed"),
             (Mark::Cross, "c2", "failed"),
             (Mark::Triangle, "c5", "tester-limited: says nothing about the device"),
+            (Mark::Wedge, "c7", "device starved: other programs had its cores"),
             (Mark::Line, "muted thin", "one repetition"),
         ]),
         tables: vec![trace_table(group, &searches)],
@@ -172,7 +174,7 @@ fn loss(group: &Group, id: &str) -> String {
     plot.rule_x(median, &format!("strict median {}", number::rate(median)));
     for trial in downsampled(&trials, limits::CHART_POINTS) {
         let (mark, class) = match trial.purpose {
-            Purpose::Curve if trial.outcome.verdict != Verdict::TesterLimited => (Mark::Square, "c4"),
+            Purpose::Curve if !trial.outcome.verdict.is_inconclusive() => (Mark::Square, "c4"),
             _ => verdict_mark(trial.outcome.verdict),
         };
         let shown = if trial.outcome.loss() > 0.0 { trial.outcome.loss() } else { floor };
@@ -181,13 +183,14 @@ fn loss(group: &Group, id: &str) -> String {
     Figure {
         id,
         title: &title,
-        explanation: "A single lost query fails a trial. Isolated crosses at low rates are single losses that limit a strict search; the steep rise at the right is the device's capacity.".to_owned(),
+        explanation: "A single lost query fails a trial. Isolated crosses at low rates are single losses that limit a strict search; the steep rise of the crosses at the right is the device's capacity. Triangles say nothing about it: the tester was the limit, or other programs had the cores of the device.".to_owned(),
         picture: scroll(&plot.svg()),
         legend: legend(&[
             (Mark::Dot, "c1", "search: no loss"),
             (Mark::Cross, "c2", "search: loss"),
             (Mark::Square, "c4", "curve"),
             (Mark::Triangle, "c5", "tester-limited"),
+            (Mark::Wedge, "c7", "device starved"),
         ]),
         tables: vec![rates_table(group, &trials)],
     }

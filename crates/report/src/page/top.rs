@@ -39,7 +39,7 @@ pub(super) fn header(view: &View) -> String {
     }
     if view.principal.is_some_and(|group| group.result.censored) {
         out.push_str(
-            "<div class=\"banner\" role=\"note\"><strong>A lower bound.</strong> A search ended at the highest permitted rate, so the true value is at least this figure.</div>",
+            "<div class=\"banner\" role=\"note\"><strong>A lower bound.</strong> A search ended at the highest permitted rate, or where no trial said anything about the device, so the true value is at least this figure.</div>",
         );
     }
     out.push_str(&warnings(view));

@@ -38,6 +38,7 @@ fn write(out: &mut String, order: &Load, options: &LoadOptions, outcome: &Outcom
         Verdict::Pass => writeln!(out, "PASS: every query got a valid reply in time"),
         Verdict::Fail => writeln!(out, "FAIL: {}", outcome.reason),
         Verdict::TesterLimited => writeln!(out, "TESTER-LIMITED: {}", outcome.reason),
+        Verdict::DeviceStarved => writeln!(out, "DEVICE STARVED: {}", outcome.reason),
     }
 }
 

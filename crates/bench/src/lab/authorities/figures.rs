@@ -3,7 +3,7 @@
 use super::fit::Line;
 use super::limits::PAPER_NAMES;
 use super::paper::{self, PaperNumber};
-use super::rate::is_bounded;
+use super::rate::{Rates, is_bounded};
 use super::results::{COMMON_RATE_QPS, RateResults, Results, Start};
 use crate::lab::context::{self, Context};
 use measure::experiment::{Chart, ChartAxis, ChartLine, Figure, Origin, Point, median_interval};
@@ -134,6 +134,16 @@ fn enter_rates(context: &mut Context, results: &Results, rates: &RateResults) {
         context.figure(Figure { samples: strict.len() as u64, ..figure });
     }
     context.figure(median_figure(&table, recipe.title, "median, failures repeated", &confirmed, "1/s"));
+    let sum = |of: fn(&Rates) -> u64| rates.rates.iter().map(of).sum::<u64>() as f64;
+    let table = format!("Receive buffers and lost queries, {}", rates.cores);
+    for (column, value, unit) in [
+        ("receive buffer", rates.receive_buffer as f64, "octets"),
+        ("queries lost in all trials", sum(|it| it.lost), ""),
+        ("of these dropped at a full receive buffer", sum(|it| it.dropped), ""),
+        ("trials that say nothing about the server", sum(|it| u64::from(it.inconclusive)), ""),
+    ] {
+        context.figure(context::figure(&table, recipe.title, column, value, unit, Origin::Measured));
+    }
     let table = format!("CPU time of an answered query, {}", rates.cores);
     let common = format!("at {COMMON_RATE_QPS:.0} queries per second");
     for (column, values) in
@@ -146,8 +156,8 @@ fn enter_rates(context: &mut Context, results: &Results, rates: &RateResults) {
     let bounded = rates.rates.iter().filter(|rates| is_bounded(&rates.confirmed)).count();
     if bounded > 0 {
         context.warning(format!(
-            "{}, {}: {bounded} of {} searches ended at the tester's limit or at the end of the zone's names, so the server may \
-             be faster",
+            "{}, {}: {bounded} of {} searches ended at the tester's limit, at the end of the zone's names, or where other programs \
+             had the server's cores, so the server may be faster",
             recipe.title,
             rates.cores,
             rates.rates.len()

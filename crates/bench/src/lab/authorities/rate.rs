@@ -8,6 +8,7 @@ use measure::name_range::NameRange;
 use measure::order::{Expectation, Lanes, Load, Pace, Transport, Validity};
 use measure::outcome::{Outcome, Verdict};
 use measure::search::{Found, Limits, Method, Search, Step};
+use measure::starvation;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -34,6 +35,12 @@ pub struct Rates {
     pub strict: Found,
     /// A failed rate is tried again.
     pub confirmed: Found,
+    /// Queries of all its trials without a valid reply in time.
+    pub lost: u64,
+    /// Queries of all its trials that the server's sockets dropped, because their receive buffers were full.
+    pub dropped: u64,
+    /// Trials that say nothing about the server: the tester was the limit, or other programs had the server's cores.
+    pub inconclusive: u32,
 }
 
 impl Tester<'_> {
@@ -98,15 +105,23 @@ impl Tester<'_> {
     /// Searches the highest rate without loss.
     pub fn search(&self, server: &Running, limits: Limits) -> Result<Rates, String> {
         let mut search = Search::confirmed(limits, 2);
+        let (mut lost, mut inconclusive, before) = (0, 0, server.drops());
         loop {
             match search.next() {
                 Step::Done(confirmed) => {
-                    return Ok(Rates { strict: search.strict_result().unwrap_or(confirmed), confirmed });
+                    let strict = search.strict_result().unwrap_or(confirmed);
+                    let dropped = server.drops().saturating_sub(before);
+                    return Ok(Rates { strict, confirmed, lost, dropped, inconclusive });
                 }
                 Step::Try { rate_qps, .. } => {
-                    let verdict = self.trial(server, rate_qps)?.verdict;
+                    let before = server.usage();
+                    let mut outcome = self.trial(server, rate_qps)?;
+                    let used = server.usage().since(&before, outcome.valid);
+                    starvation::apply(&mut outcome, &used, self.trial.as_secs_f64());
+                    lost += outcome.sent.saturating_sub(outcome.valid);
+                    inconclusive += u32::from(outcome.verdict.is_inconclusive());
                     // The search takes the verdict for the rate that it asked for.
-                    let _ = search.record(rate_qps, verdict);
+                    let _ = search.record(rate_qps, outcome.verdict);
                 }
             }
         }

@@ -45,6 +45,8 @@ pub struct RateResults {
     pub cpu_common_us: Vec<f64>,
     /// Memory after these trials, in octets.
     pub memory_octets: f64,
+    /// Smallest receive buffer of its sockets, in octets as the kernel counts them; 0: unknown.
+    pub receive_buffer: u64,
 }
 
 /// Everything about one server.
@@ -112,6 +114,7 @@ impl Results {
         };
         let mut results =
             RateResults { cores: split.title(), count: split.server.threads, ..RateResults::default() };
+        results.receive_buffer = running.sockets.receive_buffer.0;
         let mut expected = FIRST_RATE_QPS;
         for number in 1..=searches {
             context.progress(&format!(

@@ -6,8 +6,10 @@ use super::recipe::{Input, Recipe};
 use crate::device::program::{command_output, find_in_path, is_confined_by_apparmor};
 use crate::process::supervisor::LaunchRequest;
 use crate::process::{Process, WorkingFolder, may_start_elsewhere, own_program};
+use crate::sockets;
 use crate::usage::Usage;
 use measure::experiment::Program;
+use measure::run::Participant;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
@@ -83,6 +85,8 @@ pub struct Running {
     pub load_cpu_s: f64,
     /// Program, version, command line and files.
     pub program: Program,
+    /// Its sockets, with the receive buffer that all servers get.
+    pub sockets: Participant,
 }
 
 impl Running {
@@ -145,7 +149,13 @@ impl Running {
         wait_for_last_name(&mut process, listen, bits, begin, stop).map_err(failed)?;
         let load_s = begin.elapsed().as_secs_f64();
         let load_cpu_s = Usage::read(&process.members()).cpu_s();
-        Ok(Running { process, address: listen, load_s, load_cpu_s, program })
+        let sockets = sockets::read(&process.members(), listen.port(), true);
+        Ok(Running { process, address: listen, load_s, load_cpu_s, program, sockets })
+    }
+
+    /// Queries that its sockets dropped so far, because their receive buffers were full.
+    pub fn drops(&self) -> u64 {
+        sockets::drops(&self.process.members(), self.address.port())
     }
 
     /// Memory of all its processes, in octets: proportional set size, in which a page that processes share counts once.

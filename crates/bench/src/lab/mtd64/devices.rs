@@ -139,6 +139,7 @@ pub fn start<'p>(
         value: launch.response_maximum.to_string(),
         options: Vec::new(),
         transport: Transport::Udp,
+        as_shipped: false,
     };
     let recipe = subject.recipe.clone();
     let order = Start { recipe, settings, cores: launch.cores.clone(), environment: BTreeMap::new() };

@@ -126,6 +126,7 @@ impl Bench {
             value: String::new(),
             options: candidate.options.clone(),
             transport: Transport::Udp,
+            as_shipped: false,
         };
         let recipe = candidate.recipe.clone();
         let order = Start { recipe, settings, cores: String::new(), environment: BTreeMap::new() };

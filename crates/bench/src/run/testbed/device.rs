@@ -5,6 +5,7 @@ use crate::agent::protocol::{Start, Started, Target};
 use crate::device::{Recipe, Settings};
 use crate::process::may_start_elsewhere;
 use crate::run::cores::Cores;
+use crate::sockets;
 use measure::order::Load;
 use measure::plan::Plan;
 use measure::procedure::{Setup, Task};
@@ -61,6 +62,7 @@ fn start_order(plan: &Plan, cores: &Cores, upstream: SocketAddr, sweep: &str) ->
         value: sweep.to_owned(),
         options: plan.device.options.clone(),
         transport: plan.tester.transport,
+        as_shipped: plan.device.as_shipped,
     };
     Ok(Start { recipe, settings, cores: cores.device(workers), environment: BTreeMap::new() })
 }
@@ -84,7 +86,9 @@ impl Testbed<'_> {
             self.surroundings.device.command = attached.command;
             self.running =
                 Some(RunningDevice { sweep: sweep.to_owned(), address, number: Some(attached.device) });
-            return self.wait_until_ready();
+            let is_ready = self.wait_until_ready()?;
+            self.note_sockets(false)?;
+            return Ok(is_ready);
         }
         let start = start_order(plan, &self.cores, upstream, sweep)?;
         let is_port_ours = start.settings.listen.port() == 0;
@@ -102,9 +106,35 @@ impl Testbed<'_> {
                     self.notes.push(LogEntry::Shown(text));
                     self.stop_device();
                 }
+                Ok(true) => {
+                    self.note_sockets(!plan.device.as_shipped)?;
+                    return Ok(true);
+                }
                 ended => return ended,
             }
         }
+    }
+
+    /// Notes the sockets of a device that is ready. `raise`: gives its listening sockets the receive buffer of the other servers,
+    /// and warns if that is not possible.
+    fn note_sockets(&mut self, raise: bool) -> Result<(), String> {
+        let running = self.running.as_ref().and_then(|running| Some((running.number?, running.address.port())));
+        let (Some(host), Some((number, port))) = (self.device_agent.as_mut(), running) else { return Ok(()) };
+        let found = host.sockets(Some(number), port, raise).map_err(|error| error.to_string())?;
+        let (smallest, _) = found.receive_buffer;
+        if raise && found.sockets > 0 && smallest < u64::from(sockets::WANTED) {
+            let warning = format!(
+                "the receive buffer of the device has {smallest} octets, not {} as that of other servers: run as root, or `sysctl \
+                 net.core.rmem_max={}`",
+                sockets::WANTED,
+                sockets::WANTED / 2
+            );
+            if !self.surroundings.warnings.contains(&warning) {
+                self.surroundings.warnings.push(warning);
+            }
+        }
+        self.surroundings.participants.insert("device".to_owned(), found);
+        Ok(())
     }
 
     /// Notes a device that was started, for the log, the record of the run and later orders.

@@ -90,6 +90,7 @@ impl EncryptedServer {
             value: String::new(),
             options: Vec::new(),
             transport: Transport::Udp,
+            as_shipped: false,
         };
         let recipe = Recipe::Custom { command, files };
         let order = Start { recipe, settings, cores: String::new(), environment: BTreeMap::new() };
