@@ -2,7 +2,7 @@
 
 use crate::lab::catalog::{self, EXPERIMENTS, Entry};
 use crate::lab::context::{Context, LabOptions};
-use crate::lab::{self, output};
+use crate::lab::{self, output, programs};
 use clap::Args;
 use measure::amount;
 use measure::experiment::Experiment;
@@ -48,6 +48,10 @@ pub struct LabArguments {
     /// Program of a server that no package has, such as mtd64-ng; may be repeated
     #[arg(long = "program", value_name = "NAME=PATH", value_parser = program)]
     programs: Vec<(String, PathBuf)>,
+    /// Folder with programs of the papers that you have built, named as --program names them (totd-1.5.2, mtd64, mtd64-ng, fakedns, ...): \
+    /// the experiment takes those that it is about
+    #[arg(long = "programs", value_name = "DIR")]
+    program_folder: Option<PathBuf>,
 }
 
 fn program(text: &str) -> Result<(String, PathBuf), String> {
@@ -76,14 +80,18 @@ pub fn run(arguments: &LabArguments) -> Result<ExitCode, String> {
             return Ok(ExitCode::SUCCESS);
         }
     };
-    let options = LabOptions {
+    let mut options = LabOptions {
         quick: arguments.quick,
         seed: arguments.seed,
         duration: arguments.duration,
         devices: arguments.devices.clone(),
         programs: arguments.programs.clone(),
     };
-    if let Err(error) = entry.check(&options) {
+    let checked = entry.check(&options).and_then(|()| match &arguments.program_folder {
+        Some(folder) => programs::in_folder(folder).map(|found| entry.take(&mut options, found)),
+        None => Ok(()),
+    });
+    if let Err(error) = checked {
         eprintln!("sixfold-bench: lab: {error}");
         return Ok(ExitCode::from(2));
     }

@@ -5,6 +5,7 @@ use super::context::{Context, LabOptions};
 use super::mtd64::devices::{PAPER_PROGRAMS, TOTD_PROGRAMS};
 use crate::device::NAMES;
 use measure::experiment::{AUTHORITIES, Experiment, MTD64, MTD64_NG, Paper, PaperReference, TOTD, TTCP};
+use std::path::PathBuf;
 
 /// An experiment.
 pub struct Entry {
@@ -99,6 +100,15 @@ impl Entry {
         }
     }
 
+    /// Adds the programs that the experiment is about to its options, but for those that `--program` gave.
+    pub fn take(&self, options: &mut LabOptions, found: Vec<(String, PathBuf)>) {
+        let known = self.subjects.programs();
+        let is_new = |name: &str| !options.programs.iter().any(|(given, _)| given == name);
+        let taken: Vec<_> =
+            found.into_iter().filter(|(name, _)| known.contains(&name.as_str()) && is_new(name)).collect();
+        options.programs.extend(taken);
+    }
+
     /// The heading of the experiment's record: name, title and paper.
     pub fn heading(&self) -> Experiment {
         Experiment {
@@ -139,9 +149,9 @@ pub const EXPERIMENTS: &[Entry] = &[
         title: "How many DNS queries fail over UDP, TCP and T/TCP where packets are lost?",
         paper: TTCP,
         part: "Figures 6 and 7",
-        takes: ("4 minutes", "20 seconds"),
+        takes: ("12 minutes", "25 seconds"),
         needs_root: false,
-        subjects: Subjects::None,
+        subjects: Subjects::Templates,
         has_duration: false,
         run: super::ttcp_loss::run,
     },
@@ -223,6 +233,17 @@ pub const EXPERIMENTS: &[Entry] = &[
         run: super::mtd64::speed::run,
     },
     Entry {
+        name: "mtd64-overload",
+        title: "What do AAAA queries that nobody needs cost: threads, memory, and service to others?",
+        paper: MTD64,
+        part: "section VI, plans",
+        takes: ("3 minutes", "10 seconds"),
+        needs_root: false,
+        subjects: Subjects::Papers,
+        has_duration: false,
+        run: super::mtd64::overload::run,
+    },
+    Entry {
         name: "mtd64ng-threads",
         title: "How does the highest rate without loss depend on the number of threads?",
         paper: MTD64_NG,
@@ -278,13 +299,35 @@ mod tests {
     }
 
     #[test]
+    fn an_experiment_takes_from_a_folder_what_it_is_about_and_leaves_the_rest() {
+        let found =
+            || ["totd-1.5.2", "mtd64", "fakedns"].map(|name| (name.to_owned(), "/built".into())).to_vec();
+        for (experiment, taken) in [
+            ("totd-load", &["totd-1.5.2"][..]),
+            ("mtd64-speed", &["totd-1.5.2", "mtd64"]),
+            ("ttcp-loss", &[]),
+        ] {
+            let mut options = LabOptions::default();
+            find(experiment).unwrap().take(&mut options, found());
+            let names: Vec<&str> = options.programs.iter().map(|(name, _)| name.as_str()).collect();
+            assert_eq!(names, taken, "{experiment}");
+        }
+        let given = ("mtd64".to_owned(), PathBuf::from("/given"));
+        let mut options = LabOptions { programs: vec![given.clone()], ..LabOptions::default() };
+        find("mtd64-functions").unwrap().take(&mut options, vec![("mtd64".to_owned(), "/built".into())]);
+        assert_eq!(options.programs, [given], "--program goes before --programs");
+    }
+
+    #[test]
     fn options_that_an_experiment_would_leave_unused_are_refused() {
         let program = |name: &str| LabOptions {
             programs: vec![(name.to_owned(), "/nowhere/program".into())],
             ..LabOptions::default()
         };
         for (experiment, name, is_taken) in [
-            ("ttcp-loss", "sixfold", false),
+            ("ttcp-blocks", "sixfold", false),
+            ("ttcp-loss", "sixfold", true),
+            ("ttcp-loss", "mtd64", false),
             ("ttcp-table1", "sixfold", true),
             ("ttcp-table1", "unbound", false),
             ("totd-load", "totd-1.5.2", true),

@@ -96,9 +96,21 @@ impl Context {
         self.record.charts.push(chart);
     }
 
-    /// Adds a sentence that was tested, with the observed values.
-    pub fn claim(&mut self, sentence: impl Into<String>, observed: impl Into<String>, holds: bool) {
-        self.record.claims.push(Claim { sentence: sentence.into(), observed: observed.into(), holds });
+    /// Adds a sentence that was tested, with the observation that would refute it, and the observed values. A sentence that no
+    /// observation can refute, such as arithmetic on constants of the paper, is no claim: it is a difference or a figure.
+    pub fn claim(
+        &mut self,
+        sentence: impl Into<String>,
+        refuted_by: impl Into<String>,
+        observed: impl Into<String>,
+        holds: bool,
+    ) {
+        self.record.claims.push(Claim {
+            sentence: sentence.into(),
+            refuted_by: refuted_by.into(),
+            observed: observed.into(),
+            holds,
+        });
     }
 
     /// Adds a text that is shown line by line as it is.

@@ -12,6 +12,7 @@ mod kernel_fast_open;
 pub mod mtd64;
 pub mod output;
 mod own_namespace;
+pub mod programs;
 mod selftest;
 pub mod totd;
 mod ttcp_attacks;

@@ -276,8 +276,10 @@ fn add_claims(context: &mut Context, all: &[Series]) {
         words.join(", ")
     };
     context.claim(
-        "At every loss rate, the share of djbdns' successful queries with at most 1 retransmission lies in the interval of its \
-         arithmetic, (1 - q^2) / (1 - q^3); the intervals hold together with 99.9 % (Bonferroni)",
+        "Check of the random numbers and of the link's code, which draw from the same formula: at every loss rate, the share of \
+         djbdns' successful queries with at most 1 retransmission lies in the interval of its arithmetic, (1 - q^2) / (1 - q^3); \
+         the intervals hold together with 99.9 % (Bonferroni)",
+        "a share outside its interval: losses that are not independent, or of another rate",
         format!(
             "{outside} of {} outside, {outside_95} outside the intervals that hold together with 95 %",
             djbdns.len()
@@ -286,11 +288,13 @@ fn add_claims(context: &mut Context, all: &[Series]) {
     );
     context.claim(
         "More than 90 % of djbdns' successful queries complete with at most 1 retransmission up to 20 % loss, as in the paper",
+        "a share of 90 % or less at 20 % loss or below",
         text(0, 20),
         shares.iter().all(|&(loss, share)| loss > 20 || share > 0.9),
     );
     context.claim(
         "From 25 % loss in each direction on it is less than 90 %: the arithmetic reaches 90 % at 22 % loss",
+        "a share of 90 % or more at 25 % loss or above, as the paper's sentence has it",
         text(25, 50),
         shares.iter().all(|&(loss, share)| loss <= 20 || share < 0.9),
     );
@@ -305,6 +309,7 @@ fn add_time_claims(context: &mut Context, all: &[Series]) {
     let (udp, ttcp) = (quantile(DJBDNS.name, 20, 0.5), quantile(TTCP_FREEBSD.name, 20, 0.5));
     context.claim(
         "At 20 % loss, the median query over UDP and over T/TCP takes one round trip",
+        "a median that holds a retransmission or a handshake: 2 s or more",
         format!("{udp:.4} s and {ttcp:.4} s"),
         [udp, ttcp].iter().all(|&time| (1.0..1.01).contains(&time)),
     );

@@ -4,6 +4,7 @@ use super::interface::ip;
 use super::namespace::Namespace;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
+use std::os::fd::AsRawFd;
 use std::process::{Child, Command, Stdio};
 
 /// A network namespace that lives as long as the value and whatever is open in it: however this process ends, the kernel
@@ -11,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 pub struct OwnNamespace {
     namespace: Namespace,
     /// Keeps the namespace.
-    _file: File,
+    file: File,
 }
 
 impl OwnNamespace {
@@ -29,9 +30,14 @@ impl OwnNamespace {
         let _ = maker.kill();
         let _ = maker.wait();
         let file = file?;
-        let own = OwnNamespace { namespace: Namespace::of_file(&file), _file: file };
+        let own = OwnNamespace { namespace: Namespace::of_file(&file), file };
         own.namespace.run(|| ip(&["link", "set", "lo", "up"]))?;
         Ok(own)
+    }
+
+    /// Path of the file that stands for the namespace, as `nsenter --net=PATH` takes it, while this process lives.
+    pub fn path(&self) -> String {
+        format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd())
     }
 
     /// The namespace.

@@ -30,9 +30,20 @@ pub fn run_quick(name: &str) -> serde_json::Value {
     assert!(output.status.success(), "{text}");
     let record = std::fs::read_to_string(out.join("result.json")).expect("written");
     let record: serde_json::Value = serde_json::from_str(&record).expect("JSON");
+    check_claims(&record);
     let page = std::fs::read_to_string(out.join("report.html")).expect("written");
     assert!(page.contains("</html>"), "the page is whole");
     record
+}
+
+/// Each claim of a record names what would refute it, which is another sentence than the claim.
+pub fn check_claims(record: &serde_json::Value) {
+    for claim in record["claims"].as_array().expect("claims") {
+        let text = |key: &str| claim[key].as_str().expect("text").trim().to_owned();
+        let (sentence, refuted_by) = (text("sentence"), text("refuted_by"));
+        assert!(refuted_by.len() >= 10, "{sentence}: nothing would refute it: {refuted_by:?}");
+        assert!(refuted_by != sentence && refuted_by != text("observed"), "{sentence}: {refuted_by}");
+    }
 }
 
 /// True if the record holds the part with network namespaces. If not, the test counts as skipped in that part.
@@ -68,6 +79,10 @@ fn a_missing_name_or_folder_and_a_second_experiment_are_wrong_usage() {
         (&["--out", "/tmp"], "EXPERIMENT"),
         (&["selftest", "selftest", "--out", "/tmp"], "unexpected argument"),
         (&["selftest", "--out", "/tmp", "--program", "mtd64-ng"], "NAME=PATH"),
+        (
+            &["totd-load", "--out", "/tmp", "--programs", "/nowhere/programs"],
+            "totd-1.5.2, totd-1.5.2-fixed, totd-1.5.3",
+        ),
     ] {
         let (code, error) = refused(arguments);
         assert_eq!(code, Some(2), "{arguments:?}: {error}");

@@ -1,6 +1,6 @@
 //! The experiments of the papers on MTD64 and mtd64-ng, in the short version, with Sixfold alone.
 
-use super::command::{has_sixfold, lab};
+use super::command::{check_claims, has_sixfold, lab};
 use crate::fixtures::sixfold_that_loses_its_port;
 use std::path::PathBuf;
 
@@ -11,7 +11,9 @@ fn run_with_sixfold(name: &str) -> serde_json::Value {
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{text}");
     let record = std::fs::read_to_string(out.join("result.json")).expect("written");
-    serde_json::from_str(&record).expect("JSON")
+    let record = serde_json::from_str(&record).expect("JSON");
+    check_claims(&record);
+    record
 }
 
 /// Value of a figure.
@@ -91,6 +93,17 @@ fn the_closed_loop_measures_time_and_cpu_time() {
     assert!((0.1..10_000.0).contains(&time_ms), "{time_ms}");
     assert!(value(&record, "sixfold", "valid replies").expect("measured") >= 99.0);
     assert!(value(&record, "sixfold", "CPU time for a query").expect("measured") > 0.0);
+}
+
+#[test]
+fn a_flood_for_silent_servers_makes_no_thread_of_sixfold() {
+    if !has_sixfold() {
+        return;
+    }
+    let record = run_with_sixfold("mtd64-overload");
+    let threads = |column: &str| value(&record, "sixfold", column).expect("counted");
+    assert!(threads("threads before") > 0.0 && threads("most threads") >= threads("threads before"));
+    assert!(value(&record, "sixfold", "another client is answered within 1 s").expect("asked") >= 90.0);
 }
 
 #[test]

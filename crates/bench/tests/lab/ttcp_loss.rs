@@ -1,6 +1,6 @@
 //! `ttcp-loss`.
 
-use crate::command::{has_real_part, run_quick};
+use crate::command::{has_real_part, has_sixfold, run_quick};
 
 #[test]
 fn the_failures_of_each_policy_are_shown_beside_the_arithmetic_and_the_claims_hold() {
@@ -24,5 +24,17 @@ fn the_failures_of_each_policy_are_shown_beside_the_arithmetic_and_the_claims_ho
         assert!(
             figures.iter().any(|figure| figure["row"] == "UDP, 3 sends" && figure["origin"] == "measured")
         );
+        if has_sixfold() {
+            let of_sixfold = |column: &str| {
+                let is_it = |figure: &&serde_json::Value| {
+                    figure["row"] == "sixfold, 30 %"
+                        && figure["column"] == column
+                        && figure["origin"] == "measured"
+                };
+                figures.iter().find(is_it).and_then(|figure| figure["value"].as_f64()).expect(column)
+            };
+            let all = ["their address", "a synthesized address", "SERVFAIL", "none"].map(of_sixfold);
+            assert!((all.iter().sum::<f64>() - 100.0).abs() < 1e-9, "{all:?}");
+        }
     }
 }

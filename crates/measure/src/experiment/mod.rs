@@ -2,7 +2,7 @@
 //!
 //! A record holds [`Figure`]s: one number each, with its unit, its interval and the paper's number beside it. Figures that
 //! name a table, a row and a column are shown as that table. [`Chart`]s hold curves, ours and the paper's. A [`Claim`] is a
-//! sentence that the experiment tests; one that does not hold fails the experiment.
+//! sentence that the experiment tests, with what would refute it; one that does not hold fails the experiment.
 
 mod interval;
 mod papers;
@@ -183,6 +183,9 @@ pub struct Point {
 pub struct Claim {
     /// The sentence, such as `T/TCP takes at most 1.15 times as long as UDP at 65 ms`.
     pub sentence: String,
+    /// Observation that would refute the sentence. Empty in records of versions that did not ask for it.
+    #[serde(default)]
+    pub refuted_by: String,
     /// The observed value or values, as text.
     pub observed: String,
     /// True if the sentence holds.

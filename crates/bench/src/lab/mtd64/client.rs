@@ -26,7 +26,7 @@ pub struct Query<'a> {
 
 impl Query<'_> {
     /// The query's octets: RD, one question, and the OPT record with EDNS.
-    fn octets(&self) -> Vec<u8> {
+    pub fn octets(&self) -> Vec<u8> {
         let mut octets = vec![0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, u8::from(self.edns)];
         header::set_id(&mut octets, self.id);
         octets.extend(wire_name(self.name));

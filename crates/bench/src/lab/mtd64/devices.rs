@@ -19,12 +19,13 @@ use std::path::Path;
 /// The prefix of the paper's test of the reply length.
 pub const PREFIX: (Ipv6Addr, u8) = (Ipv6Addr::new(0x2001, 0xdb8, 0x63a9, 0, 0, 0, 0, 0), 96);
 
-/// Names of TOTD, as `--program` takes them: of any version, with the sequential IDs, and with those from permutations.
-pub const TOTD_PROGRAMS: [&str; 3] = ["totd", "totd-1.5.2", "totd-1.5.3"];
+/// Names of TOTD, as `--program` takes them: of any version, with the sequential IDs, with the paper's quick fix of them, and with those
+/// from permutations.
+pub const TOTD_PROGRAMS: [&str; 4] = ["totd", "totd-1.5.2", "totd-1.5.2-fixed", "totd-1.5.3"];
 
 /// Names of the papers' programs, as `--program` takes them.
-pub const PAPER_PROGRAMS: [&str; 5] =
-    ["mtd64", "mtd64-ng", TOTD_PROGRAMS[0], TOTD_PROGRAMS[1], TOTD_PROGRAMS[2]];
+pub const PAPER_PROGRAMS: [&str; 6] =
+    ["mtd64", "mtd64-ng", TOTD_PROGRAMS[0], TOTD_PROGRAMS[1], TOTD_PROGRAMS[2], TOTD_PROGRAMS[3]];
 
 /// A device under test.
 #[derive(Clone, Debug)]

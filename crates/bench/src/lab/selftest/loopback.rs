@@ -70,7 +70,7 @@ pub(super) fn run(context: &mut Context) -> Result<(), String> {
     Ok(())
 }
 
-/// Figures and claim about the paper's rate.
+/// Figures about the paper's rate.
 fn at_the_papers_rate(context: &mut Context, passed: u64, trials: u64, slowest_ms: &[f64]) {
     let row = "at 24,000/s";
     let percent = |share: f64| 100.0 * share;
@@ -100,11 +100,7 @@ fn at_the_papers_rate(context: &mut Context, passed: u64, trials: u64, slowest_m
             Origin::Measured,
         )
     });
-    context.claim(
-        "The self-test passes at the paper's 24,000 queries/s with a timeout of 0.25 s (in at least one trial)",
-        format!("{passed} of {trials} trials passed"),
-        passed > 0,
-    );
+    // No claim: a host that other programs use fails trials, and one that passes of many says nothing about the tester.
     if passed < trials {
         context.warning(format!(
             "{} of {trials} trials of the self-test at 24,000 queries/s did not pass: another load on this host?",

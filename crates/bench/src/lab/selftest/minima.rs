@@ -117,6 +117,7 @@ fn extremes_of_the_paper(context: &mut Context) {
     context.figure(figure(table, "sum (by chance: 24)", "m", f64::from(sum), "", Origin::Arithmetic));
     context.claim(
         "The minima of the paper's Table 2 are bisection points minus 1 far more often than by chance (less than 1 in a million)",
+        "printed minima whose powers of two add up to a sum that chance reaches in 1 of a million tables or more",
         format!("the powers of two add up to {sum}, 24 by chance; probability {chance:.1e}"),
         chance < 1e-6,
     );
@@ -124,6 +125,7 @@ fn extremes_of_the_paper(context: &mut Context) {
     context.claim(
         "All 24 extremes of the paper's Table 2 are odd, so they are the last rates that a search with the ends 0 and 2^14 \
          tried, not the highest that passed (by chance: 1 in 2^24)",
+        "one even minimum or maximum in the printed table",
         format!("{odd} of {} are odd", 2 * TABLE_2.len()),
         odd == 2 * TABLE_2.len(),
     );

@@ -15,7 +15,7 @@ pub(super) fn synthesize(prefix: Ipv6Addr, address: [u8; 4]) -> [u8; 16] {
 }
 
 /// AAAA query for `AAA-BBB-CCC-DDD.zone`. `zone` is in wire form.
-pub(super) fn query(id: u16, address: [u8; 4], zone: &[u8]) -> Vec<u8> {
+pub(in crate::lab) fn query(id: u16, address: [u8; 4], zone: &[u8]) -> Vec<u8> {
     let [a, b, c, d] = address;
     let mut message = vec![0; HEADER];
     header::set_id(&mut message, id);

@@ -6,13 +6,15 @@
 //! its IDs can be predicted by design.
 
 mod hosts;
-mod message;
+pub(in crate::lab) mod message;
 mod paper;
 mod prediction;
+mod price;
 pub mod proxy;
 mod servers;
 mod stability;
 mod stall;
+mod stall_of_programs;
 mod tables;
 
 use super::context::Context;
@@ -32,10 +34,12 @@ pub fn load(context: &mut Context) -> Result<(), String> {
     tables::simulate(context)?;
     context.progress("the prediction of IDs")?;
     prediction::run(context);
+    context.progress("the price of an ID")?;
+    price::run(context);
     tables::measure(context)?;
     context.progress("the stall of the forwarder with sockets")?;
     stall::measure(context)?;
-    stall::measure_programs(context)?;
+    stall_of_programs::run(context)?;
     differences(context);
     Ok(())
 }
@@ -50,7 +54,7 @@ fn differences(context: &mut Context) {
     let itself = match is_given {
         true => "TOTD itself has the rows with its name.",
         false => {
-            "TOTD itself is not measured: --program totd-1.5.2=PATH and --program totd-1.5.3=PATH give it."
+            "TOTD itself is not measured: --programs DIR takes totd-1.5.2, totd-1.5.2-fixed and totd-1.5.3 from DIR."
         }
     };
     context.difference(
@@ -72,7 +76,7 @@ fn differences(context: &mut Context) {
     );
     context.difference(
         "Machine",
-        "The paper's server is a Pentium III of 800 MHz. In virtual time the server has its speed: 1,020 requests/s and 494 \
-         requests/s with one client are the paper's, everything else follows.",
+        "The paper's server is a Pentium III of 800 MHz. In virtual time the server has its speed: 1,010 requests/s with ten \
+         clients and 494 with one are the paper's, everything else follows.",
     );
 }

@@ -59,6 +59,7 @@ fn predict(context: &mut Context) {
     });
     context.claim(
         "Three consecutive permuted IDs reveal the second of the forwarder's start, and with it the next 1,000 IDs",
+        "another second that explains the three IDs, or one wrong ID among the next 1,000",
         format!("seconds found: {found:?}; {:.1} % of the next {PREDICTED} IDs are right", share * 100.0),
         found == [START] && share == 1.0,
     );

@@ -49,6 +49,52 @@ impl Candidate {
     }
 }
 
+/// Forwarders of TOTD.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Forwarders {
+    /// One.
+    One,
+    /// Two with different addresses.
+    Two,
+    /// One that is listed twice.
+    SameTwice,
+}
+
+impl Forwarders {
+    /// The forwarders in words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Forwarders::One => "one forwarder",
+            Forwarders::Two => "two forwarders",
+            Forwarders::SameTwice => "one forwarder listed twice",
+        }
+    }
+
+    /// Address of the second forwarder, as it is written in the configuration.
+    fn second(self) -> Option<String> {
+        match self {
+            Forwarders::One => None,
+            Forwarders::Two => Some(SECOND_FORWARDER.to_string()),
+            Forwarders::SameTwice => Some("{upstream_address}".to_owned()),
+        }
+    }
+}
+
+/// Address of the second authority, on loopback; its port is that of the first one.
+const SECOND_FORWARDER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
+
+impl Candidate {
+    /// TOTD with these forwarders: its configuration gets another line.
+    pub fn with_forwarders(mut self, forwarders: Forwarders) -> Candidate {
+        if let (Some(second), Recipe::Custom { files, .. }) = (forwarders.second(), &mut self.recipe) {
+            for text in files.values_mut() {
+                text.push_str(&format!("forwarder {second} port {{upstream_port}}\n"));
+            }
+        }
+        self
+    }
+}
+
 /// Installed devices: those of the user, or those of `default`.
 pub(super) fn devices(context: &mut Context, default: &[&str]) -> Result<Vec<Candidate>, String> {
     let candidate = |Template { name, program }: Template| Candidate {
@@ -80,7 +126,7 @@ pub(super) fn forwarders(options: &[&str]) -> Result<Vec<Candidate>, String> {
 /// Authority and servers of an experiment.
 pub(super) struct Bench {
     agent: AgentClient,
-    _authority: Server,
+    _authorities: Vec<Server>,
     upstream: SocketAddr,
     /// Zone in wire form.
     pub zone: Vec<u8>,
@@ -89,14 +135,24 @@ pub(super) struct Bench {
 impl Bench {
     /// An authority with these names, on loopback, and an agent for the servers.
     pub fn new() -> Result<Bench, String> {
-        let zone = Zone::new(ZONE).map_err(|error| error.to_string())?;
-        let name = zone.name().to_vec();
-        let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let authority =
-            Server::start(&[listen], zone, 1).map_err(|error| format!("the authority: {error}"))?;
-        let upstream = *authority.addresses().first().ok_or("the authority listens nowhere")?;
+        Bench::with(Forwarders::One)
+    }
+
+    /// As many authorities as the forwarders of TOTD need.
+    pub fn with(forwarders: Forwarders) -> Result<Bench, String> {
+        let authority = |listen: SocketAddr| {
+            let zone = Zone::new(ZONE).map_err(|error| error.to_string())?;
+            Server::start(&[listen], zone, 1).map_err(|error| format!("the authority at {listen}: {error}"))
+        };
+        let first = authority((Ipv4Addr::LOCALHOST, 0).into())?;
+        let upstream = *first.addresses().first().ok_or("the authority listens nowhere")?;
+        let mut authorities = vec![first];
+        if forwarders == Forwarders::Two {
+            authorities.push(authority((SECOND_FORWARDER, upstream.port()).into())?);
+        }
         let agent = AgentClient::connect("device", None).map_err(|error| error.to_string())?;
-        Ok(Bench { agent, _authority: authority, upstream, zone: name })
+        let zone = Zone::new(ZONE).map_err(|error| error.to_string())?.name().to_vec();
+        Ok(Bench { agent, _authorities: authorities, upstream, zone })
     }
 
     /// Starts a server and waits until it answers.

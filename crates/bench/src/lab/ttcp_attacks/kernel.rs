@@ -54,6 +54,7 @@ pub fn check(context: &mut Context) -> Result<(), String> {
         }
         context.claim(
             format!("{row}: each connection after the first one begins with data on the SYN"),
+            "a count of the kernel or of the stack that differs: one side refuses the other's cookie",
             observed,
             holds,
         );

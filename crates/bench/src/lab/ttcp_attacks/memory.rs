@@ -88,6 +88,7 @@ fn claims(context: &mut Context, mechanism: Mechanism, forger: Forger, row: &str
     let service = if is_full { "the true client finds no block" } else { "the true client is answered" };
     context.claim(
         format!("{row}, {} SYNs: {sentence}; each SYN takes a block of the {BLOCKS}; {service}", flood.sent),
+        "other octets, blocks or executions, or a true client that fares otherwise",
         observed,
         holds && client_fits && flood.blocks as u64 == flood.sent.min(BLOCKS),
     );
@@ -123,6 +124,7 @@ pub fn reflections(context: &mut Context) -> Result<(), String> {
                     "{victim}, {answer} octets: Fast Open reflects no answer and no more octets than TCP, T/TCP reflects \
                      answers"
                 ),
+                "an answer over Fast Open to the victim, more octets than over TCP, or no more than 1.5 times TCP's over T/TCP",
                 format!(
                     "factor TCP {tcp:.2}, Fast Open {fast_open:.2}, T/TCP {t_tcp:.2} ({} of {trials} answered)",
                     executed.executed

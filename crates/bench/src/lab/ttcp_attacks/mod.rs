@@ -67,6 +67,7 @@ fn guesses(context: &mut Context) {
     context.figure(share(TABLE, name(Mechanism::Transactions), "two guesses 2^31 apart", hits));
     context.claim(
         "T/TCP: of two guesses 2^31 apart exactly one is executed",
+        "a pair of which none or both are executed",
         format!("none, one and two in {pairs:?} of {trials} trials"),
         pairs == [0, trials, 0],
     );
@@ -80,10 +81,15 @@ fn claim_guess(context: &mut Context, mechanism: Mechanism, Hits { hits, trials 
         // Four standard errors of a share of 1/2: one seed of 16,000 is further away.
         let distance = (hits as f64 / trials as f64 - 0.5).abs();
         let holds = distance <= 4.0 * 0.5 / (trials as f64).sqrt();
-        context.claim("T/TCP: a blind guess of the count is executed every second time", observed, holds);
+        context.claim(
+            "T/TCP: a blind guess of the count is executed every second time",
+            "a share that is more than four standard errors from one half, such as the paper's 0",
+            observed,
+            holds,
+        );
     } else {
         let sentence = format!("{}: no blind guess is executed", name(mechanism));
-        context.claim(sentence, observed, hits == 0);
+        context.claim(sentence, "one guess that is executed", observed, hits == 0);
     }
 }
 
@@ -101,6 +107,7 @@ fn lockout(context: &mut Context) {
     }
     context.claim(
         "T/TCP: one forged count locks the client out for as many queries as it is ahead",
+        "a lockout that ends earlier, as the paper's cleared cache would make it after one query",
         observed.join(", "),
         fits,
     );
@@ -142,6 +149,7 @@ fn ends_of_the_lockout(context: &mut Context, table: &str) {
     ));
     context.claim(
         "T/TCP: only CC.NEW ends the lockout, after a restart of the client; failed tests leave the cache as it is",
+        "a query without a handshake before the restart, or one with a handshake after the first one that follows it",
         format!("{far} of {limit} queries without a restart, {restarted} with one"),
         far == limit && restarted == 1,
     );
@@ -151,6 +159,7 @@ fn ends_of_the_lockout(context: &mut Context, table: &str) {
     context.figure(figure(table, "TCP Fast Open", &column, fast_open as f64, "", Origin::Virtual));
     context.claim(
         "TCP Fast Open: guesses lock nobody out",
+        "a handshake of the true client after the guesses",
         format!("{fast_open} handshakes after {guesses} guesses"),
         fast_open == 0,
     );

@@ -25,6 +25,7 @@ pub fn repeats(context: &mut Context) {
     context.claim(
         "A crash of the server after the request makes T/TCP and TCP Fast Open execute it twice; TCP fails and leaves it to the \
          client",
+        "another number of executions, or an answer over TCP",
         format!("executions, and answer, with TCP, T/TCP, Fast Open: {executions:?}"),
         executions == [(1, false), (2, true), (2, true)],
     );
@@ -50,6 +51,7 @@ pub fn repeats(context: &mut Context) {
         };
         context.claim(
             format!("{column}: TCP refuses it, {sentence}, TCP Fast Open takes it"),
+            "one repeated SYN that TCP executes or Fast Open refuses, or another share over T/TCP",
             observed,
             tcp == 0 && t_tcp_fits && fast_open == trials,
         );

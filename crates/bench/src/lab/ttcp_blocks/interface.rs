@@ -50,6 +50,7 @@ pub fn check(context: &mut Context) -> Result<(), String> {
         // The margin is for a busy machine, whose round trips make longer timers.
         context.claim(
             format!("{row}: behind an interface the table is empty after {expected} s, at most a quarter and 1 s later"),
+            "a table that is empty earlier, or blocks that outlive their timer",
             format!("{drain:.2} s"),
             drain >= expected - 0.05 && drain <= 1.25 * expected + 1.0,
         );

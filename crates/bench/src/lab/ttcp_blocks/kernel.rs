@@ -45,6 +45,7 @@ pub fn check(context: &mut Context) -> Result<Option<ChartLine>, String> {
         let later = in_time_wait(&namespace)?;
         context.claim(
             format!("Linux: closed connections are in TIME-WAIT {} s later", LOOK_AGAIN.as_secs()),
+            "more than 1 of 100 connections gone after that time",
             format!("{later} of {connections}"),
             later * 100 >= connections * 99,
         );
@@ -77,6 +78,7 @@ fn duration(context: &mut Context, points: &[Point], closed_s: f64, connections:
     // A timer of 60 s may be late by an eighth, as the kernel's wheel of timers is coarse for long times.
     context.claim(
         "Linux: TIME-WAIT lasts 60 s, up to an eighth more",
+        "99 of 100 connections gone before 58 s or after 69 s",
         format!("{value:.1} s"),
         (58.0..=69.0).contains(&value),
     );

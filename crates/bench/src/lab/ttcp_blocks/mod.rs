@@ -101,6 +101,7 @@ fn curves(context: &mut Context) -> Result<Vec<ChartLine>, String> {
     });
     context.claim(
         "From the last answer to the empty table T/TCP takes 2/15 of the time of TCP, within 20 %",
+        "timers of T/TCP that grew with the round trips of a full table, or a TIME-WAIT that is not cut: a ratio up to 1",
         format!("{:.2} s / {:.2} s = {ratio:.4}; 2/15 = {paper:.4}", drains[1], drains[0]),
         (ratio / paper - 1.0).abs() <= 0.2,
     );
@@ -115,9 +116,9 @@ fn figures(context: &mut Context, number: usize, outcome: &Outcome, failed: u64)
     let tenth = outcome.tenth.map_or(f64::NAN, |at| (at - outcome.last_answer).as_secs_f64());
     let name = NAMES[number];
     let rows = [
-        ("most blocks in use", outcome.peak.0 as f64, "", Some(BLOCKS as f64)),
+        ("most blocks in use (8,000 are the setting)", outcome.peak.0 as f64, "", None),
         ("time until the table is full", outcome.peak.1.as_secs_f64(), "s", None),
-        ("answers until then", outcome.fill_rate(), "1/s", Some(f64::from(RATE))),
+        ("answers until then (1,900/s are the setting)", outcome.fill_rate(), "1/s", None),
         ("last answer", outcome.last_answer.as_secs_f64(), "s", None),
         ("from the last answer to 10 % of the blocks", tenth, "s", None),
         ("from the last answer to an empty table", drain, "s", Some(WAIT_S[number])),
@@ -129,12 +130,8 @@ fn figures(context: &mut Context, number: usize, outcome: &Outcome, failed: u64)
         context.figure(Figure { paper, place, ..figure(TABLE, name, column, value, unit, Origin::Virtual) });
     }
     context.claim(
-        format!("{name}: the table of {BLOCKS} blocks is filled at {RATE} queries a second, within 1 %"),
-        format!("{} blocks, {:.0} 1/s", outcome.peak.0, outcome.fill_rate()),
-        outcome.peak.0 == BLOCKS && (outcome.fill_rate() / f64::from(RATE) - 1.0).abs() < 0.01,
-    );
-    context.claim(
         format!("{name}: every query is answered in the end, by clients that wait for a block"),
+        "a query that fails, or a run that ends before its last answer",
         format!("{} answered, {} failed", outcome.answered, outcome.failed),
         outcome.answered == 10_000 && outcome.failed == 0,
     );
@@ -162,6 +159,7 @@ fn rates(context: &mut Context) -> Result<(), String> {
         });
         context.claim(
             format!("{row}: the table allows no more than blocks / TIME-WAIT (2 % for the ends of the count), and 85 % of it are reached"),
+            "a block that is free before the end of its TIME-WAIT, or one that stays behind",
             format!("{rate:.1} of {bound:.1} 1/s"),
             rate <= bound * 1.02 && rate >= bound * 0.85,
         );
@@ -215,7 +213,9 @@ fn differences(context: &mut Context) {
         ),
         (
             "service time",
-            "The paper's rate follows from its processor. Here the server is one processor that takes 1/1900 s for a query.",
+            "The paper's rate follows from its processor. Here the server is one processor that takes 1/1900 s for a query, and the \
+             table has the paper's 8,000 blocks: both are settings, so that they come back as results says nothing. What the \
+             experiment finds is the time to the empty table, and the rate that the blocks allow.",
         ),
         (
             "Linux",

@@ -53,12 +53,14 @@ pub fn check(context: &mut Context) -> Result<(), String> {
     context.claim(
         "The kernel drops data on a SYN, as the SYN cache of Figure 4: FreeBSD's client waits for its timer, 1 s, the improved \
          one does not",
+        "a kernel that keeps the data: an answer before 1 s; or one that drops the SYN, so that the improved client waits, too",
         format!("{} and {}", shown(times[0]), shown(times[2])),
         at_timer(times[0]) && times[2].is_some_and(|time| time < 900.0),
     );
     context.claim(
         "The kernel drops a SYN with FIN, as a firewall does: FreeBSD's client has no answer, the improved one repeats a plain \
          SYN after 1 s",
+        "an answer to FreeBSD's client, or none to the improved one",
         format!("{} in {} s, and {}", shown(times[1]), WAIT.as_secs_f64(), shown(times[3])),
         times[1].is_none() && at_timer(times[3]),
     );

@@ -70,6 +70,7 @@ fn compare(context: &mut Context, peer: Peer) {
     }
     context.claim(
         format!("{}: every time is that of the rule, in round trips and timers", name(peer)),
+        "one query whose time differs from round trips and timers of the rule",
         format!("first / second query at 0.4, 65 and 500 ms: {}", observed.join("; ")),
         fits,
     );
@@ -132,6 +133,7 @@ fn figure_4(context: &mut Context) {
     context.claim(
         "With a SYN cache that drops data, FreeBSD's client waits exactly one retransmission timer more than TCP, and a client \
          that sends its data again at once waits no longer than TCP",
+        "a wait that differs from the timer, or an improved client that waits",
         observed.join("; "),
         fits,
     );

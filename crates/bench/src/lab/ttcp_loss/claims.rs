@@ -25,15 +25,17 @@ pub fn add(context: &mut Context, points: &[LossPoint]) {
     concurrent_queries_fail_the_tao_test(context, points);
 }
 
-/// The points of UDP, and of T/TCP one query at a time, against their arithmetic.
+/// The points of UDP, and of T/TCP one query at a time, against their arithmetic. Those of UDP are drawn by this arithmetic, so they test
+/// the draws; those of T/TCP come from its state machine.
 fn every_point_agrees(context: &mut Context, points: &[LossPoint]) {
     let udp = Agreement::of(points.iter().filter(|point| point.is_udp));
     context.claim(
         format!(
-            "Each of the {} points of UDP lies in the interval of its arithmetic, (1 - (1 - p)^2)^k; the intervals hold \
-             together with 99.9 % (Bonferroni)",
+            "Check of the random numbers and of the link's code, not of a program: each of the {} points of UDP lies in the interval of \
+             the formula that it is drawn by, (1 - (1 - p)^2)^k; the intervals hold together with 99.9 % (Bonferroni)",
             udp.points
         ),
+        "a point outside its interval: losses that are not independent, or of another rate",
         udp.to_string(),
         udp.outside_together == 0,
     );
@@ -42,6 +44,7 @@ fn every_point_agrees(context: &mut Context, points: &[LossPoint]) {
     context.claim(
         "At 30 % loss or more, each point of T/TCP with one query at a time lies in the interval of its arithmetic, in which \
          client and server each repeat what is lost (together 99.9 %)",
+        "a point outside its interval: the stack repeats at other times than its timers say, or not at all",
         alone.to_string(),
         alone.outside_together == 0,
     );
@@ -125,6 +128,7 @@ fn no_failures_at_low_loss(context: &mut Context, points: &[LossPoint]) {
             1000.0 * probability,
             100.0 * clean_probability
         ),
+        "so many or so few failures, or batches without one, that chance has them in 1 of 1,000 runs",
         format!("{failed} of {queries} queries failed; {clean} of {batches} batches of 1,000 had no failure"),
         in_range(failed, queries, probability) && in_range(clean, batches, clean_probability),
     );
@@ -135,6 +139,7 @@ fn no_failures_at_low_loss(context: &mut Context, points: &[LossPoint]) {
     let [(freebsd, queries), (modern, _)] = [TTCP_FREEBSD.name, TTCP.name].map(failed);
     context.claim(
         "Up to 5 % loss, at most 1 of 10,000 queries over T/TCP fails within 60 s, with a first timer of 3 s and of 1 s",
+        "two failures in 10,000 queries: the stack gives up segments that it should repeat",
         format!("at 0 and 5 % loss {freebsd} of {queries} (3 s) and {modern} of {queries} (1 s) failed"),
         10_000 * freebsd.max(modern) <= queries && queries > 0,
     );
@@ -167,6 +172,7 @@ fn udp_fails_more_often(context: &mut Context, points: &[LossPoint]) {
     let (values, text) = ratios(points, DJBDNS.name, TTCP_FREEBSD.name);
     context.claim(
         "At 30 % loss or more, djbdns over UDP fails at least twice as often as T/TCP with a first timer of 3 s within 60 s",
+        "a ratio below 2 at one loss rate",
         text,
         values.iter().all(|&ratio| ratio >= 2.0),
     );
@@ -178,6 +184,7 @@ fn the_schedule_matters_more(context: &mut Context, points: &[LossPoint]) {
     context.claim(
         "UDP with the timer of TCP (1 s, doubled) fails less than half as often as djbdns at 30 % loss or more, so the retry \
          schedule alone makes more than the paper's factor of two",
+        "a ratio of 2 or less at one loss rate: the transport is needed for the paper's factor",
         text,
         values.iter().all(|&ratio| ratio > 2.0),
     );
@@ -185,6 +192,7 @@ fn the_schedule_matters_more(context: &mut Context, points: &[LossPoint]) {
     context.claim(
         "T/TCP fails less often than UDP with the same timer (3 s), because client and server repeat query and answer each \
          on their own: over UDP a lost answer costs another query",
+        "a ratio of 1 or less at one loss rate",
         text,
         values.iter().all(|&ratio| ratio > 1.0),
     );
@@ -196,6 +204,7 @@ fn the_client_gives_up(context: &mut Context, points: &[LossPoint]) {
     context.claim(
         "If the client gives up after 10 s, as djbdns does with a connection, T/TCP with a timer of 3 s is no better than UDP: \
          at 30 % loss or more djbdns over UDP fails less than 1.3 times as often",
+        "a ratio of 1.3 or more at one loss rate: T/TCP helps a client with little patience, too",
         text,
         values.iter().all(|&ratio| ratio < 1.3),
     );
@@ -203,6 +212,7 @@ fn the_client_gives_up(context: &mut Context, points: &[LossPoint]) {
     context.claim(
         "If the client gives up after 20 s, djbdns over UDP fails 1.1 to 2.5 times as often as T/TCP at 30 % loss or more: the \
          size of the paper's \"about twice\"",
+        "a ratio outside 1.1 to 2.5 at one loss rate",
         text,
         values.iter().all(|&ratio| (1.1..2.5).contains(&ratio)),
     );
@@ -215,6 +225,7 @@ fn concurrent_queries_fail_the_tao_test(context: &mut Context, points: &[LossPoi
     context.claim(
         "At 30 % loss, about 30 % of the SYNs of 1,000 concurrent queries fail the TAO test, since later queries with greater \
          connection counts have passed it; of queries one at a time fewer than 1 % fail it",
+        "a share that passes outside 65 to 75 %, or more than 1 % of failures one at a time",
         format!("{:.1} % of concurrent queries passed, {:.1} % one at a time", 100.0 * concurrent, 100.0 * alone),
         (0.65..0.75).contains(&concurrent) && alone > 0.99,
     );

@@ -2,11 +2,12 @@
 //! and 7).
 //!
 //! `sweep.rs` runs all points in virtual time, `presentation.rs` makes figures and charts of them, `claims.rs` tests the
-//! sentences, and `real_link.rs` repeats one point with sockets over a TUN link.
+//! sentences, `real_link.rs` repeats one point with sockets over a TUN link, and `real_servers.rs` puts Unbound and Sixfold themselves there.
 
 mod claims;
 mod presentation;
 mod real_link;
+mod real_servers;
 mod sweep;
 
 use super::context::Context;
@@ -18,6 +19,7 @@ pub fn run(context: &mut Context) -> Result<(), String> {
     presentation::add_charts(context, &points);
     claims::add(context, &points);
     real_link::run(context)?;
+    real_servers::run(context)?;
     add_differences(context);
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! One point with sockets, namespaces and a TUN link, as a check of the virtual time: a UDP client with the timeouts of djbdns
 //! on a scale of 1 to 50.
 
+use super::sweep::percent;
 use crate::lab::context::{Context, figure};
 use crate::lab::own_namespace;
 use crate::link::interface::{self, LinkNetwork};
@@ -48,7 +49,6 @@ pub fn run(context: &mut Context) -> Result<(), String> {
     let (failed, lost) = exchange(left.namespace(), right.namespace(), seed)?;
     let probability = DJBDNS.failure(LOSS, Duration::ZERO);
     let trials = u64::from(QUERIES);
-    let percent = |(low, high): (f64, f64)| (100.0 * low, 100.0 * high);
     let table = "Failed queries over a TUN link, 30 % loss, timeouts of djbdns / 50";
     context.figure(Figure {
         samples: trials,
@@ -67,6 +67,7 @@ pub fn run(context: &mut Context) -> Result<(), String> {
     context.claim(
         "Over a TUN link with 30 % loss in each direction, as many queries fail as by arithmetic, within the 99.9 % \
          interval",
+        "so many or so few failures that chance has them in 1 of 1,000 runs: the link loses at another rate, or in bursts",
         format!(
             "{failed} of {trials} failed, {low} to {high} expected; the link lost {:.2} % of the packets",
             100.0 * lost
@@ -127,7 +128,7 @@ fn respond(socket: &UdpSocket, stop: &AtomicBool) -> io::Result<()> {
 }
 
 /// True if no datagram came in time.
-fn is_no_datagram(error: &io::Error) -> bool {
+pub fn is_no_datagram(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
 }
 

@@ -32,6 +32,7 @@ pub fn enter_virtual(context: &mut Context, cells: &[Cell]) {
     context.claim(
         "In virtual time a query takes 2 packets over UDP, 3 over T/TCP, the paper's 5 if the server closes after its answer, \
          and at least the paper's 6 over TCP",
+        "another number of packets of the stack",
         format!("{udp:.2}; {ttcp:.2}; {late:.2}; {early:.2} with early FINs, {tcp:.2} by the calls of a socket"),
         udp == 2.0 && ttcp == 3.0 && late == 5.0 && early >= 6.0 && tcp >= 6.0,
     );
@@ -56,12 +57,14 @@ pub fn enter_measured(context: &mut Context, in_virtual_time: &[Cell], measured:
     context.claim(
         "At 65 ms the lower quartile of the measured times of a query differs by at most 10 % from the median in virtual time, \
          over UDP, T/TCP and TCP",
+        "a quartile that differs by more: the stack behind an interface waits where the model does not",
         text,
         compared.iter().all(|(_, real, ideal)| (real / ideal - 1.0).abs() <= AGREEMENT),
     );
     let packets = |row| find(measured, row, ADSL).map_or(f64::NAN, |cell| cell.packets);
     context.claim(
         "Measured, a query takes 2 packets over UDP (at most one in five more), 3 to 5 over T/TCP and at least 6 over TCP",
+        "another number of packets of the interface",
         format!("{:.2}; {:.2}; {:.2}", packets(UDP), packets(TTCP), packets(TCP)),
         // A repeated datagram or an ARP of the kernel may add a few.
         (2.0..2.2).contains(&packets(UDP)) && (3.0..=5.0).contains(&packets(TTCP)) && packets(TCP) >= 6.0,
@@ -70,6 +73,7 @@ pub fn enter_measured(context: &mut Context, in_virtual_time: &[Cell], measured:
         measured.iter().filter(|cell| cell.row == Row::FastOpenWarm).map(|cell| cell.times.len()).sum();
     context.claim(
         "The kernel sends the question with the SYN on nearly all connections with Fast Open whose cookie it has",
+        "more than 1 of 10 connections that make a handshake first",
         format!("{fast_open} of {warm} connections"),
         fast_open as f64 >= 0.9 * warm as f64,
     );
@@ -83,6 +87,7 @@ fn enter_ratio(context: &mut Context, row: Row, range: RangeInclusive<f64>, word
     };
     context.claim(
         format!("At a round trip of 65 ms, {words}, {} takes {times} as long as UDP", row.name()),
+        "a ratio outside: one round trip more or fewer moves it by 1",
         format!("{ratio:.3} times"),
         range.contains(&ratio),
     );

@@ -48,14 +48,16 @@ fn result(experiment: &Experiment) -> String {
     }
     let mut out = String::from(
         "<div class=\"scroll\" tabindex=\"0\"><table class=\"claims\"><caption>The claims that the experiment tests</caption>\
-         <thead><tr><th scope=\"col\">Claim</th><th scope=\"col\">Observed</th><th scope=\"col\">Holds</th></tr></thead><tbody>",
+         <thead><tr><th scope=\"col\">Claim</th><th scope=\"col\">Refuted by</th><th scope=\"col\">Observed</th>\
+         <th scope=\"col\">Holds</th></tr></thead><tbody>",
     );
     for claim in &experiment.claims {
         let holds = if claim.holds { "yes" } else { "no" };
         put!(
             out,
-            "<tr><th scope=\"row\">{}</th><td>{}</td><td class=\"{holds}\">{holds}</td></tr>\n",
+            "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td class=\"{holds}\">{holds}</td></tr>\n",
             escape::html(&claim.sentence),
+            escape::html(&claim.refuted_by),
             escape::html(&claim.observed)
         );
     }

@@ -124,6 +124,7 @@ fn models(context: &mut Context) {
                 .collect();
             context.claim(
                 "The model of MTD64 gives every length of the paper's traces (figures 8 to 14)",
+                "a length that differs from the printed one by an octet",
                 seen.join("; "),
                 agrees,
             );
@@ -298,7 +299,8 @@ fn claims(context: &mut Context, found: &Found) {
             Some(None) => "the reply has no such record",
             None => "not tested",
         };
-        context.claim(format!("Sixfold: {}", test.row()), observed, observed == "yes");
+        let refuted_by = "a reply of Sixfold without this property, or none";
+        context.claim(format!("Sixfold: {}", test.row()), refuted_by, observed, observed == "yes");
     }
 }
 

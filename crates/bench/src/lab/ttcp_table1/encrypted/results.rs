@@ -52,6 +52,7 @@ pub fn enter(context: &mut Context, encrypted: &Encrypted) {
     let difference = (encrypted.link_packets as f64 / counted as f64 - 1.0).abs();
     context.claim(
         "The packets of the encrypted rows that crossed the link differ by at most 15 % from those that the tester counted",
+        "a larger difference: packets that the tester does not see, or sees twice",
         format!("{} on the link, {counted} counted", encrypted.link_packets),
         difference <= LINK_DIFFERENCE,
     );
@@ -110,6 +111,7 @@ fn claim_round_trips(context: &mut Context, cells: &[EncryptedCell], udp: &Encry
                  round trips ({}), at most 0.15 less or 0.25 more",
                 expected.join("; ")
             ),
+            "a row whose time is a round trip longer or shorter",
             observed.join("; "),
             rows.iter().all(|cell| {
                 let excess = ratio(cell) - f64::from(cell.row.round_trips);
@@ -135,6 +137,7 @@ fn claim_sessions(context: &mut Context, cells: &[EncryptedCell]) {
     context.claim(
         "Each row has the handshakes that it names: every connection but the first one resumes a session where the client may, and \
          none does where it may not",
+        "a full handshake where a session could be resumed, or a resumed one in a row of full handshakes",
         observed.join("; "),
         holds,
     );
@@ -147,6 +150,7 @@ fn claim_sessions(context: &mut Context, cells: &[EncryptedCell]) {
     let tls = early(Transport::Tls, Session::Resumed);
     context.claim(
         "The server takes early data on each resumed connection over QUIC, and offers none over TLS",
+        "early data that is refused over QUIC, or sent over TLS",
         format!("QUIC: {} of {}; TLS: {} sent on {} connections", quic.2, quic.0, tls.1, tls.0),
         quic.0 > 0 && quic.1 == quic.0 && quic.2 == quic.0 && tls.0 > 0 && tls.1 == 0,
     );
@@ -164,6 +168,7 @@ fn claim_packets(context: &mut Context, cells: &[EncryptedCell]) {
     context.claim(
         "On an open connection a query takes 2 to 6 packets over TLS, HTTPS and QUIC; a full handshake with its query takes at \
          least 10 over TLS and HTTPS, and at least 6 over QUIC",
+        "packets outside these ranges: acknowledgments or handshakes of their own",
         format!("{} on an open connection; {} with a full handshake", list(open), list(full)),
         open.iter().all(|packets| (1.9..=6.0).contains(packets))
             && full[0] >= 10.0

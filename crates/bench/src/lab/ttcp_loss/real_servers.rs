@@ -1,0 +1,368 @@
+//! Unbound and Sixfold themselves, with the lossy link between them and their authority, beside the timetables of the figures.
+//!
+//! Every name has an AAAA record. A DNS64 server whose AAAA query gets no answer may go on with the A query (RFC 6147 section 5.1.3) and
+//! then gives a synthesized address for a name that needs none: the client reaches it through NAT64.
+
+use super::sweep::percent;
+use crate::agent::protocol::Start;
+use crate::agent_client::AgentClient;
+use crate::device::{Recipe, Settings};
+use crate::lab::context::{Context, figure};
+use crate::lab::device::{self, RunningDevice, Template};
+use crate::lab::own_namespace;
+use crate::lab::totd::message;
+use crate::link::interface::{self, LinkNetwork};
+use crate::link::own_namespace::OwnNamespace;
+use crate::link::pump::{self, Both};
+use crate::process::own_program;
+use authority::{Server, Zone};
+use core::sync::atomic::{AtomicBool, Ordering};
+use experiments::loss::retry::{RetryPolicy, SIXFOLD, UNBOUND};
+use link::{Impairments, Loss};
+use measure::experiment::{Figure, Origin, binomial_range, proportion_interval};
+use measure::run::Summary;
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::time::{Duration, Instant};
+use wire::{HEADER, Message, Rcode, Section, header};
+
+/// Devices without `--device`.
+const DEFAULT: [&str; 2] = ["unbound", "sixfold"];
+
+/// Loss rates in each direction, percent.
+const LOSSES: [u32; 4] = [10, 20, 30, 40];
+
+/// Loss rate of the short version and of the claims, percent.
+const LOSS: u32 = 30;
+
+/// Time between two names: 200/s, so that a server has a few names under way at a time.
+const PACE: Duration = Duration::from_millis(5);
+
+/// Zone of the names.
+const ZONE: &str = "dns64perf.test";
+
+/// DNS64 prefix; its length is 96.
+const PREFIX: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0x64, 0, 0, 0, 0, 0);
+
+/// Address of the authority, at the right end of the link.
+const AUTHORITY: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 2);
+
+/// First octet of the names' addresses, and of those that ask if the device is ready.
+const NAMES: u8 = 10;
+const READY: u8 = 11;
+
+/// Wait of the client for a reply before it looks at its clock.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Probability that a right program fails a claim by chance.
+const FALSE_ALARM: f64 = 0.001;
+
+/// Answers to the names.
+#[derive(Debug, Default)]
+struct Answers {
+    names: u64,
+    /// The address that the name has.
+    native: u64,
+    /// An address with the prefix.
+    synthesized: u64,
+    /// SERVFAIL.
+    server_failures: u64,
+    /// Time to each answer, in milliseconds.
+    times_ms: Vec<f64>,
+    /// Share of packets that the link lost.
+    lost: f64,
+}
+
+impl Answers {
+    /// Names without a reply, or with another one.
+    fn unanswered(&self) -> u64 {
+        self.names - self.native - self.synthesized - self.server_failures
+    }
+}
+
+/// Runs the devices at each loss rate and adds figures and claims. What is missing is left out, with a warning.
+pub fn run(context: &mut Context) -> Result<(), String> {
+    context.progress("the servers themselves across the link")?;
+    let left_out = "the servers themselves across the link were left out";
+    if own_namespace::for_check(context, left_out).is_none() {
+        return Ok(());
+    }
+    let templates = device::templates(context, &DEFAULT)?;
+    let losses = context.choose(vec![LOSS], LOSSES.to_vec());
+    let mut at_claims = Vec::new();
+    for template in &templates {
+        for &loss in &losses {
+            context.progress(&format!("{} with {loss} % loss", template.name))?;
+            let answers = measure(context, template, loss)?;
+            enter(context, template, loss, &answers);
+            if loss == LOSS {
+                at_claims.push((template.name.as_str(), answers));
+            }
+        }
+    }
+    claims(context, &at_claims);
+    context.difference(
+        "The servers themselves",
+        "The timetables are those of a client with an unknown server. Here Unbound and Sixfold run, with the link between them and the \
+         authority: they have learned its round trip, so they repeat sooner, and the number of their tries decides. Every name has an AAAA \
+         record. A synthesized address is no failure to the client, but it leads through NAT64 without need.",
+    );
+    Ok(())
+}
+
+/// The timetable of a device.
+fn timetable(name: &str) -> Option<RetryPolicy> {
+    match name {
+        "unbound" => Some(UNBOUND),
+        "sixfold" => Some(SIXFOLD),
+        _ => None,
+    }
+}
+
+/// Runs one device at one loss rate.
+fn measure(context: &mut Context, template: &Template, loss_percent: u32) -> Result<Answers, String> {
+    let (left, right) = (OwnNamespace::make()?, OwnNamespace::make()?);
+    let network: LinkNetwork = "198.18.0.0/30".parse()?;
+    let ends = (
+        interface::open(left.namespace(), &[network.left()], 1500)?,
+        interface::open(right.namespace(), &[network.right()], 1500)?,
+    );
+    let zone = Zone::new(ZONE).map_err(|error| error.to_string())?.aaaa_share(1.0);
+    let name = zone.name().to_vec();
+    let upstream = SocketAddr::from((AUTHORITY, 53));
+    let _authority = right.namespace().run(|| {
+        Server::start(&[upstream], zone, 1).map_err(|error| format!("the authority at {upstream}: {error}"))
+    })?;
+    let loss = Loss::Independent(f64::from(loss_percent) / 100.0);
+    let impairments = Impairments { loss, ..Impairments::default() };
+    let seed = context.seed(300 + u64::from(loss_percent));
+    let stop = AtomicBool::new(false);
+    let both = Both { to_right: impairments, to_left: impairments };
+    std::thread::scope(|scope| {
+        let pump = scope.spawn(|| pump::run(&ends.0, &ends.1, both, seed, None, &stop));
+        let answers = ask_device(context, &left, template, upstream, &name);
+        stop.store(true, Ordering::Relaxed);
+        let achieved = pump.join().map_err(|_| "the thread of the link has failed".to_owned())?;
+        let achieved = achieved.map_err(|error| format!("the link: {error}"))?;
+        let counts = [achieved.to_right.counts, achieved.to_left.counts];
+        let lost: u64 = counts.iter().map(|counts| counts.lost).sum();
+        let reached: u64 = counts.iter().map(|counts| counts.reached_line()).sum();
+        Ok(Answers { lost: lost as f64 / reached.max(1) as f64, ..answers? })
+    })
+}
+
+/// Starts the device at the left end, asks it all names, and ends it.
+fn ask_device(
+    context: &mut Context,
+    left: &OwnNamespace,
+    template: &Template,
+    upstream: SocketAddr,
+    zone: &[u8],
+) -> Result<Answers, String> {
+    let own = own_program().map_err(|error| format!("this program's own file: {error}"))?;
+    let into = format!("--net={}", left.path());
+    let prefix = ["nsenter", &into, "--", &own.display().to_string()].map(str::to_owned);
+    let mut agent = AgentClient::connect("device", Some(&prefix)).map_err(|error| error.to_string())?;
+    let Template { name, program } = template.clone();
+    let order = Start {
+        recipe: Recipe::Template { name, program },
+        settings: Settings {
+            listen: SocketAddr::from((Ipv6Addr::LOCALHOST, 0)),
+            upstream,
+            prefix: (PREFIX, 96),
+            zone: ZONE.to_owned(),
+            workers: 1,
+            value: String::new(),
+            options: Vec::new(),
+        },
+        cores: String::new(),
+        environment: BTreeMap::new(),
+    };
+    let socket = || {
+        let bind = || UdpSocket::bind("[::1]:0").map_err(|error| format!("a socket of the client: {error}"));
+        left.namespace().run(bind)
+    };
+    // Any reply is fine: the first queries may be lost, too.
+    let is_answering = |server, number: u16| {
+        let [high, low] = number.to_be_bytes();
+        let query = message::query(number, [READY, 0, high, low], zone);
+        socket().is_ok_and(|socket| has_reply(&socket, server, &query).unwrap_or(false))
+    };
+    let running = RunningDevice::start(context, &mut agent, &template.name, &order, None, is_answering)?;
+    let names = context.choose(300, 2000);
+    let limit = context.choose(Duration::from_secs(8), Duration::from_secs(60));
+    let answers = ask(&socket()?, running.address, names, limit, zone);
+    running.stop(&mut agent);
+    answers.map_err(|error| format!("the client: {error}"))
+}
+
+/// True if a reply comes within a moment.
+fn has_reply(socket: &UdpSocket, server: SocketAddr, query: &[u8]) -> io::Result<bool> {
+    socket.set_read_timeout(Some(Duration::from_secs(1)))?;
+    socket.send_to(query, server)?;
+    let mut buffer = [0; 4096];
+    let length = socket.recv(&mut buffer)?;
+    Ok(length >= HEADER && header::id(&buffer) == header::id(query))
+}
+
+/// Address of the name with this number.
+fn address(number: u16) -> [u8; 4] {
+    let [high, low] = number.to_be_bytes();
+    [NAMES, 0, high, low]
+}
+
+/// Asks all names, each once, and takes the answers until `limit` after the last name.
+fn ask(
+    socket: &UdpSocket,
+    server: SocketAddr,
+    names: u16,
+    limit: Duration,
+    zone: &[u8],
+) -> io::Result<Answers> {
+    let mut answers = Answers { names: u64::from(names), ..Answers::default() };
+    let mut is_open = vec![true; usize::from(names)];
+    let mut open = usize::from(names);
+    let mut sent = 0;
+    let mut buffer = [0; 4096];
+    let start = Instant::now();
+    let due = |number: u16| PACE * u32::from(number);
+    while open > 0 && start.elapsed() < due(names) + limit {
+        if sent < names && start.elapsed() >= due(sent) {
+            socket.send_to(&message::query(sent, address(sent), zone), server)?;
+            sent += 1;
+            continue;
+        }
+        let wait = if sent < names { due(sent).saturating_sub(start.elapsed()) } else { LOOK };
+        socket.set_read_timeout(Some(wait.max(Duration::from_micros(1))))?;
+        let length = match socket.recv(&mut buffer) {
+            Ok(length) => length,
+            Err(error) if super::real_link::is_no_datagram(&error) => continue,
+            Err(error) => return Err(error),
+        };
+        let Ok(reply) = Message::parse(&buffer[..length]) else { continue };
+        let number = reply.id();
+        if is_open.get(usize::from(number)) == Some(&true) {
+            is_open[usize::from(number)] = false;
+            open -= 1;
+            answers.times_ms.push((start.elapsed().saturating_sub(due(number))).as_secs_f64() * 1e3);
+            answers.count(&reply);
+        }
+    }
+    Ok(answers)
+}
+
+impl Answers {
+    /// Counts a reply by its content.
+    fn count(&mut self, reply: &Message<'_>) {
+        let mut addresses = reply.records(Section::Answer).filter_map(|record| record.address6());
+        match (reply.rcode(), addresses.next()) {
+            (Rcode::NOERROR, Some(address)) if address[..12] == PREFIX.octets()[..12] => {
+                self.synthesized += 1
+            }
+            (Rcode::NOERROR, Some(_)) => self.native += 1,
+            (Rcode::SERVFAIL, _) => self.server_failures += 1,
+            _ => {}
+        }
+    }
+}
+
+/// Enters the shares of a device at a loss rate, and those of its timetable.
+fn enter(context: &mut Context, template: &Template, loss: u32, answers: &Answers) {
+    const TABLE: &str = "The servers themselves across the link: answers for names that have an AAAA record";
+    let row = format!("{}, {loss} %", template.name);
+    let names = answers.names;
+    for (column, count) in [
+        ("their address", answers.native),
+        ("a synthesized address", answers.synthesized),
+        ("SERVFAIL", answers.server_failures),
+        ("none", answers.unanswered()),
+    ] {
+        context.figure(Figure {
+            samples: names,
+            interval: proportion_interval(count, names).map(percent),
+            ..figure(TABLE, &row, column, 100.0 * count as f64 / names as f64, "%", Origin::Measured)
+        });
+    }
+    let times = Summary::of(&answers.times_ms);
+    for (column, value) in [("median time", times.median), ("99th percentile", times.p99)] {
+        context
+            .figure(Figure { samples: names, ..figure(TABLE, &row, column, value, "ms", Origin::Measured) });
+    }
+    context.figure(figure(TABLE, &row, "packets lost", 100.0 * answers.lost, "%", Origin::Measured));
+    if let Some(policy) = timetable(&template.name) {
+        let failure = policy.failure(f64::from(loss) / 100.0, Duration::ZERO);
+        for (column, share) in [
+            ("timetable: the AAAA query fails", failure),
+            ("timetable: synthesized, f (1 - f)", failure * (1.0 - failure)),
+            ("timetable: both queries fail, f^2", failure * failure),
+        ] {
+            context.figure(figure(TABLE, &row, column, 100.0 * share, "%", Origin::Arithmetic));
+        }
+    }
+}
+
+/// Claims at 30 % loss: the timetable of Sixfold predicts its synthesized addresses, and Unbound, which tries more often, has fewer.
+fn claims(context: &mut Context, measured: &[(&str, Answers)]) {
+    let of = |name: &str| measured.iter().find(|(device, _)| *device == name).map(|(_, answers)| answers);
+    let Some(sixfold) = of("sixfold") else { return };
+    let failure = SIXFOLD.failure(f64::from(LOSS) / 100.0, Duration::ZERO);
+    let expected = failure * (1.0 - failure);
+    let (low, high) = binomial_range(sixfold.names, expected, FALSE_ALARM);
+    context.claim(
+        format!(
+            "Sixfold itself, {LOSS} % loss: as many names get a synthesized address, though they have an AAAA record, as its timetable of \
+             three tries predicts, {:.1} %, within the 99.9 % interval",
+            100.0 * expected
+        ),
+        "another number of tries, tries that are lost together, or an upstream that Sixfold holds for dead",
+        format!(
+            "{} of {} names, {low} to {high} predicted; {} SERVFAIL; the link lost {:.1} %",
+            sixfold.synthesized,
+            sixfold.names,
+            sixfold.server_failures,
+            100.0 * sixfold.lost
+        ),
+        (low..=high).contains(&sixfold.synthesized),
+    );
+    let Some(unbound) = of("unbound") else { return };
+    context.claim(
+        format!("Unbound itself, {LOSS} % loss: more names get their own address than with Sixfold, since it tries more often"),
+        "as many names, or fewer",
+        format!("{} of {} and {} of {} names", unbound.native, unbound.names, sixfold.native, sixfold.names),
+        unbound.native * sixfold.names > sixfold.native * unbound.names,
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::{Builder, Flags};
+
+    #[test]
+    fn replies_are_counted_by_their_address_and_code() {
+        let query = message::query(7, address(300), b"\x04test\x00");
+        assert_eq!(address(300), [10, 0, 1, 44]);
+        let mut answers = Answers { names: 5, ..Answers::default() };
+        let mut native = PREFIX.octets();
+        native[5] = 0x65;
+        for (rcode, record) in [
+            (Rcode::NOERROR, Some(native)),
+            (Rcode::NOERROR, Some(PREFIX.octets())),
+            (Rcode::SERVFAIL, None),
+            (Rcode::NOERROR, None),
+        ] {
+            let mut buffer = [0; 512];
+            let flags = Flags::QR.with_rcode(rcode);
+            let mut builder = Builder::new(&mut buffer, 512, 7, flags, &query[HEADER..]).unwrap();
+            if let Some(address) = record {
+                let owner = Message::parse(&query).unwrap().question_name();
+                builder.aaaa(Section::Answer, owner, 60, address).unwrap();
+            }
+            let length = builder.finish();
+            answers.count(&Message::parse(&buffer[..length]).unwrap());
+        }
+        assert_eq!((answers.native, answers.synthesized, answers.server_failures), (1, 1, 1));
+        assert_eq!(answers.unanswered(), 2);
+    }
+}
