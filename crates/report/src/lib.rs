@@ -9,7 +9,7 @@
 
 mod chart;
 mod combined;
-mod command_line;
+pub mod command_line;
 pub mod comparison;
 pub mod conformance;
 pub mod escape;
