@@ -2,7 +2,7 @@
 //! further lines and files. If a server has no option for it, the case does not apply to that server, and the missing
 //! option is the reason. If it may have one that nothing here writes, the reason is that there is no translation.
 //!
-//! Each server keeps its defaults, except those that would interfere with DNS64 cases: built-in zones for reserved
+//! Each server keeps its defaults, except those that would interfere with DNS64 cases: built-in zones for private reverse
 //! names, and resource limits made for measurements. All servers listen on both loopback addresses.
 
 use conform::ConfigDemands;
@@ -58,10 +58,9 @@ fn unbound(demands: &ConfigDemands, places: &RunParameters) -> Result<DialectSet
         format!("interface: 127.0.0.1@{}", places.port),
         "outgoing-range: 512".to_owned(),
         "num-queries-per-thread: 256".to_owned(),
-        "local-zone: \"invalid.\" nodefault".to_owned(),
     ];
     if !demands.empty_zones {
-        // Its built-in zones for reserved names (RFC 6303, RFC 6761) would answer before dns64.
+        // Its built-in zones for private reverse names (RFC 6303) would answer before the upstream is asked.
         options.extend(["unblock-lan-zones: yes", "insecure-lan-zones: yes"].map(str::to_owned));
     }
     if excludes_all_aaaa(demands)? {
@@ -71,10 +70,11 @@ fn unbound(demands: &ConfigDemands, places: &RunParameters) -> Result<DialectSet
         options.push("serve-expired: yes".to_owned());
     }
     if let Some(allow) = &demands.allow {
-        // The longest match decides: two halves are longer than the networks of length 0 of the template.
-        let halves = ["::/1", "8000::/1", "0.0.0.0/1", "128.0.0.0/1"];
-        options.extend(halves.map(|half| format!("access-control: {half} refuse")));
+        // The longest match decides, and of two entries for one network the first. Two halves are longer than the networks
+        // of length 0 of the template; loopback networks are allowed by default.
         options.extend(allow.iter().map(|network| format!("access-control: {network} allow")));
+        let others = ["::/1", "8000::/1", "0.0.0.0/1", "128.0.0.0/1", "127.0.0.0/8", "::1/128"];
+        options.extend(others.map(|network| format!("access-control: {network} refuse")));
     }
     options.extend(demands.records.iter().map(|record| format!("local-data: '{record}'")));
     options.extend(demands.block.iter().map(|name| format!("local-zone: \"{name}.\" always_nxdomain")));
@@ -120,8 +120,8 @@ fn bind(demands: &ConfigDemands, places: &RunParameters) -> Result<DialectSettin
     earlier.push("any".to_owned());
     let mapped = bind_list(earlier.iter().map(String::as_str));
     options.extend(demands.prefixes.iter().map(|prefix| mapping(prefix, &mapped)));
-    // BIND has built-in zones only for names that are not under `forward only`. `forward first` makes no difference for
-    // such a name: the built-in zone answers.
+    // BIND has its built-in zones only for names that are not under `forward only`, so those of the template have none.
+    // `forward first` for such a name changes nothing else: the built-in zone answers.
     let upstream = places.upstream;
     let forward_first = |name: &str| {
         format!(
@@ -130,14 +130,14 @@ fn bind(demands: &ConfigDemands, places: &RunParameters) -> Result<DialectSettin
             upstream.port()
         )
     };
-    let mut statements = String::new();
+    options.push("empty-zones-enable yes;".to_owned());
+    let mut statements = forward_first("home.arpa") + &forward_first("resolver.arpa");
     if demands.ipv4only {
         statements += &forward_first("ipv4only.arpa");
     } else {
         options.push("ipv4only-enable no;".to_owned());
     }
     if demands.empty_zones {
-        options.push("empty-zones-enable yes;".to_owned());
         statements += &(forward_first("in-addr.arpa") + &forward_first("ip6.arpa"));
     }
     if let Some(allow) = &demands.allow {
@@ -423,6 +423,7 @@ mod tests {
                 "listen-on port 5353 { 127.0.0.1; };".to_owned(),
                 format!("dns64 2001:db8:1::/96 {{ mapped {{ 10.1.0.0/16; }}; {rest} }};"),
                 format!("dns64 64:ff9b::/96 {{ mapped {{ !10.1.0.0/16; !10.0.0.0/8; any; }}; {rest} }};"),
+                "empty-zones-enable yes;".to_owned(),
             ]
         );
     }
