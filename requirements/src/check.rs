@@ -57,10 +57,12 @@ pub fn faults(list: &List, places: &[Place], cases: &Cases) -> Vec<String> {
 /// Finds the faults of one requirement.
 fn requirement_faults(requirement: &Requirement, places: &[Place], cases: &Cases, faults: &mut Vec<String>) {
     let number = &requirement.number;
-    for case in &requirement.cases {
+    for case in requirement.cases.iter().chain(&requirement.more_cases) {
         if !cases.all.contains(case) {
             faults.push(format!("requirement {number}: there is no case `{case}`; name an existing one"));
         }
+    }
+    for case in &requirement.cases {
         if cases.known_failures.contains(case) {
             faults.push(format!(
                 "requirement {number}: case `{case}` is a known failure; name a case that passes"
@@ -142,8 +144,12 @@ mod tests {
             let found = faults(&list(""), &places, &cases());
             assert!(found.len() == 1 && found[0].contains(told), "{found:?}");
         }
-        for (named, told) in [("three", "no case"), ("two", "is a known failure")] {
-            let found = faults(&list(&format!("cases = [\"{named}\"]\n")), &good, &cases());
+        for (key, named, told) in [
+            ("cases", "three", "no case"),
+            ("more_cases", "three", "no case"),
+            ("cases", "two", "is a known failure"),
+        ] {
+            let found = faults(&list(&format!("{key} = [\"{named}\"]\n")), &good, &cases());
             assert!(found.len() == 1 && found[0].contains(told), "{found:?}");
         }
     }

@@ -28,6 +28,9 @@ pub struct Requirement {
     /// Conformance cases that show it.
     #[serde(default)]
     pub cases: Vec<String>,
+    /// Further cases, which count for it in the score of a server; no page lists them.
+    #[serde(default)]
+    pub more_cases: Vec<String>,
     /// Interpretation, if the text can be read in several ways or contradicts another one.
     pub reading: Option<String>,
     /// Part that Sixfold does not do, and the reason.

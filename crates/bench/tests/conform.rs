@@ -3,6 +3,9 @@
 //! query.
 
 use serde_json::Value;
+use sixfold_bench::conformance::{Comparison, Results, commit_of};
+use sixfold_bench::device::program::find_in_path;
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
@@ -139,9 +142,15 @@ fn a_server_that_has_failed_is_scored() {
     assert_eq!(status, 1, "{errors}");
     assert!(text.contains("FAILED answered [MUST, RFC 6147 5.1.7]\n    asked: b. AAAA\n"), "{text}");
     assert!(text.contains("RCODE: REFUSED, expected NOERROR"), "{text}");
-    assert!(text.ends_with("2 cases; passed: 1 of 2 MUST; 0 not applicable\n"), "{text}");
+    assert!(text.ends_with("2 cases; passed: 1 of 2 MUST; 0 not played\n"), "{text}");
+    assert!(text.contains("requirements that hold: 1 of 2 MUST; 2 cases"), "{text}");
     let results: Value = serde_json::from_str(&std::fs::read_to_string(&json.0).unwrap()).unwrap();
     assert_eq!((&results["all"]["passed"], &results["all"]["failed"]), (&1.into(), &1.into()));
+    let told = &results["circumstances"];
+    assert!(told["date"].as_str().unwrap().ends_with('Z'), "{told}");
+    assert!(told["command"].as_str().unwrap().starts_with("sixfold-bench conform --cases "), "{told}");
+    assert!(told["host"]["kernel"].is_string(), "{told}");
+    assert!(told["configuration"]["sixfold.toml"].as_str().unwrap().contains("[server]"), "{told}");
     let page = std::fs::read_to_string(&html.0).unwrap();
     assert!(page.contains("answered") && page.ends_with("</html>\n"));
 }
@@ -166,7 +175,23 @@ fn a_server_that_dies_fails_the_case_and_the_others_go_on() {
 fn a_program_can_say_that_a_case_is_not_for_it() {
     let (status, text, errors) = said(&play("declines", "MUST", &[]));
     assert_eq!(status, 0, "{text}{errors}");
-    assert!(text.contains("    1  no option for b\n") && text.contains("1 not applicable"), "{text}");
+    assert!(text.contains("    1  no option for b\n") && text.contains("1 not played"), "{text}");
+}
+
+#[test]
+fn what_only_the_upstream_sees_is_a_remark() {
+    let seen = FAILED.replace("LEVEL", "MUST").replace(
+        r#""expect": {"rcode": "NOERROR"}"#,
+        r#""expect": {"rcode": "REFUSED", "upstream_queries": ["AAAA"]}"#,
+    );
+    assert!(seen.contains("upstream_queries"));
+    let cases = Scratch::new("remark.jsonl", &format!("{seen}\n"));
+    let command = server("refuses");
+    let (status, text, errors) = said(&conform(&["--cases", cases.path(), "--start", &command]));
+    assert_eq!(status, 0, "{text}{errors}");
+    assert!(text.starts_with("passed, with a remark: answered [MUST, RFC 6147 5.1.7]\n"), "{text}");
+    assert!(text.contains("the upstream saw nothing, expected b. AAAA"), "{text}");
+    assert!(text.ends_with("passed: 1 of 1 MUST (1 with a remark); 0 not played\n"), "{text}");
 }
 
 #[test]
@@ -210,12 +235,111 @@ fn a_server_that_runs_already_is_asked_what_needs_no_configuration() {
         ["--server", &server, "--upstream-listen", "127.0.0.1:0", "--cases", cases.path(), "--flush", "true"];
     let (status, text, errors) = said(&conform(&arguments));
     assert_eq!(status, 0, "{text}{errors}");
-    assert!(text.contains("passed: 1 of 1 MUST; 1 not applicable"), "{text}");
+    assert!(text.contains("passed: 1 of 1 MUST; 1 not played"), "{text}");
     assert!(text.contains("it needs another prefix than 64:ff9b::/96"), "{text}");
     drop(running);
     let (status, _, errors) = said(&conform(&arguments));
     assert_eq!(status, 1);
     assert!(errors.contains("does not answer"), "{errors}");
+}
+
+/// Path in the repository.
+fn path(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").join(name)
+}
+
+/// Results that the page of servers is made of.
+fn comparison() -> (Comparison, Results) {
+    let comparison = Comparison::new(&path("conformance")).unwrap();
+    let results = comparison.results().unwrap();
+    (comparison, results)
+}
+
+#[test]
+fn the_page_of_servers_has_the_tables_of_its_results_which_are_of_all_cases() {
+    let (comparison, results) = comparison();
+    let remedy = "play the servers again: sixfold-bench conform --servers conformance --page docs/conformance-of-servers.md";
+    assert_eq!(results.cases, comparison.case_ids(), "{remedy}");
+    for server in &results.servers {
+        assert_eq!(server.outcomes.len(), results.cases.len(), "{}: {remedy}", server.name);
+    }
+    let page = std::fs::read_to_string(path("docs/conformance-of-servers.md")).unwrap();
+    let written = comparison.fill_page(&page).unwrap();
+    let differs = page.lines().zip(written.lines()).find(|(found, wanted)| found != wanted);
+    assert!(
+        page == written,
+        "the page has other tables than its results ({remedy} --only none): {differs:#?}"
+    );
+}
+
+/// A shallow clone, or an archive, has no history in which a commit could be found.
+#[test]
+fn the_commits_that_played_the_servers_are_in_the_history() {
+    let (_, results) = comparison();
+    let root = path("");
+    let git = |arguments: &[&str]| Command::new("git").arg("-C").arg(&root).args(arguments).output();
+    let is_whole = git(&["rev-parse", "--is-shallow-repository"])
+        .is_ok_and(|output| output.status.success() && output.stdout.starts_with(b"false"));
+    for server in &results.servers {
+        let commit = commit_of(&server.tool);
+        let is_hash = commit.len() >= 7 && commit.bytes().all(|octet| octet.is_ascii_hexdigit());
+        assert!(is_hash, "{}: played by \"{}\"; build it from a commit", server.name, server.tool);
+        if is_whole {
+            let known = git(&["cat-file", "-e", &format!("{commit}^{{commit}}")]).unwrap();
+            assert!(known.status.success(), "{}: the history has no commit {commit}", server.name);
+        }
+    }
+    if !is_whole {
+        test_skip::skip("this is no whole clone, so the commits cannot be looked for");
+    }
+}
+
+/// A folder that is removed when the value is dropped.
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn the_servers_take_every_configuration_that_is_written_for_a_case() {
+    let cases = conform::suite::built_in().unwrap();
+    let servers: [(&str, &str, &[&str]); 3] = [
+        ("bind", "named-checkconf", &["-z", "{dir}/named.conf"]),
+        ("unbound", "unbound-checkconf", &["{dir}/unbound.conf"]),
+        ("powerdns", "pdns_recursor", &["--config-dir={dir}", "--config=check"]),
+    ];
+    for (name, checker, arguments) in servers {
+        let Some(checker) = find_in_path(checker) else {
+            test_skip::missing(checker, "apt-get install bind9 unbound pdns-recursor");
+            continue;
+        };
+        let (target, version) = sixfold_bench::conformance::find_template(name, None).unwrap();
+        let mut checked: Vec<BTreeMap<String, String>> = Vec::new();
+        for case in &cases {
+            let files = target.configuration(case);
+            if files.is_empty() || checked.contains(&files) {
+                continue;
+            }
+            let folder = std::env::temp_dir().join(format!("sixfold-bench-{}-{name}", std::process::id()));
+            let folder = Folder(folder);
+            std::fs::create_dir_all(&folder.0).unwrap();
+            let fill = |text: &str| text.replace("{dir}", folder.0.to_str().unwrap());
+            for (file, text) in files.iter().chain(&case.files) {
+                std::fs::write(folder.0.join(file), fill(text)).unwrap();
+            }
+            let arguments = arguments.iter().map(|argument| fill(argument));
+            let output = Command::new(&checker).args(arguments).current_dir(&folder.0).output().unwrap();
+            let words =
+                [output.stdout, output.stderr].map(|octets| String::from_utf8_lossy(&octets).into_owned());
+            assert!(output.status.success(), "{version}, case {}: {words:?}\n{files:#?}", case.id);
+            checked.push(files);
+        }
+        // Prefix lengths, exclusions, mapped networks, records, clients, blocked names, policy zones.
+        assert!(checked.len() >= 10, "{name}: {} configurations", checked.len());
+    }
 }
 
 /// The process that the tests start, which refuses every query; not a test by itself.

@@ -1,8 +1,9 @@
 //! Demands of a case on a server's configuration, in terms that other servers have too: prefixes, excluded AAAA
-//! networks, mapped IPv4 networks.
+//! networks, mapped IPv4 networks, records of its own, clients that may ask, blocked names and policy zones.
 //!
-//! A case does not apply to other servers if it sets a key that only Sixfold has to another value than its default;
-//! the key is the reason. Nor does it apply if its expectation rests on Sixfold's interface alone.
+//! A case is not played to other servers if it sets a key for which there is no such term to another value than its
+//! default. The reason names the key; some servers may have an option for it. Nor is a case played whose expectation
+//! rests on Sixfold's interface alone, with a configuration that demands nothing else than prefixes.
 //!
 //! Timeout and number of tries (`[upstream] timeout`, `tries`) are not demanded of others: they bound the time of a
 //! case and do not change the answer.
@@ -13,17 +14,16 @@ use crate::json::Object;
 use crate::message::Flag;
 use crate::script::Rule;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
 /// Well-known prefix: the prefix of a server without a configured one (RFC 6147 section 5.2).
 pub const WELL_KNOWN: (Ipv6Addr, u8) = (Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0), 96);
 
-/// Keys that only Sixfold has, each with the JSON value that changes nothing. For `non-global` and `never-embed` it
-/// is the value under which every address is embedded, as other servers do; if the key is absent, the expectation of
-/// the case decides.
-const UNTRANSLATED: [(&str, &str); 25] = [
+/// Keys that are not translated, each with the JSON value that changes nothing. For `non-global` it is the value under
+/// which every address is embedded, as other servers do; if the key is absent, the expectation of the case decides.
+const UNTRANSLATED: [(&str, &str); 20] = [
     ("dns64.non-global", r#""embed""#),
-    ("dns64.never-embed", r#"[]"#),
     ("dns64.lookup", r#""sequential""#),
     ("dns64.ptr", r#""cname""#),
     ("dns64.ptr-server", r#""localhost.""#),
@@ -37,10 +37,6 @@ const UNTRANSLATED: [(&str, &str); 25] = [
     ("upstream.forwarders", r#"["{upstream}"]"#),
     ("upstream.transport", r#""udp""#),
     ("upstream.select", r#""ordered""#),
-    ("local.records", r#"[]"#),
-    ("local.empty-zones", r#"false"#),
-    ("filter.block", r#"[]"#),
-    ("filter.rpz", r#"[]"#),
     ("cache.size", r#""128MiB""#),
     ("cache.min-ttl", r#""0s""#),
     ("cache.max-ttl", r#""1d""#),
@@ -75,6 +71,25 @@ pub struct ConfigDemands {
     pub ipv4only: bool,
     /// The server must trust the AD bit of the upstream, and the case shows it.
     pub trust: bool,
+    /// Networks of the clients that may ask. `None`: all.
+    pub allow: Option<Vec<String>>,
+    /// Records of the server's own, `OWNER TTL CLASS TYPE RDATA` each.
+    pub records: Vec<String>,
+    /// Names that do not exist for clients, with all names below them.
+    pub block: Vec<String>,
+    /// Response policy zones.
+    pub policies: Vec<PolicyZone>,
+    /// The server answers the reverse names of private addresses itself (RFC 6303).
+    pub empty_zones: bool,
+}
+
+/// Response policy zone in a file of the case.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicyZone {
+    /// Name of the zone, without the dot at its end: that of `$ORIGIN` in the file.
+    pub name: String,
+    /// Name of the file in the folder of the case.
+    pub file: String,
 }
 
 /// IPv4 networks and the prefixes that they are mapped to.
@@ -92,27 +107,27 @@ impl ConfigDemands {
         if matches!(case.plan, Plan::Check(_)) {
             return Err("it is about Sixfold's configuration file".to_owned());
         }
-        if Citation::of(case) == Citation::Interface {
-            return Err("it rests on Sixfold's own interface".to_owned());
-        }
         if case.steps().iter().any(|step| step.reload.is_some()) {
             return Err("it reloads Sixfold's configuration".to_owned());
         }
-        let mut demands = ConfigDemands::read(&case.config)?;
+        let mut demands = ConfigDemands::read(&case.config, &case.files)?;
         demands.trust &= shows_trust(case);
+        // Such a case is information about features that others have too; without one it says nothing about them.
+        if Citation::of(case) == Citation::Interface && demands.need_only_prefixes() {
+            return Err("it rests on Sixfold's own interface".to_owned());
+        }
         Ok(demands)
     }
 
     /// True if the case demands only prefixes.
     pub fn need_only_prefixes(&self) -> bool {
-        let ConfigDemands { exclude, mapped, clients, suffix, recursive_only, break_dnssec, stale, .. } =
-            self;
-        let nothing = exclude.is_none() && mapped.is_empty() && clients.is_none() && suffix.is_none();
-        nothing && !recursive_only && !break_dnssec && !stale && !self.trust && self.ipv4only
+        let prefixes = self.prefixes.clone();
+        *self == ConfigDemands { prefixes, trust: false, ..ConfigDemands::none() }
     }
 
-    fn read(config: &Object) -> Result<ConfigDemands, String> {
-        let mut demands = ConfigDemands {
+    /// The demands of an empty configuration.
+    fn none() -> ConfigDemands {
+        ConfigDemands {
             prefixes: vec![WELL_KNOWN],
             exclude: None,
             mapped: Vec::new(),
@@ -123,17 +138,26 @@ impl ConfigDemands {
             stale: false,
             ipv4only: true,
             trust: true,
-        };
+            allow: None,
+            records: Vec::new(),
+            block: Vec::new(),
+            policies: Vec::new(),
+            empty_zones: false,
+        }
+    }
+
+    fn read(config: &Object, files: &BTreeMap<String, String>) -> Result<ConfigDemands, String> {
+        let mut demands = ConfigDemands::none();
         let mut keys = Vec::new();
         flatten("", config, &mut keys);
         for (key, value) in keys {
-            demands.take(&key, value)?;
+            demands.take(&key, value, files)?;
         }
         Ok(demands)
     }
 
-    fn take(&mut self, key: &str, value: &Value) -> Result<(), String> {
-        let wrong = || format!("no option for {key} = {value}");
+    fn take(&mut self, key: &str, value: &Value, files: &BTreeMap<String, String>) -> Result<(), String> {
+        let wrong = || no_translation(&format!("{key} = {value}"));
         match key {
             "dns64.prefixes" => {
                 self.prefixes = prefixes(value).filter(|list| !list.is_empty()).ok_or_else(wrong)?;
@@ -153,12 +177,26 @@ impl ConfigDemands {
             }
             "dns64.rule" => {
                 let rules = value.as_array().ok_or_else(wrong)?;
-                self.mapped = rules
-                    .iter()
-                    .map(|rule| {
-                        mapped(rule).ok_or_else(|| "no option for rules by name or client".to_owned())
-                    })
-                    .collect::<Result<_, _>>()?;
+                for rule in rules {
+                    let rule = mapped(rule).ok_or_else(|| no_translation("rules by name or client"))?;
+                    self.mapped.push(rule);
+                }
+            }
+            // IPv4 networks without a prefix, before all rules.
+            "dns64.never-embed" => {
+                let ipv4 = texts(value).ok_or_else(wrong)?;
+                if !ipv4.is_empty() {
+                    self.mapped.insert(0, Ipv4Mapping { ipv4, prefixes: Vec::new() });
+                }
+            }
+            "server.allow" => self.allow = Some(texts(value).ok_or_else(wrong)?),
+            "local.records" => self.records = texts(value).ok_or_else(wrong)?,
+            "local.empty-zones" => self.empty_zones = value.as_bool().ok_or_else(wrong)?,
+            "filter.block" => self.block = texts(value).ok_or_else(wrong)?,
+            "filter.rpz" => {
+                let zones = texts(value).ok_or_else(wrong)?;
+                let zones = zones.iter().map(|path| policy_zone(path, files).ok_or_else(wrong));
+                self.policies = zones.collect::<Result<_, _>>()?;
             }
             "cache.stale" => self.stale = value.as_str() != Some("0s"),
             key if IGNORED.contains(&key) => {}
@@ -167,12 +205,24 @@ impl ConfigDemands {
                 let is_usual =
                     |usual: &str| serde_json::from_str::<Value>(usual).is_ok_and(|it| it == *value);
                 if !usual.is_some_and(|(_, usual)| is_usual(usual)) {
-                    return Err(format!("no option for {key}"));
+                    return Err(no_translation(key));
                 }
             }
         }
         Ok(())
     }
+}
+
+/// Reason why a case is not played: the server may have an option, but nothing here writes it.
+pub fn no_translation(what: &str) -> String {
+    format!("our template has no translation for {what}")
+}
+
+/// Finds a policy zone among the files of a case.
+fn policy_zone(path: &str, files: &BTreeMap<String, String>) -> Option<PolicyZone> {
+    let file = path.strip_prefix("{dir}/")?;
+    let origin = files.get(file)?.lines().find_map(|line| line.strip_prefix("$ORIGIN "))?;
+    Some(PolicyZone { name: origin.trim().trim_end_matches('.').to_owned(), file: file.to_owned() })
 }
 
 /// True if the case can show that a server trusts the AD bit of the upstream: the case expects AD, or an extended
@@ -267,14 +317,14 @@ mod tests {
     fn a_key_of_ours_alone_is_the_reason_unless_it_has_the_value_of_everybody() {
         assert_eq!(
             demands(r#"{"dns64": {"lookup": "parallel"}}"#).unwrap_err(),
-            "no option for dns64.lookup"
+            "our template has no translation for dns64.lookup"
         );
         assert!(
             demands(r#"{"dns64": {"lookup": "sequential", "non-global": "embed"}}"#)
                 .unwrap()
                 .need_only_prefixes()
         );
-        assert_eq!(demands(r#"{"dns64": {"new-key": 1}}"#).unwrap_err(), "no option for dns64.new-key");
+        assert!(demands(r#"{"dns64": {"new-key": 1}}"#).unwrap_err().ends_with(" for dns64.new-key"));
         assert!(demands(r#"{"dns64": {"rule": [{"names": ["a"], "prefixes": []}]}}"#).is_err());
     }
 
@@ -286,9 +336,29 @@ mod tests {
     }
 
     #[test]
-    fn a_case_about_our_interface_does_not_apply_to_others() {
+    fn a_case_about_our_interface_is_for_others_only_if_it_configures_what_they_have_too() {
         let error = ConfigDemands::of(&case("{}", "contract dns64 clients")).unwrap_err();
         assert!(error.contains("interface"), "{error}");
+        let block = r#"{"filter": {"block": ["ads.example"]}}"#;
+        let demands = ConfigDemands::of(&case(block, "contract [filter] block")).unwrap();
+        assert_eq!(demands.block, ["ads.example"]);
+    }
+
+    #[test]
+    fn records_clients_and_policy_zones_are_translated() {
+        let line = r#"{"id": "w", "category": "c", "rfc": "contract [filter] rpz", "source": "", "level": "MUST",
+            "config": {"filter": {"rpz": ["{dir}/p.rpz"]}, "server": {"allow": ["::1/128"]},
+                       "local": {"records": ["a.home. 60 IN A 192.0.2.1"], "empty-zones": true},
+                       "dns64": {"never-embed": ["192.0.2.0/24"], "rule": [{"ipv4": ["10.0.0.0/8"], "prefixes": []}]}},
+            "files": {"p.rpz": "$ORIGIN policy.test.\n@ IN NS localhost.\n"},
+            "query": {"name": "a.", "type": "AAAA"}, "expect": {}}"#.replace('\n', " ");
+        let demands = ConfigDemands::of(&Case::read(&line).unwrap()).unwrap();
+        let zone = PolicyZone { name: "policy.test".to_owned(), file: "p.rpz".to_owned() };
+        assert_eq!(demands.policies, [zone]);
+        assert_eq!(demands.allow.as_deref(), Some(&["::1/128".to_owned()][..]));
+        assert!(demands.empty_zones && demands.records.len() == 1);
+        let networks: Vec<&str> = demands.mapped.iter().map(|it| it.ipv4[0].as_str()).collect();
+        assert_eq!(networks, ["192.0.2.0/24", "10.0.0.0/8"]);
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Expectation for an answer, and its comparison with the answer: a list of differences in words, empty if all holds.
+//! Expectation for an answer, and its comparison with the answer: differences in words, none if all holds. Those of the
+//! answer stand apart from those of the queries to the upstream, which no client sees.
 
 use crate::json::Object;
 use crate::message::{Answer, Flag, Transport};
@@ -69,6 +70,34 @@ pub struct Expect {
     pub silence_ok: bool,
 }
 
+/// Differences between an exchange and its expectation, in words.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Differences {
+    /// Differences that the client sees.
+    pub answer: Vec<String>,
+    /// Differences of the queries that the upstream got.
+    pub upstream: Vec<String>,
+}
+
+impl Differences {
+    /// True if all holds.
+    pub fn is_empty(&self) -> bool {
+        self.answer.is_empty() && self.upstream.is_empty()
+    }
+
+    /// All differences, those of the answer first.
+    pub fn all(self) -> Vec<String> {
+        self.answer.into_iter().chain(self.upstream).collect()
+    }
+
+    /// Writes `prefix` before each difference.
+    #[must_use]
+    pub fn prefixed(self, prefix: &str) -> Differences {
+        let add = |list: Vec<String>| list.into_iter().map(|it| format!("{prefix}{it}")).collect();
+        Differences { answer: add(self.answer), upstream: add(self.upstream) }
+    }
+}
+
 /// Observed exchange of a step.
 #[derive(Clone, Copy, Debug)]
 pub struct Observation<'a> {
@@ -103,8 +132,8 @@ impl Expect {
     }
 
     /// Compares the exchange with this expectation; returns the differences.
-    fn differences(&self, observation: &Observation) -> Vec<String> {
-        let mut differences = Vec::new();
+    fn differences(&self, observation: &Observation) -> Differences {
+        let (mut differences, mut upstream) = (Vec::new(), Vec::new());
         match observation.answer {
             None if self.silence || self.silence_ok => {}
             None => differences.push(format!("no answer in {} ms", observation.elapsed.as_millis())),
@@ -121,8 +150,8 @@ impl Expect {
                 Err(error) => differences.push(format!("the answer cannot be read: {error}")),
             },
         }
-        self.compare_upstream(observation, &mut differences);
-        differences
+        self.compare_upstream(observation, &mut upstream);
+        Differences { answer: differences, upstream }
     }
 
     fn compare(&self, observation: &Observation, answer: &Answer, differences: &mut Vec<String>) {
@@ -264,17 +293,25 @@ impl Expect {
 }
 
 /// Compares an exchange with all alternatives. Returns no differences if one alternative holds and the answer obeys
-/// the protocol; otherwise the differences from every alternative.
-pub fn judge(alternatives: &[Expect], observation: &Observation) -> Vec<String> {
-    let mut differences = protocol_errors(observation);
-    let each: Vec<Vec<String>> = alternatives.iter().map(|expect| expect.differences(observation)).collect();
-    if !each.iter().any(Vec::is_empty) {
-        let number = |index: usize| {
-            if each.len() == 1 { String::new() } else { format!("alternative {}: ", index + 1) }
-        };
-        for (index, own) in each.iter().enumerate() {
-            differences.extend(own.iter().map(|difference| number(index) + difference));
+/// the protocol. If an alternative holds but for the queries to the upstream, these are the differences; otherwise the
+/// differences from every alternative.
+pub fn judge(alternatives: &[Expect], observation: &Observation) -> Differences {
+    let mut differences = Differences { answer: protocol_errors(observation), upstream: Vec::new() };
+    let each: Vec<Differences> = alternatives.iter().map(|expect| expect.differences(observation)).collect();
+    if each.iter().any(Differences::is_empty) {
+        return differences;
+    }
+    let number = |index: usize| {
+        if each.len() == 1 { String::new() } else { format!("alternative {}: ", index + 1) }
+    };
+    let is_answered = each.iter().any(|own| own.answer.is_empty());
+    for (index, own) in each.iter().enumerate() {
+        if is_answered && !own.answer.is_empty() {
+            continue;
         }
+        let own = own.clone().prefixed(&number(index));
+        differences.answer.extend(own.answer);
+        differences.upstream.extend(own.upstream);
     }
     differences
 }

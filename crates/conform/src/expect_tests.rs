@@ -39,10 +39,8 @@ impl Played {
     fn judge_answer(&self, expect: &str, answer: Option<&[u8]>) -> Vec<String> {
         let alternatives = Expect::alternatives(&serde_json::from_str(expect).unwrap()).unwrap();
         let Played { query, sent, upstream, .. } = self;
-        judge(
-            &alternatives,
-            &Observation { query, sent, answer, elapsed: Duration::from_millis(80), upstream },
-        )
+        let observation = Observation { query, sent, answer, elapsed: Duration::from_millis(80), upstream };
+        judge(&alternatives, &observation).all()
     }
 
     fn holds(&self, expect: &str) -> bool {

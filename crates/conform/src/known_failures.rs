@@ -65,13 +65,16 @@ impl KnownFailures {
             }
             (Outcome::Passed, _) => ResultStatus::Good,
             (Outcome::Skipped { reason }, _) => ResultStatus::Tolerated(reason.clone()),
-            (Outcome::Failed { .. }, Some(entry)) => {
+            (Outcome::Failed { .. } | Outcome::Remarked { .. }, Some(entry)) => {
                 ResultStatus::Tolerated(format!("known failure: {}", entry.reason))
             }
-            (Outcome::Failed { .. }, None) if played.level == Level::Local => {
+            (Outcome::Failed { .. } | Outcome::Remarked { .. }, None) if played.level == Level::Local => {
                 ResultStatus::Tolerated("another answer is just as good".to_owned())
             }
-            (Outcome::Failed { differences }, None) => ResultStatus::Fault(differences.join("; ")),
+            // Sixfold must hold all expectations, also those about its upstream.
+            (Outcome::Failed { differences: words } | Outcome::Remarked { remarks: words }, None) => {
+                ResultStatus::Fault(words.join("; "))
+            }
         }
     }
 }
@@ -110,6 +113,8 @@ mod tests {
     #[test]
     fn any_other_case_must_pass_unless_it_has_no_weight() {
         assert_eq!(status("c", Level::May, failed()), ResultStatus::Fault("TTL".to_owned()));
+        let remarked = Outcome::Remarked { remarks: vec!["upstream".to_owned()] };
+        assert_eq!(status("c", Level::Must, remarked), ResultStatus::Fault("upstream".to_owned()));
         assert!(matches!(status("c", Level::Local, failed()), ResultStatus::Tolerated(_)));
         assert_eq!(status("c", Level::Must, Outcome::Passed), ResultStatus::Good);
     }

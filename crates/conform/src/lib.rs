@@ -7,8 +7,8 @@
 //! cases at once, and [`report`] writes the results. Read [`play`] first.
 //!
 //! [`target`] is the server under test: ours, another one, or one that runs already. [`config_demands`] translates a
-//! case for other servers, [`score`] counts results by [`citation`], [`known_failures`] lists cases that Sixfold
-//! fails, [`namespace`] provides client addresses that the machine does not have, and [`suite`] has the cases
+//! case for other servers, [`choice`] knows where an RFC leaves a choice, [`score`] counts results by [`citation`] and by
+//! [`requirement`], [`known_failures`] lists cases that Sixfold fails, [`namespace`] provides client addresses that the machine does not have, and [`suite`] has the cases
 //! themselves. [`differential`] compares servers with each other instead of with expectations.
 //!
 //! This crate shares no code with the server under test: the `domain` library reads and writes the messages. It does
@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 pub mod case;
+pub mod choice;
 pub mod citation;
 pub mod client;
 pub mod config_demands;
@@ -34,6 +35,7 @@ pub mod record;
 pub mod record_tokens;
 pub mod reply;
 pub mod report;
+pub mod requirement;
 pub mod rrset;
 pub mod run;
 pub mod score;
@@ -48,6 +50,7 @@ pub use citation::Citation;
 pub use config_demands::ConfigDemands;
 pub use known_failures::KnownFailures;
 pub use report::{Outcome, Played, Summary};
+pub use requirement::Requirements;
 pub use run::Runner;
 pub use score::Score;
 pub use server_process::{Launch, Program};

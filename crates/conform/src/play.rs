@@ -1,9 +1,10 @@
 //! Plays one case with its own server, upstream, folder and ports.
 
 use crate::case::{Case, Check, Plan, Step};
+use crate::choice;
 use crate::client::{self, Exchange};
 use crate::configuration::{self, RunParameters};
-use crate::expect::{self, Observation};
+use crate::expect::{self, Differences, Observation};
 use crate::json::Object;
 use crate::limits;
 use crate::query::Query;
@@ -47,14 +48,18 @@ pub fn check_target(context: &RunContext) -> Result<(), String> {
     if let Target::Running(running) = &context.target {
         return running.prepare();
     }
-    let line = r#"{"id": "try-out", "category": "", "rfc": "-", "source": "", "level": "MUST", "config": {},
-                   "query": {"name": "ready.invalid.", "type": "A"}, "expect": {}}"#;
-    let case = Case::read(line).expect("it is a case");
-    match play(&case, context) {
-        Outcome::Passed => Ok(()),
+    match play(&plain_case(), context) {
+        Outcome::Passed | Outcome::Remarked { .. } => Ok(()),
         Outcome::Failed { differences } => Err(differences.join("; ")),
         Outcome::Skipped { reason } => Err(reason),
     }
+}
+
+/// A case with an empty configuration, which every server passes that answers.
+pub fn plain_case() -> Case {
+    let line = r#"{"id": "try-out", "category": "", "rfc": "-", "source": "", "level": "MUST", "config": {},
+                   "query": {"name": "ready.invalid.", "type": "A"}, "expect": {}}"#;
+    Case::read(line).expect("it is a case")
 }
 
 fn play_check(
@@ -84,7 +89,7 @@ fn play_check(
     for words in check.output_has.iter().filter(|words| !text.contains(words.as_str())) {
         differences.push(format!("the output does not name {words}: {}", said()));
     }
-    Ok(outcome(differences))
+    Ok(outcome(Differences { answer: differences, upstream: Vec::new() }))
 }
 
 fn play_questions(case: &Case, steps: &[Step], context: &RunContext) -> Result<Outcome, String> {
@@ -101,11 +106,11 @@ fn play_questions(case: &Case, steps: &[Step], context: &RunContext) -> Result<O
             server.send_sighup()
         },
     };
-    let mut differences = session.play(steps)?;
+    let mut differences = session.play(case, steps)?;
     if let Err(Failure(words)) = server.check_running() {
-        differences.push(words);
+        differences.answer.push(words);
     }
-    differences.extend(upstream.faults());
+    differences.answer.extend(upstream.faults());
     Ok(outcome(differences))
 }
 
@@ -123,8 +128,8 @@ fn play_to_running(case: &Case, steps: &[Step], running: &RunningServer) -> Resu
         ask: &|query, timeout| client::ask_at(running.server(), query, timeout),
         reload: &|_| Err("a running server cannot be told to reload its configuration".to_owned()),
     };
-    let mut differences = session.play(steps)?;
-    differences.extend(upstream.faults().into_iter().skip(faults));
+    let mut differences = session.play(case, steps)?;
+    differences.answer.extend(upstream.faults().into_iter().skip(faults));
     Ok(outcome(differences))
 }
 
@@ -136,20 +141,21 @@ struct Session<'a> {
 }
 
 impl Session<'_> {
-    /// Plays the steps up to the first that fails: later steps build on earlier ones.
-    fn play(&self, steps: &[Step]) -> Result<Vec<String>, String> {
+    /// Plays the steps up to the first whose answer fails: later steps build on earlier ones.
+    fn play(&self, case: &Case, steps: &[Step]) -> Result<Differences, String> {
+        let mut all = Differences::default();
         for (index, step) in steps.iter().enumerate() {
-            let differences = self.play_step(step)?;
-            if !differences.is_empty() {
-                let number = if steps.len() == 1 { String::new() } else { format!("step {}: ", index + 1) };
-                let numbered = differences.into_iter().map(|difference| format!("{number}{difference}"));
-                return Ok(numbered.collect());
+            let number = if steps.len() == 1 { String::new() } else { format!("step {}: ", index + 1) };
+            let differences = self.play_step(case, step)?.prefixed(&number);
+            all.upstream.extend(differences.upstream);
+            if !differences.answer.is_empty() {
+                return Ok(Differences { answer: differences.answer, ..all });
             }
         }
-        Ok(Vec::new())
+        Ok(all)
     }
 
-    fn play_step(&self, step: &Step) -> Result<Vec<String>, String> {
+    fn play_step(&self, case: &Case, step: &Step) -> Result<Differences, String> {
         thread::sleep(step.wait);
         if let Some(rules) = &step.upstream {
             self.upstream.set_rules(rules.clone());
@@ -171,7 +177,12 @@ impl Session<'_> {
                 elapsed: exchange.elapsed,
                 upstream: &self.upstream.received(),
             };
-            let differences = expect::judge(&step.expect, &observation);
+            let mut differences = expect::judge(&step.expect, &observation);
+            if !differences.answer.is_empty()
+                && let Some(remark) = choice::other_choice(case, step, &observation)
+            {
+                differences = Differences { answer: Vec::new(), upstream: vec![remark] };
+            }
             if differences.is_empty() || Instant::now() >= end {
                 return Ok(differences);
             }
@@ -293,6 +304,13 @@ fn skipped(reason: &str) -> Outcome {
     Outcome::Skipped { reason: reason.to_owned() }
 }
 
-fn outcome(differences: Vec<String>) -> Outcome {
-    if differences.is_empty() { Outcome::Passed } else { Outcome::Failed { differences } }
+/// Result of a case. What only the upstream sees is a remark: the client got what it should.
+fn outcome(differences: Differences) -> Outcome {
+    if differences.is_empty() {
+        Outcome::Passed
+    } else if differences.answer.is_empty() {
+        Outcome::Remarked { remarks: differences.upstream }
+    } else {
+        Outcome::Failed { differences: differences.all() }
+    }
 }

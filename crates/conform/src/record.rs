@@ -50,6 +50,11 @@ impl Pattern {
         self.key() == key(record) && self.ttl.contains(&record.ttl().as_secs()) && self.fits(record.data())
     }
 
+    /// True if the pattern is for records of this owner and type.
+    pub fn is_for(&self, owner: &OwnedName, rtype: Rtype) -> bool {
+        self.owner == *owner && self.rtype == rtype
+    }
+
     /// Owner, class and type: the key of an RRset (RFC 2181 section 5).
     pub fn key(&self) -> RrsetKey {
         RrsetKey { owner: self.owner.clone(), class: self.class, rtype: self.rtype }

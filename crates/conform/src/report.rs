@@ -11,6 +11,13 @@ use std::fmt;
 pub enum Outcome {
     /// All expectations held.
     Passed,
+    /// The client got what it should, but not all expectations held: the upstream got other queries, or the server made
+    /// the other choice that an RFC leaves ([`crate::choice`]).
+    #[serde(rename = "passed-with-remarks")]
+    Remarked {
+        /// Differences in words.
+        remarks: Vec<String>,
+    },
     /// An expectation did not hold.
     Failed {
         /// Differences in words.
@@ -51,6 +58,9 @@ impl fmt::Display for Played {
         let Played { id, category, level, .. } = self;
         match &self.outcome {
             Outcome::Passed => write!(formatter, "passed  {id} [{category}, {level}]"),
+            Outcome::Remarked { remarks } => {
+                write!(formatter, "REMARK  {id} [{category}, {level}]: {}", remarks.join("; "))
+            }
             Outcome::Failed { differences } => {
                 write!(formatter, "FAILED  {id} [{category}, {level}]: {}", differences.join("; "))
             }
@@ -59,7 +69,8 @@ impl fmt::Display for Played {
     }
 }
 
-/// Numbers of passed, failed and skipped cases.
+/// Numbers of passed, failed and skipped cases. A case with remarks counts as failed: these are the counts of Sixfold's
+/// own tests, which demand all expectations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Count {
     /// Passed cases.
@@ -74,7 +85,7 @@ impl Count {
     fn add(&mut self, outcome: &Outcome) {
         match outcome {
             Outcome::Passed => self.passed += 1,
-            Outcome::Failed { .. } => self.failed += 1,
+            Outcome::Failed { .. } | Outcome::Remarked { .. } => self.failed += 1,
             Outcome::Skipped { .. } => self.skipped += 1,
         }
     }

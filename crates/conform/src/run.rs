@@ -51,6 +51,11 @@ impl Runner {
         play::check_target(&self.context)
     }
 
+    /// The server under test.
+    pub fn target(&self) -> &Target {
+        &self.context.target
+    }
+
     /// Declares that the runner is in a namespace with all client addresses ([`namespace::enter`]).
     pub fn inside_namespace(mut self) -> Runner {
         self.no_namespace = None;
@@ -99,7 +104,7 @@ impl Runner {
         Played {
             id: case.id.clone(),
             category: case.category.clone(),
-            level: case.level,
+            level: self.context.target.weight(case),
             outcome,
             elapsed_ms: u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX),
         }

@@ -46,6 +46,11 @@ pub struct Rule {
 }
 
 impl Rule {
+    /// Name that the rule is for; `None`: any.
+    pub fn owner(&self) -> Option<&OwnedName> {
+        self.name.as_ref()
+    }
+
     /// True if an extended error of the reply says that the data were found bogus (RFC 8914 sections 4.7 to 4.13).
     pub fn says_bogus(&self) -> bool {
         self.ede.iter().any(|code| (6..=12).contains(code))

@@ -1,16 +1,19 @@
 //! Target of a run: a program that reads the configuration of the cases, a server with another configuration format,
 //! or a running server that is not configured at all.
 
-use crate::case::Case;
+use crate::case::{Case, Level};
+use crate::citation::Citation;
 use crate::client;
 use crate::config_demands::ConfigDemands;
-use crate::configuration::RunParameters;
+use crate::configuration::{self, RunParameters};
 use crate::limits;
 use crate::query::Query;
 use crate::server_process::{Launch, Program, wait_for_exit};
 use crate::upstream::Upstream;
+use std::collections::BTreeMap;
 use std::fmt;
-use std::net::{Ipv6Addr, SocketAddr};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -25,6 +28,44 @@ pub enum Target {
     Foreign(Box<dyn ForeignServer>),
     /// Running server.
     Running(Box<RunningServer>),
+}
+
+impl Target {
+    /// Files that configure the server for a case: name and text, with `{dir}` for the folder of the case and with example
+    /// ports. None if the server runs already or the case is not for it.
+    pub fn configuration(&self, case: &Case) -> BTreeMap<String, String> {
+        let places = RunParameters {
+            directory: Path::new("{dir}"),
+            upstream: SocketAddr::from((Ipv4Addr::LOCALHOST, 5302)),
+            port: 5301,
+            metrics_port: 5303,
+            user: "nobody",
+        };
+        match self {
+            Target::Program(_) => {
+                let text = configuration::write(&case.config, &places).ok();
+                text.map(|text| ("sixfold.toml".to_owned(), text)).into_iter().collect()
+            }
+            Target::Foreign(foreign) => {
+                foreign.launch(case, &places).map_or_else(|_| BTreeMap::new(), |launch| launch.files)
+            }
+            Target::Running(_) => BTreeMap::new(),
+        }
+    }
+
+    /// Weight of a case for this server. What Sixfold's own interface demands is information only for servers that have
+    /// another one.
+    pub fn weight(&self, case: &Case) -> Level {
+        match self {
+            Target::Program(_) => case.level,
+            Target::Foreign(_) | Target::Running(_) => weight_for_others(case),
+        }
+    }
+}
+
+/// Weight of a case for a server that is not Sixfold.
+pub fn weight_for_others(case: &Case) -> Level {
+    if Citation::of(case) == Citation::Interface { Level::Local } else { case.level }
 }
 
 /// Server with its own configuration format.
@@ -147,6 +188,24 @@ mod tests {
         assert!(not_applicable_reason("{}", "::1").unwrap().contains("another prefix"));
         let more = r#"{"dns64": {"prefixes": ["2001:db8:64::/96"], "exclude-aaaa": ["::/0"]}}"#;
         assert!(not_applicable_reason(more, "::1").unwrap().contains("more configuration"));
+    }
+
+    #[test]
+    fn our_own_interface_has_no_weight_for_other_servers() {
+        let case = |rfc: &str| {
+            Case::read(&format!(
+                r#"{{"id": "w", "category": "c", "rfc": "{rfc}", "source": "", "level": "MUST", "config": {{}},
+                    "query": {{"name": "a.", "type": "A"}}, "expect": {{}}}}"#
+            ))
+            .unwrap()
+        };
+        let other = Target::Running(Box::new(running()));
+        assert_eq!(other.weight(&case("contract [filter] block")), Level::Local);
+        assert_eq!(other.weight(&case("RFC 6147 5")), Level::Must);
+        let ours = Target::Program(crate::Program::sixfold(Path::new("sixfold")));
+        assert_eq!(ours.weight(&case("contract [filter] block")), Level::Must);
+        let file = &ours.configuration(&case("-"))["sixfold.toml"];
+        assert!(file.contains("listen = [\"127.0.0.1:5301\", \"[::1]:5301\"]"), "{file}");
     }
 
     #[test]

@@ -18,13 +18,21 @@ pub struct Page {
     pub holds: bool,
     /// The score.
     pub score: Table,
+    /// Numbers of requirements.
+    pub requirements: Table,
+    /// Requirements that do not hold in all cases, one a line.
+    pub broken: Vec<String>,
     /// Reasons why cases did not apply.
     pub reasons: Table,
     /// The failed cases.
     pub failed: Vec<FailedCase>,
+    /// The cases that passed with a remark.
+    pub remarked: Vec<FailedCase>,
+    /// Configuration of the device for a case without demands: name and text of each file.
+    pub configuration: Vec<(String, String)>,
 }
 
-/// A failed case.
+/// A failed case, or one with a remark.
 #[derive(Clone, Debug, Default)]
 pub struct FailedCase {
     /// Its name.
@@ -39,6 +47,8 @@ pub struct FailedCase {
     pub question: String,
     /// The expected and the actual values.
     pub differences: Vec<String>,
+    /// Lines that the case adds to the configuration.
+    pub configuration: Vec<String>,
     /// Explanation; may be empty.
     pub notes: String,
 }
@@ -60,10 +70,36 @@ pub fn html(page: &Page) -> String {
         if page.holds { ("yes", "all MUST and SHOULD hold") } else { ("no", "not all MUST and SHOULD hold") };
     put!(out, "<li class=\"{class}\">{badge}</li></ul>\n");
     put!(out, "<p class=\"verdict\">{}</p></header>\n<main id=\"main\">\n", escape::html(&page.verdict));
-    put!(out, "<section><h2>The score</h2>\n{}</section>\n", page.score.html());
-    put!(out, "<section><h2>Failed cases</h2>\n{}</section>\n", failed(&page.failed));
+    put!(out, "<section><h2>Requirements</h2>\n{}", page.requirements.html());
+    if !page.broken.is_empty() {
+        out.push_str("<p>Not in all cases hold:</p>\n<ul>\n");
+        for line in &page.broken {
+            put!(out, "<li>{}</li>\n", escape::html(line));
+        }
+        out.push_str("</ul>\n");
+    }
+    put!(out, "</section>\n<section><h2>Cases</h2>\n{}</section>\n", page.score.html());
+    put!(out, "<section><h2>Failed cases</h2>\n{}</section>\n", case_table(&page.failed));
+    if !page.remarked.is_empty() {
+        put!(
+            out,
+            "<section><h2>Cases that passed with a remark</h2>\n<p>The client got what it should. The upstream got other \
+             queries, or the device made the other choice that an RFC leaves.</p>\n{}</section>\n",
+            case_table(&page.remarked)
+        );
+    }
     if !page.reasons.rows.is_empty() {
-        put!(out, "<section><h2>Cases that do not apply</h2>\n{}</section>\n", page.reasons.html());
+        put!(out, "<section><h2>Cases that were not played</h2>\n{}</section>\n", page.reasons.html());
+    }
+    if !page.configuration.is_empty() {
+        out.push_str(
+            "<section><h2>Configuration</h2>\n<p>For a case without demands. {dir} stands for the folder of a case; the \
+             ports are examples.</p>\n",
+        );
+        for (name, text) in &page.configuration {
+            put!(out, "<h3>{}</h3>\n<pre>{}</pre>\n", escape::html(name), escape::html(text));
+        }
+        out.push_str("</section>\n");
     }
     out.push_str("</main>\n<footer>");
     for (name, value) in page.facts.iter().filter(|(_, value)| !value.is_empty()) {
@@ -73,7 +109,7 @@ pub fn html(page: &Page) -> String {
     out
 }
 
-fn failed(cases: &[FailedCase]) -> String {
+fn case_table(cases: &[FailedCase]) -> String {
     if cases.is_empty() {
         return "<p>None.</p>\n".to_owned();
     }
@@ -95,7 +131,9 @@ fn failed(cases: &[FailedCase]) -> String {
         for difference in &case.differences {
             put!(out, "{}<br>", escape::html(difference));
         }
-        for (name, text) in [("Why", &case.notes), ("From", &case.source)] {
+        let configuration = case.configuration.join(" | ");
+        for (name, text) in [("Configuration", &configuration), ("Why", &case.notes), ("From", &case.source)]
+        {
             if !text.is_empty() {
                 put!(out, "<span class=\"say\">{name}: {}</span><br>", escape::html(text));
             }
@@ -122,7 +160,11 @@ mod tests {
             verdict: text(),
             holds: false,
             score: reasons.clone(),
+            requirements: reasons.clone(),
+            broken: vec![text()],
             reasons,
+            remarked: Vec::new(),
+            configuration: vec![(text(), text())],
             failed: vec![FailedCase {
                 id: text(),
                 level: text(),
@@ -130,6 +172,7 @@ mod tests {
                 source: text(),
                 question: text(),
                 differences: vec![text()],
+                configuration: vec![text()],
                 notes: text(),
             }],
         }
@@ -139,8 +182,9 @@ mod tests {
     fn nothing_that_a_device_or_a_file_says_leaves_its_place() {
         let html = html(&page());
         assert!(!html.contains("<script"), "{html}");
-        // Title, heading, verdict, two tables, seven fields of the case, two of a fact.
-        assert_eq!(html.matches("&lt;script&gt;").count(), 14);
+        // Title, heading, verdict, three tables, a requirement, eight fields of the case, name and text of the
+        // configuration, two of a fact.
+        assert_eq!(html.matches("&lt;script&gt;").count(), 19);
     }
 
     #[test]

@@ -10,7 +10,7 @@
 mod certificates;
 mod chart;
 mod combined;
-mod command_line;
+pub mod command_line;
 pub mod comparison;
 pub mod conformance;
 pub mod escape;

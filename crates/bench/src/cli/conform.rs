@@ -3,16 +3,20 @@
 use super::authority::parse_endpoint;
 use super::report::print;
 use super::result_file::{check_writable, write_result};
-use crate::conformance::{self, Scorecard};
-use crate::{device, signals};
+use crate::conformance::{self, Circumstances, Comparison, Scorecard};
+use crate::{clock, device, environment, signals};
 use clap::{ArgGroup, Args};
 use conform::namespace::{self, Entry};
-use conform::{Case, Level, Played, Program, Runner, RunningServer, Target, config_demands, run, suite};
+use conform::{
+    Case, Level, Played, Program, Requirements, Runner, RunningServer, Target, config_demands, play, run,
+    suite,
+};
+use report::command_line::command_line;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::net::{Ipv6Addr, SocketAddr};
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -26,8 +30,15 @@ that has no option for a case prints a line \"not-applicable: REASON\" and exits
   --server ADDR      a server that runs already, with one prefix, and forwards to --upstream-listen; its cache must be off, or \
 emptied by --flush
 
-Cases do not apply to a server that has no option for them; the table counts them, with the reasons. Cases whose clients have \
-addresses that this host does not have need root, for a network namespace.
+Cases are not played to a server that has no option for them, or for whose option there is no translation; the table counts them, \
+with the reasons. Cases whose clients have addresses that this host does not have need root, for a network namespace.
+
+A requirement of an RFC holds if all its cases of a level pass. A case passes with a remark if the client gets what it should, but \
+the upstream gets other queries than expected, or if the server makes the other choice that RFC 6147 section 5.3.1 leaves. What only \
+Sixfold's own interface demands is of level local for other servers.
+
+--servers DIR plays all servers in DIR/servers.toml, one after the other, and stores their results in DIR/servers.json; --page FILE \
+then writes the tables of a page from them.
 
 Exit status: 0 all applicable cases of level MUST and SHOULD have passed, 1 some have not, or none could be played, 2 wrong \
 usage or an error in a file of cases.
@@ -37,7 +48,7 @@ Example: test the DNS64 of Unbound from the distribution's package:
 
 /// `sixfold-bench conform`.
 #[derive(Debug, Args)]
-#[command(after_help = HELP, group = ArgGroup::new("tested").required(true).args(["device", "start", "server", "list"]))]
+#[command(after_help = HELP, group = ArgGroup::new("tested").required(true).args(["device", "start", "server", "servers", "list"]))]
 pub struct ConformArguments {
     /// Server to test, configured and started for each case
     #[arg(long, value_name = "NAME", value_parser = device::NAMES)]
@@ -72,6 +83,16 @@ pub struct ConformArguments {
     /// Only the case with this ID; may be repeated [default: all]
     #[arg(long, value_name = "ID")]
     case: Vec<String>,
+    /// Folder with a list of servers (servers.toml); plays them and stores the results there (servers.json)
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["cases", "category", "level", "case", "json", "html"])]
+    servers: Option<PathBuf>,
+    /// Of --servers only the server with this name, while the others keep their results; may be repeated; "none": only write
+    /// the page [default: all]
+    #[arg(long, value_name = "NAME", requires = "servers")]
+    only: Vec<String>,
+    /// Page whose tables are written from the results of --servers, each between its marks [default: none is written]
+    #[arg(long, value_name = "FILE", requires = "servers")]
+    page: Option<PathBuf>,
     /// Print the cases, one a line, and exit
     #[arg(long)]
     list: bool,
@@ -88,6 +109,9 @@ pub struct ConformArguments {
 
 /// Plays the cases and prints the scorecard.
 pub fn conform(arguments: &ConformArguments) -> Result<ExitCode, String> {
+    if let Some(folder) = &arguments.servers {
+        return compare_servers(arguments, folder);
+    }
     let cases = match select_cases(arguments) {
         Ok(cases) => cases,
         Err(error) => {
@@ -113,13 +137,26 @@ pub fn conform(arguments: &ConformArguments) -> Result<ExitCode, String> {
         let program = arguments.device.as_ref().map_or("", |_| device.as_str());
         format!("conform: {device} cannot be tested: {error}{}", conformance::confinement_hint(program))
     })?;
+    let base = runner.target().configuration(&play::plain_case());
+    let mut host = environment::read(&[]).facts;
+    // These stand beside the host.
+    host.retain(|name, _| name != "tool" && name != "time");
+    let words = std::iter::once("sixfold-bench".to_owned()).chain(std::env::args().skip(1));
+    let command = command_line(&words.collect::<Vec<_>>());
+    let circumstances = Circumstances { date: clock::now_utc(), command, host, configuration: base };
+    let further = |case: &Case| {
+        conformance::further_lines(&circumstances.configuration, &runner.target().configuration(case))
+    };
+    let configured = cases.iter().map(further).collect();
     let results = play_cases(&runner, &cases);
     let suite = match &arguments.cases {
         Some(file) => file.display().to_string(),
         None => "built-in cases".to_owned(),
     };
     let tool = format!("sixfold-bench {}", super::VERSION.lines().next().unwrap_or_default());
-    let card = Scorecard { device, version, suite, tool, cases, results };
+    let requirements = Requirements::built_in()?;
+    let card =
+        Scorecard { device, version, suite, tool, cases, results, configured, circumstances, requirements };
     let is_output = |file: &Option<PathBuf>| file.as_deref().is_some_and(|file| file.as_os_str() == "-");
     if is_output(&arguments.json) || is_output(&arguments.html) {
         eprint!("{}", card.text());
@@ -136,6 +173,22 @@ pub fn conform(arguments: &ConformArguments) -> Result<ExitCode, String> {
         return Err("conform: interrupted: some cases were not played".to_owned());
     }
     Ok(if card.score().holds() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Plays the servers of a list and writes the tables of a page.
+fn compare_servers(arguments: &ConformArguments, folder: &Path) -> Result<ExitCode, String> {
+    let failed = |error: String| format!("conform: {error}");
+    let comparison = Comparison::new(folder).map_err(failed)?;
+    if arguments.only != ["none"] {
+        comparison.play(&arguments.only, arguments.jobs, |words| eprintln!("{words}")).map_err(failed)?;
+    }
+    if let Some(file) = &arguments.page {
+        let page = File::open(file).and_then(textfile::read_to_string);
+        let page = page.map_err(|error| failed(format!("{}: {error}", file.display())))?;
+        let page = comparison.fill_page(&page).map_err(failed)?;
+        write_result("conform", file, &page)?;
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Selects the cases. An error is wrong usage.

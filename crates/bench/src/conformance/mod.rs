@@ -1,11 +1,13 @@
 //! Conformance cases against servers that have a configuration of their own. `dialects` translates a case for the
-//! templates of [`crate::device`]; the scorecard shows the results as text, JSON and a page. The cases themselves, and
-//! the player, are in `conform`.
+//! templates of [`crate::device`]; the scorecard shows the results as text, JSON and a page; `servers` compares several
+//! servers. The cases themselves, and the player, are in `conform`.
 
 mod dialects;
 mod scorecard;
+mod servers;
 
-pub use scorecard::Scorecard;
+pub use scorecard::{Circumstances, Scorecard, further_lines};
+pub use servers::{Comparison, Results, ServerResult, commit_of};
 
 use crate::device::program::is_confined_by_apparmor;
 use crate::device::{DeviceError, InstalledTemplate, Settings};
@@ -46,7 +48,7 @@ pub fn confinement_hint(program: &str) -> &'static str {
 impl ForeignServer for TemplateServer {
     fn launch(&self, case: &Case, places: &RunParameters) -> Result<Launch, String> {
         let demands = ConfigDemands::of(case)?;
-        let setup = (self.dialect)(&demands, places.port)?;
+        let setup = (self.dialect)(&demands, places)?;
         let settings = Settings {
             listen: SocketAddr::from((Ipv6Addr::LOCALHOST, places.port)),
             upstream: places.upstream,
@@ -58,7 +60,10 @@ impl ForeignServer for TemplateServer {
             transport: Transport::Udp,
             as_shipped: false,
         };
-        let plan = self.known.plan(&settings, places.directory);
+        let mut plan = self.known.plan(&settings, places.directory);
+        // A template has one file, its configuration.
+        plan.files.values_mut().for_each(|text| text.push_str(&setup.statements));
+        plan.files.extend(setup.files);
         // The kernel kills the server if this process ends in any way.
         let keep = ["setpriv", "--pdeathsig", "KILL", "--"].map(str::to_owned);
         let command = keep.into_iter().chain(plan.command).collect();

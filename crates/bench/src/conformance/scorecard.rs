@@ -1,18 +1,38 @@
-//! Scorecard of conformance cases: a table by RFC section and level, the cases that failed, and the reasons why others
-//! did not apply. As text for a terminal, as JSON, and as the content of a page.
+//! Scorecard of conformance cases: requirements that hold, a table of cases by RFC section and level, the cases that failed,
+//! the reasons why others did not apply, and how the result came about. As text for a terminal, as JSON, and as the
+//! content of a page.
 
-use conform::score::{Levels, Tally};
-use conform::{Case, Level, Outcome, Played, Score};
+use conform::score::{Levels, Standing, Standings, Tally};
+use conform::{Case, Level, Outcome, Played, Requirements, Score};
 use report::conformance::{FailedCase, Page};
 use report::table::Table;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// Version of the JSON.
-const SCHEMA: u32 = 1;
+/// Version of the JSON. Version 1 had no requirements, remarks and circumstances.
+pub(super) const SCHEMA: u32 = 2;
+
+/// Levels that RFCs have.
+const RFC_LEVELS: [Level; 3] = [Level::Must, Level::Should, Level::May];
 
 /// Levels in the order of the table.
 const LEVELS: [Level; 4] = [Level::Must, Level::Should, Level::May, Level::Local];
+
+/// How a result came about.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Circumstances {
+    /// Time of the first case, in UTC (RFC 3339).
+    pub date: String,
+    /// The command line of this program.
+    pub command: String,
+    /// Facts of the host, by name.
+    pub host: BTreeMap<String, String>,
+    /// Configuration of the server for a case without demands: name and text of each file. `{dir}` stands for the folder,
+    /// and the ports are examples.
+    pub configuration: BTreeMap<String, String>,
+}
 
 /// The result of one server.
 #[derive(Clone, Debug)]
@@ -29,20 +49,42 @@ pub struct Scorecard {
     pub cases: Vec<Case>,
     /// Their results, in the same order.
     pub results: Vec<Played>,
+    /// Lines of each case's configuration that [`Circumstances::configuration`] does not have, in the same order; may be
+    /// empty.
+    pub configured: Vec<Vec<String>>,
+    /// How they came about.
+    pub circumstances: Circumstances,
+    /// Requirements, to count by.
+    pub requirements: Requirements,
+}
+
+/// Lines of files that the files of `base` do not have.
+pub fn further_lines(base: &BTreeMap<String, String>, files: &BTreeMap<String, String>) -> Vec<String> {
+    let mut further = Vec::new();
+    for (name, text) in files {
+        let known: Vec<&str> = base.get(name).map_or_else(Vec::new, |text| text.lines().collect());
+        let new = text.lines().filter(|line| !line.trim().is_empty() && !known.contains(line));
+        further.extend(new.map(|line| line.trim().to_owned()));
+    }
+    further
 }
 
 impl Scorecard {
     /// The score.
     pub fn score(&self) -> Score {
-        Score::of(&self.cases, &self.results)
+        Score::of(&self.cases, &self.results, &self.requirements)
     }
 
     /// Text for a terminal: failed cases, the table, then the reasons why cases did not apply.
     pub fn text(&self) -> String {
         let mut out = String::new();
         for (case, played) in self.cases.iter().zip(&self.results) {
-            let Outcome::Failed { differences } = &played.outcome else { continue };
-            let _ = writeln!(out, "FAILED {} [{}, {}]", case.id, case.level, case.rfc);
+            let (word, differences) = match &played.outcome {
+                Outcome::Failed { differences } => ("FAILED", differences),
+                Outcome::Remarked { remarks } => ("passed, with a remark:", remarks),
+                _ => continue,
+            };
+            let _ = writeln!(out, "{word} {} [{}, {}]", case.id, played.level, case.rfc);
             if let Some(question) = first_question(case) {
                 let _ = writeln!(out, "    asked: {question}");
             }
@@ -61,8 +103,24 @@ impl Scorecard {
             let _ = writeln!(out, "{citation:<21}{}", row_cells(levels));
         }
         let _ = writeln!(out, "{:<21}{}", "all", row_cells(&score.levels));
+        let _ = writeln!(
+            out,
+            "\n{:<21}{:>8}{:>8}{:>8}{:>12}",
+            "requirements", "hold", "partly", "fail", "not played"
+        );
+        for level in RFC_LEVELS {
+            let Standings { hold, partly, fail, not_played } = score.standings(level);
+            let _ = writeln!(out, "{level:<21}{hold:>8}{partly:>8}{fail:>8}{not_played:>12}");
+        }
+        let broken: Vec<String> = self.broken_requirements(&score);
+        if !broken.is_empty() {
+            let _ = writeln!(out, "\nrequirements that do not hold in all cases:");
+            for line in broken {
+                let _ = writeln!(out, "  {line}");
+            }
+        }
         if !score.reasons.is_empty() {
-            let _ = writeln!(out, "\nnot applicable:");
+            let _ = writeln!(out, "\nnot played:");
             for (reason, number) in &score.reasons {
                 let _ = writeln!(out, "{number:>5}  {reason}");
             }
@@ -79,11 +137,29 @@ impl Scorecard {
             .iter()
             .map(|(citation, levels)| json!({ "section": citation.to_string(), "levels": levels }))
             .collect();
-        let cases: Vec<Value> =
-            self.cases.iter().zip(&self.results).map(|(case, it)| case_json(case, it)).collect();
+        let none = Vec::new();
+        let configured = self.configured.iter().chain(std::iter::repeat(&none));
+        let cases: Vec<Value> = self
+            .cases
+            .iter()
+            .zip(&self.results)
+            .zip(configured)
+            .map(|((case, it), configured)| case_json(case, it, configured, &self.requirements))
+            .collect();
+        let standings: BTreeMap<String, Standings> =
+            RFC_LEVELS.iter().map(|level| (level.to_string(), score.standings(*level))).collect();
+        let requirements: Vec<Value> = score
+            .requirements
+            .iter()
+            .map(|(requirement, levels)| {
+                json!({ "requirement": requirement.to_string(), "text": self.requirements.text(requirement), "levels": levels })
+            })
+            .collect();
         let whole = json!({
             "schema": SCHEMA, "tool": self.tool, "device": self.device, "version": self.version, "suite": self.suite,
+            "circumstances": self.circumstances,
             "holds": score.holds(), "all": score.all, "levels": score.levels, "sections": sections,
+            "standings": standings, "requirements": requirements,
             "not_applicable": score.reasons, "cases": cases,
         });
         format!("{whole:#}\n")
@@ -105,34 +181,79 @@ impl Scorecard {
         };
         table.rows.extend(score.sections.iter().map(|(citation, levels)| row(citation.to_string(), levels)));
         table.rows.push(row("all".to_owned(), &score.levels));
-        let mut reasons = Table::new("Why cases do not apply", 1, &["reason", "cases"]);
+        let mut requirements =
+            Table::new("Requirements by level", 1, &["level", "hold", "partly", "fail", "not played"]);
+        for level in RFC_LEVELS {
+            let Standings { hold, partly, fail, not_played } = score.standings(level);
+            let numbers = [hold, partly, fail, not_played].map(|number| number.to_string());
+            requirements.row(std::iter::once(level.to_string()).chain(numbers));
+        }
+        let mut reasons = Table::new("Why cases were not played", 1, &["reason", "cases"]);
         for (reason, number) in &score.reasons {
             reasons.row([reason.clone(), number.to_string()]);
         }
-        let failed =
-            self.cases.iter().zip(&self.results).filter_map(|(case, played)| match &played.outcome {
-                Outcome::Failed { differences } => Some(FailedCase {
-                    id: case.id.clone(),
-                    level: case.level.to_string(),
-                    citation: case.rfc.clone(),
-                    source: case.source.clone(),
-                    question: first_question(case).unwrap_or_default(),
-                    differences: differences.clone(),
-                    notes: case.notes.clone(),
-                }),
-                _ => None,
+        let none = Vec::new();
+        let configured = self.configured.iter().chain(std::iter::repeat(&none));
+        let (mut failed, mut remarked) = (Vec::new(), Vec::new());
+        for ((case, played), configured) in self.cases.iter().zip(&self.results).zip(configured) {
+            let (list, differences) = match &played.outcome {
+                Outcome::Failed { differences } => (&mut failed, differences),
+                Outcome::Remarked { remarks } => (&mut remarked, remarks),
+                _ => continue,
+            };
+            list.push(FailedCase {
+                id: case.id.clone(),
+                level: played.level.to_string(),
+                citation: case.rfc.clone(),
+                source: case.source.clone(),
+                question: first_question(case).unwrap_or_default(),
+                differences: differences.clone(),
+                configuration: configured.clone(),
+                notes: case.notes.clone(),
             });
+        }
+        let Circumstances { date, command, host, configuration } = &self.circumstances;
+        let host: Vec<String> = host.iter().map(|(name, value)| format!("{name} {value}")).collect();
+        let facts = [
+            ("Version", self.version.clone()),
+            ("Cases", self.suite.clone()),
+            ("Made by", self.tool.clone()),
+            ("Date", date.clone()),
+            ("Command", command.clone()),
+            ("Host", host.join("; ")),
+        ];
         report::conformance::html(&Page {
             device: self.device.clone(),
-            facts: [("Version", &self.version), ("Cases", &self.suite), ("Made by", &self.tool)]
-                .map(|(name, value)| (name.to_owned(), value.clone()))
-                .to_vec(),
+            facts: facts.map(|(name, value)| (name.to_owned(), value)).to_vec(),
             verdict: summary_sentence(&score),
             holds: score.holds(),
             score: table,
+            requirements,
+            broken: self.broken_requirements(&score),
             reasons,
-            failed: failed.collect(),
+            failed,
+            remarked,
+            configuration: configuration.iter().map(|(name, text)| (name.clone(), text.clone())).collect(),
         })
+    }
+
+    /// Requirements with a failed case of level MUST or SHOULD, one a line.
+    fn broken_requirements(&self, score: &Score) -> Vec<String> {
+        let mut lines = Vec::new();
+        for (requirement, levels) in &score.requirements {
+            for level in [Level::Must, Level::Should] {
+                let tally = tally(levels, level);
+                if !matches!(tally.standing(), Standing::Partly | Standing::Fails) {
+                    continue;
+                }
+                let text = self.requirements.text(requirement);
+                let colon = if text.is_empty() { "" } else { ": " };
+                let (failed, played) = (tally.failed, tally.played());
+                lines
+                    .push(format!("{requirement} [{level}, {failed} of {played} cases failed]{colon}{text}"));
+            }
+        }
+        lines
     }
 
     fn heading(&self) -> String {
@@ -150,7 +271,7 @@ fn row_cells(levels: &Levels) -> String {
     let line: String = LEVELS
         .iter()
         .map(|level| {
-            let Tally { passed, failed, not_applicable } = tally(levels, *level);
+            let Tally { passed, failed, not_applicable, .. } = tally(levels, *level);
             format!("{:>8} {:>4} {:>4}", cell(passed), cell(failed), cell(not_applicable))
         })
         .collect();
@@ -164,8 +285,25 @@ fn summary_sentence(score: &Score) -> String {
         (tally.played() > 0).then(|| format!("{} of {} {level}", tally.passed, tally.played()))
     };
     let levels: Vec<String> = LEVELS.into_iter().filter_map(level).collect();
+    let requirements = |level: Level| {
+        let standings = score.standings(level);
+        (standings.played() > 0).then(|| format!("{} of {} {level}", standings.hold, standings.played()))
+    };
+    let requirements: Vec<String> = RFC_LEVELS.into_iter().filter_map(requirements).collect();
+    let requirements = match requirements.as_slice() {
+        [] => String::new(),
+        some => format!("requirements that hold: {}; ", some.join(", ")),
+    };
+    let remarked = match score.all.remarked {
+        0 => String::new(),
+        number => format!(" ({number} with a remark)"),
+    };
     let passed = if levels.is_empty() { "none applied".to_owned() } else { levels.join(", ") };
-    format!("{} cases; passed: {passed}; {} not applicable", score.all.total(), score.all.not_applicable)
+    format!(
+        "{requirements}{} cases; passed: {passed}{remarked}; {} not played",
+        score.all.total(),
+        score.all.not_applicable
+    )
 }
 
 /// The first question of a case.
@@ -178,13 +316,20 @@ fn first_question(case: &Case) -> Option<String> {
     Some(format!("{} {}{further}", step.query.name.fmt_with_dot(), step.query.rtype))
 }
 
-fn case_json(case: &Case, played: &Played) -> Value {
+fn case_json(case: &Case, played: &Played, configured: &[String], requirements: &Requirements) -> Value {
     let mut object = json!({
-        "id": case.id, "category": case.category, "level": case.level, "rfc": case.rfc, "source": case.source,
+        "id": case.id, "category": case.category, "level": played.level, "rfc": case.rfc, "source": case.source,
         "elapsed_ms": played.elapsed_ms,
     });
+    if let Some(requirement) = requirements.of(case) {
+        object["requirement"] = json!(requirement.to_string());
+    }
+    if !configured.is_empty() {
+        object["configuration"] = json!(configured);
+    }
     let (outcome, detail) = match &played.outcome {
         Outcome::Passed => ("passed", None),
+        Outcome::Remarked { remarks } => ("passed-with-remarks", Some(("remarks", json!(remarks)))),
         Outcome::Failed { differences } => ("failed", Some(("differences", json!(differences)))),
         Outcome::Skipped { reason } => ("not-applicable", Some(("reason", json!(reason)))),
     };
@@ -211,11 +356,13 @@ mod tests {
             case("one", "MUST", "RFC 6147 5.1.2"),
             case("two", "SHOULD", "RFC 6147 5.1.2"),
             case("three", "MAY", "-"),
+            case("four", "MUST", "RFC 6147 5.1.3"),
         ];
         let outcomes = [
             Outcome::Passed,
             Outcome::Failed { differences: vec!["RCODE: SERVFAIL, expected <NOERROR>".to_owned()] },
             Outcome::Skipped { reason: "no option for x".to_owned() },
+            Outcome::Remarked { remarks: vec!["the upstream saw more".to_owned()] },
         ];
         let results = cases.iter().zip(outcomes).map(|(case, outcome)| Played {
             id: case.id.clone(),
@@ -231,6 +378,14 @@ mod tests {
             tool: "this".to_owned(),
             results: results.collect(),
             cases,
+            configured: vec![Vec::new(), vec!["prefix <p>".to_owned()]],
+            circumstances: Circumstances {
+                date: "2026-01-02T03:04:05Z".to_owned(),
+                command: "sixfold-bench conform --device it".to_owned(),
+                host: [("kernel".to_owned(), "6.1".to_owned())].into(),
+                configuration: [("it.conf".to_owned(), "listen 5301\n".to_owned())].into(),
+            },
+            requirements: Requirements::default(),
         }
     }
 
@@ -246,9 +401,14 @@ mod tests {
             line[21..].split_whitespace().collect()
         };
         assert_eq!(row("RFC 6147, 5.1.2"), ["1", "-", "-", "-", "1", "-", "-", "-", "-", "-", "-", "-"]);
-        assert_eq!(row("all"), ["1", "-", "-", "-", "1", "-", "-", "-", "1", "-", "-", "-"]);
+        assert_eq!(row("all"), ["2", "-", "-", "-", "1", "-", "-", "-", "1", "-", "-", "-"]);
         assert!(text.contains("    1  no option for x\n"), "{text}");
-        assert!(text.ends_with("3 cases; passed: 1 of 1 MUST, 0 of 1 SHOULD; 1 not applicable\n"), "{text}");
+        assert!(text.contains("passed, with a remark: four [MUST, RFC 6147 5.1.3]"), "{text}");
+        assert_eq!(row("SHOULD"), ["0", "0", "1", "0"]);
+        assert!(text.contains("  RFC 6147, 5.1.2 [SHOULD, 1 of 1 cases failed]\n"), "{text}");
+        let sentence = "requirements that hold: 2 of 2 MUST, 0 of 1 SHOULD; 4 cases; passed: 2 of 2 MUST, 0 of 1 SHOULD \
+                        (1 with a remark); 1 not played\n";
+        assert!(text.ends_with(sentence), "{text}");
     }
 
     #[test]
@@ -260,6 +420,33 @@ mod tests {
         assert_eq!(json["cases"][1]["differences"][0], "RCODE: SERVFAIL, expected <NOERROR>");
         assert_eq!(json["cases"][2]["outcome"], "not-applicable");
         assert_eq!(json["not_applicable"]["no option for x"], 1);
+        assert_eq!(json["cases"][3]["outcome"], "passed-with-remarks");
+        assert_eq!(json["cases"][3]["requirement"], "RFC 6147, 5.1.3");
+        assert_eq!(json["standings"]["MUST"]["hold"], 2);
+    }
+
+    #[test]
+    fn json_and_page_say_when_where_and_with_which_configuration() {
+        let json: Value = serde_json::from_str(&scorecard().json()).unwrap();
+        let told = &json["circumstances"];
+        assert_eq!(told["date"], "2026-01-02T03:04:05Z");
+        assert_eq!(told["command"], "sixfold-bench conform --device it");
+        assert_eq!(told["host"]["kernel"], "6.1");
+        assert_eq!(told["configuration"]["it.conf"], "listen 5301\n");
+        assert_eq!(json["cases"][1]["configuration"][0], "prefix <p>");
+        let page = scorecard().page();
+        for words in ["2026-01-02T03:04:05Z", "--device it", "kernel 6.1", "listen 5301", "prefix &lt;p&gt;"]
+        {
+            assert!(page.contains(words), "no {words} in {page}");
+        }
+    }
+
+    #[test]
+    fn only_lines_that_a_case_adds_are_its_configuration() {
+        let files = |text: &str| BTreeMap::from([("a.conf".to_owned(), text.to_owned())]);
+        let mut case = files("one\n  three\n\n");
+        case.insert("b.zone".to_owned(), "four\n".to_owned());
+        assert_eq!(further_lines(&files("one\ntwo\n"), &case), ["three", "four"]);
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub fn play_cases(
     for played in runner.run(&cases, |_| {}) {
         match played.outcome {
             Outcome::Passed => passed += 1,
-            Outcome::Failed { .. } => {
+            Outcome::Failed { .. } | Outcome::Remarked { .. } => {
                 failed += 1;
                 found.failed_cases.push(played.id.clone());
             }
