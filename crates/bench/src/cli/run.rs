@@ -377,6 +377,7 @@ pub(super) fn summary(name: &str, run: &Run, out: &Path) -> String {
                 thousands(it.certified_qps),
                 thousands(it.required_qps)
             );
+        }
         if let Some(repeated) = report::repeated(result) {
             text += &format!("; {repeated}");
         }
