@@ -111,7 +111,10 @@ impl Usage {
 
     /// The cores that the threads of the processes may use.
     pub fn allowed_cores(&self) -> BTreeSet<u16> {
-        self.processes.iter().flat_map(|process| core_list(&process.allowed_cores).unwrap_or_default()).collect()
+        self.processes
+            .iter()
+            .flat_map(|process| core_list(&process.allowed_cores).unwrap_or_default())
+            .collect()
     }
 
     /// CPU time of other programs on these cores since `earlier` was read, and time that the hypervisor took from them, in
@@ -387,14 +390,14 @@ mod tests {
 
     #[test]
     fn the_time_of_other_programs_is_what_is_left_of_the_cores() {
-        let stat = "cpu  9 9 9 9 9 9 9 9 0 0\ncpu0 1 2 3 100 20 3 4 5 0 0\ncpu12 1 2 3 7 0 0 0 0 0 0\nintr 1 2\n";
+        let stat =
+            "cpu  9 9 9 9 9 9 9 9 0 0\ncpu0 1 2 3 100 20 3 4 5 0 0\ncpu12 1 2 3 7 0 0 0 0 0 0\nintr 1 2\n";
         let before = free_ticks(stat);
         assert_eq!(before, BTreeMap::from([(0, 127), (12, 7)]));
         let usage = |uptime_s, free_ticks| Usage { uptime_s, free_ticks, ..Usage::default() };
         let (before, after) = (usage(50.0, before), usage(60.0, BTreeMap::from([(0, 527), (12, 107)])));
-        let others = |cores: &[u16], own_s| {
-            after.others_since(&before, &cores.iter().copied().collect(), own_s)
-        };
+        let others =
+            |cores: &[u16], own_s| after.others_since(&before, &cores.iter().copied().collect(), own_s);
         // Of 10 s, core 0 was free for 4 s and core 12 for 1 s.
         assert_eq!(others(&[0], 2.0), Some(4.0));
         assert_eq!(others(&[0, 12], 2.0), Some(13.0));
@@ -442,7 +445,8 @@ mod tests {
             let now = read();
             (alone, both) = (now.0.since(&before.0, 0), now.1.since(&before.1, 0));
         }
-        let found = measure::starvation::starvation(&alone, 0.0).expect("the other process has half of the core");
+        let found =
+            measure::starvation::starvation(&alone, 0.0).expect("the other process has half of the core");
         assert!(found.waited_s > 0.3 && found.busiest_thread_s < 2.0, "{found:?}");
         // Together they wait for each other. Whatever else runs on this machine, that is not part of it.
         let without_others = DeviceUse { others_s: Some(0.0), ..both.clone() };

@@ -218,13 +218,7 @@ fn half(octets: &[u8]) -> Option<u16> {
 
 /// Sends a request to a family of netlink, and passes each message of the answer to `take`: its type and the octets after its
 /// header.
-fn ask(
-    family: i32,
-    kind: u16,
-    flags: u16,
-    body: &[u8],
-    mut take: impl FnMut(u16, &[u8]),
-) -> io::Result<()> {
+fn ask(family: i32, kind: u16, flags: u16, body: &[u8], mut take: impl FnMut(u16, &[u8])) -> io::Result<()> {
     let mut socket = Socket::new(Domain::from(AF_NETLINK), Type::RAW, Some(Protocol::from(family)))?;
     // The kernel answers at once; the timeout bounds the wait if it does not.
     socket.set_read_timeout(Some(Duration::from_secs(1)))?;

@@ -46,8 +46,8 @@ pub fn starvation(used: &DeviceUse, load_s: f64) -> Option<Starvation> {
         return None;
     }
     let waited_s = used.waited_s.min(others_s);
-    let is_busy = busiest_s >= BUSY_SHARE * active_s
-        || used.user_s + used.system_s >= BUSY_SHARE * cores * active_s;
+    let is_busy =
+        busiest_s >= BUSY_SHARE * active_s || used.user_s + used.system_s >= BUSY_SHARE * cores * active_s;
     let is_starved = waited_s >= WAITED_SHARE * active_s && !is_busy;
     is_starved.then_some(Starvation { waited_s, busiest_thread_s: busiest_s, active_s })
 }
@@ -98,7 +98,14 @@ mod tests {
         for (what, load_s, cores, threads, others_s, waited) in [
             ("another program has half of the core", 10.0, "1", vec![(5.0, 4.0)], Some(5.0), Some(0.4)),
             ("the others ran in part while it slept", 10.0, "1", vec![(2.0, 3.0)], Some(1.0), Some(0.1)),
-            ("four threads, two cores, half of them taken", 10.0, "0-1", four(2.0, 2.0), Some(10.0), Some(0.8)),
+            (
+                "four threads, two cores, half of them taken",
+                10.0,
+                "0-1",
+                four(2.0, 2.0),
+                Some(10.0),
+                Some(0.8),
+            ),
             ("it works on its queue after the load", 1.5, "1", vec![(1.5, 1.0)], Some(1.0), Some(0.4)),
             ("a saturated thread", 10.0, "1", vec![(9.5, 0.5)], Some(0.5), None),
             ("a saturated thread beside idle cores", 10.0, "0-7", vec![(9.5, 0.5)], Some(30.0), None),

@@ -316,7 +316,7 @@ impl Maker<'_> {
             reason: match verdict {
                 Verdict::Pass => String::new(),
                 Verdict::Fail => format!("{failed} of {sent} queries got no valid reply in time"),
-                Verdict::TesterLimited => {
+                Verdict::TesterLimited | Verdict::DeviceStarved => {
                     "12 replies were dropped in the tester's own socket queues".to_owned()
                 }
             },
@@ -395,6 +395,7 @@ impl Maker<'_> {
             voluntary_switches: (outcome.sent as f64 * 0.7 * (1.0 - 0.8 * load)) as u64,
             involuntary_switches: (outcome.sent as f64 * 0.01 * load) as u64,
             cpu_us_per_query: cost_us,
+            ..DeviceUse::default()
         }
     }
 }

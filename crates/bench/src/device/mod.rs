@@ -306,8 +306,12 @@ mod tests {
             // Each template reads only its own product's version.
             let version = "BIND 9.18.49 PowerDNS Recursor 5.0.1";
             let folder = Path::new("/tmp/folder");
-            let plan =
-                (template.plan)(&TemplateInput { settings: &settings, program: "/bin/program", version, folder });
+            let plan = (template.plan)(&TemplateInput {
+                settings: &settings,
+                program: "/bin/program",
+                version,
+                folder,
+            });
             let files = plan.files.into_values().collect::<Vec<_>>().join("\n");
             format!("{}\n{files}", plan.command.join("\n"))
         };

@@ -30,7 +30,11 @@ fn plan(input: &TemplateInput) -> LaunchPlan {
         settings.listen.port(),
         settings.upstream,
         settings.workers,
-        if settings.as_shipped { "" } else { "reuseport=yes\npdns-distributes-queries=no\nmax-mthreads=8192\n" },
+        if settings.as_shipped {
+            ""
+        } else {
+            "reuseport=yes\npdns-distributes-queries=no\nmax-mthreads=8192\n"
+        },
     );
     // If a key is given twice, the last one counts, so the user's options replace the template's.
     for option in &settings.options {

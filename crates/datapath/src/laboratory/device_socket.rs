@@ -22,7 +22,8 @@ impl DeviceSocket {
         let process = unsafe { OwnedFd::from_raw_fd(process as i32) };
         let raw = process.as_raw_fd();
         // SAFETY: as above.
-        let socket = check(unsafe { libc::syscall(libc::SYS_pidfd_getfd, raw, descriptor, 0) } as libc::c_int)?;
+        let socket =
+            check(unsafe { libc::syscall(libc::SYS_pidfd_getfd, raw, descriptor, 0) } as libc::c_int)?;
         // SAFETY: as above.
         Ok(DeviceSocket(unsafe { OwnedFd::from_raw_fd(socket as i32) }))
     }
@@ -39,8 +40,7 @@ impl DeviceSocket {
         let (mut value, mut length): (libc::c_int, _) = (0, size_of::<libc::c_int>() as libc::socklen_t);
         let (socket, pointer) = (self.0.as_raw_fd(), (&raw mut value).cast());
         // SAFETY: `value` is an int, and `length` says so.
-        let result =
-            unsafe { libc::getsockopt(socket, libc::SOL_UDP, libc::UDP_GRO, pointer, &mut length) };
+        let result = unsafe { libc::getsockopt(socket, libc::SOL_UDP, libc::UDP_GRO, pointer, &mut length) };
         result == 0 && value != 0
     }
 }

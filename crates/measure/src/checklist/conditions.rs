@@ -9,7 +9,11 @@ use crate::search::TESTER_TRIES;
 /// The rules of this program.
 pub(super) fn beyond(run: &Run) -> Vec<Rule> {
     vec![
-        cores(run).rule("", BEYOND, "No result rests on trials in which other programs had the cores of the device"),
+        cores(run).rule(
+            "",
+            BEYOND,
+            "No result rests on trials in which other programs had the cores of the device",
+        ),
         buffers(run).rule("", BEYOND, "The receive buffer of the device is that of the other servers"),
     ]
 }
@@ -18,7 +22,9 @@ fn cores(run: &Run) -> Assessment {
     let trials: Vec<&Trial> = counted(run).collect();
     let is_watched = |trial: &&Trial| trial.device.as_ref().is_some_and(|used| used.others_s.is_some());
     if !trials.iter().any(is_watched) {
-        return Assessment::not_checked("the kernel of the device's host does not tell, or the device was not watched");
+        return Assessment::not_checked(
+            "the kernel of the device's host does not tell, or the device was not watched",
+        );
     }
     let starved = trials.iter().filter(|trial| trial.outcome.verdict == Verdict::DeviceStarved).count();
     let same_rate = |a: &&Trial, b: &&Trial| {
@@ -55,7 +61,9 @@ fn buffers(run: &Run) -> Assessment {
         if (low, high) == (wanted, wanted) {
             format!("{size} octets as the kernel counts them{raised}")
         } else {
-            format!("{size} octets, and not {wanted}: losses may come from a short queue, or be hidden by a long one")
+            format!(
+                "{size} octets, and not {wanted}: losses may come from a short queue, or be hidden by a long one"
+            )
         },
     )
 }

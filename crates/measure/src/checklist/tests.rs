@@ -459,7 +459,8 @@ fn rules_that_permit_are_never_broken_and_every_other_one_can_be() {
             };
             run.trials.extend(std::iter::repeat_n(starved, 3));
             run.settings.receive_buffer = 12_582_912;
-            let device = Participant { sockets: 1, receive_buffer: (212_992, 212_992), ..Participant::default() };
+            let device =
+                Participant { sockets: 1, receive_buffer: (212_992, 212_992), ..Participant::default() };
             run.participants.insert("device".to_owned(), device);
         }),
     ];

@@ -233,9 +233,8 @@ pub(super) fn left(procedure: &Procedure) -> (u32, Duration) {
 /// Trials for each verdict so far: more than 1 if inconclusive trials were repeated.
 fn attempts(procedure: &Procedure, is_mine: impl Fn(Purpose) -> bool) -> f64 {
     let mine: Vec<&Trial> = procedure.trials.iter().filter(|trial| is_mine(trial.purpose)).collect();
-    let is_repeat = |pair: &&[&Trial]| {
-        pair[0].outcome.verdict.is_inconclusive() && pair[0].rate_qps == pair[1].rate_qps
-    };
+    let is_repeat =
+        |pair: &&[&Trial]| pair[0].outcome.verdict.is_inconclusive() && pair[0].rate_qps == pair[1].rate_qps;
     let repeats = mine.windows(2).filter(is_repeat).count();
     if mine.is_empty() { 1.0 } else { mine.len() as f64 / (mine.len() - repeats) as f64 }
 }

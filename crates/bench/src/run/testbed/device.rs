@@ -118,7 +118,8 @@ impl Testbed<'_> {
     /// Notes the sockets of a device that is ready. `raise`: gives its listening sockets the receive buffer of the other servers,
     /// and warns if that is not possible.
     fn note_sockets(&mut self, raise: bool) -> Result<(), String> {
-        let running = self.running.as_ref().and_then(|running| Some((running.number?, running.address.port())));
+        let running =
+            self.running.as_ref().and_then(|running| Some((running.number?, running.address.port())));
         let (Some(host), Some((number, port))) = (self.device_agent.as_mut(), running) else { return Ok(()) };
         let found = host.sockets(Some(number), port, raise).map_err(|error| error.to_string())?;
         let (smallest, _) = found.receive_buffer;
