@@ -48,8 +48,7 @@ pub struct LabArguments {
     /// Program of a server that no package has, such as mtd64-ng; may be repeated
     #[arg(long = "program", value_name = "NAME=PATH", value_parser = program)]
     programs: Vec<(String, PathBuf)>,
-    /// Folder with programs of the papers that you have built, named as --program names them (totd-1.5.2, mtd64, mtd64-ng, fakedns, ...): \
-    /// the experiment takes those that it is about
+    /// Folder with programs of the papers, built by you and named as for --program; the experiment takes those that it is about
     #[arg(long = "programs", value_name = "DIR")]
     program_folder: Option<PathBuf>,
 }

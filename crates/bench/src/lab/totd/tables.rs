@@ -111,7 +111,8 @@ fn simulate_one(context: &Context, scheme: Scheme, clients: usize) -> load::Outc
     let seed = context.seed(100 + clients as u64);
     run(&Parameters {
         clients,
-        experiments: context.choose(16, 256),
+        // The short version has about as many names for each number of clients.
+        experiments: context.choose((32 / clients as u32).clamp(4, 16), 256),
         scheme,
         // A random start, as TOTD's.
         counter: (seed >> 8) as u16,
