@@ -319,7 +319,7 @@ impl Comparison {
                 }
                 .to_owned()
             });
-            let name = format!("{what} (`{id}`; {})", Citation::of(case));
+            let name = format!("{what} ({id}; {})", Citation::of(case));
             table.row(std::iter::once(name).chain(cells));
         }
         markdown(&table)
