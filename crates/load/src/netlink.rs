@@ -1,10 +1,10 @@
-//! Queries to the kernel over rtnetlink(7): the interfaces with their drops, the drops of their queueing disciplines,
-//! and the interface over which a packet leaves. Unlike the files below /sys, it reports the network namespace of the
-//! process.
+//! Queries to the kernel over rtnetlink(7) and sock_diag(7): the interfaces with their drops, the drops of their queueing
+//! disciplines, the interface over which a packet leaves, and the UDP sockets with their receive buffers. Unlike the files below
+//! /sys, it reports the network namespace of the process.
 
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io::{self, Read, Write};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 // linux/netlink.h: a header is length 4, type 2, flags 2, sequence 4, port 4; an attribute is length 2, type 2, data.
@@ -17,6 +17,24 @@ const REQUEST: u16 = 1;
 const DUMP: u16 = 0x300;
 /// Bits of an attribute's type field that hold the type.
 const KIND: u16 = 0x3fff;
+
+/// Families of netlink (linux/netlink.h): routes and interfaces, and sockets.
+const ROUTES: i32 = 0;
+const SOCKETS: i32 = 4;
+
+// linux/sock_diag.h, linux/inet_diag.h.
+const SOCKET_BY_FAMILY: u16 = 20;
+/// inet_diag_req_v2: family, protocol, extensions and padding 1 each, states 4, ID 48.
+const SOCKET_REQUEST: usize = 56;
+/// inet_diag_msg: family, state, timer and retransmits 1 each, ID 48, timeout, two queues, user and inode 4 each. The ID has the
+/// two ports, 2 octets each, and the two addresses, 16 octets each.
+const SOCKET_MESSAGE: usize = 72;
+/// Attribute with the memory of a socket: words of 32 bits, as for SO_MEMINFO (linux/sock_diag.h).
+const SOCKET_MEMORY: u16 = 7;
+const MEMORY_RECEIVE_BUFFER: usize = 1;
+const MEMORY_DROPS: usize = 8;
+/// IPPROTO_UDP.
+const UDP: u8 = 17;
 
 // linux/rtnetlink.h, linux/if_link.h, linux/pkt_sched.h.
 const NEW_LINK: u16 = 16;
@@ -71,7 +89,7 @@ pub struct Link {
 /// All interfaces.
 pub fn links() -> io::Result<Vec<Link>> {
     let mut links = Vec::new();
-    ask(GET_LINK, DUMP, &[0; LINK], |kind, body| {
+    ask(ROUTES, GET_LINK, DUMP, &[0; LINK], |kind, body| {
         links.extend((kind == NEW_LINK).then(|| link(body)).flatten());
     })?;
     Ok(links)
@@ -80,7 +98,7 @@ pub fn links() -> io::Result<Vec<Link>> {
 /// Number of packets that an interface's queueing discipline has dropped, with the interface index.
 pub fn queue_drops() -> io::Result<Vec<(u32, u64)>> {
     let mut queues = Vec::new();
-    ask(GET_QUEUE, DUMP, &[0; QUEUE], |kind, body| {
+    ask(ROUTES, GET_QUEUE, DUMP, &[0; QUEUE], |kind, body| {
         queues.extend((kind == NEW_QUEUE).then(|| queue(body)).flatten());
     })?;
     Ok(queues)
@@ -99,10 +117,57 @@ pub fn interface_to(address: IpAddr) -> io::Result<Option<u32>> {
     body.extend(ROUTE_TO.to_ne_bytes());
     body.extend(octets);
     let mut found = None;
-    ask(GET_ROUTE, 0, &body, |kind, body| {
+    ask(ROUTES, GET_ROUTE, 0, &body, |kind, body| {
         found = found.or((kind == NEW_ROUTE).then(|| out(body)).flatten());
     })?;
     Ok(found)
+}
+
+/// A UDP socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UdpSocket {
+    /// Its inode, which the files below `/proc/PID/fd` name.
+    pub inode: u32,
+    /// Its own address and port.
+    pub local: SocketAddr,
+    /// True if it is connected to one peer.
+    pub is_connected: bool,
+    /// Its receive buffer in octets, as the kernel counts it: twice the size that a program asks for.
+    pub receive_buffer: u32,
+    /// Datagrams that it dropped so far, because the buffer was full (wraps around).
+    pub drops: u32,
+}
+
+/// All UDP sockets.
+pub fn udp_sockets() -> io::Result<Vec<UdpSocket>> {
+    let mut sockets = Vec::new();
+    // AF_INET and AF_INET6.
+    for family in [2, 10] {
+        let mut body = vec![0; SOCKET_REQUEST];
+        (body[0], body[1], body[2]) = (family, UDP, 1 << (SOCKET_MEMORY - 1));
+        // All states.
+        body[4..8].fill(0xff);
+        ask(SOCKETS, SOCKET_BY_FAMILY, DUMP, &body, |kind, body| {
+            sockets.extend((kind == SOCKET_BY_FAMILY).then(|| udp_socket(body)).flatten());
+        })?;
+    }
+    Ok(sockets)
+}
+
+fn udp_socket(body: &[u8]) -> Option<UdpSocket> {
+    let memory = attribute(body.get(SOCKET_MESSAGE..)?, SOCKET_MEMORY)?;
+    let port = |at: usize| Some(u16::from_be_bytes(*body.get(at..)?.first_chunk()?));
+    let address = match body.first()? {
+        2 => IpAddr::from(*body.get(8..)?.first_chunk::<4>()?),
+        _ => IpAddr::from(Ipv6Addr::from(*body.get(8..)?.first_chunk::<16>()?)),
+    };
+    Some(UdpSocket {
+        inode: word(body.get(SOCKET_MESSAGE - 4..)?)?,
+        local: SocketAddr::new(address, port(4)?),
+        is_connected: port(6)? != 0,
+        receive_buffer: word(memory.get(4 * MEMORY_RECEIVE_BUFFER..)?)?,
+        drops: word(memory.get(4 * MEMORY_DROPS..)?)?,
+    })
 }
 
 fn link(body: &[u8]) -> Option<Link> {
@@ -151,9 +216,10 @@ fn half(octets: &[u8]) -> Option<u16> {
     octets.first_chunk::<2>().map(|octets| u16::from_ne_bytes(*octets))
 }
 
-/// Sends a request and passes each message of the answer to `take`: its type and the octets after its header.
-fn ask(kind: u16, flags: u16, body: &[u8], mut take: impl FnMut(u16, &[u8])) -> io::Result<()> {
-    let mut socket = Socket::new(Domain::from(AF_NETLINK), Type::RAW, Some(Protocol::from(0)))?;
+/// Sends a request to a family of netlink, and passes each message of the answer to `take`: its type and the octets after its
+/// header.
+fn ask(family: i32, kind: u16, flags: u16, body: &[u8], mut take: impl FnMut(u16, &[u8])) -> io::Result<()> {
+    let mut socket = Socket::new(Domain::from(AF_NETLINK), Type::RAW, Some(Protocol::from(family)))?;
     // The kernel answers at once; the timeout bounds the wait if it does not.
     socket.set_read_timeout(Some(Duration::from_secs(1)))?;
     let mut question = ((HEADER + body.len()) as u32).to_ne_bytes().to_vec();
@@ -213,6 +279,25 @@ mod tests {
             assert!(links.iter().any(|link| link.index == index), "{address}: {index} of {links:?}");
         }
         assert!(queue_drops().is_ok());
+    }
+
+    #[test]
+    fn a_udp_socket_is_found_by_its_address_with_its_buffer() {
+        for address in ["127.0.0.1:0", "[::1]:0"] {
+            let socket = std::net::UdpSocket::bind(address).unwrap();
+            let asked = socket2::SockRef::from(&socket);
+            asked.set_recv_buffer_size(20_000).unwrap();
+            let local = socket.local_addr().unwrap();
+            let find = || udp_sockets().unwrap().into_iter().find(|found| found.local == local).unwrap();
+            let found = find();
+            assert_eq!((found.receive_buffer, found.is_connected), (40_000, false), "the kernel doubles it");
+            assert!(found.inode > 0 && found.drops == 0, "{found:?}");
+            socket.connect(local).unwrap();
+            assert!(find().is_connected);
+        }
+        for length in 0..SOCKET_MESSAGE + 40 {
+            assert_eq!(udp_socket(&vec![2; length]), None, "a message that is cut off");
+        }
     }
 
     #[test]
