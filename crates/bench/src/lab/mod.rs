@@ -12,6 +12,8 @@ mod kernel_fast_open;
 pub mod mtd64;
 pub mod output;
 mod own_namespace;
+mod pacing;
+mod refutable;
 mod selftest;
 pub mod totd;
 mod ttcp_attacks;

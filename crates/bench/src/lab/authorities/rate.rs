@@ -2,7 +2,7 @@
 
 use super::limits;
 use super::running::Running;
-use super::zone_file::{FIRST, TTL_SECS, ZONE, address};
+use super::zone_file::{FIRST, ZONE, address};
 use load::NoCompanion;
 use measure::name_range::NameRange;
 use measure::order::{Expectation, Lanes, Load, Pace, Transport, Validity};
@@ -34,6 +34,8 @@ pub struct Rates {
     pub strict: Found,
     /// A failed rate is tried again.
     pub confirmed: Found,
+    /// Queries of all trials that the tester did not limit, and those of them without a valid reply in time.
+    pub asked: (u64, u64),
 }
 
 impl Tester<'_> {
@@ -79,7 +81,7 @@ impl Tester<'_> {
                 cname_depth: 0,
                 aaaa_share: 1.0,
                 aaaa_seed: 0,
-                ttl: (TTL_SECS, TTL_SECS),
+                ttl: (server.answers.ttl, server.answers.ttl),
                 validity: Validity::Exact,
             },
             cached_share: 0.0,
@@ -98,13 +100,20 @@ impl Tester<'_> {
     /// Searches the highest rate without loss.
     pub fn search(&self, server: &Running, limits: Limits) -> Result<Rates, String> {
         let mut search = Search::confirmed(limits, 2);
+        let mut asked = (0, 0);
         loop {
             match search.next() {
                 Step::Done(confirmed) => {
-                    return Ok(Rates { strict: search.strict_result().unwrap_or(confirmed), confirmed });
+                    let strict = search.strict_result().unwrap_or(confirmed);
+                    return Ok(Rates { strict, confirmed, asked });
                 }
                 Step::Try { rate_qps, .. } => {
-                    let verdict = self.trial(server, rate_qps)?.verdict;
+                    let outcome = self.trial(server, rate_qps)?;
+                    if !is_tester_limited(&outcome) {
+                        asked =
+                            (asked.0 + outcome.sent, asked.1 + outcome.sent.saturating_sub(outcome.valid));
+                    }
+                    let verdict = outcome.verdict;
                     // The search takes the verdict for the rate that it asked for.
                     let _ = search.record(rate_qps, verdict);
                 }
