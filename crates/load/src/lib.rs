@@ -8,8 +8,8 @@
 //! `sender`, `receiver` and `threads` drive them. The limits are in [`limits`].
 //!
 //! Memory does not grow with the number of queries: a slot is kept for three timeouts, a name to query again is one
-//! word in a ring, a query file is read once, and everything else is counters, some of them per interval of 10 ms or per
-//! second. Only the times of every query (`query_times`, on request) grow with it, up to a limit.
+//! word in a ring, a query file is read once, and everything else is counters, some of them per interval of 1 or 10 ms or
+//! per second. Only the times of every query (`query_times`, on request) grow with it, up to a limit.
 //!
 //! Over UDP, `datagrams` sends and `receiver` receives, in the loops of `threads`. Over TCP and TLS, the folder `stream` does
 //! both, with the same schedule, queries, judge and counters; over HTTPS and QUIC, the folder `multiplexed`. `tls_client` has the

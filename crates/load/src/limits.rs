@@ -13,6 +13,10 @@ pub const RATES_QPS: (f64, f64) = (0.1, 1e9);
 /// 242 MB, touched only as time goes on.
 pub const DURATION: Duration = Duration::from_secs(7 * 86_400);
 
+/// The longest measured time whose queries are counted in intervals of 1 ms: ten times as many as those of 10 ms, so 2.4 GB in 7
+/// days, and 2.4 MB in 10 minutes.
+pub const FINE_PACING: Duration = Duration::from_secs(600);
+
 /// The longest timeout.
 pub const TIMEOUT: Duration = Duration::from_secs(60);
 

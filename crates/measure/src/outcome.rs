@@ -281,6 +281,9 @@ impl Verdict {
 /// Relative deviation of the sent numbers from the scheduled ones (0.01 is one per cent).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PacingError {
+    /// Over intervals of 1 ms; without intervals in a load of more than 10 minutes, and in older records.
+    #[serde(default)]
+    pub ms1: Deviation,
     /// Over intervals of 10 ms.
     pub ms10: Deviation,
     /// Over intervals of 100 ms.
@@ -300,6 +303,27 @@ pub struct Deviation {
     pub beyond_1_percent: f64,
     /// Number of intervals.
     pub intervals: u64,
+}
+
+impl Deviation {
+    /// The deviation of intervals with these numbers of queries sent and scheduled. An interval without scheduled queries has no
+    /// relative deviation, so it does not count.
+    pub fn of(intervals: impl IntoIterator<Item = (u64, u64)>) -> Deviation {
+        let mut deviation = Deviation::default();
+        let (mut sum, mut beyond) = (0.0, 0u64);
+        for (sent, asked) in intervals.into_iter().filter(|(_, asked)| *asked > 0) {
+            let relative = sent.abs_diff(asked) as f64 / asked as f64;
+            deviation.intervals += 1;
+            sum += relative;
+            beyond += u64::from(relative > 0.01);
+            deviation.max = deviation.max.max(relative);
+        }
+        if deviation.intervals > 0 {
+            deviation.mean = sum / deviation.intervals as f64;
+            deviation.beyond_1_percent = beyond as f64 / deviation.intervals as f64;
+        }
+        deviation
+    }
 }
 
 /// Latencies from the two possible starting points.

@@ -418,6 +418,7 @@ fn pacing_error(noise: f64, seconds: u64) -> PacingError {
         intervals,
     };
     PacingError {
+        ms1: deviation(0.03 * noise, seconds * 1000),
         ms10: deviation(0.006 * noise, seconds * 100),
         ms100: deviation(0.0011 * noise, seconds * 10),
         s1: deviation(0.0002 * noise, seconds),

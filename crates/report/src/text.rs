@@ -20,7 +20,7 @@ pub fn trials_csv(run: &Run) -> String {
             ["min", "mean", "p50", "p90", "p99", "p999", "max"].map(|it| format!("{latency}_{it}_us")),
         );
     }
-    for interval in ["10ms", "100ms", "1s"] {
+    for interval in ["10ms", "100ms", "1s", "1ms"] {
         head.extend(["max", "mean", "beyond_1_percent"].map(|it| format!("pacing_{interval}_{it}")));
     }
     head.extend(reasons.iter().map(|reason| csv(&format!("invalid_{reason}"))));
@@ -31,7 +31,9 @@ pub fn trials_csv(run: &Run) -> String {
         let latencies = &trial.outcome.latency_us;
         fields.extend([&latencies.intended, &latencies.actual].into_iter().flat_map(latency_fields));
         let pacing = &trial.outcome.pacing_error;
-        fields.extend([pacing.ms10, pacing.ms100, pacing.s1].into_iter().flat_map(deviation_fields));
+        fields.extend(
+            [pacing.ms10, pacing.ms100, pacing.s1, pacing.ms1].into_iter().flat_map(deviation_fields),
+        );
         let known = |map: &std::collections::BTreeMap<String, u64>, key: &str| map.get(key).copied();
         fields.extend(reasons.iter().map(|key| known(&trial.outcome.invalid, key).unwrap_or(0).to_string()));
         fields.extend(

@@ -39,9 +39,12 @@ pub struct LabArguments {
     /// Seed of all random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Length of an experiment that runs as long as you want (totd-stability)
+    /// Length of an experiment that runs as long as you want (totd-stability), or of its trials (authorities, pacing)
     #[arg(long, value_name = "TIME", value_parser = amount::duration)]
     duration: Option<Duration>,
+    /// Names of the largest zone, as a power of two (authorities) [default: as many as the trials need and the memory holds]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(14..=24))]
+    zone_bits: Option<u32>,
     /// Device under test, by the name of its template; may be repeated [default: those of the experiment that are installed]
     #[arg(long = "device", value_name = "NAME")]
     devices: Vec<String>,
@@ -83,6 +86,7 @@ pub fn run(arguments: &LabArguments) -> Result<ExitCode, String> {
         quick: arguments.quick,
         seed: arguments.seed,
         duration: arguments.duration,
+        zone_bits: arguments.zone_bits,
         devices: arguments.devices.clone(),
         programs: arguments.programs.clone(),
     };

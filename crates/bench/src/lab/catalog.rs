@@ -3,6 +3,7 @@
 use super::authorities::recipe::RECIPES;
 use super::context::{Context, LabOptions};
 use super::mtd64::devices::{PAPER_PROGRAMS, TOTD_PROGRAMS};
+use super::pacing::tools::TOOLS;
 use crate::device::NAMES;
 use measure::experiment::{AUTHORITIES, Experiment, MTD64, MTD64_NG, Paper, PaperReference, TOTD, TTCP};
 use std::path::PathBuf;
@@ -44,13 +45,15 @@ pub enum Subjects {
     Papers,
     /// Authoritative servers.
     Authorities,
+    /// Load generators.
+    Testers,
 }
 
 impl Subjects {
     /// Names for `--device`.
     fn devices(self) -> Vec<&'static str> {
         match self {
-            Subjects::None | Subjects::Sixfold => Vec::new(),
+            Subjects::None | Subjects::Sixfold | Subjects::Testers => Vec::new(),
             Subjects::Templates | Subjects::Totd | Subjects::Papers => NAMES.to_vec(),
             Subjects::Authorities => RECIPES.iter().map(|recipe| recipe.name).collect(),
         }
@@ -63,6 +66,7 @@ impl Subjects {
             Subjects::Sixfold => &["sixfold"],
             Subjects::Totd => &TOTD_PROGRAMS,
             Subjects::Papers => &PAPER_PROGRAMS,
+            Subjects::Testers => &TOOLS,
             Subjects::Authorities => {
                 return RECIPES.iter().filter(|it| !it.program.is_empty()).map(|it| it.name).collect();
             }
@@ -91,6 +95,9 @@ impl Entry {
             if !known.contains(&name.as_str()) {
                 return Err(unknown("--device", name, known));
             }
+        }
+        if options.zone_bits.is_some() && self.subjects != Subjects::Authorities {
+            return Err(format!("--zone-bits: {} has no zone of a size to choose", self.name));
         }
         match options.duration {
             Some(_) if !self.has_duration => {
@@ -127,7 +134,7 @@ pub const EXPERIMENTS: &[Entry] = &[
         title: "How long do 1,000 queries in a row take over UDP, T/TCP, TCP and their successors?",
         paper: TTCP,
         part: "Table 1",
-        takes: ("13 minutes", "30 seconds"),
+        takes: ("17 minutes", "45 seconds"),
         needs_root: false,
         subjects: Subjects::Sixfold,
         has_duration: false,
@@ -276,6 +283,17 @@ pub const EXPERIMENTS: &[Entry] = &[
         has_duration: false,
         run: super::selftest::run,
     },
+    Entry {
+        name: "pacing",
+        title: "Does the tester keep its schedule, by the time stamps of a receiver's kernel?",
+        paper: AUTHORITIES,
+        part: "section 2.2: pace of dns64perf++, and the bound of 1 % of its script",
+        takes: ("4 minutes", "20 seconds"),
+        needs_root: false,
+        subjects: Subjects::Testers,
+        has_duration: true,
+        run: super::pacing::run,
+    },
 ];
 
 /// The experiment of this name. The error lists the names.
@@ -337,6 +355,9 @@ mod tests {
             ("mtd64-speed", "nsd", false),
             ("authorities", "nsd", true),
             ("authorities", "totd", false),
+            ("authorities", "fakedns", true),
+            ("pacing", "dns64perf++", true),
+            ("pacing", "unbound", false),
         ] {
             let error = refusal(experiment, program(name));
             assert_eq!(error.is_none(), is_taken, "{experiment} {name}: {error:?}");
@@ -348,6 +369,9 @@ mod tests {
         assert!(refusal("ttcp-blocks", device("unbound")).unwrap().contains("takes no --device"));
         assert!(refusal("mtd64-functions", device("unbund")).unwrap().contains("it knows sixfold"));
         assert_eq!(refusal("authorities", device("knot")), None);
+        let zone = LabOptions { zone_bits: Some(18), ..LabOptions::default() };
+        assert!(refusal("selftest", zone.clone()).unwrap().contains("--zone-bits"));
+        assert_eq!(refusal("authorities", zone), None);
         let duration = LabOptions { duration: Some(Duration::from_secs(9)), ..LabOptions::default() };
         assert!(refusal("selftest", duration.clone()).unwrap().contains("--duration"));
         assert_eq!(refusal("totd-stability", duration), None);

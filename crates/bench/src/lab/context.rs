@@ -15,6 +15,8 @@ pub struct LabOptions {
     pub seed: u64,
     /// Length of experiments that run as long as the user wants.
     pub duration: Option<std::time::Duration>,
+    /// Size of the largest zone as a power of two; none: the experiment's own.
+    pub zone_bits: Option<u32>,
     /// Devices under test: template names, of `--device`; empty: those of the experiment that are installed.
     pub devices: Vec<String>,
     /// Programs by name, of `--program NAME=PATH`.

@@ -1,11 +1,12 @@
-//! The relay: questions over T/TCP on one side, a DNS server over UDP on the other.
+//! The relay: questions over T/TCP on one side, a DNS server over UDP, TCP or T/TCP on the other.
 //!
-//! The server behind it is any server that listens in the relay's namespace, loopback included. The relay changes only the
-//! message ID, on the way to the server and back.
+//! The server behind it is any server that the relay's namespace reaches, loopback included. The relay changes only the message ID,
+//! on the way to the server and back.
 
 use super::limits::{RELAY_SLEEP, TCP_SLEEP};
+use super::onward::Onward;
 use super::testbed::PORT;
-use super::upstream::{self, Upstream};
+use super::upstream;
 use crate::link::ttcp_host::TtcpHost;
 use experiments::dns::{self, Server};
 use std::io;
@@ -33,7 +34,8 @@ pub struct Relay {
 
 impl Relay {
     /// Listens on port 53 of the host and hands questions to the upstream.
-    pub fn start(mut host: TtcpHost, upstream: Upstream) -> Result<Relay, String> {
+    pub fn start(mut host: TtcpHost, upstream: impl Into<Onward>) -> Result<Relay, String> {
+        let upstream = upstream.into();
         host.stack.listen(PORT, Listen::default()).map_err(|error| format!("relay: {error}"))?;
         let stop = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&stop);
@@ -59,21 +61,27 @@ impl Drop for Relay {
     }
 }
 
-fn run(mut host: TtcpHost, mut upstream: Upstream, stop: &AtomicBool) -> io::Result<RelayCounts> {
+fn run(mut host: TtcpHost, mut upstream: Onward, stop: &AtomicBool) -> io::Result<RelayCounts> {
     let mut server = Server::default();
     while !stop.load(Ordering::Relaxed) {
-        let sleep = if upstream.waits_for_tcp() { TCP_SLEEP } else { RELAY_SLEEP };
-        let deadline = host.now() + sleep;
-        let mut event = host.next_event_beside(deadline, Some(upstream.as_fd()))?;
+        let mut event = match &upstream {
+            Onward::Kernel(kernel) => {
+                let sleep = if kernel.waits_for_tcp() { TCP_SLEEP } else { RELAY_SLEEP };
+                host.next_event_beside(host.now() + sleep, Some(kernel.as_fd()))?
+            }
+            Onward::Ttcp(_) => host.next_event(host.now() + RELAY_SLEEP)?,
+        };
         let now = host.now();
         while let Some(happened) = event {
-            server.on_event(now, &mut host.stack, &happened);
+            if !server.on_event(now, &mut host.stack, &happened) {
+                upstream.on_event(&mut host, &happened);
+            }
             event = host.stack.next_event();
         }
         while let Some(request) = server.next_request() {
-            upstream.ask(now, request);
+            upstream.ask(&mut host, request);
         }
-        while let Some((connection, answer)) = upstream.next_answer(now) {
+        while let Some((connection, answer)) = upstream.next_answer(&mut host) {
             match answer {
                 Some(message) => server.answer(now, &mut host.stack, connection, &message),
                 None => server.give_up(&mut host.stack, connection),

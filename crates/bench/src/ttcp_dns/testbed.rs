@@ -123,6 +123,11 @@ pub fn packets(achieved: &Both<Achieved>) -> u64 {
     achieved.to_right.counts.offered + achieved.to_left.counts.offered
 }
 
+/// Octets of the IP packets that entered the link, in both directions.
+pub fn octets(achieved: &Both<Achieved>) -> u64 {
+    achieved.to_right.counts.offered_octets + achieved.to_left.counts.offered_octets
+}
+
 /// Makes a namespace and sets it up.
 fn make_end(end: usize) -> Result<End, String> {
     let own = OwnNamespace::make()?;

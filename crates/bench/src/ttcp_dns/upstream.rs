@@ -50,6 +50,8 @@ pub struct Upstream {
     /// By the message ID towards the server: clients choose theirs independently, so two may have one in common.
     pending: BTreeMap<u16, Pending>,
     last_id: u16,
+    /// True if it is asked over TCP alone.
+    is_tcp_alone: bool,
     tcp_pending: usize,
     tcp: (Sender<Answer>, Receiver<Answer>),
     done: VecDeque<Answer>,
@@ -75,11 +77,18 @@ impl Upstream {
             socket,
             pending: BTreeMap::new(),
             last_id: 0,
+            is_tcp_alone: false,
             tcp_pending: 0,
             tcp: channel(),
             done: VecDeque::new(),
             counts: Counts::default(),
         })
+    }
+
+    /// Asks every question over TCP, with a connection for each.
+    pub fn over_tcp(mut self) -> Upstream {
+        self.is_tcp_alone = true;
+        self
     }
 
     /// The socket, to wait for answers.
@@ -99,6 +108,9 @@ impl Upstream {
 
     /// Asks a question.
     pub fn ask(&mut self, now: Duration, request: Request) {
+        if self.is_tcp_alone {
+            return self.ask_over_tcp(request);
+        }
         if self.pending.len() >= PENDING {
             self.counts.overflowed += 1;
             self.done.push_back((request.connection, None));

@@ -5,6 +5,7 @@ mod command;
 #[path = "../fixtures/mod.rs"]
 mod fixtures;
 mod mtd64;
+mod pacing;
 mod selftest;
 mod totd;
 mod ttcp_attacks;

@@ -26,6 +26,28 @@ fn table_1_has_the_papers_rows_and_its_claims_hold() {
     if has_real_part(&record) {
         // The link delays each packet by 32.5 ms, so no query is faster than 65 ms.
         assert!(total("measured", "UDP", "65 ms").expect("a figure") >= 65.0);
+        // Nor is a way faster than its round trips.
+        for (table, row, round_trips) in [
+            ("An answer above 512 octets", "UDP with EDNS", 1.0),
+            ("An answer above 512 octets", "UDP, TC, then T/TCP", 2.0),
+            ("An answer above 512 octets", "UDP, TC, then TCP", 3.0),
+            ("A zone transfer of 12,694 octets", "AXFR over TCP", 2.0),
+            ("A zone transfer of 12,694 octets", "AXFR over T/TCP", 1.0),
+            ("A lookup that goes on to an upstream", "relay asks over T/TCP", 1.0),
+            ("A lookup that goes on to an upstream", "relay asks over UDP, then TCP", 3.0),
+        ] {
+            let quartile = total(table, row, "lower quartile, 65 ms").expect("a figure");
+            assert!(quartile >= 65.0 * round_trips, "{row}: {quartile} ms");
+        }
+        let cost = "Cost of a query at a round trip of 0.4 ms";
+        assert!(total(cost, "UDP", "CPU time for each packet").expect("a figure") > 0.0);
+        assert_eq!(
+            figures
+                .iter()
+                .find(|it| it["table"] == cost && it["row"] == "TCP" && it["paper"] == 6.0)
+                .map(|it| &it["column"]),
+            Some(&serde_json::json!("packets"))
+        );
         if has_sixfold() {
             // No query of three round trips is faster than 195 ms, and none of one faster than 65 ms.
             let table = "encrypted transports at a round trip of 65 ms";

@@ -1,6 +1,6 @@
 //! The sockets of the laboratory: the source ports of a tester with its sends and receives, its TCP connections, a server
-//! without a machine (`responder.rs`), and a machine without DNS that measures the cost of the packets alone
-//! (`reflector.rs`).
+//! without a machine (`responder.rs`), a machine without DNS that measures the cost of the packets alone (`reflector.rs`), and a
+//! receiver with the kernel's time of each datagram (`stamped_receiver.rs`).
 //!
 //! Only benchmarks and tests use this folder, and the authority server. Nothing here knows DNS. Read `query_sender.rs`
 //! first.
@@ -12,6 +12,7 @@ mod query_sender;
 mod reflector;
 mod reply_receiver;
 mod responder;
+mod stamped_receiver;
 mod tester_thread;
 
 pub use connection::{Connection, ConnectionEvent, ConnectionWaiter};
@@ -21,4 +22,5 @@ pub use query_sender::{Port, PortError, QuerySender};
 pub use reflector::{Reflector, ReflectorOptions};
 pub use reply_receiver::{Arrival, ReplyReceiver};
 pub use responder::Responder;
+pub use stamped_receiver::{Stamped, StampedReceiver};
 pub use tester_thread::{Pinned, PreciseTimers, Ready, Usage, Waiter};

@@ -10,7 +10,7 @@ use crate::socket::syscalls::{check, receive_drops, receive_queue, set_option, s
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::mem::zeroed;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 
 /// A socket address in the kernel's form, as octets, which are compared with those of each reply.
@@ -50,6 +50,24 @@ impl Peer {
         octets[..2].copy_from_slice(&(family as libc::sa_family_t).to_ne_bytes());
         (peer.length, peer.compared) = (length, compared);
         peer
+    }
+
+    /// The address, if the kernel wrote one of IPv4 or IPv6.
+    pub(crate) fn address(&self) -> Option<SocketAddr> {
+        let octets = &self.octets;
+        let port = u16::from_be_bytes([octets[2], octets[3]]);
+        match i32::from(libc::sa_family_t::from_ne_bytes([octets[0], octets[1]])) {
+            libc::AF_INET => {
+                let [.., a, b, c, d] = *octets.first_chunk::<8>()?;
+                Some(SocketAddr::from(([a, b, c, d], port)))
+            }
+            libc::AF_INET6 => {
+                let address: [u8; 16] = octets[8..24].try_into().ok()?;
+                let scope = u32::from_ne_bytes(octets[24..].try_into().ok()?);
+                Some(SocketAddrV6::new(address.into(), port, 0, scope).into())
+            }
+            _ => None,
+        }
     }
 
     /// True if an address that the kernel wrote has this address and port.

@@ -157,6 +157,13 @@ impl ControlMessages {
         i32::try_from(number).ok()
     }
 
+    /// Time at which the kernel received a datagram (SO_TIMESTAMPNS), in nanoseconds of CLOCK_REALTIME.
+    pub(crate) fn received_at(&self) -> Option<u64> {
+        let time = self.read_at::<libc::timespec>(0, libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS)?;
+        let (seconds, nanoseconds) = (u64::try_from(time.tv_sec).ok()?, u64::try_from(time.tv_nsec).ok()?);
+        Some(seconds * 1_000_000_000 + nanoseconds)
+    }
+
     /// Sets the source address of a datagram to the address that the client sent its query to.
     pub(crate) fn set_source(&mut self, client: &Client, ipv6: bool) {
         if ipv6 {
@@ -235,6 +242,8 @@ unsafe impl ControlData for libc::c_int {}
 unsafe impl ControlData for libc::in_pktinfo {}
 // SAFETY: an address of 16 octets and an int: 20, without padding.
 unsafe impl ControlData for libc::in6_pktinfo {}
+// SAFETY: two integers of equal size: 16 octets, without padding.
+unsafe impl ControlData for libc::timespec {}
 // SAFETY: sixteen octets, then an address of 16 or 28 octets, all of them integers without padding.
 unsafe impl ControlData for QueuedError<libc::sockaddr_in> {}
 // SAFETY: as above.

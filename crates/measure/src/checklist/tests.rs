@@ -1,7 +1,7 @@
 //! The checklist: a full run is compliant, a quick one is not, for the right reasons, and each rule can fail.
 
 use super::*;
-use crate::outcome::{Outcome, Verdict};
+use crate::outcome::{Deviation, Outcome, Verdict};
 use crate::run::{
     Certificate, Device, DeviceUse, Environment, Participant, SelfTest, Settings, Summary,
 };
@@ -217,7 +217,34 @@ fn a_device_that_asks_fewer_questions_did_not_do_the_six_steps() {
 #[test]
 fn a_rate_that_was_not_reached_is_found() {
     let run = but(|run| run.trials[1].outcome.rate_achieved *= 0.98);
-    assert!(only(&run, "specific rate").contains("2.000 %"));
+    assert!(state(&run, "specific rate").1.contains("2.000 %"));
+    assert_eq!(broken(&run).len(), 2, "the rate, and the time: {:?}", broken(&run));
+    // A rate that is too high takes no time too much.
+    let fast = but(|run| run.trials[1].outcome.rate_achieved *= 1.02);
+    assert!(only(&fast, "specific rate").contains("2.000 %"));
+}
+
+#[test]
+fn the_time_of_the_slowest_passed_trial_is_judged_by_the_papers_one_per_cent() {
+    let with = |longer: f64| {
+        but(|run| {
+            run.trials[1].outcome.rate_achieved = run.trials[1].rate_qps / (1.0 + longer);
+            run.trials[1].outcome.lag_max_us = 7_654.0;
+            run.trials[1].outcome.pacing_error.s1 =
+                Deviation { max: 0.00476, intervals: 60, ..Deviation::default() };
+            // A failed trial is not judged.
+            run.trials[2].outcome.rate_achieved = 1.0;
+        })
+    };
+    let (kept, said) = state(&with(0.0099), "1 % longer");
+    assert_eq!(kept, Kept::Kept, "{said}");
+    for part in
+        ["trial 1 took longest: 0.990 % longer", "7.654 ms", "deviations from the schedule: 0.476 % in 1 s"]
+    {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert!(!said.contains("in 1 ms"), "an older record has no such figure: {said}");
+    assert_eq!(state(&with(0.0101), "1 % longer").0, Kept::NotKept);
 }
 
 #[test]

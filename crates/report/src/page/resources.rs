@@ -270,6 +270,10 @@ fn tester(view: &View) -> String {
         pacing.row([
             load.clone(),
             name.clone(),
+            match error.ms1.intervals {
+                0 => "not counted".to_owned(),
+                _ => number::measured_percent(error.ms1.mean),
+            },
             number::measured_percent(error.ms10.max),
             number::measured_percent(error.ms10.mean),
             number::measured_percent(error.ms10.beyond_1_percent),
@@ -305,6 +309,7 @@ fn pacing_table() -> Table {
         &[
             "Load",
             "Result",
+            "1 ms: mean",
             "10 ms: largest",
             "mean",
             "beyond 1 %",

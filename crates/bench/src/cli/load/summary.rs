@@ -171,9 +171,13 @@ fn write_timing(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     }
     if outcome.rate_asked > 0.0 {
         let error = &outcome.pacing_error;
+        let finest = match error.ms1.intervals {
+            0 => String::new(),
+            _ => format!("; on average {:.2} % in 1 ms", error.ms1.mean * 100.0),
+        };
         writeln!(
             out,
-            "  pacing      at most {:.2} % off in any 10 ms, {:.2} % in 100 ms, {:.2} % in 1 s; latest query {:.0} us late",
+            "  pacing      at most {:.2} % off in any 10 ms, {:.2} % in 100 ms, {:.2} % in 1 s{finest}; latest query {:.0} us late",
             error.ms10.max * 100.0,
             error.ms100.max * 100.0,
             error.s1.max * 100.0,

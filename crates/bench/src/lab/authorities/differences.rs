@@ -7,9 +7,10 @@ use crate::lab::context::Context;
 const FIXED: [(&str, &str); 6] = [
     (
         "Receive buffers",
-        "All servers have the same receive buffer, which is raised from outside where a server asks for less: 12,582,912 octets as \
-         the kernel counts them. The paper has each server's own. With these, a server with a small one loses queries in a pause that \
-         another one survives, and the comparison is one of buffers.",
+        "Servers ask for receive buffers from 212,992 octets (the kernel's own, 256 small queries) to several MiB, and one with a small \
+         buffer loses queries in every pause of the machine, however fast it is. Here each socket of each server gets the same buffer \
+         from outside after its start; the table has both sizes, and the queries that full buffers dropped. The paper says nothing \
+         of them.",
     ),
     (
         "Network",
@@ -30,8 +31,11 @@ const FIXED: [(&str, &str); 6] = [
     ),
     (
         "FakeDNS",
-        "The paper's computed answers come from FakeDNS (moreproc), ours from `sixfold-bench authority`. FakeDNS leaves out AA, \
-         the SOA record of empty answers, EDNS and TCP, sends a TTL of 0, and draws AAAA records by chance for each query.",
+        "The paper's computed answers come from FakeDNS (branch feature/moreproc), which is measured where --program fakedns=PATH names \
+         it, on one core: each of its processes has a port of its own, which the paper joined by a kernel module. It leaves out AA, \
+         the SOA record of empty answers, EDNS and TCP, sends a TTL of 0, gives no answer for a name without an address, and draws \
+         AAAA records by chance for each query, so it is held against answers of that form. Ours are those of `sixfold-bench \
+         authority`.",
     ),
     (
         "Servers",
@@ -43,15 +47,16 @@ const FIXED: [(&str, &str); 6] = [
 /// Enters all differences.
 pub fn enter(context: &mut Context, schedule: &Schedule) {
     let (seconds, bits) = (schedule.trial.as_secs_f64(), schedule.rate_bits());
-    context.difference(
-        "Trials",
-        format!(
+    let trials = match schedule.has_searches() {
+        false => format!("One trial of {seconds} s; the short version searches no rate."),
+        true => format!(
             "Trials of {seconds} s instead of 60 s (--duration 60s), with {} searches on one core instead of 20. The median and \
              the percentiles are those of the strict search, in which one failed trial excludes a rate, as in the paper; on a \
              shared machine such a trial may fail without fault of the server, so the search that repeats failures is beside it.",
             schedule.searches.0
         ),
-    );
+    };
+    context.difference("Trials", trials);
     context.difference(
         "Zone",
         format!(

@@ -1,7 +1,7 @@
 //! Figures and charts of the measurements.
 
 use super::fit::Line;
-use super::limits::PAPER_NAMES;
+use super::limits::{PAPER_NAMES, QUICK_RATE_QPS};
 use super::paper::{self, PaperNumber};
 use super::rate::{Rates, is_bounded};
 use super::results::{COMMON_RATE_QPS, RateResults, Results, Start};
@@ -10,6 +10,8 @@ use measure::experiment::{Chart, ChartAxis, ChartLine, Figure, Origin, Point, me
 use measure::run::Summary;
 use measure::statistics::{median, sorted};
 
+/// Title of the table of receive buffers.
+const BUFFERS: &str = "Receive buffers of the server's sockets";
 /// Title of the table of zones.
 const ZONES: &str = "Zone: load time and memory";
 /// Title of the table of growth.
@@ -32,10 +34,14 @@ fn median_figure(table: &str, row: &str, column: &str, values: &[f64], unit: &st
 pub fn enter(context: &mut Context, results: &[Results]) {
     let faultless: Vec<&Results> = results.iter().filter(|results| results.fault.is_none()).collect();
     for results in &faultless {
+        enter_buffers(context, results);
         enter_zones(context, results);
         enter_growth(context, results);
         for rates in &results.rates {
-            enter_rates(context, results, rates);
+            enter_losses(context, results, rates);
+            if !rates.rates.is_empty() {
+                enter_rates(context, results, rates);
+            }
         }
     }
     let memory = |start: &Start| start.memory_octets / 1e6;
@@ -53,6 +59,48 @@ pub fn enter(context: &mut Context, results: &[Results]) {
     if faultless.iter().any(|results| results.rates.len() > 1) {
         context.chart(rate_chart(&faultless));
     }
+    let searched = |results: &&&Results| results.rates.iter().any(|rates| !rates.rates.is_empty());
+    let of_paper: Vec<&Results> = faultless.iter().filter(searched).copied().collect();
+    if of_paper.iter().any(|results| !paper::rates_by_cores(results.server.recipe.name).is_empty()) {
+        context.chart(p1_chart(&of_paper));
+    }
+}
+
+/// Receive buffers of the sockets at the server's port: as the server makes them, and as they were measured.
+fn enter_buffers(context: &mut Context, results: &Results) {
+    let Some(buffers) = &results.buffers else { return };
+    let row = results.server.recipe.title;
+    let mut enter = |column: &str, value: Option<f64>, unit: &str| {
+        let figure = context::figure(BUFFERS, row, column, value.unwrap_or_default(), unit, Origin::Measured);
+        context.figure(Figure { value, ..figure });
+    };
+    let smallest = |sizes: &[u32]| sizes.iter().min().map(|size| f64::from(*size));
+    enter("sockets", Some(buffers.measured.len() as f64), "");
+    enter("as shipped", smallest(&buffers.as_shipped), "octets");
+    enter("in the measurement", smallest(&buffers.measured), "octets");
+}
+
+/// Lost queries, and those of them that full receive buffers of the server dropped.
+fn enter_losses(context: &mut Context, results: &Results, rates: &RateResults) {
+    let row = results.server.recipe.title;
+    let mut enter = |table: &str, column: &str, value: f64, unit: &str| {
+        context.figure(context::figure(table, row, column, value, unit, Origin::Measured));
+    };
+    let dropped = "dropped by the server's sockets";
+    if rates.rates.is_empty() {
+        let table = format!("One trial at {QUICK_RATE_QPS:.0} queries per second, {}", rates.cores);
+        // A trial that the tester limited has no value, which is shown.
+        let answered = rates.answered.map_or(f64::NAN, |answered| 100.0 * answered);
+        enter(&table, "answered in time", answered, "%");
+        enter(&table, dropped, rates.drops as f64, "");
+        return;
+    }
+    let table = format!("Queries of all trials of the searches, {}", rates.cores);
+    let sum =
+        |count: fn(&(u64, u64)) -> u64| rates.rates.iter().map(|rates| count(&rates.asked)).sum::<u64>();
+    enter(&table, "asked", sum(|asked| asked.0) as f64, "");
+    enter(&table, "without an answer in time", sum(|asked| asked.1) as f64, "");
+    enter(&table, dropped, rates.drops as f64, "");
 }
 
 fn sizes(results: &Results) -> Vec<u32> {
@@ -200,6 +248,42 @@ fn zone_chart(
         x: ChartAxis { label: "names".to_owned(), logarithmic: true },
         y: ChartAxis { label: label.to_owned(), logarithmic: true },
         lines: readers.clone().map(line).chain(readers.clone().filter_map(of_paper)).collect(),
+    }
+}
+
+/// 1st percentiles by number of cores, and the paper's beside them, for the servers that the paper has figures of.
+fn p1_chart(results: &[&Results]) -> Chart {
+    let has_paper = |results: &&&Results| !paper::rates_by_cores(results.server.recipe.name).is_empty();
+    let ours = results.iter().filter(has_paper).map(|results| {
+        let point = |rates: &RateResults| {
+            let strict: Vec<f64> = rates.rates.iter().map(|rates| rates.strict.rate_qps).collect();
+            Point { x: rates.count as f64, y: Summary::of(&strict).p1, interval: None }
+        };
+        // A search in which no trial passed ends at 0, which a logarithmic axis does not have.
+        let searched = results.rates.iter().filter(|rates| !rates.rates.is_empty());
+        let points = searched.map(point).filter(|point| point.y > 0.0).collect();
+        ChartLine { name: results.server.recipe.title.to_owned(), origin: Origin::Measured, points }
+    });
+    let theirs = results.iter().filter(has_paper).map(|results| {
+        let points = paper::rates_by_cores(results.server.recipe.name).iter();
+        ChartLine {
+            name: format!("{}, paper", results.server.recipe.title),
+            origin: Origin::Paper,
+            points: points
+                .map(|(cores, qps)| Point { x: f64::from(*cores), y: *qps, interval: None })
+                .collect(),
+        }
+    });
+    Chart {
+        id: "p1-by-cores".to_owned(),
+        title: "1st percentile of the highest rate without loss, beside the paper's".to_owned(),
+        description: "1st percentile of the searches of each server, over the number of its cores, with the figures that the paper's \
+                      text has: on one core, and that of Knot DNS on 32. The paper's machine has other cores and a network, so the \
+                      order and the growth are compared, not the rates."
+            .to_owned(),
+        x: ChartAxis { label: "cores of the server".to_owned(), logarithmic: true },
+        y: ChartAxis { label: "queries per second".to_owned(), logarithmic: true },
+        lines: ours.chain(theirs).collect(),
     }
 }
 

@@ -8,6 +8,9 @@ pub const QUICK_ZONE_BITS: u32 = 14;
 /// Zone sizes below the largest one in the whole version: 4 and 16 times smaller. Three sizes show if growth is linear.
 pub const ZONE_STEPS_BITS: [u32; 3] = [4, 2, 0];
 
+/// Rate of the trial of the short version, which searches no rate, in queries per second.
+pub const QUICK_RATE_QPS: f64 = 2_000.0;
+
 /// Largest zone: 2^24 names, a file of 1.3 GB.
 pub const ZONE_BITS_MAX: u32 = 24;
 
@@ -36,9 +39,6 @@ pub const TIMEOUT: Duration = Duration::from_millis(250);
 /// Trials of one search. 14 reach a precision of 2 % from any start: doubling 5 times and halving 6 times, and three
 /// repetitions of failures.
 pub const SEARCH_TRIALS: u32 = 14;
-
-/// Trials of one search in the short version.
-pub const QUICK_SEARCH_TRIALS: u32 = 3;
 
 /// Source ports of a tester's thread: enough that the kernel's hash gives each core of a server its share.
 pub const PORTS: u16 = 64;

@@ -2,9 +2,10 @@
 //! the paper, with the servers that are installed.
 //!
 //! Order: `schedule` chooses sizes and cores; `zone_file` writes the zone; `recipe` configures a server and `running` starts it;
-//! `question` checks single answers, `rate` and `results` measure; `figures`, `notes` and `differences` fill the record. Read
+//! `buffers` gives all servers one receive buffer; `question` checks single answers, `rate` and `results` measure; `figures`, `notes` and `differences` fill the record. Read
 //! `results.rs` first.
 
+mod buffers;
 mod differences;
 mod figures;
 mod fit;
@@ -31,7 +32,7 @@ use schedule::Schedule;
 pub fn run(context: &mut Context) -> Result<(), String> {
     let servers = installed(context)?;
     let mut results: Vec<Results> = servers.into_iter().map(Results::of).collect();
-    let schedule = Schedule::of(context);
+    let schedule = Schedule::of(context)?;
     let splits = schedule::core_splits(&allowed_cores());
     let folder = WorkingFolder::new().map_err(|error| error.to_string())?;
     let zone_file = folder.path().join("zone");
@@ -44,7 +45,9 @@ pub fn run(context: &mut Context) -> Result<(), String> {
         }
     }
     let zone = (zone_file.as_path(), schedule.rate_bits());
-    for split in &splits {
+    // Without searches, one number of cores shows that each server answers.
+    let measured = if schedule.has_searches() { &splits[..] } else { &splits[..1] };
+    for split in measured {
         for results in &mut results {
             results.measure_rates(context, &schedule, split, zone)?;
         }

@@ -1,5 +1,6 @@
 //! Claims and warnings of the experiment.
 
+use super::buffers::{Buffers, WANTED};
 use super::differences;
 use super::limits;
 use super::question::{self, Property};
@@ -7,6 +8,7 @@ use super::results::Results;
 use super::schedule::{CoreSplit, Schedule};
 use super::zone_file::ZONE;
 use crate::lab::context::Context;
+use crate::lab::refutable::claim;
 use authority::{Server, Zone};
 use measure::statistics::{median, sorted};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -25,7 +27,13 @@ pub fn enter(
         claim_computed(context, ours);
         claim_properties(context)?;
     }
+    claim_equal_buffers(context, results);
     warn(context, splits);
+    if !schedule.has_searches() {
+        context.warning(
+            "the short version searches no highest rate: a few trials of 0.3 s give no order of servers; leave --quick out",
+        );
+    }
     differences::enter(context, schedule);
     Ok(())
 }
@@ -43,6 +51,49 @@ fn claim_correct(context: &mut Context, results: &Results) {
             fault.clone().unwrap_or_else(|| format!("correct after each of {} starts", results.checks)),
             fault.is_none(),
         ),
+    }
+}
+
+/// All servers wait for their core with the same receive buffer.
+fn claim_equal_buffers(context: &mut Context, results: &[Results]) {
+    let measured: Vec<(&str, &Buffers)> = results
+        .iter()
+        .filter_map(|results| Some((results.server.recipe.title, results.buffers.as_ref()?)))
+        .collect();
+    if measured.len() < 2 {
+        return;
+    }
+    let sizes = |sizes: &[u32]| {
+        let mut sizes = sizes.to_vec();
+        sizes.sort_unstable();
+        sizes.dedup();
+        sizes.iter().map(u32::to_string).collect::<Vec<_>>().join(" and ")
+    };
+    let told = measured
+        .iter()
+        .map(|(title, buffers)| {
+            format!("{title} {} (as shipped {})", sizes(&buffers.measured), sizes(&buffers.as_shipped))
+        })
+        .collect::<Vec<_>>()
+        .join("; ");
+    let is_equal = measured.iter().all(|(_, buffers)| {
+        !buffers.measured.is_empty() && buffers.measured.iter().all(|size| *size == WANTED)
+    });
+    if rustix::process::geteuid().is_root() {
+        claim(
+            context,
+            &format!(
+                "All sockets of all servers have a receive buffer of {WANTED} octets in the measurement, read from the kernel"
+            ),
+            "a socket with another one",
+            told,
+            is_equal,
+        );
+    } else if !is_equal {
+        context.warning(format!(
+            "the servers have different receive buffers, so their rates cannot be compared: {told}; run this as root, which may change \
+             them"
+        ));
     }
 }
 

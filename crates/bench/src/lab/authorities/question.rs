@@ -2,7 +2,8 @@
 //! no server here uses.
 
 use super::limits::ANSWER_TIMEOUT;
-use super::zone_file::{TTL_SECS, ZONE, address, embedded, name};
+use super::recipe::Answers;
+use super::zone_file::{ZONE, address, embedded, name};
 use conform::client;
 use conform::message::{Answer, Flag};
 use conform::query::Query;
@@ -46,20 +47,29 @@ fn expect(name: &str, rtype: &str, answer: &Answer, expected: &str) -> Result<()
 }
 
 /// Checks the AAAA record of name number `index`.
-pub fn check_address(server: SocketAddr, index: u32) -> Result<(), String> {
+pub fn check_address(server: SocketAddr, index: u32, answers: Answers) -> Result<(), String> {
     let (name, address) = (name(address(index)), address(index));
     let answer = ask(server, &name, "AAAA", &[])?;
-    expect(&name, "AAAA", &answer, &format!("NOERROR AA [{name}. {TTL_SECS} IN AAAA {}]", embedded(address)))
+    expect(&name, "AAAA", &answer, &expected(&name, answers, &format!("AAAA {}", embedded(address))))
 }
 
-/// Checks the first, a middle and the last of 2^`bits` names, and a name that does not exist.
-pub fn check(server: SocketAddr, bits: u32) -> Result<(), String> {
+/// Summary of a right answer with one record.
+fn expected(name: &str, answers: Answers, data: &str) -> String {
+    let aa = if answers.is_authoritative { " AA" } else { "" };
+    format!("NOERROR{aa} [{name}. {} IN {data}]", answers.ttl)
+}
+
+/// Checks the first, a middle and the last of 2^`bits` names, and, at an authoritative server, a name that does not exist.
+pub fn check(server: SocketAddr, bits: u32, answers: Answers) -> Result<(), String> {
     let last = (1u32 << bits) - 1;
     for index in [0, last / 2, last] {
-        check_address(server, index)?;
+        check_address(server, index, answers)?;
         let (name, address) = (name(address(index)), address(index));
         let answer = ask(server, &name, "A", &[])?;
-        expect(&name, "A", &answer, &format!("NOERROR AA [{name}. {TTL_SECS} IN A {address}]"))?;
+        expect(&name, "A", &answer, &expected(&name, answers, &format!("A {address}")))?;
+    }
+    if !answers.is_authoritative {
+        return Ok(());
     }
     let missing = format!("{MISSING}.{ZONE}");
     let answer = ask(server, &missing, "AAAA", &[])?;
@@ -131,6 +141,7 @@ pub fn check_computed(server: SocketAddr) -> Result<Vec<Property>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lab::authorities::recipe::{AUTHORITATIVE, OF_FAKEDNS};
     use authority::{Server, Zone};
 
     fn start(share: f64) -> Server {
@@ -141,11 +152,14 @@ mod tests {
     #[test]
     fn correct_answers_are_told_from_others() {
         let server = start(1.0);
-        check(server.addresses()[0], 20).unwrap();
+        check(server.addresses()[0], 20, AUTHORITATIVE).unwrap();
         // Without AAAA records every answer is empty.
         let empty = start(0.0);
-        let error = check(empty.addresses()[0], 20).unwrap_err();
+        let error = check(empty.addresses()[0], 20, AUTHORITATIVE).unwrap_err();
         assert!(error.contains("got NOERROR AA []"), "{error}");
+        // An answer with AA and a TTL is not FakeDNS's.
+        let error = check(server.addresses()[0], 20, OF_FAKEDNS).unwrap_err();
+        assert!(error.contains("expected NOERROR [010-000-000-000.dns64perf.test. 0 IN AAAA"), "{error}");
         drop(server);
     }
 

@@ -2,13 +2,12 @@
 
 use super::limits;
 use super::running::Running;
-use super::zone_file::{FIRST, TTL_SECS, ZONE, address};
+use super::zone_file::{FIRST, ZONE, address};
 use load::NoCompanion;
 use measure::name_range::NameRange;
 use measure::order::{Expectation, Lanes, Load, Pace, Transport, Validity};
 use measure::outcome::{Outcome, Verdict};
 use measure::search::{Found, Limits, Method, Search, Step};
-use measure::starvation;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -35,12 +34,8 @@ pub struct Rates {
     pub strict: Found,
     /// A failed rate is tried again.
     pub confirmed: Found,
-    /// Queries of all its trials without a valid reply in time.
-    pub lost: u64,
-    /// Queries of all its trials that the server's sockets dropped, because their receive buffers were full.
-    pub dropped: u64,
-    /// Trials that say nothing about the server: the tester was the limit, or other programs had the server's cores.
-    pub inconclusive: u32,
+    /// Queries of all trials that the tester did not limit, and those of them without a valid reply in time.
+    pub asked: (u64, u64),
 }
 
 impl Tester<'_> {
@@ -86,7 +81,7 @@ impl Tester<'_> {
                 cname_depth: 0,
                 aaaa_share: 1.0,
                 aaaa_seed: 0,
-                ttl: (TTL_SECS, TTL_SECS),
+                ttl: (server.answers.ttl, server.answers.ttl),
                 validity: Validity::Exact,
             },
             cached_share: 0.0,
@@ -105,23 +100,22 @@ impl Tester<'_> {
     /// Searches the highest rate without loss.
     pub fn search(&self, server: &Running, limits: Limits) -> Result<Rates, String> {
         let mut search = Search::confirmed(limits, 2);
-        let (mut lost, mut inconclusive, before) = (0, 0, server.drops());
+        let mut asked = (0, 0);
         loop {
             match search.next() {
                 Step::Done(confirmed) => {
                     let strict = search.strict_result().unwrap_or(confirmed);
-                    let dropped = server.drops().saturating_sub(before);
-                    return Ok(Rates { strict, confirmed, lost, dropped, inconclusive });
+                    return Ok(Rates { strict, confirmed, asked });
                 }
                 Step::Try { rate_qps, .. } => {
-                    let before = server.usage();
-                    let mut outcome = self.trial(server, rate_qps)?;
-                    let used = server.usage().since(&before, outcome.valid);
-                    starvation::apply(&mut outcome, &used, self.trial.as_secs_f64());
-                    lost += outcome.sent.saturating_sub(outcome.valid);
-                    inconclusive += u32::from(outcome.verdict.is_inconclusive());
+                    let outcome = self.trial(server, rate_qps)?;
+                    if !is_tester_limited(&outcome) {
+                        asked =
+                            (asked.0 + outcome.sent, asked.1 + outcome.sent.saturating_sub(outcome.valid));
+                    }
+                    let verdict = outcome.verdict;
                     // The search takes the verdict for the rate that it asked for.
-                    let _ = search.record(rate_qps, outcome.verdict);
+                    let _ = search.record(rate_qps, verdict);
                 }
             }
         }

@@ -2,7 +2,7 @@
 //! servers get the same task: one zone, one address, UDP and TCP, in the foreground, as the calling user, without control
 //! socket, log of queries, transfers or rate limit, minimal responses, and as many threads (or processes) as it has cores.
 
-use super::zone_file::ZONE;
+use super::zone_file::{TTL_SECS, ZONE};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -24,9 +24,28 @@ pub struct Recipe {
     pub version_prefix: &'static str,
     /// True if it reads the master file.
     pub reads_zone: bool,
+    /// True if it can use one core alone at one port.
+    pub is_single: bool,
+    /// Form of its answers.
+    pub answers: Answers,
     /// Makes command line and files.
     pub plan: fn(&Input) -> Plan,
 }
+
+/// Form of the answers of a server, as far as servers differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answers {
+    /// True if they have the bit AA, and if a name that does not exist gets NXDOMAIN with the SOA record of the zone.
+    pub is_authoritative: bool,
+    /// TTL of all records, in seconds.
+    pub ttl: u32,
+}
+
+/// Answers of an authoritative server (RFC 1035) for the zone.
+pub const AUTHORITATIVE: Answers = Answers { is_authoritative: true, ttl: TTL_SECS };
+
+/// Answers of FakeDNS, by its source: no AA, TTL 0, and no answer for a name without an address.
+pub const OF_FAKEDNS: Answers = Answers { is_authoritative: false, ttl: 0 };
 
 /// Input of a recipe.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +56,8 @@ pub struct Input<'a> {
     pub listen: SocketAddr,
     /// Threads or processes that answer.
     pub threads: usize,
+    /// First core of the server.
+    pub core: u16,
     /// The master file.
     pub zone_file: &'a Path,
     /// The server's own folder.
@@ -53,7 +74,7 @@ pub struct Plan {
 }
 
 /// All servers, the paper's first.
-pub const RECIPES: [Recipe; 7] = [
+pub const RECIPES: [Recipe; 8] = [
     Recipe {
         name: "bind",
         title: "BIND",
@@ -62,6 +83,8 @@ pub const RECIPES: [Recipe; 7] = [
         version: &["-v"],
         version_prefix: "BIND",
         reads_zone: true,
+        is_single: false,
+        answers: AUTHORITATIVE,
         plan: bind,
     },
     Recipe {
@@ -72,6 +95,8 @@ pub const RECIPES: [Recipe; 7] = [
         version: &["-v"],
         version_prefix: "NSD",
         reads_zone: true,
+        is_single: false,
+        answers: AUTHORITATIVE,
         plan: nsd,
     },
     Recipe {
@@ -82,6 +107,8 @@ pub const RECIPES: [Recipe; 7] = [
         version: &["-V"],
         version_prefix: "knotd",
         reads_zone: true,
+        is_single: false,
+        answers: AUTHORITATIVE,
         plan: knot,
     },
     Recipe {
@@ -92,6 +119,8 @@ pub const RECIPES: [Recipe; 7] = [
         version: &["-V"],
         version_prefix: "yadifad",
         reads_zone: true,
+        is_single: false,
+        answers: AUTHORITATIVE,
         plan: yadifa,
     },
     Recipe {
@@ -102,7 +131,21 @@ pub const RECIPES: [Recipe; 7] = [
         version: &["--version"],
         version_prefix: "PowerDNS",
         reads_zone: true,
+        is_single: false,
+        answers: AUTHORITATIVE,
         plan: powerdns,
+    },
+    Recipe {
+        name: "fakedns",
+        title: "FakeDNS",
+        program: "fakedns",
+        packages: "",
+        version: &[],
+        version_prefix: "",
+        reads_zone: false,
+        is_single: true,
+        answers: OF_FAKEDNS,
+        plan: fakedns,
     },
     Recipe {
         name: "ours-zone-file",
@@ -112,6 +155,8 @@ pub const RECIPES: [Recipe; 7] = [
         version: &["--version"],
         version_prefix: "sixfold-bench",
         reads_zone: true,
+        is_single: false,
+        answers: AUTHORITATIVE,
         plan: ours_with_zone_file,
     },
     Recipe {
@@ -122,6 +167,8 @@ pub const RECIPES: [Recipe; 7] = [
         version: &["--version"],
         version_prefix: "sixfold-bench",
         reads_zone: false,
+        is_single: false,
+        answers: AUTHORITATIVE,
         plan: ours,
     },
 ];
@@ -214,6 +261,20 @@ fn powerdns(input: &Input) -> Plan {
     Plan { command, files: [("pdns.conf".to_owned(), text), ("zones.conf".to_owned(), zones)].into() }
 }
 
+/// FakeDNS, branch feature/moreproc: it reads a fixed file in `/etc`, so it gets a mount namespace in which `/etc` is its folder. It leaves
+/// its first process, which stays. Each of its processes has a port of its own, so it gets one.
+fn fakedns(input: &Input) -> Plan {
+    let (folder, program) = (input.folder.display(), input.program);
+    let script = format!("mount --bind '{folder}' /etc && '{program}'; exec sleep 2147483647");
+    let command = words(&["unshare", "--mount", "sh", "-c", &script]);
+    let text = format!(
+        "have-AAAA 1\nnum-servers 1\nstart-port {}\nstart-cpu {}\ndebug no\n",
+        input.listen.port(),
+        input.core
+    );
+    Plan { command, files: [("fakedns.conf".to_owned(), text)].into() }
+}
+
 fn ours(input: &Input) -> Plan {
     let (listen, threads) = (input.listen.to_string(), input.threads.to_string());
     let command =
@@ -236,11 +297,12 @@ mod tests {
     fn every_recipe_tells_address_threads_and_zone_file() {
         for listen in ["127.0.0.1:5399", "[::1]:5399"] {
             let listen: SocketAddr = listen.parse().unwrap();
-            for recipe in &RECIPES {
+            for recipe in RECIPES.iter().filter(|recipe| !recipe.is_single) {
                 let plan = (recipe.plan)(&Input {
                     program: "/bin/program",
                     listen,
                     threads: 7,
+                    core: 3,
                     zone_file: Path::new("/zones/the-zone"),
                     folder: Path::new("/tmp/folder"),
                 });
@@ -262,15 +324,31 @@ mod tests {
     }
 
     #[test]
+    fn fakedns_gets_one_port_and_one_core_in_a_file_of_its_own_etc() {
+        let plan = fakedns(&Input {
+            program: "/opt/fakedns",
+            listen: "127.0.0.1:5399".parse().unwrap(),
+            threads: 1,
+            core: 3,
+            zone_file: Path::new("/z"),
+            folder: Path::new("/tmp/folder"),
+        });
+        assert!(plan.command.join(" ").contains("mount --bind '/tmp/folder' /etc && '/opt/fakedns';"));
+        let text = "have-AAAA 1\nnum-servers 1\nstart-port 5399\nstart-cpu 3\ndebug no\n";
+        assert_eq!(plan.files["fakedns.conf"], text);
+    }
+
+    #[test]
     fn a_configuration_file_is_named_in_the_command_line() {
         let input = Input {
             program: "p",
             listen: "127.0.0.1:1".parse().unwrap(),
             threads: 1,
+            core: 3,
             zone_file: Path::new("/z"),
             folder: Path::new("/d"),
         };
-        for recipe in RECIPES.iter().filter(|recipe| !recipe.program.is_empty()) {
+        for recipe in RECIPES.iter().filter(|recipe| !recipe.program.is_empty() && !recipe.is_single) {
             let plan = (recipe.plan)(&input);
             let command = plan.command.join(" ");
             let is_named = plan.files.keys().any(|file| command.ends_with(&format!("/d/{file}")));

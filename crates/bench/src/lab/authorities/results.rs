@@ -1,5 +1,7 @@
 //! Measurements of one server: correctness, load time, memory, rates, CPU time.
 
+use super::buffers::{self, Buffers};
+use super::limits;
 use super::question;
 use super::rate::{Rates, Tester, is_tester_limited};
 use super::running::{Installed, Running};
@@ -45,8 +47,11 @@ pub struct RateResults {
     pub cpu_common_us: Vec<f64>,
     /// Memory after these trials, in octets.
     pub memory_octets: f64,
-    /// Smallest receive buffer of its sockets, in octets as the kernel counts them; 0: unknown.
-    pub receive_buffer: u64,
+    /// Queries that the receive buffers of its sockets dropped in the searches, or in the trial of the short version.
+    pub drops: u64,
+    /// Share of the queries of the short version's trial that were answered in time; none if there was none, or the tester was the
+    /// bottleneck.
+    pub answered: Option<f64>,
 }
 
 /// Everything about one server.
@@ -60,6 +65,8 @@ pub struct Results {
     pub starts: Vec<Start>,
     /// Rates, by number of cores.
     pub rates: Vec<RateResults>,
+    /// Receive buffers at the last start.
+    pub buffers: Option<Buffers>,
     /// First fault: a wrong answer, or a start that failed.
     pub fault: Option<String>,
     /// Number of correctness checks that passed.
@@ -69,7 +76,15 @@ pub struct Results {
 impl Results {
     /// Results of a server before its first start.
     pub fn of(server: Installed) -> Results {
-        Results { server, program: None, starts: Vec::new(), rates: Vec::new(), fault: None, checks: 0 }
+        Results {
+            server,
+            program: None,
+            starts: Vec::new(),
+            rates: Vec::new(),
+            buffers: None,
+            fault: None,
+            checks: 0,
+        }
     }
 
     /// Starts the server on one core with a zone as often as the schedule says.
@@ -100,7 +115,8 @@ impl Results {
         zone: (&Path, u32),
     ) -> Result<(), String> {
         let searches = if split.server.threads == 1 { schedule.searches.0 } else { schedule.searches.1 };
-        if self.fault.is_some() || searches == 0 {
+        let is_beyond = self.server.recipe.is_single && split.server.threads > 1;
+        if self.fault.is_some() || is_beyond || (searches == 0 && schedule.has_searches()) {
             return Ok(());
         }
         let Some(running) = self.start(context, split, zone)? else { return Ok(()) };
@@ -114,8 +130,9 @@ impl Results {
         };
         let mut results =
             RateResults { cores: split.title(), count: split.server.threads, ..RateResults::default() };
-        results.receive_buffer = running.sockets.receive_buffer.0;
         let mut expected = FIRST_RATE_QPS;
+        let port = running.address.port();
+        let drops = buffers::drops(port);
         for number in 1..=searches {
             context.progress(&format!(
                 "{}: {}, search {number} of {searches}",
@@ -127,10 +144,20 @@ impl Results {
             results.rates.push(tester.search(&running, limits)?);
             expected = median_of(&results.rates).max(limits.min_qps);
         }
+        if !schedule.has_searches() {
+            context.progress(&format!(
+                "{}: {} queries/s",
+                self.server.recipe.title,
+                limits::QUICK_RATE_QPS
+            ))?;
+            let outcome = tester.trial(&running, limits::QUICK_RATE_QPS)?;
+            results.answered = (!is_tester_limited(&outcome)).then(|| 1.0 - outcome.loss());
+        }
+        results.drops = buffers::drops(port).saturating_sub(drops);
         for _ in 0..schedule.cpu_trials.0 {
             results.cpu_half_us.extend(cpu(&tester, &running, expected / 2.0)?);
         }
-        if expected > COMMON_RATE_QPS {
+        if schedule.has_searches() && expected > COMMON_RATE_QPS {
             for _ in 0..schedule.cpu_trials.1 {
                 results.cpu_common_us.extend(cpu(&tester, &running, COMMON_RATE_QPS)?);
             }
@@ -160,7 +187,8 @@ impl Results {
             }
         };
         self.program = Some(running.program.clone());
-        if let Err(error) = question::check(running.address, zone.1) {
+        self.buffers = Some(Buffers::equalize(&running.members(), running.address.port()));
+        if let Err(error) = question::check(running.address, zone.1, running.answers) {
             self.fault = Some(error);
             running.stop()?;
             return Ok(None);

@@ -2,14 +2,12 @@
 
 use super::limits;
 use super::question;
-use super::recipe::{Input, Recipe};
+use super::recipe::{Answers, Input, Recipe};
 use crate::device::program::{command_output, find_in_path, is_confined_by_apparmor};
 use crate::process::supervisor::LaunchRequest;
 use crate::process::{Process, WorkingFolder, may_start_elsewhere, own_program};
-use crate::sockets;
 use crate::usage::Usage;
 use measure::experiment::Program;
-use measure::run::Participant;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
@@ -48,14 +46,28 @@ impl Installed {
         };
         let program = found.ok_or_else(|| {
             let shown = given.unwrap_or(Path::new(recipe.program)).display();
+            if recipe.packages.is_empty() {
+                return format!(
+                    "{}: {shown} is not installed; no package has it: build it as docs/papers/authorities.md says, and give --program \
+                     {}=PATH",
+                    recipe.title, recipe.name
+                );
+            }
             format!(
                 "{}: {shown} is not installed; install it with `apt-get install {}`",
                 recipe.title, recipe.packages
             )
         })?;
-        let output = command_output(Command::new(&program).args(recipe.version), VERSION_TIMEOUT);
-        let titled = |line: &str| line.find(recipe.version_prefix).map(|at| line[at..].trim().to_owned());
-        let version = output.lines().find_map(titled).unwrap_or_default();
+        let version = match recipe.version {
+            // A server that knows no such argument would start.
+            [] => "the program tells none".to_owned(),
+            arguments => {
+                let output = command_output(Command::new(&program).args(arguments), VERSION_TIMEOUT);
+                let titled =
+                    |line: &str| line.find(recipe.version_prefix).map(|at| line[at..].trim().to_owned());
+                output.lines().find_map(titled).unwrap_or_default()
+            }
+        };
         Ok(Installed { recipe, program: program.display().to_string(), version })
     }
 
@@ -74,19 +86,26 @@ pub struct Place {
     pub threads: usize,
 }
 
+impl Place {
+    /// The first core.
+    fn first_core(&self) -> u16 {
+        self.cores.split([',', '-']).next().and_then(|core| core.parse().ok()).unwrap_or(0)
+    }
+}
+
 /// A server that answers.
 pub struct Running {
     process: Process,
     /// Its address.
     pub address: SocketAddr,
+    /// Form of its answers.
+    pub answers: Answers,
     /// Time from the start to the first correct answer for the last name.
     pub load_s: f64,
     /// CPU time of its processes until then, in seconds.
     pub load_cpu_s: f64,
     /// Program, version, command line and files.
     pub program: Program,
-    /// Its sockets, with the receive buffer that all servers get.
-    pub sockets: Participant,
 }
 
 impl Running {
@@ -128,6 +147,7 @@ impl Running {
             program: &server.program,
             listen,
             threads: place.threads,
+            core: place.first_core(),
             zone_file,
             folder: folder.path(),
         });
@@ -146,26 +166,26 @@ impl Running {
         };
         let begin = Instant::now();
         let mut process = Process::start(request, folder).map_err(|error| failed(error.to_string()))?;
-        wait_for_last_name(&mut process, listen, bits, begin, stop).map_err(failed)?;
+        let answers = server.recipe.answers;
+        wait_for_last_name(&mut process, listen, (bits, answers), begin, stop).map_err(failed)?;
         let load_s = begin.elapsed().as_secs_f64();
         let load_cpu_s = Usage::read(&process.members()).cpu_s();
-        let sockets = sockets::read(&process.members(), listen.port(), true);
-        Ok(Running { process, address: listen, load_s, load_cpu_s, program, sockets })
-    }
-
-    /// Queries that its sockets dropped so far, because their receive buffers were full.
-    pub fn drops(&self) -> u64 {
-        sockets::drops(&self.process.members(), self.address.port())
+        Ok(Running { process, address: listen, answers, load_s, load_cpu_s, program })
     }
 
     /// Memory of all its processes, in octets: proportional set size, in which a page that processes share counts once.
     pub fn memory_octets(&self) -> f64 {
-        self.process.members().into_iter().map(memory_of).sum::<u64>() as f64
+        self.members().into_iter().map(memory_of).sum::<u64>() as f64
     }
 
     /// Resources that its processes have used so far.
     pub fn usage(&self) -> Usage {
         Usage::read(&self.process.members())
+    }
+
+    /// Its processes.
+    pub fn members(&self) -> Vec<u32> {
+        self.process.members()
     }
 
     /// Ends all its processes.
@@ -178,7 +198,7 @@ impl Running {
 fn wait_for_last_name(
     process: &mut Process,
     server: SocketAddr,
-    bits: u32,
+    (bits, answers): (u32, Answers),
     begin: Instant,
     stop: &AtomicBool,
 ) -> Result<(), String> {
@@ -189,7 +209,7 @@ fn wait_for_last_name(
         if stop.load(Ordering::Relaxed) {
             return Err("stopped by a signal".to_owned());
         }
-        match question::check_address(server, last) {
+        match question::check_address(server, last, answers) {
             Ok(()) => return Ok(()),
             Err(error) => fault = error,
         }

@@ -27,21 +27,32 @@ pub struct Schedule {
 
 impl Schedule {
     /// Schedule of a context's options.
-    pub fn of(context: &Context) -> Schedule {
+    pub fn of(context: &Context) -> Result<Schedule, String> {
+        let available = available_octets();
+        let wanted = context.options.zone_bits;
+        if let Some(bits) = wanted.filter(|bits| (limits::OCTETS_PER_NAME << bits) > available / 2) {
+            return Err(format!(
+                "--zone-bits {bits}: a zone of 2^{bits} names may need {:.0} GB in a server, and half of the free memory is {:.0} GB; \
+                 give a smaller number",
+                (limits::OCTETS_PER_NAME << bits) as f64 / 1e9,
+                available as f64 / 2e9
+            ));
+        }
         if context.options.quick {
-            return Schedule {
-                bits: vec![limits::QUICK_ZONE_BITS],
+            return Ok(Schedule {
+                bits: vec![wanted.unwrap_or(limits::QUICK_ZONE_BITS)],
                 starts: 0,
                 trial: limits::QUICK_TRIAL,
-                searches: (1, 0),
+                // A search of a few trials of 0.3 s gives no order of servers, so it is left out.
+                searches: (0, 0),
                 precision: 0.05,
-                search_trials: limits::QUICK_SEARCH_TRIALS,
-                cpu_trials: (1, 0),
-            };
+                search_trials: 0,
+                cpu_trials: (0, 0),
+            });
         }
         let trial = context.options.duration.unwrap_or(limits::TRIAL);
-        let largest = largest_bits(trial, available_octets());
-        Schedule {
+        let largest = wanted.unwrap_or_else(|| largest_bits(trial, available));
+        Ok(Schedule {
             bits: limits::ZONE_STEPS_BITS.iter().map(|step| largest - step).collect(),
             starts: 3,
             trial,
@@ -49,7 +60,12 @@ impl Schedule {
             precision: 0.02,
             search_trials: limits::SEARCH_TRIALS,
             cpu_trials: (5, 5),
-        }
+        })
+    }
+
+    /// True if it searches rates.
+    pub fn has_searches(&self) -> bool {
+        self.searches.0 > 0
     }
 
     /// Size with which rates are measured.

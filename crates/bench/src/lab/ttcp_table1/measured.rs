@@ -3,6 +3,7 @@
 use super::Cell;
 use super::encrypted::{self, Encrypted};
 use super::kernel;
+use super::long::{self, Long};
 use super::paper::{ADSL, QUESTION, ROUND_TRIPS, Row, check, root_zone};
 use super::virtual_time::QUERIES;
 use crate::lab::context::Context;
@@ -11,7 +12,7 @@ use crate::link::interface::ip;
 use crate::link::own_namespace::set;
 use crate::ttcp_dns::relay::Relay;
 use crate::ttcp_dns::stub::Stub;
-use crate::ttcp_dns::testbed::{KERNELS, PORT, Testbed, kernel_server, packets, ttcp_server};
+use crate::ttcp_dns::testbed::{KERNELS, PORT, Testbed, kernel_server, octets, packets, ttcp_server};
 use crate::ttcp_dns::upstream::Upstream;
 use authority::Server;
 use experiments::sequential::Transport;
@@ -21,7 +22,7 @@ use std::time::{Duration, Instant};
 use ttcp::Settings;
 
 /// Round trips that are measured. The loopback's 0.04 ms is less than the interfaces need themselves.
-const MEASURED: [Duration; 2] = [ROUND_TRIPS[1], ADSL];
+pub(super) const MEASURED: [Duration; 2] = [ROUND_TRIPS[1], ADSL];
 
 /// Rows that are measured, in order.
 const ROWS: [Row; 6] = [
@@ -34,7 +35,7 @@ const ROWS: [Row; 6] = [
 ];
 
 /// Connection counts before the first ones of client and server.
-const LAST_COUNTS: [u32; 2] = [1000, 2000];
+pub(super) const LAST_COUNTS: [u32; 2] = [1000, 2000];
 
 /// Queries of a row in the short version: at 65 ms all rows take 8 round trips of each, 10 s in all.
 const QUICK_QUERIES: u32 = 20;
@@ -56,6 +57,8 @@ pub struct Measured {
     pub fast_open: u64,
     /// The rows of the encrypted transports; none if their server is not installed.
     pub encrypted: Option<Encrypted>,
+    /// Answers above 512 octets, a zone transfer, and a lookup that goes on.
+    pub long: Option<Long>,
 }
 
 /// Measures all rows.
@@ -82,7 +85,11 @@ pub fn run(context: &mut Context) -> Result<Measured, String> {
         }
     }
     let encrypted = encrypted::run(context, &world.testbed)?;
-    Ok(Measured { cells, fast_open, encrypted })
+    let answers = long::answers(context, &world.testbed, &mut world.stub)?;
+    // Each end of a testbed has one T/TCP host at a time.
+    drop(world);
+    let long = Some(Long { answers, transfers: long::transfers(context)?, lookups: long::lookups(context)? });
+    Ok(Measured { cells, fast_open, encrypted, long })
 }
 
 impl World {
@@ -122,8 +129,10 @@ impl World {
         queries: u32,
     ) -> Result<Cell, String> {
         let (testbed, stub) = (&self.testbed, &mut self.stub);
+        let before = process_cpu_s();
         let (times, achieved) =
             testbed.during(link(round_trip), 1, || times(context, row, testbed, stub, queries))?;
+        let cpu = process_cpu_s() - before;
         // The first query of a kept connection makes the handshake, which the others do not repeat.
         let later = &times[1..];
         let mean = later.iter().sum::<f64>() / later.len() as f64;
@@ -133,13 +142,20 @@ impl World {
             totals: vec![times[0] + mean * f64::from(QUERIES - 1)],
             times,
             packets: packets(&achieved) as f64 / f64::from(queries),
-            octets: None,
+            octets: Some(octets(&achieved) as f64 / f64::from(queries)),
+            cpu: Some(cpu / f64::from(queries)),
         })
     }
 }
 
+/// CPU time of all threads of this process so far, s. Both hosts, their kernels' work for the packets, and the link run in it.
+fn process_cpu_s() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
 /// Link of a round trip, in each direction.
-fn link(round_trip: Duration) -> Impairments {
+pub(super) fn link(round_trip: Duration) -> Impairments {
     Impairments { delay: Delay { mean: round_trip / 2, ..Delay::default() }, ..Impairments::default() }
 }
 

@@ -2,12 +2,15 @@
 //! an Ethernet and an ADSL line, and the transports that came later.
 //!
 //! The virtual part (`virtual_time.rs`) has no computing time; the measured part (`measured.rs`) sends the packets through
-//! two kernels and a link; `encrypted` measures TLS, HTTPS and QUIC over that link. `paper.rs` holds the paper's numbers,
+//! two kernels and a link; `encrypted` measures TLS, HTTPS and QUIC over that link; `long` answers above 512 octets, a zone transfer and
+//! a lookup that goes on, the uses that the paper has for T/TCP. `paper.rs` holds the paper's numbers, `cost.rs` the cost of packets,
 //! `judge.rs` the claims.
 
+mod cost;
 mod encrypted;
 mod judge;
 mod kernel;
+mod long;
 mod measured;
 mod paper;
 mod presented;
@@ -31,6 +34,8 @@ struct Cell {
     packets: f64,
     /// Octets of one query; none where they were not counted.
     octets: Option<f64>,
+    /// CPU time of one query in both hosts and on the link between them, s; none where it was not measured.
+    cpu: Option<f64>,
 }
 
 impl Cell {
@@ -73,6 +78,11 @@ pub fn run(context: &mut Context) -> Result<(), String> {
     judge::enter_virtual(context, &in_virtual_time);
     if !measured.cells.is_empty() {
         judge::enter_measured(context, &in_virtual_time, &measured.cells, measured.fast_open);
+        cost::enter(context, &measured.cells);
+    }
+    long::enter_virtual(context)?;
+    if let Some(long) = &measured.long {
+        long::enter(context, long);
     }
     if let Some(encrypted) = &measured.encrypted {
         encrypted::enter(context, encrypted);

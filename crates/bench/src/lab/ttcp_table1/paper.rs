@@ -66,10 +66,14 @@ impl Row {
     }
 }
 
-/// A root zone with its 13 servers, without their addresses.
+/// A root zone with its 13 servers, without their addresses, and with a name whose TXT records exceed 512 octets.
 pub fn root_zone() -> Result<Records, String> {
     let mut text =
         "$ORIGIN .\n. 86400 IN SOA a.root-servers.net. nstld.example. 1 1800 900 604800 86400\n".to_owned();
+    // Five strings of 255 octets, for an answer above 512.
+    for letter in 'a'..='e' {
+        text += &format!("long. 3600 IN TXT \"{}\"\n", letter.to_string().repeat(255));
+    }
     for letter in 'a'..='m' {
         text += &format!(". 518400 IN NS {letter}.root-servers.net.\n");
     }

@@ -59,6 +59,7 @@ fn cell(
         totals: Vec::new(),
         packets: exact.packets as f64 / f64::from(QUERIES),
         octets: Some(exact.octets as f64 / f64::from(QUERIES)),
+        cpu: None,
     };
     let mut sequences = vec![exact];
     if round_trip == ADSL {
@@ -82,5 +83,6 @@ fn by_arithmetic(row: Row, round_trip: Duration, round_trips: u32) -> Cell {
         totals: vec![time * f64::from(QUERIES)],
         packets: f64::NAN,
         octets: None,
+        cpu: None,
     }
 }
