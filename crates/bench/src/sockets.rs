@@ -47,10 +47,15 @@ pub fn read(pids: &[u32], port: u16, raise: bool) -> Participant {
     found
 }
 
+/// The sockets of these processes that listen at `port`.
+pub fn listening(pids: &[u32], port: u16) -> Vec<UdpSocket> {
+    let sockets = sockets_of(pids).into_iter().map(|(socket, _)| socket);
+    sockets.filter(|socket| !socket.is_connected && socket.local.port() == port).collect()
+}
+
 /// Datagrams that the sockets of these processes at `port` dropped so far, because their receive buffers were full.
 pub fn drops(pids: &[u32], port: u16) -> u64 {
-    let sockets = sockets_of(pids).into_iter().map(|(socket, _)| socket);
-    sockets.filter(|socket| socket.local.port() == port).map(|socket| u64::from(socket.drops)).sum()
+    listening(pids, port).iter().map(|socket| u64::from(socket.drops)).sum()
 }
 
 /// The UDP sockets of these processes, each once, with a process and a descriptor that lead to it.

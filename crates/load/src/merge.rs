@@ -113,6 +113,7 @@ fn worse_pacing(one: &PacingError, other: &PacingError) -> PacingError {
         intervals: one.intervals.max(other.intervals),
     };
     PacingError {
+        ms1: worse(one.ms1, other.ms1),
         ms10: worse(one.ms10, other.ms10),
         ms100: worse(one.ms100, other.ms100),
         s1: worse(one.s1, other.s1),

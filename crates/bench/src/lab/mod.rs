@@ -14,7 +14,6 @@ pub mod output;
 mod own_namespace;
 pub mod programs;
 mod pacing;
-mod refutable;
 mod selftest;
 pub mod totd;
 mod ttcp_attacks;

@@ -182,16 +182,6 @@ fn enter_rates(context: &mut Context, results: &Results, rates: &RateResults) {
         context.figure(Figure { samples: strict.len() as u64, ..figure });
     }
     context.figure(median_figure(&table, recipe.title, "median, failures repeated", &confirmed, "1/s"));
-    let sum = |of: fn(&Rates) -> u64| rates.rates.iter().map(of).sum::<u64>() as f64;
-    let table = format!("Receive buffers and lost queries, {}", rates.cores);
-    for (column, value, unit) in [
-        ("receive buffer", rates.receive_buffer as f64, "octets"),
-        ("queries lost in all trials", sum(|it| it.lost), ""),
-        ("of these dropped at a full receive buffer", sum(|it| it.dropped), ""),
-        ("trials that say nothing about the server", sum(|it| u64::from(it.inconclusive)), ""),
-    ] {
-        context.figure(context::figure(&table, recipe.title, column, value, unit, Origin::Measured));
-    }
     let table = format!("CPU time of an answered query, {}", rates.cores);
     let common = format!("at {COMMON_RATE_QPS:.0} queries per second");
     for (column, values) in

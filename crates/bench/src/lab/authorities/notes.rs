@@ -1,6 +1,6 @@
 //! Claims and warnings of the experiment.
 
-use super::buffers::{Buffers, WANTED};
+use super::buffers::Buffers;
 use super::differences;
 use super::limits;
 use super::question::{self, Property};
@@ -8,7 +8,7 @@ use super::results::Results;
 use super::schedule::{CoreSplit, Schedule};
 use super::zone_file::ZONE;
 use crate::lab::context::Context;
-use crate::lab::refutable::claim;
+use crate::sockets::WANTED;
 use authority::{Server, Zone};
 use measure::statistics::{median, sorted};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -80,9 +80,8 @@ fn claim_equal_buffers(context: &mut Context, results: &[Results]) {
         !buffers.measured.is_empty() && buffers.measured.iter().all(|size| *size == WANTED)
     });
     if rustix::process::geteuid().is_root() {
-        claim(
-            context,
-            &format!(
+        context.claim(
+&format!(
                 "All sockets of all servers have a receive buffer of {WANTED} octets in the measurement, read from the kernel"
             ),
             "a socket with another one",

@@ -6,8 +6,9 @@ use super::zone_file::{FIRST, ZONE, address};
 use load::NoCompanion;
 use measure::name_range::NameRange;
 use measure::order::{Expectation, Lanes, Load, Pace, Transport, Validity};
-use measure::outcome::{Outcome, Verdict};
+use measure::outcome::Outcome;
 use measure::search::{Found, Limits, Method, Search, Step};
+use measure::starvation;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -34,7 +35,7 @@ pub struct Rates {
     pub strict: Found,
     /// A failed rate is tried again.
     pub confirmed: Found,
-    /// Queries of all trials that the tester did not limit, and those of them without a valid reply in time.
+    /// Queries of all trials that say something about the server, and those of them without a valid reply in time.
     pub asked: (u64, u64),
 }
 
@@ -51,14 +52,18 @@ impl Tester<'_> {
         Limits { min_qps: 100.0, max_qps: self.ceiling_qps(), method, steps_max }
     }
 
-    /// Sends AAAA queries at a rate, and checks every answer.
+    /// Sends AAAA queries at a rate, and checks every answer. A failure while other programs had the server's cores is not the
+    /// server's.
     pub fn trial(&self, server: &Running, rate_qps: f64) -> Result<Outcome, String> {
         let load = self.load(server, rate_qps);
         let stopped = || self.stop.load(Ordering::Relaxed);
         let progress =
             |_: &load::Progress| if stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
-        let outcome =
+        let before = server.usage();
+        let mut outcome =
             load::run(&load, None::<&mut NoCompanion>, progress).map_err(|error| error.to_string())?;
+        let used = server.usage().since(&before, outcome.valid);
+        starvation::apply(&mut outcome, &used, self.trial.as_secs_f64());
         if stopped() { Err("stopped by a signal; nothing was written".to_owned()) } else { Ok(outcome) }
     }
 
@@ -109,7 +114,7 @@ impl Tester<'_> {
                 }
                 Step::Try { rate_qps, .. } => {
                     let outcome = self.trial(server, rate_qps)?;
-                    if !is_tester_limited(&outcome) {
+                    if !outcome.verdict.is_inconclusive() {
                         asked =
                             (asked.0 + outcome.sent, asked.1 + outcome.sent.saturating_sub(outcome.valid));
                     }
@@ -125,11 +130,6 @@ impl Tester<'_> {
 /// True if the result is bounded by the zone or the tester, so that the server may be faster.
 pub fn is_bounded(found: &Found) -> bool {
     found.censored || found.tester_limited
-}
-
-/// True if a load says nothing about the server.
-pub fn is_tester_limited(outcome: &Outcome) -> bool {
-    outcome.verdict == Verdict::TesterLimited
 }
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
 //! Measurements of one server: correctness, load time, memory, rates, CPU time.
 
-use super::buffers::{self, Buffers};
+use super::buffers::Buffers;
 use super::limits;
 use super::question;
-use super::rate::{Rates, Tester, is_tester_limited};
+use super::rate::{Rates, Tester};
 use super::running::{Installed, Running};
 use super::schedule::{CoreSplit, Schedule};
 use crate::lab::context::Context;
+use crate::sockets;
 use measure::experiment::Program;
 use measure::statistics::{median, sorted};
 use std::path::Path;
@@ -132,7 +133,8 @@ impl Results {
             RateResults { cores: split.title(), count: split.server.threads, ..RateResults::default() };
         let mut expected = FIRST_RATE_QPS;
         let port = running.address.port();
-        let drops = buffers::drops(port);
+        let dropped = || sockets::drops(&running.members(), port);
+        let drops = dropped();
         for number in 1..=searches {
             context.progress(&format!(
                 "{}: {}, search {number} of {searches}",
@@ -151,9 +153,9 @@ impl Results {
                 limits::QUICK_RATE_QPS
             ))?;
             let outcome = tester.trial(&running, limits::QUICK_RATE_QPS)?;
-            results.answered = (!is_tester_limited(&outcome)).then(|| 1.0 - outcome.loss());
+            results.answered = (!outcome.verdict.is_inconclusive()).then(|| 1.0 - outcome.loss());
         }
-        results.drops = buffers::drops(port).saturating_sub(drops);
+        results.drops = dropped().saturating_sub(drops);
         for _ in 0..schedule.cpu_trials.0 {
             results.cpu_half_us.extend(cpu(&tester, &running, expected / 2.0)?);
         }
@@ -219,5 +221,5 @@ fn cpu(tester: &Tester, running: &Running, rate_qps: f64) -> Result<Option<f64>,
     let before = running.usage();
     let outcome = tester.trial(running, rate_qps)?;
     let used = running.usage().since(&before, outcome.valid);
-    Ok((!is_tester_limited(&outcome) && outcome.loss() < 0.05).then_some(used.cpu_us_per_query))
+    Ok((!outcome.verdict.is_inconclusive() && outcome.loss() < 0.05).then_some(used.cpu_us_per_query))
 }

@@ -3,7 +3,6 @@
 use super::outside::INTERVALS_MS;
 use super::{Trial, WAYS};
 use crate::lab::context::{Context, figure};
-use crate::lab::refutable::claim;
 use load::grouped;
 use measure::experiment::{Chart, ChartAxis, ChartLine, Figure, Origin, Point, Program};
 use measure::outcome::{Deviation, Outcome};
@@ -183,9 +182,8 @@ fn claim_complete(context: &mut Context, trials: &[Trial]) {
     let repeated = sum(|trial| trial.received.repeated);
     let dropped = sum(|trial| trial.received.dropped);
     let unstamped = sum(|trial| trial.received.unstamped);
-    claim(
-        context,
-        "Each query that the tester counts as sent came to the receiver's kernel once, but for those that the receiver's full queue \
+    context.claim(
+"Each query that the tester counts as sent came to the receiver's kernel once, but for those that the receiver's full queue \
          dropped",
         "a query that never came, came twice, or has no time stamp",
         format!(
@@ -228,9 +226,8 @@ fn claim_agreement(context: &mut Context, trials: &[Trial]) {
             }
         }
     }
-    claim(
-        context,
-        "In 100 ms and in 1 s the largest deviation by the tester's own account is that by the receiver's kernel, within 1 % of the \
+    context.claim(
+"In 100 ms and in 1 s the largest deviation by the tester's own account is that by the receiver's kernel, within 1 % of the \
          queries of the interval or two groups of queries",
         "a trial in which the receiver saw a pause or a burst that the tester does not report",
         worst.map_or_else(String::new, |(_, text)| text),
@@ -242,9 +239,8 @@ fn claim_agreement(context: &mut Context, trials: &[Trial]) {
 fn claim_way(context: &mut Context, trials: &[Trial]) {
     let worst = ours(trials).max_by(|(a, _), (b, _)| a.outside.way.p99_us.total_cmp(&b.outside.way.p99_us));
     let Some((worst, _)) = worst else { return };
-    claim(
-        context,
-        "99 of 100 queries come to the receiver's kernel within 1 ms of the time that the tester notes for them, less the shortest \
+    context.claim(
+"99 of 100 queries come to the receiver's kernel within 1 ms of the time that the tester notes for them, less the shortest \
          such time",
         "a trial whose 99th percentile is longer",
         format!("largest 99th percentile {:.1} us, at {}", worst.outside.way.p99_us, worst.row()),
@@ -257,9 +253,8 @@ fn claim_authors(context: &mut Context, trials: &[Trial]) {
     let accepted = || trials.iter().filter(|trial| trial.is_accepted());
     let worst = accepted().max_by(|a, b| a.outside.longer.total_cmp(&b.outside.longer));
     let Some(worst) = worst else { return };
-    claim(
-        context,
-        "Where the tester says that it kept its schedule, sending took at most 1 % longer than ordered by the receiver's clock, the \
+    context.claim(
+"Where the tester says that it kept its schedule, sending took at most 1 % longer than ordered by the receiver's clock, the \
          bound of the authors' script",
         "such a trial that took longer",
         format!(

@@ -48,6 +48,7 @@ pub(super) fn run(context: &mut Context) -> Result<(), String> {
     }
     context.claim(
         "With the traffic of the self-test the authority sustains the rate that it sustains behind the device, within 20 %",
+        "a rate in the self-test that is more than 20 % above or below that behind one of the devices",
         compared.join("; "),
         inside.iter().all(|inside| *inside),
     );

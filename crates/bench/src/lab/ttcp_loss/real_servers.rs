@@ -175,6 +175,8 @@ fn ask_device(
             workers: 1,
             value: String::new(),
             options: Vec::new(),
+            transport: Transport::Udp,
+            as_shipped: false,
         },
         cores: String::new(),
         environment: BTreeMap::new(),

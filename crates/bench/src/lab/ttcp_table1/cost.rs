@@ -4,7 +4,6 @@
 use super::paper::{ROUND_TRIPS, Row};
 use super::{Cell, find};
 use crate::lab::context::{Context, figure};
-use crate::lab::refutable::claim;
 use experiments::sequential::Transport;
 use measure::experiment::{Figure, Origin};
 use std::time::Duration;
@@ -52,9 +51,8 @@ pub fn enter(context: &mut Context, measured: &[Cell]) {
     let cell = |transport| find(measured, Row::Of(transport), ETHERNET);
     if let (Some(udp), Some(tcp)) = (cell(Transport::Udp), cell(Transport::Tcp)) {
         let cpu_us = |cell: &Cell| cell.cpu.unwrap_or(f64::NAN) * 1e6;
-        claim(
-            context,
-            "At 0.4 ms a query over TCP takes more packets than one over UDP, and more CPU time in the kernels of both hosts: the \
+        context.claim(
+"At 0.4 ms a query over TCP takes more packets than one over UDP, and more CPU time in the kernels of both hosts: the \
              paper's reason why UDP wins on the Ethernet",
             "a query over TCP that takes as few packets or as little CPU time as one over UDP",
             format!(

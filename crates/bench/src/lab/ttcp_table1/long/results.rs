@@ -3,7 +3,6 @@
 use super::transfer;
 use super::{Long, LongCell};
 use crate::lab::context::{Context, figure};
-use crate::lab::refutable::claim;
 use crate::lab::ttcp_table1::paper::ADSL;
 use experiments::sequential::{Parameters, Transport, run as ask_in_a_row};
 use link::{Delay, Impairments};
@@ -49,9 +48,8 @@ pub fn enter_virtual(context: &mut Context) -> Result<(), String> {
         times.push(each);
     }
     let saved = (times[1] - times[0]) / ADSL.as_secs_f64();
-    claim(
-        context,
-        "In virtual time a zone transfer over T/TCP takes one round trip less than over TCP, on one stack with one first window",
+    context.claim(
+"In virtual time a zone transfer over T/TCP takes one round trip less than over TCP, on one stack with one first window",
         "a difference of another number of round trips",
         format!("{saved:.4} round trips"),
         (saved - 1.0).abs() < 1e-6,
@@ -110,9 +108,8 @@ fn claim_round_trips(context: &mut Context, what: &str, cells: &[LongCell]) {
         .collect();
     let ways: Vec<String> =
         at_adsl(cells).map(|cell| format!("{} {}", cell.round_trips, cell.name)).collect();
-    claim(
-        context,
-        &format!(
+    context.claim(
+&format!(
             "{what} at 65 ms takes, by the lower quartile, these round trips and at most 0.3 more for each: {}",
             ways.join("; ")
         ),
@@ -127,9 +124,8 @@ fn claim_packets(context: &mut Context, cells: &[LongCell]) {
     let packets =
         |name: &str| at_adsl(cells).find(|cell| cell.name == name).map_or(f64::NAN, |cell| cell.packets);
     let (ttcp, tcp) = (packets("UDP, TC, then T/TCP"), packets("UDP, TC, then TCP"));
-    claim(
-        context,
-        "After a truncated answer T/TCP takes fewer packets than TCP",
+    context.claim(
+"After a truncated answer T/TCP takes fewer packets than TCP",
         "as many or more packets over T/TCP",
         format!("{ttcp:.2} and {tcp:.2} packets with those over UDP"),
         ttcp < tcp,
