@@ -253,6 +253,23 @@ mod tests {
     }
 
     #[test]
+    fn the_rule_about_starved_trials_is_said_with_their_number() {
+        let mut run = sample::run(&Shape::quick());
+        assert!(!text(&[("a", &run)]).contains("other programs"), "the record does not tell their time");
+        let watched = run.trials.iter_mut().find_map(|trial| trial.device.as_mut()).unwrap();
+        watched.others_s = Some(0.5);
+        (run.results[0].starved_trials, run.results[0].tester_limited_trials) = (7, 4);
+        let said = text(&[("a", &run)]);
+        for part in [
+            "waited for a core for at least 5\u{a0}% of the time",
+            "were busy for 90\u{a0}% of the time",
+            "4 trials were limited by the tester, and 7 by such programs.",
+        ] {
+            assert!(said.contains(part), "{part}\n{said}");
+        }
+    }
+
+    #[test]
     fn each_host_has_its_sentence_and_its_link() {
         let mut run = sample::run(&Shape::quick());
         run.device.address = "[2001:2::53]:53".to_owned();

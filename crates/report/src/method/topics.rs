@@ -7,7 +7,7 @@ use crate::surroundings;
 use crate::text_list::{and, or_one};
 use measure::checklist::{broken, is_beyond};
 use measure::order::{Transport, Validity};
-use measure::run::{Bisection, CellResult, Kept, Participant, Rule, Run};
+use measure::run::{Bisection, CellResult, Kept, Participant, Rule, Run, Trial};
 use measure::search::TESTER_TRIES;
 use measure::starvation;
 use std::net::SocketAddr;
@@ -410,13 +410,16 @@ fn results(run: &Run) -> String {
         " A trial in which the tester itself was the bottleneck was repeated, in the self-test, too, and counted as failed after \
          {TESTER_TRIES} attempts; the result is then a lower bound."
     );
-    text += &format!(
-        " So was a failed trial in which other programs had the cores of the device: its threads waited for a core for at least {} of \
-         the time, other programs ran on its cores for as long, and neither its busiest thread nor its cores were busy for {} of the \
-         time.",
-        number::percent(starvation::WAITED_SHARE),
-        number::percent(starvation::BUSY_SHARE)
-    );
+    let is_watched = |trial: &Trial| trial.device.as_ref().is_some_and(|used| used.others_s.is_some());
+    if run.trials.iter().any(is_watched) {
+        text += &format!(
+            " So was a failed trial in which other programs had the cores of the device: its threads waited for a core for at least {} \
+             of the time, other programs ran on its cores for as long, and neither its busiest thread nor its cores were busy for {} of \
+             the time.",
+            number::percent(starvation::WAITED_SHARE),
+            number::percent(starvation::BUSY_SHARE)
+        );
+    }
     let sum = |of: fn(&CellResult) -> u32| run.results.iter().map(of).sum::<u32>();
     let (limited, starved) = (sum(|result| result.tester_limited_trials), sum(|result| result.starved_trials));
     if limited + starved > 0 {

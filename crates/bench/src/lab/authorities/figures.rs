@@ -3,7 +3,7 @@
 use super::fit::Line;
 use super::limits::{PAPER_NAMES, QUICK_RATE_QPS};
 use super::paper::{self, PaperNumber};
-use super::rate::{Rates, is_bounded};
+use super::rate::is_bounded;
 use super::results::{COMMON_RATE_QPS, RateResults, Results, Start};
 use crate::lab::context::{self, Context};
 use measure::experiment::{Chart, ChartAxis, ChartLine, Figure, Origin, Point, median_interval};

@@ -20,6 +20,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use experiments::loss::retry::{RetryPolicy, SIXFOLD, UNBOUND};
 use link::{Impairments, Loss};
 use measure::experiment::{Figure, Origin, binomial_range, proportion_interval};
+use measure::order::Transport;
 use measure::run::Summary;
 use std::collections::BTreeMap;
 use std::io;
