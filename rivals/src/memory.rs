@@ -44,8 +44,7 @@ pub fn measure(device: &Device, names: u64) -> io::Result<Section> {
         allowed_mib: allowed_mib(configured),
     };
     let (crowd, networks) = sources()?;
-    let phase =
-        |crowd, ask, length| Phase { length, crowd, ask, group: 1, others: 0.0 };
+    let phase = |crowd, ask, length| Phase { length, crowd, ask, group: 1, others: 0.0 };
     let (mut valid, mut failed, mut silent) = (0, 0, 0);
     let begin = Instant::now();
     let mut stages = vec![];

@@ -17,8 +17,8 @@
 use crate::outcome::Verdict;
 use crate::plan::{Plan, Restart};
 use crate::run::{
-    Bisection, Cell, CellResult, Certificate, Correctness, Device, Environment, Equipment, Participant, Purpose,
-    SelfTest, TrafficForm, Trial,
+    Bisection, Cell, CellResult, Certificate, Correctness, Device, Environment, Equipment, Participant,
+    Purpose, SelfTest, TrafficForm, Trial,
 };
 use crate::search::{GoalFound, GoalSearch, Limits, Method, Search, Step};
 use certificate::Certification;

@@ -164,8 +164,11 @@ pub fn goal_name(goal: &LossGoal) -> String {
 pub fn repeated(result: &CellResult) -> Option<String> {
     let counts =
         [(result.starved_trials, "device starved"), (result.tester_limited_trials, "tester-limited")];
-    let mut parts: Vec<String> =
-        counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
+    let mut parts: Vec<String> = counts
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
     let first = counts.iter().find(|(count, _)| *count > 0)?;
     parts[0] = format!("{} trial{} {}", first.0, if first.0 == 1 { "" } else { "s" }, first.1);
     Some(parts.join(", "))
@@ -246,11 +249,7 @@ pub fn objections(run: &Run) -> Vec<(&'static str, String)> {
 }
 
 /// Trials that say nothing about the device: the tester was the bottleneck, or other programs had the cores of the device.
-fn inconclusive(
-    run: &Run,
-    verdict: Verdict,
-    heading: &'static str,
-) -> Option<(&'static str, String)> {
+fn inconclusive(run: &Run, verdict: Verdict, heading: &'static str) -> Option<(&'static str, String)> {
     let counting = run.trials.iter().filter(|trial| !trial.purpose.is_self_test());
     let mut those = counting.filter(|trial| trial.outcome.verdict == verdict).peekable();
     let first = those.peek()?.number;
@@ -260,10 +259,7 @@ fn inconclusive(
         1 => "1 trial says".to_owned(),
         _ => format!("{} trials say", number::count(many as u64)),
     };
-    Some((
-        heading,
-        format!("{trials} nothing about the device; the first, trial {first}: {reason}."),
-    ))
+    Some((heading, format!("{trials} nothing about the device; the first, trial {first}: {reason}.")))
 }
 
 /// True if device and tester are the same host, or a warning says so.
@@ -351,7 +347,11 @@ mod tests {
     fn trials_that_say_nothing_about_the_device_are_counted_in_the_sentence() {
         let mut run = quick();
         run.results[0].starved_trials = 1;
-        assert!(sentence(&run).contains("p99 24,500; 1 trial device starved), no AAAA"), "{}", sentence(&run));
+        assert!(
+            sentence(&run).contains("p99 24,500; 1 trial device starved), no AAAA"),
+            "{}",
+            sentence(&run)
+        );
         run.results[0].tester_limited_trials = 2;
         assert!(sentence(&run).contains("; 1 trial device starved, 2 tester-limited)"));
         run.results[0].starved_trials = 0;

@@ -2,9 +2,7 @@
 
 use super::*;
 use crate::outcome::{Deviation, Outcome, Verdict};
-use crate::run::{
-    Certificate, Device, DeviceUse, Environment, Participant, SelfTest, Settings, Summary,
-};
+use crate::run::{Certificate, Device, DeviceUse, Environment, Participant, SelfTest, Settings, Summary};
 use std::collections::BTreeMap;
 
 const CAPACITY_QPS: f64 = 10_000.0;

@@ -291,7 +291,10 @@ fn buffers(run: &Run) -> String {
             Some(false) => ", which received datagrams one by one (no UDP GRO)",
             None => "",
         };
-        format!("{} octets at the {sockets} socket{s} of the {whose}{coalescing}", octets(found.receive_buffer))
+        format!(
+            "{} octets at the {sockets} socket{s} of the {whose}{coalescing}",
+            octets(found.receive_buffer)
+        )
     };
     let roles = [("tester", "tester"), ("device", "device"), ("authority", "authority")];
     let parts: Vec<String> =
@@ -421,9 +424,12 @@ fn results(run: &Run) -> String {
         );
     }
     let sum = |of: fn(&CellResult) -> u32| run.results.iter().map(of).sum::<u32>();
-    let (limited, starved) = (sum(|result| result.tester_limited_trials), sum(|result| result.starved_trials));
+    let (limited, starved) =
+        (sum(|result| result.tester_limited_trials), sum(|result| result.starved_trials));
     if limited + starved > 0 {
-        text += &format!(" In the searches, {limited} trials were limited by the tester, and {starved} by such programs.");
+        text += &format!(
+            " In the searches, {limited} trials were limited by the tester, and {starved} by such programs."
+        );
     }
     text
 }

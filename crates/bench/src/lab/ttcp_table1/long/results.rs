@@ -125,7 +125,7 @@ fn claim_packets(context: &mut Context, cells: &[LongCell]) {
         |name: &str| at_adsl(cells).find(|cell| cell.name == name).map_or(f64::NAN, |cell| cell.packets);
     let (ttcp, tcp) = (packets("UDP, TC, then T/TCP"), packets("UDP, TC, then TCP"));
     context.claim(
-"After a truncated answer T/TCP takes fewer packets than TCP",
+        "After a truncated answer T/TCP takes fewer packets than TCP",
         "as many or more packets over T/TCP",
         format!("{ttcp:.2} and {tcp:.2} packets with those over UDP"),
         ttcp < tcp,
