@@ -40,13 +40,17 @@ pub fn enter(
 
 fn claim_correct(context: &mut Context, results: &Results) {
     let title = results.server.recipe.title;
+    let last = match results.server.recipe.answers.is_authoritative {
+        true => "the last name and for one that does not exist",
+        false => "the last name, in a form of its own",
+    };
     match &results.fault {
         Some(fault) if results.server.is_confined() => context.warning(format!(
             "{title}: {fault}; AppArmor confines it, so it may not read its files in the temporary folder: aa-complain {}",
             results.server.program
         )),
         fault => context.claim(
-            format!("{title} answers correctly for the first, a middle and the last name and for one that does not exist"),
+            format!("{title} answers correctly for the first, a middle and {last}"),
             "a wrong, missing or additional record, or another RCODE, after one start",
             fault.clone().unwrap_or_else(|| format!("correct after each of {} starts", results.checks)),
             fault.is_none(),
