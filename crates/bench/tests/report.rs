@@ -121,7 +121,7 @@ fn same_numbers(record: &Run, rows: &[Vec<String>], look: Look) {
         .collect();
     assert_eq!(rows.len(), expected.len(), "{look:?}");
     for (row, (result, summary, strict)) in rows.iter().zip(expected) {
-        assert_eq!(row.len(), 9, "{row:?}");
+        assert_eq!(row.len(), 10, "{row:?}");
         assert_eq!(row[1], if strict { "strict" } else { "confirmed" });
         assert_eq!(row[2], summary.count.to_string());
         assert_eq!(row[3].starts_with("≥ "), result.censored, "{row:?}");
@@ -137,9 +137,11 @@ fn same_numbers(record: &Run, rows: &[Vec<String>], look: Look) {
         );
         match result.cpu_us_per_query {
             Some(cost) if strict => {
-                assert!((number(&row[8]) / cost - 1.0).abs() < 0.005, "{}: {cost}", row[8])
+                assert!((number(&row[8]) / cost - 1.0).abs() < 0.005, "{}: {cost}", row[8]);
+                // Queries for each second of CPU time.
+                assert!((number(&row[9]) * cost / 1e6 - 1.0).abs() < 0.001, "{}: {cost}", row[9]);
             }
-            _ => assert_eq!(row[8], ""),
+            _ => assert_eq!((&*row[8], &*row[9]), ("", "")),
         }
     }
 }

@@ -215,7 +215,7 @@ mod tests {
         let table = table(&run).unwrap();
         let row = &table.rows[0];
         assert_eq!(row[1..5], ["passed", "10,000", "22,000", "31,000"]);
-        assert_eq!(row[5..], ["50 %", "40", "2.10", "2.40", "5.00", "4.00", "200,000", "250,000"]);
+        assert_eq!(row[5..], ["50\u{a0}%", "40", "2.10", "2.40", "5.00", "4.00", "200,000", "250,000"]);
         let text = sentence(&run);
         // 31,000 / 10,000, and 4 us / 5 us.
         assert!(text.contains("smallest ratio was 3.10") && text.contains("0.800 to 0.800 times"), "{text}");
