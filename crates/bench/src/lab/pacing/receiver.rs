@@ -23,7 +23,7 @@ const QUERY: usize = 512;
 const HEADER: usize = 12;
 const LABEL: usize = 16;
 
-/// What a receiver has noted.
+/// Times that a receiver has noted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Received {
     /// Time at which the kernel received the query of each number, in nanoseconds of CLOCK_REALTIME; 0: it never came.

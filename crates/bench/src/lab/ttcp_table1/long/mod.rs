@@ -1,4 +1,4 @@
-//! What the paper wants T/TCP for: an answer above 512 octets, which UDP truncates so that the client asks again over TCP (section
+//! The main use of T/TCP in the paper: an answer above 512 octets, which UDP truncates so that the client asks again over TCP (section
 //! 3.2), a zone transfer, and a lookup in which a relay asks its upstream over T/TCP (section 4.9).
 //!
 //! Each part has rows with their round trips by arithmetic, times over the link, and claims on the ratios. `transfer.rs` has the server
