@@ -20,9 +20,10 @@ pub struct Usage {
     /// Time since the boot of the host, in seconds; 0: unknown.
     #[serde(default)]
     pub uptime_s: f64,
-    /// Ticks in which each core ran no thread: idle, or busy with interrupts and packets.
+    /// Each core, and the ticks in which it ran no thread: idle, or busy with interrupts and packets. A list, because the keys of
+    /// a map in JSON are strings.
     #[serde(default)]
-    pub free_ticks: BTreeMap<u16, u64>,
+    pub free_ticks: Vec<(u16, u64)>,
 }
 
 /// One process.
@@ -124,9 +125,12 @@ impl Usage {
             return None;
         }
         let passed_s = self.uptime_s - earlier.uptime_s;
+        let free = |usage: &Usage, core: u16| {
+            usage.free_ticks.iter().find(|(other, _)| *other == core).map(|(_, ticks)| *ticks)
+        };
         let mut others_s = -own_s;
         for core in cores {
-            let free = self.free_ticks.get(core)?.saturating_sub(*earlier.free_ticks.get(core)?);
+            let free = free(self, *core)?.saturating_sub(free(earlier, *core)?);
             others_s += (passed_s - free as f64 / TICKS_PER_S).max(0.0);
         }
         Some(others_s.max(0.0))
@@ -284,7 +288,7 @@ fn allowed_cores(pid: u32) -> String {
 
 /// Ticks in which each core ran no thread, from the text of `/proc/stat` (proc_stat(5)): `idle`, `iowait`, `irq` and
 /// `softirq`. Work on packets counts as free: it may be work for the device itself.
-fn free_ticks(stat: &str) -> BTreeMap<u16, u64> {
+fn free_ticks(stat: &str) -> Vec<(u16, u64)> {
     let core = |line: &str| {
         let mut words = line.strip_prefix("cpu")?.split_ascii_whitespace();
         let number = words.next()?.parse().ok()?;
@@ -393,9 +397,9 @@ mod tests {
         let stat =
             "cpu  9 9 9 9 9 9 9 9 0 0\ncpu0 1 2 3 100 20 3 4 5 0 0\ncpu12 1 2 3 7 0 0 0 0 0 0\nintr 1 2\n";
         let before = free_ticks(stat);
-        assert_eq!(before, BTreeMap::from([(0, 127), (12, 7)]));
+        assert_eq!(before, [(0, 127), (12, 7)]);
         let usage = |uptime_s, free_ticks| Usage { uptime_s, free_ticks, ..Usage::default() };
-        let (before, after) = (usage(50.0, before), usage(60.0, BTreeMap::from([(0, 527), (12, 107)])));
+        let (before, after) = (usage(50.0, before), usage(60.0, vec![(0, 527), (12, 107)]));
         let others =
             |cores: &[u16], own_s| after.others_since(&before, &cores.iter().copied().collect(), own_s);
         // Of 10 s, core 0 was free for 4 s and core 12 for 1 s.

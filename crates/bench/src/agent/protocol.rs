@@ -302,6 +302,9 @@ mod tests {
         round_trip(Reply::Refused { why: "two\nlines".into() });
         round_trip(Reply::Counters { counts: [("reply".into(), u64::MAX)].into() });
         round_trip(Reply::Usage(Usage::default()));
+        let usage = Usage::read(&[std::process::id()]);
+        assert!(!usage.free_ticks.is_empty());
+        round_trip(Reply::Usage(usage));
         round_trip(Reply::Sockets(Participant { receive_buffer: (1, 2), ..Participant::default() }));
         let mut outcome = Outcome { sent: 5, ..Outcome::default() };
         outcome.invalid.insert("wrong prefix".into(), 2);
