@@ -118,6 +118,7 @@ mod tests {
             remedy: "apt-get install nothing",
             version,
             version_prefix: "Version",
+            encrypted: &[],
             plan: |_| super::super::LaunchPlan::default(),
         }
     }

@@ -250,7 +250,7 @@ impl<'a> Testbed<'a> {
         self.note_tester(&outcome);
         let mut authority = self.counters()?;
         // The names of the hosts lie apart, and the next trial begins after the last of them.
-        outcome.names_used = self.further_testers.range_used(&self.plan, task, outcome.names_used);
+        outcome.names_used = self.further_testers.range_used(self.plan, task, outcome.names_used);
         authority
             .iter_mut()
             .for_each(|(kind, count)| *count -= counted.get(kind).copied().unwrap_or(0).min(*count));

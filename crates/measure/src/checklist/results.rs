@@ -88,14 +88,11 @@ fn sending_time(run: &Run) -> Assessment {
     let excess = |trial: &Trial| trial.rate_qps / trial.outcome.rate_achieved - 1.0;
     let worst = passed(run).max_by(|one, other| excess(one).total_cmp(&excess(other)));
     let Some(worst) = worst else { return Assessment::not_kept("no trial passed") };
-    let paces: [(&str, fn(&PacingError) -> Deviation); 4] = [
-        ("1 s", |error| error.s1),
-        ("100 ms", |error| error.ms100),
-        ("10 ms", |error| error.ms10),
-        ("1 ms", |error| error.ms1),
-    ];
-    let shorter = paces.into_iter().filter_map(|(length, deviation)| {
-        let of_trials = passed(run).map(|trial| deviation(&trial.outcome.pacing_error));
+    let paces = ["1 s", "100 ms", "10 ms", "1 ms"];
+    let deviations =
+        |PacingError { s1, ms100, ms10, ms1 }: PacingError| -> [Deviation; 4] { [s1, ms100, ms10, ms1] };
+    let shorter = paces.into_iter().enumerate().filter_map(|(at, length)| {
+        let of_trials = passed(run).map(|trial| deviations(trial.outcome.pacing_error)[at]);
         let largest = of_trials.filter(|it| it.intervals > 0).map(|it| it.max).max_by(f64::total_cmp)?;
         Some(format!("{:.3} % in {length}", 100.0 * largest))
     });

@@ -85,7 +85,7 @@ fn claim_equal_buffers(context: &mut Context, results: &[Results]) {
     });
     if rustix::process::geteuid().is_root() {
         context.claim(
-&format!(
+        format!(
                 "All sockets of all servers have a receive buffer of {WANTED} octets in the measurement, read from the kernel"
             ),
             "a socket with another one",

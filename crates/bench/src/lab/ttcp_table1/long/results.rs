@@ -109,7 +109,7 @@ fn claim_round_trips(context: &mut Context, what: &str, cells: &[LongCell]) {
     let ways: Vec<String> =
         at_adsl(cells).map(|cell| format!("{} {}", cell.round_trips, cell.name)).collect();
     context.claim(
-&format!(
+        format!(
             "{what} at 65 ms takes, by the lower quartile, these round trips and at most 0.3 more for each: {}",
             ways.join("; ")
         ),
