@@ -77,6 +77,8 @@ pub struct Task {
     pub first_name: u64,
     /// The form of the tester's traffic; `None`: that of the plan.
     pub form: Option<TrafficForm>,
+    /// Number of the value of the sweep that it belongs to, also if no device takes part; 0 without a sweep.
+    pub sweep: usize,
 }
 
 /// The next action.
@@ -247,10 +249,11 @@ impl Procedure {
                     // No device sees these names, so later trials may use them.
                     first_name: 0,
                     form: None,
+                    sweep: 0,
                 }),
                 Step::Done(_) => Action::Done,
             },
-            Stage::Certify(Certification { cell, known, search, .. }) => match search.next() {
+            Stage::Certify(Certification { sweep, cell, known, search, .. }) => match search.next() {
                 Step::Try { rate_qps, .. } => Action::Trial(Task {
                     purpose: Purpose::CellSelfTest,
                     setup: Setup { device: None, fresh: false, aaaa_share: known.with_address },
@@ -259,6 +262,7 @@ impl Procedure {
                     rate_qps,
                     first_name: 0,
                     form: Some(known.form),
+                    sweep: *sweep,
                 }),
                 Step::Done(_) => Action::Done,
             },
@@ -371,7 +375,7 @@ impl Procedure {
         let cell = self.plan.cells[cell];
         let first_name = self.first_name(self.plan.names_needed(rate_qps, cell));
         let setup = self.setup(sweep, cell.aaaa_share, first_name);
-        Action::Trial(Task { purpose, setup, cell, repetition, rate_qps, first_name, form: None })
+        Action::Trial(Task { purpose, setup, cell, repetition, rate_qps, first_name, form: None, sweep })
     }
 
     /// First of `needed` names that were not queried yet; if they are used up, the range begins again.

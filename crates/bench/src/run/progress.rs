@@ -217,6 +217,7 @@ mod tests {
             rate_qps: 17_400.0,
             first_name: 0,
             form: None,
+            sweep: 0,
         };
         let outcome = Outcome { reason: "2 lost".into(), ..Outcome::default() };
         assert_eq!(

@@ -292,6 +292,7 @@ impl<'a> Testbed<'a> {
             rate_qps: CHECK_RATE_QPS,
             first_name,
             form: None,
+            sweep: 0,
         };
         let duration_ms = (names / CHECK_RATE_QPS * 1000.0).ceil() as u64;
         let load = Load { duration_ms, warm_up_ms: 0, ..self.load(&task)? };

@@ -264,6 +264,8 @@ enum Stage {
     Preparation,
     /// One search.
     Search,
+    /// The self-test of a cell, which certifies its result.
+    Certificate,
     /// The curve of loss against rate.
     Curve,
 }
@@ -287,13 +289,14 @@ impl Turn {
         let preparation = |sweep, cell| Turn { sweep, cell, stage: Stage::Preparation, repetition: 0 };
         match action {
             Action::Trial(task) => {
-                let sweep = sweep_of(task.setup.device.as_deref());
+                let sweep = task.sweep;
                 // The cell of a self-test may be none of the plan's.
                 let cell = plan.cells.iter().position(|cell| *cell == task.cell).unwrap_or(0);
                 Some(match task.purpose {
                     Purpose::Search | Purpose::Confirm => {
                         Turn { sweep, cell, stage: Stage::Search, repetition: task.repetition }
                     }
+                    Purpose::CellSelfTest => Turn { sweep, cell, stage: Stage::Certificate, repetition: 0 },
                     Purpose::Curve => Turn { sweep, cell, stage: Stage::Curve, repetition: 0 },
                     _ => preparation(sweep, cell),
                 })
@@ -333,7 +336,7 @@ mod tests {
                 Event::Check { found, names_used: 9 }
             }
             Action::Trial(task) => {
-                let passes = task.purpose == Purpose::SelfTest || task.rate_qps <= capacity_qps;
+                let passes = task.purpose.is_self_test() || task.rate_qps <= capacity_qps;
                 let verdict = if passes { Verdict::Pass } else { Verdict::Fail };
                 Event::Trial(Trial {
                     purpose: task.purpose,
@@ -383,11 +386,13 @@ mod tests {
             first(Stage::Search, 0),
             first(Stage::Search, 1),
             first(Stage::Search, 2),
+            first(Stage::Certificate, 0),
             first(Stage::Curve, 0),
             second(Stage::Preparation, 0),
             second(Stage::Search, 0),
             second(Stage::Search, 1),
             second(Stage::Search, 2),
+            second(Stage::Certificate, 0),
         ];
         let expected: Vec<(usize, Turn)> =
             turns.iter().flat_map(|turn| (0..3).map(move |device| (device, *turn))).collect();

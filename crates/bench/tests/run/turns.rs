@@ -28,11 +28,12 @@ fn read(folder: &Folder, device: &str) -> Run {
     serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// Start of the first and of the last trial of each turn: all before the searches, each search, the curve.
+/// Start of the first and of the last trial of each turn: all before the searches, each search, the self-test of the cell, the curve.
 fn turns(run: &Run) -> Vec<(String, String)> {
     let is_search = |trial: &Trial| matches!(trial.purpose, Purpose::Search | Purpose::Confirm);
     let turn = |trial: &Trial| match trial.purpose {
         Purpose::Curve => u32::MAX,
+        Purpose::CellSelfTest => u32::MAX - 1,
         _ if is_search(trial) => trial.repetition + 1,
         _ => 0,
     };
@@ -43,14 +44,14 @@ fn turns(run: &Run) -> Vec<(String, String)> {
 /// Checks that the turns of two runs alternate. Times are whole seconds, so two turns may share one.
 fn alternate(one: &Run, other: &Run) {
     let (one, other) = (turns(one), turns(other));
-    // The preparation, two searches, the curve.
-    assert_eq!((one.len(), other.len()), (4, 4), "{one:?}\n{other:?}");
+    // The preparation, two searches, the self-test of the cell, the curve.
+    assert_eq!((one.len(), other.len()), (5, 5), "{one:?}\n{other:?}");
     let order: Vec<&(String, String)> =
         one.iter().zip(&other).flat_map(|(one, other)| [one, other]).collect();
     for pair in order.windows(2) {
         assert!(pair[0].1 <= pair[1].0, "a turn begins before the one before it ended: {order:?}");
     }
-    let between = order.iter().filter(|(first, _)| *first > one[0].0 && *first < other[3].1).count();
+    let between = order.iter().filter(|(first, _)| *first > one[0].0 && *first < other[4].1).count();
     assert!(between >= 3, "the run takes some seconds: {order:?}");
 }
 

@@ -194,6 +194,7 @@ impl Testbed<'_> {
                 rate_qps: 100.0,
                 first_name,
                 form: None,
+                sweep: 0,
             };
             let duration_ms = PROBE_NAMES * 10;
             let load = Load { duration_ms, warm_up_ms: 0, ..self.load(&task)? };
