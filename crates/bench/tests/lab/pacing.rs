@@ -30,7 +30,4 @@ fn the_pace_is_told_by_the_receiver_and_by_the_tester_over_four_lengths() {
     }
     let claims = record["claims"].as_array().expect("claims");
     assert_eq!(claims.len(), 3, "trials of 2 s are too short for the authors' bound: {claims:?}");
-    for claim in claims {
-        assert!(claim.to_string().contains("Refuted by"), "{claim}");
-    }
 }
