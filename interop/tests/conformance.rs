@@ -66,7 +66,9 @@ fn adds_up(results: &Value) {
         let sections: u64 = results["sections"].as_array().unwrap().iter().map(|it| sum(&it["levels"])).sum();
         let word = outcome.replace('_', "-");
         let cases = results["cases"].as_array().unwrap();
-        let cases = cases.iter().filter(|case| case["outcome"] == word.as_str()).count() as u64;
+        // A case that passed with remarks has passed.
+        let is_so = |case: &&Value| case["outcome"].as_str().is_some_and(|told| told.starts_with(&word));
+        let cases = cases.iter().filter(is_so).count() as u64;
         assert_eq!((sum(&results["levels"]), sections, cases), (all, all, all), "{outcome}");
     }
     assert_eq!(results["cases"].as_array().unwrap().len(), CASES.len());
@@ -82,7 +84,7 @@ fn check(outcomes: &BTreeMap<String, String>, passed: &[&str], failed: &[&str], 
     ];
     for (outcome, cases) in wanted {
         for case in cases {
-            assert_eq!(outcomes[case], outcome, "{case}: {outcomes:#?}");
+            assert!(outcomes[case].starts_with(outcome), "{case} has not {outcome}: {outcomes:#?}");
         }
     }
 }

@@ -13,6 +13,7 @@ mod load;
 mod report;
 mod result_file;
 mod run;
+mod run_summary;
 mod totd_forwarder;
 mod turns;
 

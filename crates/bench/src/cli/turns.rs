@@ -1,7 +1,7 @@
 //! `sixfold-bench run` with several devices: estimate and summary.
 
 use super::report::print;
-use super::run::summary;
+use super::run_summary::summary;
 use crate::bundle;
 use crate::run::Ended;
 use crate::run::turns::Device;

@@ -4,7 +4,8 @@ use super::Cell;
 use super::encrypted::{self, Encrypted};
 use super::kernel;
 use super::long::{self, Long};
-use super::paper::{ADSL, QUESTION, ROUND_TRIPS, Row, check, root_zone};
+use super::paper::{QUESTION, Row, check, root_zone};
+use super::place::{LAST_COUNTS, MEASURED, link};
 use super::virtual_time::QUERIES;
 use crate::lab::context::Context;
 use crate::lab::kernel_fast_open;
@@ -16,13 +17,9 @@ use crate::ttcp_dns::testbed::{KERNELS, PORT, Testbed, kernel_server, octets, pa
 use crate::ttcp_dns::upstream::Upstream;
 use authority::Server;
 use experiments::sequential::Transport;
-use link::{Delay, Impairments};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 use ttcp::Settings;
-
-/// Round trips that are measured. The loopback's 0.04 ms is less than the interfaces need themselves.
-pub(super) const MEASURED: [Duration; 2] = [ROUND_TRIPS[1], ADSL];
 
 /// Rows that are measured, in order.
 const ROWS: [Row; 6] = [
@@ -33,9 +30,6 @@ const ROWS: [Row; 6] = [
     Row::FastOpenWarm,
     Row::FastOpenCold,
 ];
-
-/// Connection counts before the first ones of client and server.
-pub(super) const LAST_COUNTS: [u32; 2] = [1000, 2000];
 
 /// Queries of a row in the short version: at 65 ms all rows take 8 round trips of each, 10 s in all.
 const QUICK_QUERIES: u32 = 20;
@@ -152,11 +146,6 @@ impl World {
 fn process_cpu_s() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
-}
-
-/// Link of a round trip, in each direction.
-pub(super) fn link(round_trip: Duration) -> Impairments {
-    Impairments { delay: Delay { mean: round_trip / 2, ..Delay::default() }, ..Impairments::default() }
 }
 
 /// Times of the queries of a row, s.

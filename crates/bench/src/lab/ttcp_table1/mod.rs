@@ -3,7 +3,7 @@
 //!
 //! The virtual part (`virtual_time.rs`) has no computing time; the measured part (`measured.rs`) sends the packets through
 //! two kernels and a link; `encrypted` measures TLS, HTTPS and QUIC over that link; `long` answers above 512 octets, a zone transfer and
-//! a lookup that goes on, the uses that the paper has for T/TCP. `paper.rs` holds the paper's numbers, `cost.rs` the cost of packets,
+//! a lookup that goes on, the uses that the paper has for T/TCP. `paper.rs` holds the paper's numbers, `place.rs` links and hosts, `cost.rs` the cost of packets,
 //! `judge.rs` the claims.
 
 mod cost;
@@ -13,6 +13,7 @@ mod kernel;
 mod long;
 mod measured;
 mod paper;
+mod place;
 mod presented;
 mod virtual_time;
 

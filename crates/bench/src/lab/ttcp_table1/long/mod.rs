@@ -10,8 +10,8 @@ mod transfer;
 pub use results::{enter, enter_virtual};
 
 use super::kernel;
-use super::measured::{LAST_COUNTS, MEASURED, link};
 use super::paper::{ADSL, root_zone};
+use super::place::{LAST_COUNTS, MEASURED, link};
 use crate::lab::context::Context;
 use crate::ttcp_dns::onward::{Onward, TtcpUpstream};
 use crate::ttcp_dns::relay::Relay;
