@@ -8,12 +8,17 @@ use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// File of the events, one JSON object a line.
 const EVENTS_FILE: &str = bundle::JOURNAL_FILE;
 
 /// File of the plan and the start time of the run.
 const PLAN_FILE: &str = "plan.json";
+
+/// Tries for the lock of a journal, and the time between two: half a second in all.
+const LOCK_TRIES: u32 = 25;
+const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
 /// A journal that is being written.
 #[derive(Debug)]
@@ -107,11 +112,20 @@ fn file_error(path: &Path, error: &io::Error) -> String {
     format!("{}: {error}", path.display())
 }
 
-/// Opens the events for appending, with a lock for this process.
+/// Opens the events for appending, with a lock for this process. A child of a process that has just ended or closed the file may hold
+/// the lock between fork and exec, so it is tried for a moment.
 fn open_locked(path: &Path) -> Result<File, String> {
     let file =
         OpenOptions::new().create(true).append(true).open(path).map_err(|error| file_error(path, &error))?;
-    match file.try_lock() {
+    let mut locked = file.try_lock();
+    for _ in 1..LOCK_TRIES {
+        if !matches!(locked, Err(TryLockError::WouldBlock)) {
+            break;
+        }
+        std::thread::sleep(LOCK_PAUSE);
+        locked = file.try_lock();
+    }
+    match locked {
         // A file system without locks gives no protection; everything else works.
         Ok(()) | Err(TryLockError::Error(_)) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(format!(
