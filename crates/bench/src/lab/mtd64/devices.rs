@@ -53,7 +53,7 @@ impl Subject {
     }
 }
 
-/// Devices of an experiment: its templates ([`device::templates`]), and the papers' programs of `--program`.
+/// Devices of an experiment: its templates (`device::templates`), and the papers' programs of `--program`.
 pub fn subjects(context: &mut Context, default: &[&str]) -> Result<Vec<Subject>, String> {
     let subject = |Template { name, program }: Template| Subject {
         name: name.clone(),
