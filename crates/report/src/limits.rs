@@ -1,7 +1,7 @@
 //! Limits of the page's size.
 
 /// Size up to which the whole run is embedded in the page. Beyond it the page leaves out the histograms, then the
-/// trials. Browsers parse 5 MiB of JSON in some 60 ms, and a page of this size can still be mailed.
+/// trials. Browsers parse 4 MiB of JSON in some 50 ms, and a page of this size can still be mailed.
 pub const EMBEDDED_OCTETS: usize = 5 << 20;
 
 /// Rows of the table below a chart. Twenty searches of at most 22 steps, each failure confirmed, are some 660 trials.
