@@ -42,7 +42,7 @@ impl Schedule {
             return Ok(Schedule {
                 bits: vec![wanted.unwrap_or(limits::QUICK_ZONE_BITS)],
                 starts: 0,
-                trial: limits::QUICK_TRIAL,
+                trial: context.options.duration.unwrap_or(limits::QUICK_TRIAL),
                 // A search of a few trials of 0.3 s gives no order of servers, so it is left out.
                 searches: (0, 0),
                 precision: 0.05,

@@ -90,8 +90,8 @@ impl Trial {
 /// Runs the experiment.
 pub fn run(context: &mut Context) -> Result<(), String> {
     let rates = context.choose(RATES_QPS.0, RATES_QPS.1);
-    let whole = context.options.duration.unwrap_or(Duration::from_secs(10));
-    let duration = context.choose(Duration::from_secs(2), whole);
+    let usual = context.choose(Duration::from_secs(2), Duration::from_secs(10));
+    let duration = context.options.duration.unwrap_or(usual);
     if rates[rates.len() - 1] * duration.as_secs_f64() > names().names() as f64 {
         return Err(format!(
             "{} s: a trial at {} queries/s would need more than the {} names; give a shorter --duration",
