@@ -20,11 +20,13 @@ pub fn faults(root: &Path) -> std::io::Result<Vec<String>> {
             faults.push(format!("{}: write the text of the file behind `{START}FILE {END}`", path.display()));
         }
         for (file, block) in copies(&page) {
-            let text = normal(&folder(&path).join(&file)).map(|file| std::fs::read_to_string(root.join(file)));
+            let text =
+                normal(&folder(&path).join(&file)).map(|file| std::fs::read_to_string(root.join(file)));
             match text {
                 Some(Ok(text)) if text.trim_end() == block.trim_end() => {}
                 Some(Ok(_)) => {
-                    faults.push(format!("{}: the block behind `{file}` differs from the file", path.display()));
+                    faults
+                        .push(format!("{}: the block behind `{file}` differs from the file", path.display()));
                 }
                 _ => faults.push(format!("{}: {file}: there is no such file", path.display())),
             }

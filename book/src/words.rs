@@ -67,13 +67,16 @@ pub fn faults(root: &Path) -> std::io::Result<Vec<String>> {
     let mut unused: Vec<&str> = ALLOWED.to_vec();
     for path in documents(root)? {
         let text = std::fs::read_to_string(root.join(&path))?;
-        let for_operators = FOR_OPERATORS.iter().any(|folder| path.starts_with(Path::new("docs").join(folder)));
+        let for_operators =
+            FOR_OPERATORS.iter().any(|folder| path.starts_with(Path::new("docs").join(folder)));
         let lines = if is_page(&path) { prose(&text) } else { numbered(&text) };
         for (line, words) in &lines {
             let (told, used) = ageing(words);
             unused.retain(|phrase| !used.contains(phrase));
             let place = format!("{}:{line}", path.display());
-            faults.extend(told.into_iter().map(|word| format!("{place}: \"{word}\" ages: see book/src/words.rs")));
+            faults.extend(
+                told.into_iter().map(|word| format!("{place}: \"{word}\" ages: see book/src/words.rs")),
+            );
             if for_operators && path != Path::new(TERMS) {
                 let private = PRIVATE.iter().filter(|(word, _)| places(words, word).next().is_some());
                 faults.extend(private.map(|(word, term)| format!("{place}: \"{word}\": write \"{term}\"")));
@@ -83,7 +86,9 @@ pub fn faults(root: &Path) -> std::io::Result<Vec<String>> {
             faults.push(format!("{}: more than {LINES} lines: make two pages of it", path.display()));
         }
     }
-    faults.extend(unused.into_iter().map(|phrase| format!("no document has \"{phrase}\": see book/src/words.rs")));
+    faults.extend(
+        unused.into_iter().map(|phrase| format!("no document has \"{phrase}\": see book/src/words.rs")),
+    );
     Ok(faults)
 }
 
@@ -91,7 +96,8 @@ pub fn faults(root: &Path) -> std::io::Result<Vec<String>> {
 fn documents(root: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut documents: Vec<PathBuf> = FOR_USERS.iter().map(PathBuf::from).collect();
     for folder in FOR_OPERATORS {
-        documents.extend(files(root, &Path::new("docs").join(folder))?.into_iter().filter(|path| is_page(path)));
+        documents
+            .extend(files(root, &Path::new("docs").join(folder))?.into_iter().filter(|path| is_page(path)));
     }
     documents.extend(files(root, Path::new(MANUALS))?);
     Ok(documents.into_iter().filter(|path| root.join(path).is_file()).collect())
@@ -134,9 +140,8 @@ fn append(blocks: &mut [(usize, String)], words: &str) {
 fn ageing(text: &str) -> (Vec<&'static str>, Vec<&'static str>) {
     let allowed: Vec<(usize, &str)> =
         ALLOWED.iter().flat_map(|phrase| places(text, phrase).map(move |place| (place, *phrase))).collect();
-    let covers = |place: usize| {
-        allowed.iter().any(|&(start, phrase)| (start..start + phrase.len()).contains(&place))
-    };
+    let covers =
+        |place: usize| allowed.iter().any(|&(start, phrase)| (start..start + phrase.len()).contains(&place));
     let told = AGEING.iter().filter(|word| places(text, word).any(|place| !covers(place)));
     (told.copied().collect(), allowed.iter().map(|&(_, phrase)| phrase).collect())
 }
@@ -162,7 +167,10 @@ mod tests {
 
     #[test]
     fn a_word_that_ages_is_found_unless_its_phrase_is_allowed() {
-        assert_eq!(ageing("tls is not supported; views are planned."), (vec!["not supported", "planned"], vec![]));
+        assert_eq!(
+            ageing("tls is not supported; views are planned."),
+            (vec!["not supported", "planned"], vec![])
+        );
         assert_eq!(ageing("http/3 is not supported"), (vec![], vec!["http/3 is not supported"]));
         assert_eq!(ageing("http/3 is not supported, nor yet http/4").0, ["yet"]);
         assert_eq!(ageing("unplanned, yeti").0, [""; 0]);
