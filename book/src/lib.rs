@@ -2,16 +2,19 @@
 //!
 //! The documents are Markdown files that a reader may also open one by one: their links lead through the source tree. mdBook
 //! knows one folder only and leaves links alone. So [`stage()`] lays out a copy: the chapters of `docs/SUMMARY.md`, with links
-//! that hold in the book, and reference chapters made from the manual pages and from the tables of metrics, which have no
-//! second source. [`links::faults`] checks the documents in the source tree, [`site::faults`] the pages that mdBook built.
+//! that hold in the book, and reference chapters made from the manual pages. [`links::faults`] checks the documents in the source
+//! tree, [`copies::faults`] the files that pages show, [`words::faults`] words that a page must not have, and [`site::faults`] the
+//! pages that mdBook built.
 
 #![forbid(unsafe_code)]
 
+pub mod copies;
 pub mod links;
 mod manual;
 mod page;
 pub mod site;
 pub mod stage;
+pub mod words;
 
 pub use manual::keys;
 pub use page::Page;

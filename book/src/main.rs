@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code)]
 
+use sixfold_book::{copies, links, words};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -27,7 +28,9 @@ fn main() -> ExitCode {
 
 fn lay_out() -> Result<(), String> {
     let root = sixfold_book::workspace();
-    report(sixfold_book::links::faults(&root).map_err(|error| error.to_string()))?;
+    for faults in [links::faults, copies::faults, words::faults] {
+        report(faults(&root).map_err(|error| error.to_string()))?;
+    }
     let target = root.join("target/book");
     sixfold_book::stage(&root, &target)?;
     println!("the book is in {}; `mdbook build` there writes html/index.html", target.display());
@@ -36,5 +39,5 @@ fn lay_out() -> Result<(), String> {
 
 fn report(faults: Result<Vec<String>, String>) -> Result<(), String> {
     let faults = faults?;
-    if faults.is_empty() { Ok(()) } else { Err(format!("broken links:\n{}", faults.join("\n"))) }
+    if faults.is_empty() { Ok(()) } else { Err(format!("faults of the documents:\n{}", faults.join("\n"))) }
 }

@@ -14,7 +14,7 @@ const DOCS: &str = "docs";
 const SUMMARY: &str = "SUMMARY.md";
 
 /// Chapters from elsewhere, with their paths in the book.
-const OTHERS: [(&str, &str); 8] = [
+const OTHERS: [(&str, &str); 7] = [
     ("README.md", "introduction.md"),
     ("ARCHITECTURE.md", "internals/architecture.md"),
     ("CONTRIBUTING.md", "internals/contributing.md"),
@@ -22,7 +22,6 @@ const OTHERS: [(&str, &str); 8] = [
     ("CHANGELOG.md", "changelog.md"),
     ("conformance/README.md", "internals/conformance.md"),
     ("scenarios/README.md", "internals/scenarios.md"),
-    ("docs/operating.md#metrics", "reference/metrics.md"),
 ];
 
 /// Lays out the book of the source tree `root` in the folder `target`, which is replaced. The error says which file is at
@@ -54,7 +53,7 @@ pub fn stage(root: &Path, target: &Path) -> Result<(), String> {
     for path in &chapters {
         write_page(root, target, path)?;
     }
-    write(&target.join("src/reference/metrics.md"), &metrics(root)?)
+    Ok(())
 }
 
 /// Pages and manual pages that the summary lists.
@@ -143,10 +142,6 @@ fn relinked(text: &str, path: &Path, place_of_page: &Path) -> String {
 /// Place of a link's destination, with its anchor.
 fn place_of(target: &Path, destination: &str) -> Option<String> {
     let (_, anchor) = parts(destination);
-    let whole = format!("{}#{}", target.display(), anchor.unwrap_or_default());
-    if let Some((_, place)) = OTHERS.iter().find(|(other, _)| *other == whole) {
-        return Some((*place).to_owned());
-    }
     // A name without an ending is a folder, which the book does not show. The list of chapters is beside each page of it.
     target.extension().filter(|_| target != Path::new(DOCS).join(SUMMARY))?;
     let place = place(target)?.to_string_lossy().into_owned();
@@ -159,25 +154,6 @@ fn from_to(page: &Path, place: &str) -> String {
     format!("{}{place}", "../".repeat(up))
 }
 
-/// Chapter of the metrics: the section of the operators' guide that the tests of the server compare with the program.
-fn metrics(root: &Path) -> Result<String, String> {
-    let path = Path::new("docs/operating.md");
-    let text = read(root, path)?;
-    let start = text.find("\n## Metrics\n").ok_or("docs/operating.md has no section \"Metrics\"")? + 1;
-    let length = text[start + 2..].find("\n## ").map_or(text.len() - start, |length| length + 3);
-    // The anchors of the rest of the guide, and of this section.
-    let section = Page::read(&text[start..start + length]);
-    let mut page =
-        text[start..start + length].replacen("## Metrics", "# Metrics", 1).replace("\n### ", "\n## ");
-    for link in section.links.iter().filter(|link| link.destination.starts_with('#')) {
-        if !section.anchors.contains(&link.destination[1..]) {
-            let elsewhere = format!("](operating.md{})", link.destination);
-            page = page.replace(&format!("]({})", link.destination), &elsewhere);
-        }
-    }
-    Ok(relinked(&page, path, Path::new("reference/metrics.md")))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -185,9 +161,9 @@ mod tests {
     #[test]
     fn links_lead_to_chapters_and_links_to_code_become_their_text() {
         let text = "[a](glossary.md#x) [b](../ARCHITECTURE.md) [`c.rs`](../crates/c.rs) [d](#e) [f](man/sixfold.8) \
-                    [g](https://example.com/) [h](operating.md#metrics) [i](recipes/README.md) [j](examples) [k](SUMMARY.md)";
+                    [g](https://example.com/) [h](reference/metrics.md#clients) [i](recipes/README.md) [j](examples) [k](SUMMARY.md)";
         let expected = "[a](../glossary.md#x) [b](../internals/architecture.md) `c.rs` [d](#e) [f](../reference/sixfold-8.md) \
-                        [g](https://example.com/) [h](../reference/metrics.md) [i](../recipes/index.md) j k";
+                        [g](https://example.com/) [h](../reference/metrics.md#clients) [i](../recipes/index.md) j k";
         assert_eq!(relinked(text, Path::new("docs/papers.md"), Path::new("papers/index.md")), expected);
     }
 

@@ -147,7 +147,7 @@ pub const MEMORY_CONNECTIONS: usize = 10_000;
 /// have 100 connections, so together they may open all connections.
 pub const MEMORY_NETWORKS: u16 = 110;
 
-/// Pending queries per worker by default, and the octets that each takes at most (docs/operating.md).
+/// Pending queries per worker by default, and the octets that each takes at most (docs/how-to/size-and-tune.md).
 pub const MEMORY_PENDING: f64 = 65_536.0 * 1_900.0;
 
 /// Rate of the flood that fills this table, in queries a second: the table is full after three seconds, the shortest

@@ -106,7 +106,7 @@ fn kind(entry: &CachedEntry) -> &'static str {
     }
 }
 
-/// An entry as JSON. docs/operating.md has the fields.
+/// An entry as JSON. docs/reference/control-socket.md has the fields.
 fn entry_json(entry: &CachedEntry) -> Value {
     let (forwarders, zone) = match &entry.forwarders {
         AskedForwarders::Default => ("default", None),

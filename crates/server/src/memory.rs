@@ -22,7 +22,7 @@ const STREAMS: u64 = transport::limits::BUFFER_OCTETS_AT_MOST as u64;
 /// Octets of a client connection over TCP, over TLS, and over HTTP/2 or QUIC.
 const CONNECTION: [u64; 3] = [6 << 10, 13 << 10, 24 << 10];
 
-/// The most resident memory that this configuration can take, in octets. docs/operating.md has the formula (Memory and descriptors).
+/// The most resident memory that this configuration can take, in octets. docs/how-to/size-and-tune.md has the formula.
 pub fn bound(config: &Config) -> u64 {
     let (workers, limits) = (config.server.worker_count() as u64, &config.limits);
     let worker = WORKER + limits.pending as u64 * PENDING;
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn the_bound_is_that_of_the_documents() {
-        // docs/sizing.md, all defaults, rounded to whole MiB.
+        // docs/how-to/size-and-tune.md, all defaults, rounded to whole MiB.
         for (workers, mebibytes) in [(1, 415), (2, 548), (8, 1345)] {
             let text = format!("[server]\nworkers = {workers}\n[upstream]\nforwarders = [\"192.0.2.53\"]\n");
             let parsed =

@@ -36,7 +36,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// The code of the fault in JSON. docs/operating.md lists the codes.
+    /// The code of the fault in JSON. docs/reference/control-socket.md lists the codes.
     pub fn code(&self) -> &'static str {
         match self {
             Fault::NoSocket => "no_socket",

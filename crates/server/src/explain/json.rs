@@ -1,4 +1,5 @@
-//! An explanation as JSON. The names of the fields are fixed and documented in docs/operating.md; fields may be added.
+//! An explanation as JSON. The names of the fields are fixed and documented in
+//! docs/reference/explanations-and-traces.md; fields may be added.
 
 use super::records;
 use super::words::{milliseconds, name, network, outcome, source};

@@ -1,4 +1,5 @@
-//! One trace as a line of JSON. The names of the fields are fixed and documented in docs/operating.md; fields may be added. Times of
+//! One trace as a line of JSON. The names of the fields are fixed and documented in
+//! docs/reference/explanations-and-traces.md; fields may be added. Times of
 //! steps are microseconds since the query arrived.
 
 use crate::escape;

@@ -171,32 +171,127 @@ fn every_metric_and_every_label_value_is_documented_and_no_other() {
         .start();
     Udp::to(server.v6()).ask(&name_of(1), Type::AAAA);
     let scrape = Scrape::of(server.metrics);
-    let text = document("operating.md");
+    let (text, drops) = (document("reference/metrics.md"), document("reference/dropped-messages.md"));
     for (name, family) in &scrape.0 {
         let begins = format!("| `{name}` | {} |", family.kind);
         let row = text.lines().find(|line| line.starts_with(&begins));
-        let row = row.unwrap_or_else(|| panic!("no row {begins} in operating.md"));
+        let row = row.unwrap_or_else(|| panic!("no row {begins} in metrics.md"));
         for (label, value) in family.samples.iter().flat_map(|(_, labels, _)| labels) {
             assert!(row.contains(&format!("`{label}`")), "{name}: {label}");
             let open = ["upstream", "le", "version", "commit", "file"].contains(&label.as_str());
-            let below = name == "sixfold_dropped_total" && text.contains(&format!("\n| `{value}` | "));
+            let below = name == "sixfold_dropped_total" && drops.contains(&format!("\n| `{value}` | "));
             assert!(open || below || row.contains(&format!("`{value}`")), "{name}: {label}={value}");
         }
     }
-    // Metric names in the text, some with labels.
-    for name in text
-        .split('`')
-        .filter(|word| word.starts_with("sixfold_") || word.starts_with("process_") && *word != "process_id")
-    {
-        let name = name.split('{').next().unwrap();
-        assert!(scrape.0.contains_key(name), "{name} does not exist");
+    let is_metric = |word: &&str| {
+        let name = word.strip_prefix("sixfold_").or_else(|| word.strip_prefix("process_"));
+        name.is_some_and(|name| name.starts_with(|c: char| c.is_ascii_lowercase())) && *word != "process_id"
+    };
+    for (page, text) in pages_for_operators() {
+        let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        for name in words.filter(is_metric) {
+            assert!(scrape.0.contains_key(name), "{}: {name} does not exist", page.display());
+        }
     }
-    let reasons =
-        text.split("Reasons of `sixfold_dropped_total`").nth(1).unwrap().split("\n\n").nth(1).unwrap();
-    for reason in reasons.lines().skip(2).map(|line| line.split('`').nth(1).unwrap()) {
+    let rows = drops.lines().filter(|line| line.starts_with("| `"));
+    for reason in rows.map(|line| line.split('`').nth(1).unwrap()) {
         scrape.value("dropped_total", &[("reason", reason)]);
     }
     server.process.stop();
+}
+
+/// The pages for operators with their texts.
+fn pages_for_operators() -> Vec<(PathBuf, String)> {
+    let mut folders: Vec<PathBuf> =
+        ["tutorials", "how-to", "reference", "explanation", "recipes", "troubleshooting"].map(path).to_vec();
+    let mut pages = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|end| end == "md") {
+                let text = std::fs::read_to_string(&path).unwrap();
+                pages.push((path, text));
+            }
+        }
+    }
+    assert!(pages.len() > 30, "{} pages", pages.len());
+    pages
+}
+
+/// A source file of the program.
+fn source(name: &str) -> String {
+    std::fs::read_to_string(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src").join(name)).unwrap()
+}
+
+/// Texts between pairs of a mark.
+fn between(text: &str, mark: char) -> BTreeSet<&str> {
+    text.split(mark).skip(1).step_by(2).collect()
+}
+
+#[test]
+fn the_keys_that_need_a_restart_are_those_of_the_program() {
+    let program = source("reload.rs");
+    let list = program.split("pub fn restart_keys").nth(1).unwrap().split(".into_iter()").next().unwrap();
+    let keys = between(list, '"');
+    assert!(keys.len() > 15 && keys.contains("server.listen"), "{keys:?}");
+    let page = document("how-to/reload-and-upgrade.md");
+    let section = page.split("### Keys that need a restart\n").nth(1).unwrap();
+    assert_eq!(between(section.split("If one of them").next().unwrap(), '`'), keys);
+    let manual = manual_keys();
+    let marked = manual.iter().filter(|(_, text)| text.contains(".IR Restart"));
+    let marked: BTreeSet<String> = marked.map(|((table, key), _)| format!("{table}.{key}")).collect();
+    assert_eq!(marked, keys.into_iter().map(str::to_owned).collect());
+}
+
+#[test]
+fn the_signals_are_those_that_the_program_handles() {
+    let program = source("signals.rs");
+    let kinds = program.split("SignalKind::").skip(1).filter_map(|rest| rest.split_once("()"));
+    let handled: BTreeSet<&str> = kinds
+        .map(|(kind, _)| match kind {
+            "terminate" => "SIGTERM",
+            "interrupt" => "SIGINT",
+            "hangup" => "SIGHUP",
+            "user_defined1" => "SIGUSR1",
+            "user_defined2" => "SIGUSR2",
+            other => panic!("{other} is not documented"),
+        })
+        .collect();
+    let page = document("how-to/run.md");
+    let section = page.split("## Signals\n").nth(1).and_then(|rest| rest.split("\n## ").next()).unwrap();
+    let rows = section.lines().filter_map(|line| line.strip_prefix("| SIG")?.split(" | ").next());
+    let documented: BTreeSet<String> =
+        rows.flat_map(|row| format!("SIG{row}").split(", ").map(str::to_owned).collect::<Vec<_>>()).collect();
+    assert_eq!(documented, handled.into_iter().map(str::to_owned).collect());
+}
+
+#[test]
+fn the_types_that_local_records_may_not_have_are_those_of_the_manual() {
+    let text = document("man/sixfold.toml.5");
+    let line = text.lines().find_map(|line| line.strip_suffix(" records are not allowed.")).unwrap();
+    let refused: Vec<&str> = line.split(", ").flat_map(|words| words.split(" and ")).collect();
+    assert_eq!(refused, ["SOA", "NS", "DNAME"]);
+    let records = [
+        ("SOA", "a. b. 1 2 3 4 5"),
+        ("NS", "a."),
+        ("DNAME", "a."),
+        ("A", "192.0.2.1"),
+        ("CNAME", "a."),
+        ("MX", "10 a."),
+        ("TXT", "a"),
+    ];
+    let directory = Directory::new();
+    let config = directory.file("sixfold.toml");
+    for (kind, data) in records {
+        let record = format!("x.example. IN {kind} {data}");
+        let text = format!("[upstream]\nforwarders = [\"192.0.2.53\"]\n[local]\nrecords = [{record:?}]\n");
+        std::fs::write(&config, text).unwrap();
+        let output = sixfold(&["check", "--config", &config.display().to_string()]);
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.success(), !refused.contains(&kind), "{kind}: {told}");
+    }
 }
 
 #[test]
@@ -256,8 +351,8 @@ fn every_line_of_the_log_has_an_event_and_every_event_is_documented() {
         }
     }
     assert!(events.len() > 40 && events.contains("upstream_down") && events.contains("ready"), "{events:?}");
-    let text = document("operating.md");
-    let table = text.split("\n### Events\n").nth(1).and_then(|rest| rest.split("\n## ").next()).unwrap();
+    let text = document("reference/log.md");
+    let table = text.split("\n## Events\n").nth(1).and_then(|rest| rest.split("\n## ").next()).unwrap();
     let mut documented = BTreeSet::new();
     for row in table.lines().filter(|line| line.starts_with("| `")) {
         let words = row.split('|').nth(1).unwrap().split('`').skip(1).step_by(2);

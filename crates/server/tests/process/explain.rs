@@ -158,9 +158,12 @@ fn an_explanation_has_every_documented_field_and_shows_what_a_client_gets() {
     let addresses: Vec<String> = response.addresses.iter().map(ToString::to_string).collect();
     assert_eq!(addresses, ["2001:db8:64::c000:201", "2001:db8:64::cb00:7101"]);
     // Every field is documented, and every documented field exists.
-    let document = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/operating.md"));
+    let document = std::fs::read_to_string(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/reference/explanations-and-traces.md"
+    ));
     let document = document.unwrap();
-    let section = document.split("### Explanations").nth(1).unwrap().split("\n##").next().unwrap();
+    let section = document.split("\n## Explanations\n").nth(1).unwrap().split("\n## ").next().unwrap();
     let mut fields = Vec::new();
     collect_fields(&told, &mut fields);
     collect_fields(&explain(&server, &["dual.example"]), &mut fields);

@@ -10,7 +10,7 @@ use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 use wire::{Rcode, Type};
 
-/// Octets that an idle connection may take beside its buffers, as in `docs/operating.md`.
+/// Octets that an idle connection may take beside its buffers, as in `docs/how-to/size-and-tune.md`.
 const PER_CONNECTION: u64 = 5 << 10;
 
 /// Descriptors that this process needs for other purposes, including other tests.

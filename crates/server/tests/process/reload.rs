@@ -267,8 +267,6 @@ fn a_changed_key_that_needs_a_restart_refuses_the_whole_reload_by_name() {
     ];
     let other = format!("dns64.prefixes = [\"{OTHER}\"]");
     server.rewrite(&[&changes[..], &[&other]].concat());
-    let documented = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/operating.md");
-    let documented = std::fs::read_to_string(documented).unwrap();
     for time in 1..=2 {
         let output = server.ctl(&["reload"]);
         assert_eq!(output.status.code(), Some(1));
@@ -277,7 +275,6 @@ fn a_changed_key_that_needs_a_restart_refuses_the_whole_reload_by_name() {
             let key = change.split(' ').next().unwrap();
             let reason = format!("{key} has changed, and takes effect only at a start");
             assert!(told.contains(&reason), "{reason} not in\n{told}");
-            assert!(documented.contains(&format!("`{key}`")), "{key} is not in operating.md");
             assert!(server.process.wait_for_nth(&reason, time).is_some());
         }
         assert!(

@@ -201,7 +201,7 @@ fn the_systemd_unit_is_as_strict_as_promised() {
 fn the_socket_unit_is_valid_and_as_documented() {
     let unit = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/systemd/sixfold.socket");
     let text = std::fs::read_to_string(unit).unwrap();
-    let documented = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/operating.md");
+    let documented = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/how-to/run.md");
     let documented = std::fs::read_to_string(documented).unwrap();
     let (_, example) = documented.split_once("```ini\n[Socket]\n").unwrap();
     let (example, _) = example.split_once("```").unwrap();

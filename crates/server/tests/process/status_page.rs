@@ -214,7 +214,7 @@ fn listeners_certificate_memory_and_policy_zones_are_shown_to_operators() {
     assert_eq!(status["encrypted"]["listen-dot"][0], listeners.dot.to_string());
     assert!(status["certificate"]["expires"].as_str().unwrap().ends_with('Z'), "{status}");
     assert!(status["memory_resident_bytes"].as_u64().unwrap() > 1 << 20, "{status}");
-    // docs/operating.md: the bound is above what is resident, and 128 MiB of it are the cache.
+    // docs/how-to/size-and-tune.md: the bound is above what is resident, and 128 MiB of it are the cache.
     let (resident, bound) = (&status["memory_resident_bytes"], &status["memory_bound_bytes"]);
     assert!(bound.as_u64().unwrap() > (128 << 20) && bound.as_u64() > resident.as_u64(), "{status}");
     let line = String::from_utf8(server.ctl(&["rpz"]).stdout).unwrap();
