@@ -40,7 +40,7 @@ fn every_figure_belongs_to_a_device_and_every_run_is_described() {
     }
     let runs = text.lines().filter_map(|line| line.strip_prefix("run = \"")?.strip_suffix('"'));
     for run in runs {
-        for key in ["date", "commit", "machine", "command"] {
+        for key in ["date", "commit", "machine", "conditions", "command"] {
             let path = format!("runs.{run}.{key}");
             assert!(constants.text(&path).is_some(), "{path}");
         }

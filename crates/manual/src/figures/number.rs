@@ -30,19 +30,21 @@ pub fn is_rounded(text: &str, value: f64) -> bool {
     (number - value).abs() <= unit * 0.5 + value.abs() * 1e-9
 }
 
-/// Numbers of a text: digits with commas, points, hyphens and colons between them. Digits of a word, such
-/// as `IPv6`, are none.
+/// Numbers of a text: digits with commas, points, hyphens and colons between them. Digits of a word, such as `IPv6`, and numbers of
+/// standards and of their sections are none.
 pub fn numbers(text: &str) -> Vec<&str> {
     let is_part = |c: char| c.is_ascii_digit() || matches!(c, ',' | '.' | '-' | ':');
     let mut found = Vec::new();
     let mut rest = text;
     while let Some(start) = rest.find(|c: char| c.is_ascii_digit()) {
-        let is_word = rest[..start].ends_with(|c: char| c.is_alphabetic() || c == '_');
-        let length = rest[start..].find(|c: char| !is_part(c)).unwrap_or(rest.len() - start);
-        if !is_word {
-            found.push(rest[start..start + length].trim_end_matches(|c: char| !c.is_ascii_digit()));
+        let (before, after) = rest.split_at(start);
+        let is_word = before.ends_with(|c: char| c.is_alphabetic() || c == '_');
+        let is_standard = ["RFC", "section"].iter().any(|word| before.trim_end().ends_with(word));
+        let length = after.find(|c: char| !is_part(c)).unwrap_or(after.len());
+        if !is_word && !is_standard {
+            found.push(after[..length].trim_end_matches(|c: char| !c.is_ascii_digit()));
         }
-        rest = &rest[start + length..];
+        rest = &after[length..];
     }
     found
 }
@@ -76,7 +78,7 @@ mod tests {
 
     #[test]
     fn numbers_are_found_without_the_marks_of_the_sentence() {
-        let line = "IPv6 took 3.7 us (2,000, of 5), 1.17.1 on 2026-11-26: RFC 8219, 64.";
-        assert_eq!(numbers(line), ["3.7", "2,000", "5", "1.17.1", "2026-11-26", "8219", "64"]);
+        let text = "IPv6 took 3.7 us (2,000, of 5), 1.17.1 on 2026-11-26: RFC\n8219 section 9.1, 64.";
+        assert_eq!(numbers(text), ["3.7", "2,000", "5", "1.17.1", "2026-11-26", "64"]);
     }
 }

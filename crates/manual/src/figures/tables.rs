@@ -6,6 +6,9 @@ use super::derived::{times, value};
 use super::number::written;
 use std::fmt::Write;
 
+/// End of the keys of servers of the older release of Debian, which the table `newest` leaves out.
+const OLDER: &str = "-12";
+
 /// Shares of answers from the cache that sizing counts with, in percent.
 const SHARES: [u32; 2] = [90, 50];
 
@@ -27,7 +30,8 @@ pub fn table(marker: &str, constants: &Constants) -> Result<String, String> {
     let selected: Vec<&str> = words.collect();
     let missing = || "a figure of the section `sizing` is missing".to_owned();
     match name {
-        "devices" => devices(constants, &selected),
+        "devices" => devices(constants, &selected, ""),
+        "newest" => devices(constants, &selected, OLDER),
         "run" => run(constants, selected.first().unwrap_or(&"")),
         "processor" => processor(constants).ok_or_else(missing),
         "sizing" => clients(constants).ok_or_else(missing),
@@ -37,16 +41,17 @@ pub fn table(marker: &str, constants: &Constants) -> Result<String, String> {
     }
 }
 
-/// Names of the devices that a section has figures of, with their medians.
+/// Names of the devices that a section has figures of, with their medians; not of servers of the older release.
 pub fn medians(constants: &Constants, section: &str) -> Result<Vec<(String, f64)>, String> {
     let figure =
         |(key, name): (&str, &str)| Some((name.to_owned(), constants.figure(&format!("{section}.{key}"))?));
-    let found: Vec<(String, f64)> = constants.devices().into_iter().filter_map(figure).collect();
+    let newest = constants.devices().into_iter().filter(|(key, _)| !key.ends_with(OLDER));
+    let found: Vec<(String, f64)> = newest.filter_map(figure).collect();
     if found.is_empty() { Err(format!("there are no figures {section}")) } else { Ok(found) }
 }
 
-/// A row for each device, a column for each section: the median, and the range in brackets.
-fn devices(constants: &Constants, sections: &[&str]) -> Result<String, String> {
+/// A row for each device whose key does not end in `without`, a column for each section: the median, and the range in brackets.
+fn devices(constants: &Constants, sections: &[&str], without: &str) -> Result<String, String> {
     let mut text = String::from("|");
     for section in sections {
         let title =
@@ -55,7 +60,8 @@ fn devices(constants: &Constants, sections: &[&str]) -> Result<String, String> {
         let _ = write!(text, " | {title}{}", unit.map(|unit| format!(", {unit}")).unwrap_or_default());
     }
     text += &format!(" |\n| --- |{}\n", " ---: |".repeat(sections.len()));
-    for (key, name) in constants.devices() {
+    let is_shown = |key: &str| without.is_empty() || !key.ends_with(without);
+    for (key, name) in constants.devices().into_iter().filter(|(key, _)| is_shown(key)) {
         let cells: Vec<Option<String>> =
             sections.iter().map(|section| cell(constants, section, key)).collect();
         if cells.iter().any(Option::is_some) {
@@ -76,17 +82,18 @@ fn cell(constants: &Constants, section: &str, device: &str) -> Option<String> {
     })
 }
 
-/// Date, program, machine and command of a run.
+/// Date, program, machine, conditions and command of a run.
 fn run(constants: &Constants, name: &str) -> Result<String, String> {
     let of = |key: &str| {
         let path = format!("runs.{name}.{key}");
         constants.text(&path).ok_or_else(|| format!("there is no {path}"))
     };
     Ok(format!(
-        "- Date: {}\n- Commit of Sixfold: {}\n- Machine: {}\n\n```sh\n{}\n```\n",
+        "- Date: {}\n- Commit of Sixfold: {}\n- Machine: {}\n- Conditions: {}\n- Command: `{}`\n",
         of("date")?,
         of("commit")?,
         of("machine")?,
+        of("conditions")?,
         of("command")?
     ))
 }
@@ -195,7 +202,7 @@ mod tests {
     use super::*;
 
     const CONSTANTS: &str = "devices = [[\"sixfold\", \"Sixfold 0.1.0\"], [\"echo\", \"an echo\"], [\"bind-12\", \"BIND 9.18.49\"]]\n\
-        [runs.r]\ndate = \"2026-01-02\"\ncommit = \"0123abc\"\nmachine = \"m\"\ncommand = \"c --x\"\n\
+        [runs.r]\ndate = \"2026-01-02\"\ncommit = \"0123abc\"\nmachine = \"m\"\nconditions = \"loopback\"\ncommand = \"c --x\"\n\
         [sizing]\ncached = \"c.closed.sixfold\"\nresolution = \"r.closed.sixfold\"\nquery-octets = 100\nanswer-octets = 200\n\
         [c.closed]\ntitle = \"closed\"\nunit = \"µs\"\ndecimals = 1\nsixfold = [2.0, 1.94, 2.5]\nbind-12 = 7\n\
         [r.closed]\ntitle = \"rate\"\nunit = \"\"\ndecimals = 0\nsixfold = 12.0\n";
@@ -208,17 +215,17 @@ mod tests {
     fn a_table_of_devices_has_those_with_a_figure() {
         let expected = "| | closed, µs | rate |\n| --- | ---: | ---: |\n| Sixfold 0.1.0 | 2.0 [1.9-2.5] | 12 |\n| BIND 9.18.49 | 7.0 |  |\n";
         assert_eq!(of("devices c.closed r.closed"), expected);
+        assert_eq!(of("newest c.closed r.closed"), expected.replace("| BIND 9.18.49 | 7.0 |  |\n", ""));
         let constants = Constants::read(CONSTANTS).unwrap();
-        let expected = [("Sixfold 0.1.0".to_owned(), 2.0), ("BIND 9.18.49".to_owned(), 7.0)];
-        assert_eq!(medians(&constants, "c.closed").unwrap(), expected);
+        assert_eq!(medians(&constants, "c.closed").unwrap(), [("Sixfold 0.1.0".to_owned(), 2.0)]);
         assert!(medians(&constants, "none").is_err() && table("devices none", &constants).is_err());
     }
 
     #[test]
-    fn a_run_has_its_date_commit_machine_and_command() {
+    fn a_run_has_its_date_commit_machine_conditions_and_command() {
         assert_eq!(
             of("run r"),
-            "- Date: 2026-01-02\n- Commit of Sixfold: 0123abc\n- Machine: m\n\n```sh\nc --x\n```\n"
+            "- Date: 2026-01-02\n- Commit of Sixfold: 0123abc\n- Machine: m\n- Conditions: loopback\n- Command: `c --x`\n"
         );
         assert!(table("run none", &Constants::read(CONSTANTS).unwrap()).is_err());
     }
