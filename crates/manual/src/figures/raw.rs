@@ -14,6 +14,16 @@ pub fn summary<'p>(page: &'p str, source: &[&str], device: &str) -> Option<[&'p 
     Some([median, least, most])
 }
 
+/// Date or commit of the run. `None`: the page does not tell it, as those of older programs.
+pub fn of_run<'p>(page: &'p str, key: &str) -> Option<&'p str> {
+    let line = |start: &str| page.lines().find_map(|line| line.strip_prefix(start));
+    match key {
+        "date" => line("- Date: ")?.strip_suffix(" (UTC)"),
+        "commit" => Some(line("- Devices: ")?.split_once("(commit ")?.1.split_once(')')?.0),
+        _ => None,
+    }
+}
+
 /// Text below a heading, up to the next one of its level.
 fn below<'p>(page: &'p str, level: &str, heading: &str) -> Option<&'p str> {
     let line = format!("{level}{heading}\n");
@@ -55,6 +65,16 @@ mod tests {
         | --- | ---: | ---: |\n| sixfold | 3.74 [3.73-4.32] | 265 [228-266] |\n| unbound 1.2 | 5.01 [4.93-5.25] | 198 [189-202] |\n\n\
         - sixfold / unbound 1.2, closed loop: 0.747 [0.739-0.822], goal at most 0.500: MISSED\n\n## Rate\n\n\
         - sixfold / unbound 1.2: 11.545 [8.357-14.733], goal at least 10.000: met\n";
+
+    #[test]
+    fn a_page_tells_its_date_and_commit_or_does_not() {
+        let page = "- Date: 2026-01-02 (UTC)\n- Machine: m.\n- Devices: sixfold 0.1.0 (commit 0123abc), unbound 1.2\n";
+        assert_eq!(
+            ["date", "commit", "machine"].map(|key| of_run(page, key)),
+            [Some("2026-01-02"), Some("0123abc"), None]
+        );
+        assert_eq!(["date", "commit"].map(|key| of_run(PAGE, key)), [None; 2]);
+    }
 
     #[test]
     fn a_source_names_one_cell_or_one_ratio() {
