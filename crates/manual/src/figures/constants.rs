@@ -9,6 +9,9 @@ pub const FILE: &str = "docs/constants.toml";
 /// The page of raw tables, which `sixfold-rivals --page` writes.
 pub const RAW: &str = "docs/development/measurements/rivals.md";
 
+/// Section of the run that this page is of.
+const RUN: &str = "runs.rivals";
+
 /// The constants.
 pub struct Constants(Table);
 
@@ -39,7 +42,8 @@ impl Constants {
         list.into_iter().flatten().filter_map(pair).collect()
     }
 
-    /// Text of the file in which each figure with a source is that of the raw tables. The error names a figure that they do not have.
+    /// Text of the file in which each figure with a source is that of the raw tables, and date and commit are those of their run, if the
+    /// page tells them. The error names a figure that the tables do not have.
     pub fn updated(text: &str, page: &str) -> Result<String, String> {
         let constants = Constants::read(text)?;
         let (mut section, mut new) = ("", String::new());
@@ -56,10 +60,15 @@ impl Constants {
         Ok(new)
     }
 
-    /// Line of a figure with a source, as the raw tables have it. `None` for other lines.
+    /// Line of a figure with a source, as the raw tables have it, or of the date or commit of their run. `None` for other lines.
     fn measured(&self, section: &str, line: &str, page: &str) -> Result<Option<String>, String> {
         let source = self.entry(&format!("{section}.source")).and_then(Value::as_array);
         let key = line.split_once(" = ").map_or("", |(key, _)| key);
+        if section == RUN
+            && let Some(told) = raw::of_run(page, key)
+        {
+            return Ok(Some(format!("{key} = \"{told}\"")));
+        }
         let (Some(source), Some(device)) = (source, self.raw_name(key)) else { return Ok(None) };
         let source: Vec<&str> = source.iter().filter_map(Value::as_str).collect();
         match raw::summary(page, &source, &device) {
@@ -95,7 +104,7 @@ mod tests {
     use super::*;
 
     const TEXT: &str = "devices = [[\"sixfold\", \"Sixfold 0.1.0\"], [\"bind-12\", \"BIND 9.18.49\"]]\n\
-        [entry]\nmean = 190\n[cached.closed]\nsource = [\"Cache\", \"closed loop\", \"us\"]\nsixfold = [1.0, 1.0, 1.0]\n\
+        [runs.rivals]\ndate = \"2026-01-01\"\n[entry]\nmean = 190\n[cached.closed]\nsource = [\"Cache\", \"closed loop\", \"us\"]\nsixfold = [1.0, 1.0, 1.0]\n\
         bind-12 = [7.0, 6.0, 8.5]\n[cached.old]\nsixfold = [3, 2, 4]\n";
 
     #[test]
@@ -110,11 +119,13 @@ mod tests {
 
     #[test]
     fn figures_with_a_source_are_taken_over_and_no_others() {
-        let page = "## Cache\n\n### closed loop\n\n| device | us |\n| --- | ---: |\n| sixfold | 3.74 [3.70-4.32] |\n\
+        let page = "- Date: 2026-01-02 (UTC)\n\n## Cache\n\n### closed loop\n\n| device | us |\n| --- | ---: |\n| sixfold | 3.74 [3.70-4.32] |\n\
                     | bind 9.18.49 | 8 [7-9] |\n";
         let updated = Constants::updated(TEXT, page).unwrap();
-        let expected =
-            TEXT.replace("[1.0, 1.0, 1.0]", "[3.74, 3.70, 4.32]").replace("[7.0, 6.0, 8.5]", "[8, 7, 9]");
+        let expected = TEXT
+            .replace("[1.0, 1.0, 1.0]", "[3.74, 3.70, 4.32]")
+            .replace("[7.0, 6.0, 8.5]", "[8, 7, 9]")
+            .replace("2026-01-01", "2026-01-02");
         assert_eq!(updated, expected);
         let error = Constants::updated(TEXT, &page.replace("9.18.49", "9.18.50")).unwrap_err();
         assert!(error.starts_with("cached.closed.bind-12: ") && error.contains("bind 9.18.49"), "{error}");
