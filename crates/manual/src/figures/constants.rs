@@ -9,7 +9,7 @@ pub const FILE: &str = "docs/constants.toml";
 /// The page of raw tables, which `sixfold-rivals --page` writes.
 pub const RAW: &str = "docs/development/measurements/rivals.md";
 
-/// Section of the run that this page is of.
+/// Section of the run that made the raw tables.
 const RUN: &str = "runs.rivals";
 
 /// The constants.
