@@ -33,7 +33,8 @@ impl Chart {
         for (row, (name, value)) in self.bars.iter().enumerate() {
             let top = TITLE + ROW * row as f64;
             let (length, text) = (value * scale, top + 14.0);
-            let colour = if name == "sixfold" { "#2f7ed8" } else { "#a0a0a0" };
+            let is_own = name.to_ascii_lowercase().starts_with("sixfold");
+            let colour = if is_own { "#2f7ed8" } else { "#a0a0a0" };
             let _ = writeln!(
                 svg,
                 "<text x=\"{}\" y=\"{text}\" text-anchor=\"end\">{}</text>\

@@ -62,8 +62,12 @@ impl Device {
                 "sixfold is not built: cargo build --release -p sixfold, or give --sixfold PATH".to_owned()
             );
         }
-        let version =
-            if kind == Kind::Sixfold { version(Command::new(&program).arg("--version")) } else { None };
+        let version = match kind {
+            Kind::Sixfold => {
+                said(Command::new(&program).arg("--version")).and_then(|text| own_version(&text))
+            }
+            _ => None,
+        };
         Ok(Device { kind, program, root: None, version })
     }
 
@@ -127,11 +131,20 @@ impl Device {
     }
 }
 
+/// Everything that a program prints.
+fn said(command: &mut Command) -> Option<String> {
+    let output = command.stdin(Stdio::null()).output().ok()?;
+    Some(String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
+}
+
 /// The version that a program tells: its first word that begins with a digit and has a dot.
 fn version(command: &mut Command) -> Option<String> {
-    let output = command.stdin(Stdio::null()).output().ok()?;
-    let said = [output.stdout, output.stderr].concat();
-    find_version(&String::from_utf8_lossy(&said))
+    find_version(&said(command)?)
+}
+
+/// Version and commit of Sixfold: its first line without the name, `0.1.0 (commit 0123456789ab)`.
+fn own_version(text: &str) -> Option<String> {
+    text.lines().next()?.strip_prefix("sixfold ").map(str::to_owned)
 }
 
 fn find_version(text: &str) -> Option<String> {
@@ -192,6 +205,13 @@ mod tests {
         for (text, expected) in said {
             assert_eq!(find_version(text).as_deref(), Some(expected));
         }
+    }
+
+    #[test]
+    fn sixfold_tells_its_commit_too() {
+        let said = "sixfold 0.1.0 (commit 0123456789ab)\nfeatures: sockets udp\n";
+        assert_eq!(own_version(said).as_deref(), Some("0.1.0 (commit 0123456789ab)"));
+        assert_eq!(own_version("sixfold-bench 0.1.0\n"), None);
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! A page of the documentation from one run: the missed goals first, then the sections with their charts.
+//! A page of raw tables from one run: date, programs and conditions, the count of goals that were met, then the sections with their
+//! charts. The page for users is written by hand, with the figures of `docs/constants.toml`, which come from this page.
 
 use crate::report::{Goal, Section};
 use std::fmt::Write;
@@ -7,6 +8,8 @@ use std::path::Path;
 
 /// Frame of a page.
 pub struct Frame<'a> {
+    /// Day on which the run ended, in UTC.
+    pub date: &'a str,
     /// Command that made it.
     pub command: &'a str,
     /// Machine of the run.
@@ -35,32 +38,29 @@ fn chart_name(stem: &str, section: &Section, number: usize) -> String {
     format!("{stem}-{}-{}.svg", section.key, number + 1)
 }
 
+/// Conditions of all experiments that a reader must know before the figures.
+const CONDITIONS: &str = "\
+    - Everything runs on one machine, over loopback: no network card, no driver, no wire.\n\
+    - A device has one worker on core 0; load and authority share core 1.\n\
+    - Each query is a datagram of its own, except where groups are named: loopback hands a group over whole, and no wire does.\n\
+    - The receive buffers differ: each device has the size that it asks for by itself, which is 6 MiB for Sixfold.\n\
+    - Limits on pending queries are raised for all devices, because the load is one client. Nothing is validated or logged.\n";
+
 fn text(stem: &str, frame: &Frame<'_>, sections: &[Section]) -> String {
     let mut page = format!(
-        "# Performance\n\nThis page was written by one run of\n\n    {}\n\nMachine: {}\n\nDevices: {}.\n\n\
-         Ratios of CPU time below 1 are to Sixfold's advantage. [Benchmarks](benchmarks.md) has the other experiments, with what was tried.\n",
+        "# Sixfold beside other servers: raw tables\n\n`sixfold-rivals` writes this page. [Performance](../../performance.md) explains the \
+         figures that matter to users.\n\n    {}\n\n\
+         - Date: {} (UTC)\n- Machine: {}\n- Devices: {}\n{CONDITIONS}\n\
+         Ratios of CPU time below 1 are to Sixfold's advantage.\n",
         frame.command,
+        frame.date,
         frame.machine,
         frame.versions.join(", ")
     );
     for reason in frame.left_out {
         let _ = write!(page, "\nLeft out: {reason}\n");
     }
-    page.push_str("\n## Missed goals\n\n");
-    let count = |met| {
-        sections.iter().flat_map(|section| &section.goals).filter(|goal| goal.met() == Some(met)).count()
-    };
-    let (met, missed) = (count(true), count(false));
-    let _ = writeln!(page, "{missed} of the {} goals that were measured were missed.", met + missed);
-    for section in sections {
-        let missed: Vec<&Goal> = section.goals.iter().filter(|goal| goal.met() == Some(false)).collect();
-        if !missed.is_empty() {
-            let _ = write!(page, "\n{}:\n\n", section.title);
-        }
-        for goal in missed {
-            let _ = writeln!(page, "{goal}");
-        }
-    }
+    page.push_str(&verdicts(sections));
     for section in sections {
         let _ = write!(page, "\n{section}");
         if !section.charts.is_empty() {
@@ -73,6 +73,18 @@ fn text(stem: &str, frame: &Frame<'_>, sections: &[Section]) -> String {
     page
 }
 
+/// Number of goals that each section met and missed. The goals themselves are below the tables of their section.
+fn verdicts(sections: &[Section]) -> String {
+    let mut text =
+        "\n## Goals\n\n| section | met | missed | not measured |\n| --- | ---: | ---: | ---: |\n".to_owned();
+    let count = |goals: &[Goal], verdict| goals.iter().filter(|goal| goal.met() == verdict).count();
+    for Section { title, goals, .. } in sections.iter().filter(|section| !section.goals.is_empty()) {
+        let (met, missed, absent) = (count(goals, Some(true)), count(goals, Some(false)), count(goals, None));
+        let _ = writeln!(text, "| {title} | {met} | {missed} | {absent} |");
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -81,7 +93,7 @@ mod tests {
     use crate::statistics::Summary;
 
     #[test]
-    fn missed_goals_stand_first_and_charts_are_files_beside_the_page() {
+    fn verdicts_are_counted_first_and_charts_are_files_beside_the_page() {
         let goal = |ratio: &str, value| Goal {
             ratio: ratio.to_owned(),
             bound: Bound::AtMost(0.5),
@@ -94,7 +106,9 @@ mod tests {
             goals: vec![goal("good", 0.4), goal("bad", 0.6), Goal { measured: None, ..goal("none", 0.0) }],
             ..Section::default()
         };
-        let frame = Frame { command: "x", machine: "m.", versions: &["unbound 1.2".into()], left_out: &[] };
+        let versions = ["sixfold 0.1.0 (commit 0123abc)".into(), "unbound 1.2".into()];
+        let frame =
+            Frame { date: "2026-01-02", command: "x", machine: "m.", versions: &versions, left_out: &[] };
         let folder = std::env::temp_dir().join(format!("sixfold-rivals-page-{}", std::process::id()));
         fs::create_dir(&folder).unwrap();
         write(&folder.join("p.md"), &frame, &[section]).unwrap();
@@ -102,11 +116,12 @@ mod tests {
         let svg = fs::read_to_string(folder.join("p-cost-1.svg")).unwrap();
         fs::remove_dir_all(&folder).unwrap();
         let (head, rest) = page.split_once("## Cost").unwrap();
-        assert!(head.contains("\nCost:\n\n- bad: "), "{page}");
+        assert!(head.contains("| Cost | 1 | 1 | 1 |"), "{page}");
         assert!(
-            head.contains("1 of the 2 goals") && head.contains("- bad: ") && !head.contains("- good: "),
+            head.contains("2026-01-02 (UTC)") && head.contains("(commit 0123abc), unbound 1.2"),
             "{page}"
         );
+        assert!(!head.contains("- bad: ") && rest.contains("- bad: "), "{page}");
         assert!(rest.contains("- good: ") && rest.contains("![closed](p-cost-1.svg)"), "{page}");
         assert!(svg.starts_with("<svg "), "{svg}");
     }

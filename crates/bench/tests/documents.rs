@@ -21,6 +21,14 @@ fn document(name: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
+/// The pages for users who measure, one after the other.
+fn guide() -> String {
+    let entries = std::fs::read_dir(path("docs/laboratory")).unwrap();
+    let names: BTreeSet<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.iter().map(|name| document(&format!("docs/laboratory/{name}"))).collect()
+}
+
 fn bench(arguments: &[&str]) -> Output {
     process::Command::new(env!("CARGO_BIN_EXE_sixfold-bench")).args(arguments).output().unwrap()
 }
@@ -111,7 +119,8 @@ fn brackets_in_examples_are_quoted() {
         })
         .collect();
     texts.push(("the manual".to_owned(), below(&manual(), ".SH EXAMPLES")));
-    texts.extend(["README.md", "docs/laboratory.md"].map(|name| (name.to_owned(), document(name))));
+    texts.push(("README.md".to_owned(), document("README.md")));
+    texts.push(("docs/laboratory".to_owned(), guide()));
     let mut seen = 0;
     for (name, text) in texts {
         for line in
@@ -349,7 +358,8 @@ fn every_command_line_of_the_documents_is_one_that_the_program_takes() {
             )
         })
         .collect();
-    texts.extend(["README.md", "docs/laboratory.md"].map(|name| (name.to_owned(), document(name))));
+    texts.push(("README.md".to_owned(), document("README.md")));
+    texts.push(("docs/laboratory".to_owned(), guide()));
     texts.push(("the manual".to_owned(), below(&manual(), ".SH EXAMPLES")));
     for (name, text) in examples() {
         texts.push((name, text));
@@ -384,11 +394,11 @@ fn examples() -> Vec<(String, String)> {
 
 #[test]
 fn every_example_plan_is_one_that_the_program_takes_and_is_named_in_the_guide() {
-    let guide = document("docs/laboratory.md");
+    let guide = guide();
     let examples = examples();
     assert!(examples.len() >= 4, "{examples:?}");
     for (name, _) in examples {
-        assert!(guide.contains(&format!("(examples/{name})")), "{name} is not in laboratory.md");
+        assert!(guide.contains(&format!("(../examples/{name})")), "{name} is not in docs/laboratory");
         let file = path("docs/examples").join(&name);
         let output = bench(&["run", "--plan", file.to_str().unwrap(), "--estimate"]);
         assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));

@@ -1,6 +1,7 @@
-//! The manual pages and `--help` from one source: the definitions of the command line.
+//! Generated parts of documents, each from one source: the manual pages and `--help` from the definitions of the command line, figures
+//! in Markdown pages from the file of constants ([`figures`]).
 //!
-//! A page is written by hand, but for blocks between comments `.\" generated: ...` and `.\" end`. Such a block has the synopsis of a
+//! A manual page is written by hand, but for blocks between comments `.\" generated: ...` and `.\" end`. Such a block has the synopsis of a
 //! program, the purpose of a command, the list of its options, or the list of its commands. Entries of lists may go on, after a
 //! comment `.\" more`, with text that is written by hand and kept. `cargo run -p sixfold-manual` writes the blocks anew, and a test
 //! compares them.
@@ -10,7 +11,11 @@
 #![forbid(unsafe_code)]
 
 mod blocks;
+// Bars as in the raw tables, from the program that writes those.
+#[path = "../../../rivals/src/chart.rs"]
+mod chart;
 mod entries;
+pub mod figures;
 mod kept;
 mod roff;
 mod synopsis;

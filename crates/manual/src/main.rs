@@ -1,19 +1,52 @@
-//! `cargo run -p sixfold-manual`: writes the generated parts of the manual pages anew.
+//! `cargo run -p sixfold-manual`: writes the generated parts of the documents anew, those of the manual pages and the tables and charts of
+//! figures. `cargo run -p sixfold-manual -- constants` takes the figures of the raw tables over into the file of constants before that.
 #![forbid(unsafe_code)]
 
+use sixfold_manual::{figures, pages};
+use std::path::Path;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    for page in sixfold_manual::pages() {
-        let path = page.path();
-        let written = std::fs::read_to_string(&path)
-            .map_err(|error| error.to_string())
-            .and_then(|text| page.rewrite(&text))
-            .and_then(|text| std::fs::write(&path, text).map_err(|error| error.to_string()));
-        if let Err(error) = written {
-            eprintln!("sixfold-manual: {}: {error}", path.display());
-            return ExitCode::FAILURE;
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let done = match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [] => write_all(),
+        ["constants"] => write_constants().and_then(|()| write_all()),
+        _ => Err("usage: sixfold-manual [constants]".to_owned()),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("sixfold-manual: {error}");
+            ExitCode::FAILURE
         }
     }
-    ExitCode::SUCCESS
+}
+
+fn write_all() -> Result<(), String> {
+    for page in pages() {
+        let path = page.path();
+        let text = std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let text = page.rewrite(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+        write(&path, &text)?;
+    }
+    let root = book::workspace();
+    for (path, text) in figures::outdated(&root)? {
+        println!("{} is written anew", path.display());
+        write(&root.join(path), &text)?;
+    }
+    let faults = figures::faults(&root)?;
+    if faults.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("figures that a person must change:\n{}", faults.join("\n")))
+    }
+}
+
+fn write_constants() -> Result<(), String> {
+    let root = book::workspace();
+    write(&root.join(figures::FILE), &figures::updated(&root)?)
+}
+
+fn write(path: &Path, text: &str) -> Result<(), String> {
+    std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
 }

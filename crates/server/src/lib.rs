@@ -30,7 +30,7 @@ mod identity;
 mod local_networks;
 pub mod log;
 mod log_line;
-mod memory;
+pub mod memory;
 pub mod metrics;
 pub mod panic;
 mod places;
