@@ -3,6 +3,7 @@
 //!
 //! The shell passes its own standard input and output as descriptors 3 and 4, where Chromium expects the pipes.
 
+use data_encoding::BASE64;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -109,8 +110,7 @@ impl Browser {
         let features = json!([{"name": "prefers-color-scheme", "value": look.scheme}]);
         self.order("Emulation.setEmulatedMedia", json!({"media": look.media, "features": features}))?;
         self.order("Emulation.setScriptExecutionDisabled", json!({"value": !look.script}))?;
-        let size = json!({"width": look.width, "height": 900, "deviceScaleFactor": 1, "mobile": false});
-        self.order("Emulation.setDeviceMetricsOverride", size)?;
+        self.resize(look.width, 900)?;
         self.events.clear();
         self.order("Page.navigate", json!({"url": url}))?;
         let end = Instant::now() + TIME_LIMIT;
@@ -119,6 +119,12 @@ impl Browser {
             self.events.push(message);
         }
         Ok(())
+    }
+
+    /// Gives the window a size in CSS pixels.
+    pub fn resize(&mut self, width: u32, height: u32) -> Result<(), String> {
+        let size = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
+        self.order("Emulation.setDeviceMetricsOverride", size).map(drop)
     }
 
     /// The value of an expression in the page.
@@ -138,11 +144,21 @@ impl Browser {
         Ok(answer["data"].as_str().unwrap_or_default().to_owned())
     }
 
-    /// A picture of the whole page (PNG), in base64.
-    pub fn picture(&mut self) -> Result<String, String> {
-        let answer =
-            self.order("Page.captureScreenshot", json!({"format": "png", "captureBeyondViewport": true}))?;
-        Ok(answer["data"].as_str().unwrap_or_default().to_owned())
+    /// A picture of the whole page (PNG).
+    pub fn picture(&mut self) -> Result<Vec<u8>, String> {
+        self.capture(true)
+    }
+
+    /// A picture of what the window shows (PNG).
+    pub fn screen(&mut self) -> Result<Vec<u8>, String> {
+        self.capture(false)
+    }
+
+    fn capture(&mut self, whole_page: bool) -> Result<Vec<u8>, String> {
+        let order = json!({"format": "png", "captureBeyondViewport": whole_page});
+        let answer = self.order("Page.captureScreenshot", order)?;
+        let data = answer["data"].as_str().unwrap_or_default();
+        BASE64.decode(data.as_bytes()).map_err(|error| error.to_string())
     }
 
     /// Presses and releases a key, by its name in the DOM and its code, like `Tab` and 9.
