@@ -226,7 +226,29 @@ impl Drop for Browser {
     }
 }
 
+/// Width and height of a picture (PNG); none if the octets are no picture of this kind.
+pub fn size_of(picture: &[u8]) -> Option<(u32, u32)> {
+    // The signature, then the chunk IHDR, which begins with both.
+    let rest = picture.strip_prefix(b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR")?;
+    let (width, rest) = rest.split_first_chunk()?;
+    let (height, _) = rest.split_first_chunk()?;
+    Some((u32::from_be_bytes(*width), u32::from_be_bytes(*height)))
+}
+
 fn on_path(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_size_of_a_picture_is_read_and_other_files_are_none() {
+        let picture = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\x05\0\0\0\x03\x20\x08";
+        assert_eq!(size_of(picture), Some((1280, 800)));
+        assert_eq!(size_of(&picture[..20]), None);
+        assert_eq!(size_of(b"GIF89a"), None);
+    }
 }
