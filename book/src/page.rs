@@ -140,13 +140,12 @@ mod tests {
 
     #[test]
     fn links_in_code_are_no_links() {
-        let page = Page::read("`[a](b)` [c](d.md#e)\n\n    [f](g)\n\n<https://example.com/>\n\n<img src=\"h.svg\">\n");
+        let page = Page::read(
+            "`[a](b)` [c](d.md#e)\n\n    [f](g)\n\n<https://example.com/>\n\n<img src=\"h.svg\">\n",
+        );
         let found: Vec<_> = page.links.iter().map(|link| (link.destination.as_str(), link.form)).collect();
-        let expected = [
-            ("d.md#e", Form::Inline),
-            ("https://example.com/", Form::Other),
-            ("h.svg", Form::Attribute),
-        ];
+        let expected =
+            [("d.md#e", Form::Inline), ("https://example.com/", Form::Other), ("h.svg", Form::Attribute)];
         assert_eq!(found, expected);
     }
 

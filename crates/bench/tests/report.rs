@@ -412,7 +412,8 @@ fn the_picture_in_the_documents_is_the_top_of_a_report() {
     let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/images/report.png");
     if std::env::var("SIXFOLD_IMAGES").is_ok_and(|wish| wish == "write") {
         let Some(mut browser) = browser("report-image") else { return };
-        let folder = std::env::var("SIXFOLD_REPORT").expect("SIXFOLD_REPORT=DIR, a folder of `sixfold-bench run`");
+        let folder =
+            std::env::var("SIXFOLD_REPORT").expect("SIXFOLD_REPORT=DIR, a folder of `sixfold-bench run`");
         let page = PathBuf::from(folder).join("report.html");
         browser.open(&page, Look { width, ..SCREEN }).unwrap();
         browser.resize(width, height).unwrap();

@@ -93,13 +93,19 @@ pub fn whom(config: &Config, listen: &[SocketAddr]) -> Answer {
 pub fn speed(windows: &[Window<'_>; 3]) -> Answer {
     let [now, _, start] = windows;
     let times = |window: &Window<'_>| {
-        format!("Half of the answers: {}\n99 %: {}", latency(window.latency(0.5)), latency(window.latency(0.99)))
+        format!(
+            "Half of the answers: {}\n99 %: {}",
+            latency(window.latency(0.5)),
+            latency(window.latency(0.99))
+        )
     };
     let is_idle = |window: &Window<'_>| window.latency(0.5) == Latency::Unknown;
     Answer::new(
         "",
         match (is_idle(now), is_idle(start)) {
-            (false, _) => format!("{} in the last 10 seconds\n{}", rate(now.rate("queries_total")), times(now)),
+            (false, _) => {
+                format!("{} in the last 10 seconds\n{}", rate(now.rate("queries_total")), times(now))
+            }
             (true, false) => format!("No answer in the last 10 seconds; since the start:\n{}", times(start)),
             (true, true) => "Nobody has asked yet.".to_owned(),
         },
@@ -264,7 +270,10 @@ mod tests {
         // All in the first bucket, which ends at 50 µs.
         busy.engine.durations[0] = 120;
         let times = "Half of the answers: 0.05 ms or less\n99 %: 0.05 ms or less";
-        assert_eq!(speed(&windows(&zero, &zero, &busy)).text, format!("2.0/s in the last 10 seconds\n{times}"));
+        assert_eq!(
+            speed(&windows(&zero, &zero, &busy)).text,
+            format!("2.0/s in the last 10 seconds\n{times}")
+        );
         let idle = speed(&windows(&zero, &busy, &busy)).text;
         assert_eq!(idle, format!("No answer in the last 10 seconds; since the start:\n{times}"));
     }

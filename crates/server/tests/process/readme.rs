@@ -105,7 +105,8 @@ fn every_block_is_of_a_language_whose_blocks_are_run() {
     let mut is_inside = false;
     for line in readme.lines() {
         if let Some(language) = line.strip_prefix("```") {
-            let is_known = if is_inside { language.is_empty() } else { ["console", "sh", "toml"].contains(&language) };
+            let is_known =
+                if is_inside { language.is_empty() } else { ["console", "sh", "toml"].contains(&language) };
             assert!(is_known, "{line}");
             is_inside = !is_inside;
         } else {
@@ -123,9 +124,9 @@ fn every_command_is_run_or_named_with_its_reason() {
             // `the_steps_after_the_installation_work` runs them.
             continue;
         }
-        let known = NOT_RUN.iter().find(|(begin, ..)| {
-            if begin.ends_with(' ') { line.starts_with(begin) } else { line == *begin }
-        });
+        let known = NOT_RUN
+            .iter()
+            .find(|(begin, ..)| if begin.ends_with(' ') { line.starts_with(begin) } else { line == *begin });
         let (begin, reason, file, words) = known.unwrap_or_else(|| panic!("no test knows: {line}"));
         assert!(text(file).contains(words), "{line}: {reason}; but {file} has no {words:?}");
         unused.retain(|other| other != begin);
@@ -134,7 +135,8 @@ fn every_command_is_run_or_named_with_its_reason() {
 }
 
 fn output(command: &mut Command) -> String {
-    let Output { status, stdout, stderr } = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let Output { status, stdout, stderr } =
+        command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     assert!(status.success(), "{command:?}: {}", String::from_utf8_lossy(&stderr));
     String::from_utf8(stdout).unwrap()
 }
@@ -150,7 +152,10 @@ fn has_dig() -> bool {
 
 /// Runs a line with dig, which asks another port here.
 fn dig(line: &str, port: u16) -> String {
-    let words = line.split_whitespace().skip(1).map(|word| if word == "5364" { port.to_string() } else { word.into() });
+    let words = line
+        .split_whitespace()
+        .skip(1)
+        .map(|word| if word == "5364" { port.to_string() } else { word.into() });
     output(Command::new("dig").args(words).args(["-p", &port.to_string()]))
 }
 
@@ -220,7 +225,9 @@ fn masked(line: &str) -> String {
 fn is_shown(wanted: &[String], lines: &[String]) -> bool {
     match wanted.split_first() {
         None => lines.is_empty(),
-        Some((first, rest)) if first == "..." => (0..=lines.len()).any(|skipped| is_shown(rest, &lines[skipped..])),
+        Some((first, rest)) if first == "..." => {
+            (0..=lines.len()).any(|skipped| is_shown(rest, &lines[skipped..]))
+        }
         Some((first, rest)) => lines.first() == Some(first) && is_shown(rest, &lines[1..]),
     }
 }
@@ -229,7 +236,10 @@ fn compare(command: &str, wanted: &[&str], printed: &str) {
     let wanted: Vec<String> = wanted.iter().copied().map(masked).collect();
     let lines: Vec<String> = printed.lines().map(masked).collect();
     assert!(wanted.iter().any(|line| line != "..."), "{command}: no output");
-    assert!(is_shown(&wanted, &lines), "{command}: README.md shows\n{wanted:#?}\nand this was printed:\n{lines:#?}");
+    assert!(
+        is_shown(&wanted, &lines),
+        "{command}: README.md shows\n{wanted:#?}\nand this was printed:\n{lines:#?}"
+    );
 }
 
 #[test]
@@ -238,7 +248,8 @@ fn the_demonstration_prints_what_the_reader_sees() {
     let [block] = &blocks[..] else { panic!("{} blocks", blocks.len()) };
     let session = session(block);
     let [(start, started), (ask, asked), (explain, explained)] = &session[..] else { panic!("{session:?}") };
-    let arguments = start.strip_prefix("cargo run --release -p sixfold -- ").expect("the program is run by cargo");
+    let arguments =
+        start.strip_prefix("cargo run --release -p sixfold -- ").expect("the program is run by cargo");
     let port = free_port();
     let flags = format!("{arguments} --listen [::1]:{port}");
     let process = Process::start(&unprivileged(), &flags.split(' ').map(str::to_owned).collect::<Vec<_>>());
@@ -300,7 +311,8 @@ fn cells(page: &str, begin: &str) -> Vec<String> {
 fn the_requirements_that_hold_are_those_of_the_page_of_conformance() {
     let (readme, page) = (text("README.md"), text("docs/conformance-of-servers.md"));
     let (heads, names) = (cells(&readme, "servers of Debian 12"), cells(&page, "requirements |"));
-    let (shown, counted) = (cells(&readme, "requirements of the RFCs (MUST)"), cells(&page, "MUST: hold in all cases"));
+    let (shown, counted) =
+        (cells(&readme, "requirements of the RFCs (MUST)"), cells(&page, "MUST: hold in all cases"));
     assert_eq!((heads.len(), shown.len()), (7, 7), "{heads:?} {shown:?}");
     for (head, shown) in heads.iter().zip(&shown).skip(1) {
         let (server, version) = head.rsplit_once(' ').unwrap_or((head, ""));

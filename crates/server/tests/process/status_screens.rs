@@ -142,10 +142,8 @@ fn language_title_landmarks_headings_and_labels_are_those_that_a_screen_reader_n
     for landmark in ["header", "main", "footer", "h1"] {
         assert_eq!(named(landmark).len(), 1, "{landmark}");
     }
-    let levels: Vec<u8> = tags
-        .iter()
-        .filter_map(|(tag, _)| tag.strip_prefix('h')?.split(' ').next()?.parse().ok())
-        .collect();
+    let levels: Vec<u8> =
+        tags.iter().filter_map(|(tag, _)| tag.strip_prefix('h')?.split(' ').next()?.parse().ok()).collect();
     assert!(levels.len() > 5 && levels.windows(2).all(|pair| pair[1] <= pair[0] + 1), "{levels:?}");
     let ids: Vec<&str> = tags.iter().filter_map(|(tag, _)| attribute(tag, "id")).collect();
     assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), ids.len(), "each ID once: {ids:?}");
@@ -153,9 +151,8 @@ fn language_title_landmarks_headings_and_labels_are_those_that_a_screen_reader_n
         if let Some(label) = attribute(tag, "aria-labelledby") {
             assert!(ids.contains(&label), "{tag}");
         }
-        let needs_name = tag.contains(" role=\"region\"")
-            || tag.contains(" role=\"img\"")
-            || tag.contains(" tabindex=");
+        let needs_name =
+            tag.contains(" role=\"region\"") || tag.contains(" role=\"img\"") || tag.contains(" tabindex=");
         let name = attribute(tag, "aria-labelledby").or(attribute(tag, "aria-label"));
         assert!(!needs_name || name.is_some(), "{tag}");
         let has_text = ["button", "a ", "caption", "dt"].iter().any(|name| tag.starts_with(name));
