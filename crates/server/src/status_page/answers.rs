@@ -134,10 +134,13 @@ pub fn fails(
         is_bad = true;
         lines.push("The certificate has expired".to_owned());
     }
-    // The second window of the reasons.
-    let recently = reasons.iter().filter(|reason| reason.leaves_clients_without_answer());
-    let recently = recently.filter(|reason| reason.counts[1] > 0).take(NAMED);
-    lines.extend(recently.map(|reason| format!("Queries {}: {}", reason.text, count(reason.counts[1]))));
+    // The second window of the reasons has the last minutes.
+    let line = |reason: &Reason| match reason.counts[1] {
+        0 => None,
+        times => Some(format!("Queries {}: {} ({})", reason.fate, count(times), reason.why)),
+    };
+    let without_answer = reasons.iter().filter(|reason| reason.leaves_clients_without_answer());
+    lines.extend(without_answer.filter_map(line).take(NAMED));
     match (lines.is_empty(), is_bad) {
         (true, _) => Answer::new("good", "Nothing."),
         (false, true) => Answer::new("bad", lines.join("\n")),

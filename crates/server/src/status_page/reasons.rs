@@ -4,7 +4,7 @@ use crate::traffic::Window;
 use engine::Counter;
 
 /// Metrics with reasons that an operator looks for, and their words.
-const KINDS: [(&str, &str); 8] = [
+const FATES: [(&str, &str); 8] = [
     ("refused_total", REFUSED),
     ("slipped_total", "sent to TCP"),
     ("dropped_total", DROPPED),
@@ -24,22 +24,22 @@ const DROPPED: &str = "dropped";
 /// A reason that has occurred.
 pub struct Reason {
     /// The fate of the query or reply, in a word or two.
-    kind: &'static str,
-    /// The reason in words, with its kind.
-    pub text: String,
+    pub fate: &'static str,
+    /// The reason for it, in words.
+    pub why: String,
     /// Number of occurrences in each window.
     pub counts: [u64; 3],
 }
 
 impl Reason {
-    fn new(kind: &'static str, reason: &str, counts: [u64; 3]) -> Reason {
+    fn new(fate: &'static str, label: &str, counts: [u64; 3]) -> Reason {
         // A label value has underscores in place of blanks.
-        Reason { kind, text: format!("{kind}: {}", reason.replace('_', " ")), counts }
+        Reason { fate, why: label.replace('_', " "), counts }
     }
 
     /// True if clients got no answer, or REFUSED.
     pub fn leaves_clients_without_answer(&self) -> bool {
-        [REFUSED, DROPPED].contains(&self.kind)
+        [REFUSED, DROPPED].contains(&self.fate)
     }
 }
 
@@ -48,9 +48,9 @@ pub fn found(windows: &[Window<'_>; 3]) -> Vec<Reason> {
     let mut found = Vec::new();
     for &counter in Counter::ALL {
         let (family, labels) = counter.describe();
-        let kind = KINDS.iter().find(|(name, _)| *name == family).map(|(_, word)| word);
-        if let (Some(kind), Some((_, reason))) = (kind, labels.first()) {
-            found.push(Reason::new(kind, reason, windows.each_ref().map(|window| window.count(counter))));
+        let fate = FATES.iter().find(|(name, _)| *name == family).map(|(_, words)| words);
+        if let (Some(fate), Some((_, label))) = (fate, labels.first()) {
+            found.push(Reason::new(fate, label, windows.each_ref().map(|window| window.count(counter))));
         }
     }
     for counter in datapath::Counter::ALL.into_iter().filter(|counter| counter.is_drop()) {

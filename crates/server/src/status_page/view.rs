@@ -259,8 +259,8 @@ fn purposes(config: &Config) -> BTreeMap<SocketAddr, Vec<String>> {
 
 /// The reasons for what was refused, dropped or not synthesized.
 fn reason_rows(reasons: Vec<Reason>) -> Vec<Row> {
-    let row = |Reason { text, counts, .. }: Reason| {
-        Row::new(std::iter::once(text).chain(counts.map(count)).collect())
+    let row = |Reason { fate, why, counts }: Reason| {
+        Row::new(std::iter::once(format!("{fate}: {why}")).chain(counts.map(count)).collect())
     };
     or_none(reasons.into_iter().map(row).collect())
 }

@@ -154,7 +154,7 @@ fn the_figures_are_those_of_the_queries_and_reloads_and_no_client_is_named() {
     assert_eq!(after["fields"]["whom"], whom);
     let speed = after["fields"]["speed"].as_str().unwrap();
     assert!(speed.contains("/s in the last 10 seconds\nHalf of the answers: "), "{speed}");
-    assert_eq!(after["fields"]["fails"], "Queries refused: not allowed: 1");
+    assert_eq!(after["fields"]["fails"], "Queries refused: 1 (not allowed)");
     let row = |table: &str, name: &str| {
         let rows = after["rows"][table].as_array().unwrap().clone();
         let row = rows.into_iter().find(|row| row["cells"][0] == name);
