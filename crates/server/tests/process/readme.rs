@@ -315,7 +315,7 @@ fn the_requirements_that_hold_are_those_of_the_page_of_conformance() {
         (cells(&readme, "requirements of the RFCs (MUST)"), cells(&page, "MUST: hold in all cases"));
     assert_eq!((heads.len(), shown.len()), (7, 7), "{heads:?} {shown:?}");
     for (head, shown) in heads.iter().zip(&shown).skip(1) {
-        let (server, version) = head.rsplit_once(' ').unwrap_or((head, ""));
+        let (server, version) = head.rsplit_once(' ').unwrap_or((head.as_str(), ""));
         // The servers of Debian 12 have the number in their names there.
         let place = names.iter().position(|name| *name == server || *name == format!("{server} (12)"));
         let place = place.unwrap_or_else(|| panic!("{server} is not among {names:?}"));

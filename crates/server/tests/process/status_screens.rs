@@ -206,10 +206,10 @@ const AXE: (&str, &str) =
 fn axe() -> Result<String, String> {
     let (release, digest) = AXE;
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(release);
-    let script = folder.join("package/axe.min.js");
+    let script = folder.join("axe.min.js");
     if !script.is_file() {
         std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
-        let steps = "timeout 60 npm pack --silent \"$1\" && tar -xzf ./*.tgz";
+        let steps = "timeout 60 npm pack --silent \"$1\" && tar -xzf ./*.tgz && mv package/axe.min.js .";
         let fetched = Command::new("sh").args(["-c", steps, "sh", release]).current_dir(&folder).output();
         let fetched = fetched.map_err(|error| error.to_string())?;
         if !fetched.status.success() {
