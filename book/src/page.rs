@@ -11,8 +11,25 @@ pub struct Link {
     pub range: Range<usize>,
     /// Destination as it is written.
     pub destination: String,
-    /// True for `[text](destination)`; false for `<https://...>`, images and references.
-    pub is_inline: bool,
+    /// Form of the link, and with it the part of the page that `range` has.
+    pub form: Form,
+}
+
+/// Form of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// `[text](destination)`, or an image of this form.
+    Inline,
+    /// Value of the attribute `src` or `srcset` in HTML: the destination alone.
+    Attribute,
+    /// `<https://...>` and references.
+    Other,
+}
+
+impl Form {
+    fn of(link_type: LinkType) -> Form {
+        if link_type == LinkType::Inline { Form::Inline } else { Form::Other }
+    }
 }
 
 /// Markdown page: its links, its anchors, and the files that mdBook puts into it.
@@ -36,12 +53,11 @@ impl Page {
             Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_HEADING_ATTRIBUTES;
         for (event, range) in Parser::new_ext(text, options).into_offset_iter() {
             match event {
-                Event::Start(Tag::Link { link_type, dest_url, .. }) => {
-                    let is_inline = link_type == LinkType::Inline;
-                    page.links.push(Link { range, destination: dest_url.into_string(), is_inline });
-                }
-                Event::Start(Tag::Image { dest_url, .. }) => {
-                    page.links.push(Link { range, destination: dest_url.into_string(), is_inline: false });
+                Event::Start(
+                    Tag::Link { link_type, dest_url, .. } | Tag::Image { link_type, dest_url, .. },
+                ) => {
+                    let (destination, form) = (dest_url.into_string(), Form::of(link_type));
+                    page.links.push(Link { range, destination, form });
                 }
                 Event::Start(Tag::Heading { id: Some(id), .. }) => {
                     page.anchors.insert(id.into_string());
@@ -57,7 +73,10 @@ impl Page {
                         text.push_str(&part);
                     }
                 }
-                Event::Html(html) | Event::InlineHtml(html) => page.anchors.extend(attributes(&html, "id")),
+                Event::Html(html) | Event::InlineHtml(html) => {
+                    page.anchors.extend(attributes(&html, "id"));
+                    page.links.extend(pictures(&html, range.start));
+                }
                 _ => {}
             }
         }
@@ -88,6 +107,17 @@ fn includes(text: &str) -> Vec<String> {
     parts.filter_map(|part| Some(part.split_once("}}")?.0.trim().to_owned())).collect()
 }
 
+/// Pictures that HTML names, which begins at an octet of the page.
+fn pictures(html: &str, begin: usize) -> Vec<Link> {
+    let values = ["src", "srcset"].into_iter().flat_map(|name| attributes(html, name));
+    let link = |destination: String| {
+        let start = begin + html.find(&format!("\"{destination}\""))? + 1;
+        let range = start..start + destination.len();
+        Some(Link { range, destination, form: Form::Attribute })
+    };
+    values.filter_map(link).collect()
+}
+
 /// Values of an attribute in HTML that a program wrote: in double quotes.
 pub(crate) fn attributes(html: &str, name: &str) -> Vec<String> {
     let start = format!(" {name}=\"");
@@ -110,10 +140,13 @@ mod tests {
 
     #[test]
     fn links_in_code_are_no_links() {
-        let page = Page::read("`[a](b)` [c](d.md#e)\n\n    [f](g)\n\n<https://example.com/>\n");
-        let found: Vec<_> =
-            page.links.iter().map(|link| (link.destination.as_str(), link.is_inline)).collect();
-        assert_eq!(found, [("d.md#e", true), ("https://example.com/", false)]);
+        let page = Page::read(
+            "`[a](b)` [c](d.md#e)\n\n    [f](g)\n\n<https://example.com/>\n\n<img src=\"h.svg\">\n",
+        );
+        let found: Vec<_> = page.links.iter().map(|link| (link.destination.as_str(), link.form)).collect();
+        let expected =
+            [("d.md#e", Form::Inline), ("https://example.com/", Form::Other), ("h.svg", Form::Attribute)];
+        assert_eq!(found, expected);
     }
 
     #[test]

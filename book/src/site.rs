@@ -27,6 +27,13 @@ pub fn faults(book: &Path) -> std::io::Result<Vec<String>> {
                 faults.push(format!("{}: {source} is loaded from the network", path.display()));
             }
         }
+        let pictures = ["src", "srcset"].into_iter().flat_map(|name| attributes(html, name));
+        for source in pictures.filter(|source| source.ends_with(".svg") || source.ends_with(".png")) {
+            let target = normal(&crate::links::folder(path).join(&source));
+            if !source.contains("://") && !target.is_some_and(|target| paths.contains(&target)) {
+                faults.push(format!("{}: {source}: there is no such picture", path.display()));
+            }
+        }
         if html.contains("{{#include") {
             faults.push(format!("{}: a file was not included", path.display()));
         }
@@ -64,7 +71,7 @@ mod tests {
         let write = |name: &str, text: &str| std::fs::write(root.join(name), text).expect("a file");
         write(
             "index.html",
-            "<h1 id=\"t\"></h1><a href=\"a/b.html#u\"></a><a href=\"a/c.html\"></a><a href=\"#t\"></a>",
+            "<h1 id=\"t\"></h1><a href=\"a/b.html#u\"></a><a href=\"a/c.html\"></a><a href=\"#t\"></a><img src=\"d.svg\">",
         );
         write(
             "a/b.html",
@@ -74,6 +81,7 @@ mod tests {
         std::fs::remove_dir_all(&root).expect("our own folder");
         let expected = [
             "a/b.html: https://example.com/x.js is loaded from the network",
+            "index.html: d.svg: there is no such picture",
             "index.html: a/b.html#u: the page has no such anchor",
             "index.html: a/c.html: there is no such file",
         ];

@@ -1,7 +1,7 @@
 //! Layout of the book's source: a folder that mdBook builds as it stands.
 
 use crate::links::{folder, is_external, parts};
-use crate::page::Page;
+use crate::page::{Form, Page};
 use crate::{files, is_page, manual, normal};
 use std::collections::BTreeSet;
 use std::fs;
@@ -123,16 +123,22 @@ fn relinked(text: &str, path: &Path, place_of_page: &Path) -> String {
     let mut out = text.to_owned();
     for link in Page::read(text).links.into_iter().rev() {
         let (target, _) = parts(&link.destination);
-        if !link.is_inline || target.is_empty() || is_external(&link.destination) {
+        if link.form == Form::Other || target.is_empty() || is_external(&link.destination) {
+            continue;
+        }
+        let target = normal(&folder(path).join(target)).unwrap_or_default();
+        let found = place_of(&target, &link.destination);
+        if link.form == Form::Attribute {
+            if let Some(place) = found {
+                out.replace_range(link.range, &from_to(place_of_page, &place));
+            }
             continue;
         }
         let source = &text[link.range.clone()];
         let Some(middle) = source.rfind("](") else { continue };
-        let target = normal(&folder(path).join(target)).unwrap_or_default();
-        let found = place_of(&target, &link.destination);
         let replaced = match found {
             Some(place) => format!("{}]({})", &source[..middle], from_to(place_of_page, &place)),
-            None => source[1..middle].to_owned(),
+            None => source[..middle].trim_start_matches(['!', '[']).to_owned(),
         };
         out.replace_range(link.range, &replaced);
     }
@@ -165,6 +171,15 @@ mod tests {
         let expected = "[a](../glossary.md#x) [b](../internals/architecture.md) `c.rs` [d](#e) [f](../reference/sixfold-8.md) \
                         [g](https://example.com/) [h](../reference/metrics.md#clients) [i](../recipes/index.md) j k";
         assert_eq!(relinked(text, Path::new("docs/papers.md"), Path::new("papers/index.md")), expected);
+    }
+
+    #[test]
+    fn pictures_of_a_page_are_found_from_its_place_in_the_book() {
+        let text = "<picture>\n<source srcset=\"docs/images/dark.svg\">\n<img alt=\"a\" src=\"docs/images/light.svg\">\n</picture>\n\n\
+                    ![b](docs/images/c.png)\n";
+        let expected = "<picture>\n<source srcset=\"images/dark.svg\">\n<img alt=\"a\" src=\"images/light.svg\">\n</picture>\n\n\
+                        ![b](images/c.png)\n";
+        assert_eq!(relinked(text, Path::new("README.md"), Path::new("introduction.md")), expected);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use sixfold_bench::bundle;
 use sixfold_bench::run::Journal;
 use std::path::PathBuf;
 use std::process::{Command, Output};
-use test_skip::browser::{Browser, Look};
+use test_skip::browser::{Browser, Look, size_of};
 
 /// A folder with a run. Dropping the value removes it.
 struct Folder(PathBuf);
@@ -387,6 +387,42 @@ fn light_dark_and_paper_are_what_the_reader_asked_for() {
     assert_eq!(browser.value(clicked).unwrap(), "rgb(255, 255, 255)");
     let pdf = browser.print().unwrap();
     assert!(pdf.starts_with("JVBERi0"), "%PDF- in base64");
+}
+
+#[test]
+fn the_result_is_on_the_first_screen_of_a_laptop_and_of_a_phone() {
+    let Some(mut browser) = browser("first-screen") else { return };
+    for (name, run) in [("first-rich", rich()), ("first-quick", sample::run(&Shape::quick()))] {
+        let folder = Folder::with(name, &run);
+        for (width, height) in [(1280, 800), (390, 844)] {
+            browser.open(&folder.0.join("report.html"), Look { width, ..SCREEN }).unwrap();
+            browser.resize(width, height).unwrap();
+            let bottom = browser.value("document.getElementById('median').getBoundingClientRect().bottom");
+            assert!(bottom.unwrap().as_f64().unwrap() < f64::from(height), "{name}: {width}");
+            let beyond = "document.documentElement.scrollWidth - document.documentElement.clientWidth";
+            assert_eq!(browser.value(beyond).unwrap(), 0, "{name}: {width}: sideways");
+        }
+    }
+}
+
+/// `SIXFOLD_IMAGES=write` makes the picture, of a run that was measured: `SIXFOLD_REPORT` names its folder.
+#[test]
+fn the_picture_in_the_documents_is_the_top_of_a_report() {
+    let (width, height) = (1000, 720);
+    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/images/report.png");
+    if std::env::var("SIXFOLD_IMAGES").is_ok_and(|wish| wish == "write") {
+        let Some(mut browser) = browser("report-image") else { return };
+        let folder =
+            std::env::var("SIXFOLD_REPORT").expect("SIXFOLD_REPORT=DIR, a folder of `sixfold-bench run`");
+        let page = PathBuf::from(folder).join("report.html");
+        browser.open(&page, Look { width, ..SCREEN }).unwrap();
+        browser.resize(width, height).unwrap();
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(&file, browser.screen().unwrap()).unwrap();
+    }
+    let picture = std::fs::read(file).expect("SIXFOLD_IMAGES=write makes it");
+    assert!(picture.len() <= 150 << 10, "{} octets", picture.len());
+    assert_eq!(size_of(&picture), Some((width, height)));
 }
 
 #[test]

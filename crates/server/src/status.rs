@@ -115,6 +115,11 @@ impl Certificate {
         let expires = config.tls.server.as_ref()?.expires();
         Some(Certificate { file: config.tls.certificate.clone()?, expires })
     }
+
+    /// True if clients refuse it by now.
+    pub fn has_expired(&self) -> bool {
+        self.expires.is_some_and(|end| end < SystemTime::now())
+    }
 }
 
 impl fmt::Display for Certificate {
@@ -148,7 +153,8 @@ pub fn source(file: Option<&Path>) -> String {
 }
 
 /// The state of a healthy server.
-const SERVING: &str = "serving";
+pub const SERVING: &str = "serving";
+
 /// The upgrades so far, and the last attempt.
 fn upgrades(history: &History) -> String {
     let counts = format!("{} ({} failed)", history.succeeded, history.failed);

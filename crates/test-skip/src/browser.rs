@@ -3,6 +3,7 @@
 //!
 //! The shell passes its own standard input and output as descriptors 3 and 4, where Chromium expects the pipes.
 
+use data_encoding::BASE64;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -109,8 +110,7 @@ impl Browser {
         let features = json!([{"name": "prefers-color-scheme", "value": look.scheme}]);
         self.order("Emulation.setEmulatedMedia", json!({"media": look.media, "features": features}))?;
         self.order("Emulation.setScriptExecutionDisabled", json!({"value": !look.script}))?;
-        let size = json!({"width": look.width, "height": 900, "deviceScaleFactor": 1, "mobile": false});
-        self.order("Emulation.setDeviceMetricsOverride", size)?;
+        self.resize(look.width, 900)?;
         self.events.clear();
         self.order("Page.navigate", json!({"url": url}))?;
         let end = Instant::now() + TIME_LIMIT;
@@ -119,6 +119,12 @@ impl Browser {
             self.events.push(message);
         }
         Ok(())
+    }
+
+    /// Gives the window a size in CSS pixels.
+    pub fn resize(&mut self, width: u32, height: u32) -> Result<(), String> {
+        let size = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
+        self.order("Emulation.setDeviceMetricsOverride", size).map(drop)
     }
 
     /// The value of an expression in the page.
@@ -138,11 +144,21 @@ impl Browser {
         Ok(answer["data"].as_str().unwrap_or_default().to_owned())
     }
 
-    /// A picture of the whole page (PNG), in base64.
-    pub fn picture(&mut self) -> Result<String, String> {
-        let answer =
-            self.order("Page.captureScreenshot", json!({"format": "png", "captureBeyondViewport": true}))?;
-        Ok(answer["data"].as_str().unwrap_or_default().to_owned())
+    /// A picture of the whole page (PNG).
+    pub fn picture(&mut self) -> Result<Vec<u8>, String> {
+        self.capture(true)
+    }
+
+    /// A picture of what the window shows (PNG).
+    pub fn screen(&mut self) -> Result<Vec<u8>, String> {
+        self.capture(false)
+    }
+
+    fn capture(&mut self, whole_page: bool) -> Result<Vec<u8>, String> {
+        let order = json!({"format": "png", "captureBeyondViewport": whole_page});
+        let answer = self.order("Page.captureScreenshot", order)?;
+        let data = answer["data"].as_str().unwrap_or_default();
+        BASE64.decode(data.as_bytes()).map_err(|error| error.to_string())
     }
 
     /// Presses and releases a key, by its name in the DOM and its code, like `Tab` and 9.
@@ -210,7 +226,29 @@ impl Drop for Browser {
     }
 }
 
+/// Width and height of a picture (PNG); none if the octets are no picture of this kind.
+pub fn size_of(picture: &[u8]) -> Option<(u32, u32)> {
+    // The signature, then the chunk IHDR, which begins with both.
+    let rest = picture.strip_prefix(b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR")?;
+    let (width, rest) = rest.split_first_chunk()?;
+    let (height, _) = rest.split_first_chunk()?;
+    Some((u32::from_be_bytes(*width), u32::from_be_bytes(*height)))
+}
+
 fn on_path(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_size_of_a_picture_is_read_and_other_files_are_none() {
+        let picture = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\x05\0\0\0\x03\x20\x08";
+        assert_eq!(size_of(picture), Some((1280, 800)));
+        assert_eq!(size_of(&picture[..20]), None);
+        assert_eq!(size_of(b"GIF89a"), None);
+    }
 }

@@ -9,6 +9,9 @@ const CHART: (f64, f64) = (600.0, 60.0);
 /// Distance of two points: 120 of them fill the chart.
 const STEP: f64 = 5.0;
 
+/// Items of a list that are named.
+const NAMED: usize = 5;
+
 /// A number with commas between groups of three digits.
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
@@ -20,6 +23,15 @@ pub fn count(number: u64) -> String {
         text.push(digit);
     }
     text
+}
+
+/// The first items of a list, and the number of the others.
+pub fn listed(items: &[String]) -> String {
+    let first = items[..items.len().min(NAMED)].join(", ");
+    match items.len().saturating_sub(NAMED) {
+        0 => first,
+        others => format!("{first} and {others} more"),
+    }
 }
 
 /// A number of events per second.

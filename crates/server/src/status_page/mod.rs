@@ -2,13 +2,16 @@
 //!
 //! The page works without a script: the server writes all figures into it, and the browser loads it again every ten seconds. With
 //! one, the script reads `/status.json` every three seconds and puts the new texts into the same places. All texts are made in
-//! `view.rs`, so that both show the same. Read that file first, then `template.rs`.
+//! `view.rs`, so that both show the same. Read that file first, then `template.rs`. The page begins with the answers to the first
+//! questions of a person (`answers.rs`), which take no more than the first screen, on a phone too.
 //!
 //! Nothing that a client sent is on the page: no name, no address. Texts of the configuration are, so everything is escaped, and
 //! the policy of the page forbids any script but its own.
 
+mod answers;
 mod figures;
 mod host;
+mod reasons;
 mod template;
 mod view;
 

@@ -13,17 +13,20 @@ const all = (name, apply) => {
 };
 
 const fill = (body, rows) => {
+  const heads = body.parentNode.tHead.rows[0].cells;
   while (body.rows.length > rows.length) body.deleteRow(-1);
   rows.forEach((row, index) => {
     const line = body.rows[index] || body.insertRow();
     if (line.cells.length !== row.cells.length) {
       const cells = row.cells.map((_, place) => document.createElement(place ? "td" : "th"));
       cells[0].scope = "row";
+      // Where the heads of a table do not fit, the style sheet puts these before the cells.
+      cells.slice(1).forEach((cell, place) => { cell.dataset.label = heads[place + 1].textContent; });
       line.replaceChildren(...cells);
     }
     line.className = row.tone;
     row.cells.forEach((text, place) => put(line.cells[place], text));
-    if (row.cells.length === 1) line.cells[0].colSpan = body.parentNode.tHead.rows[0].cells.length;
+    if (row.cells.length === 1) line.cells[0].colSpan = heads.length;
     else line.cells[0].removeAttribute("colspan");
   });
 };

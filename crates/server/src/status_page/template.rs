@@ -18,7 +18,10 @@ pub fn render(view: &View) -> String {
             Some(("field", name)) => escape(view.fields.get(name).map_or("", String::as_str), &mut page),
             Some(("tone", name)) => page.push_str(view.tones.get(name).copied().unwrap_or_default()),
             Some(("line", name)) => escape(view.lines.get(name).map_or("", String::as_str), &mut page),
-            Some(("rows", name)) => rows(name, view, &mut page),
+            Some(("rows", name)) => {
+                let heads = heads(&page);
+                rows(name, &heads, view, &mut page);
+            }
             _ => {}
         }
         page.push_str(rest);
@@ -26,17 +29,26 @@ pub fn render(view: &View) -> String {
     page
 }
 
-/// Writes the rows of a table. The first cell of each is its header; a single one spans the table.
-fn rows(name: &str, view: &View, page: &mut String) {
+/// The heads of the columns of the last table that was begun. They are parts of `page.html`, so nothing is escaped.
+fn heads(page: &str) -> Vec<String> {
+    let head = page.rsplit("<thead>").next().unwrap_or_default();
+    let cells = head.split("<th scope=\"col\">").skip(1);
+    cells.map(|cell| cell.split('<').next().unwrap_or_default().to_owned()).collect()
+}
+
+/// Writes the rows of a table. The first cell of each is its header; a single one spans the table. The others have the heads of
+/// their columns as labels, which a narrow page shows.
+fn rows(name: &str, heads: &[String], view: &View, page: &mut String) {
     for Row { tone, cells } in view.rows.get(name).into_iter().flatten() {
         let _ = write!(page, "<tr class=\"{tone}\">");
         for (place, cell) in cells.iter().enumerate() {
-            let (open, close) = match (place, cells.len()) {
-                (0, 1) => ("<th scope=\"row\" colspan=\"10\">", "</th>"),
-                (0, _) => ("<th scope=\"row\">", "</th>"),
-                _ => ("<td>", "</td>"),
+            let label = heads.get(place).map_or("", String::as_str);
+            let close = if place == 0 { "</th>" } else { "</td>" };
+            let _ = match (place, cells.len()) {
+                (0, 1) => write!(page, "<th scope=\"row\" colspan=\"{}\">", heads.len()),
+                (0, _) => write!(page, "<th scope=\"row\">"),
+                _ => write!(page, "<td data-label=\"{label}\">"),
             };
-            page.push_str(open);
             escape(cell, page);
             page.push_str(close);
         }
@@ -68,7 +80,7 @@ mod tests {
     fn view() -> View {
         let field = |name| (name, HOSTILE.to_owned());
         View {
-            fields: ["title", "state", "host"].map(field).into(),
+            fields: ["title", "works", "host"].map(field).into(),
             tones: BTreeMap::from([("state", "bad")]),
             rows: BTreeMap::from([(
                 "upstreams",
@@ -87,6 +99,7 @@ mod tests {
         assert_eq!(page.matches("{{field:title}}&amp;amp;").count(), 5, "{page}");
         let row = "<tr class=\"bad\"><th scope=\"row\">&lt;/title&gt;&lt;script&gt;alert(&#39;x&#39;)";
         assert!(page.contains(row), "{page}");
+        assert!(page.contains("<td data-label=\"State\">&lt;/title&gt;"), "{page}");
         assert!(page.contains("points=\"0,1 2,3\""), "{page}");
     }
 

@@ -1,11 +1,13 @@
 //! The contents of the status page, as texts that are ready to be shown.
 
-use super::figures::{count, latency, mebibytes, points, rate, share, uptime};
+use super::answers::{self, SERVFAIL_SHARE};
+use super::figures::{count, latency, listed, mebibytes, points, rate, share, uptime};
+use super::reasons::{self, Reason};
 use crate::config::{Config, PolicyFile};
 use crate::escape;
 use crate::handle::{ServerHandle, WorkerStatus};
-use crate::history::{Event, History};
-use crate::status::{self, Certificate, UpstreamStatus};
+use crate::history::Event;
+use crate::status::{self, Certificate, SERVING, UpstreamStatus};
 use crate::traffic::{PERIOD, Sample, Window, sample_before};
 use crate::{policy_zones, upgrade, version};
 use engine::Counter;
@@ -19,24 +21,6 @@ const SHORT: Duration = Duration::from_secs(8);
 
 /// Age of the sample with which the figures of "the last 10 minutes" begin.
 const LONG: Duration = Duration::from_secs(595);
-
-/// Zones that the page names for an upstream.
-const ZONES: usize = 5;
-
-/// Share of SERVFAIL that is marked.
-const SERVFAIL_SHARE: f64 = 0.05;
-
-/// Metrics with reasons that an operator looks for, and their words.
-const REASONS: [(&str, &str); 8] = [
-    ("refused_total", "refused"),
-    ("slipped_total", "sent to TCP"),
-    ("dropped_total", "dropped"),
-    ("not_synthesized_total", "not synthesized"),
-    ("left_out_addresses_total", "address left out"),
-    ("filtered_total", "filtered"),
-    ("forgery_suspects_total", "possible forgery"),
-    ("upstream_useless_total", "useless reply"),
-];
 
 /// A row of a table.
 #[derive(serde::Serialize)]
@@ -80,6 +64,8 @@ impl View {
         let responding: Vec<_> = statuses.iter().flatten().collect();
         let upstreams = status::of_workers(&responding, config.upstream.transport);
         let state = status::state(server.out_of_service(), &statuses);
+        let (reasons, reloads) = (reasons::found(&windows), server.reloads.history.last());
+        let certificate = Certificate::of(&config);
 
         let mut view = View {
             fields: fields(server, &config, &responding, &windows[0]),
@@ -87,7 +73,20 @@ impl View {
             rows: BTreeMap::new(),
             lines: BTreeMap::new(),
         };
-        view.tones.insert("state", if state == "serving" { "good" } else { "bad" });
+        let first_questions = [
+            ("works", answers::works(&state, &upstreams)),
+            ("whom", answers::whom(&config, server.workers.addresses())),
+            ("speed", answers::speed(&windows)),
+            (
+                "fails",
+                answers::fails(&upstreams, &windows[1], &reasons, reloads.first(), certificate.as_ref()),
+            ),
+        ];
+        for (name, answer) in first_questions {
+            view.tones.insert(name, answer.tone);
+            view.fields.insert(name, answer.text);
+        }
+        view.tones.insert("state", if state == SERVING { "good" } else { "bad" });
         let failed = windows[0].count(Counter::ResponsesServFail) as f64;
         let is_failing = failed > SERVFAIL_SHARE * windows[0].family("responses_total") as f64;
         view.tones.insert("servfail", if is_failing { "bad" } else { "" });
@@ -100,10 +99,10 @@ impl View {
         view.rows.insert("traffic", traffic(&windows));
         view.rows.insert("upstreams", upstream_rows(upstreams, &config));
         view.rows.insert("zones", zone_rows(&config));
-        view.rows.insert("reasons", reasons(&windows));
-        view.rows.insert("reloads", history(&server.reloads.history));
+        view.rows.insert("reasons", reason_rows(reasons));
+        view.rows.insert("reloads", history(reloads));
         view.rows.insert("upgrades", upgrades(&server.upgrade.history()));
-        view.rows.insert("server", facts(server, &config, &responding));
+        view.rows.insert("server", facts(server, &config, &responding, certificate));
         view.without_control_characters()
     }
 
@@ -258,49 +257,21 @@ fn purposes(config: &Config) -> BTreeMap<SocketAddr, Vec<String>> {
     purposes
 }
 
-/// The first items of a list, and the number of the others.
-fn listed(items: &[String]) -> String {
-    let first = items[..items.len().min(ZONES)].join(", ");
-    match items.len().saturating_sub(ZONES) {
-        0 => first,
-        others => format!("{first} and {others} more"),
-    }
-}
-
-/// The reasons that have occurred, the most frequent first.
-fn reasons(windows: &Windows<'_>) -> Vec<Row> {
-    let mut found: Vec<(String, [u64; 3])> = Vec::new();
-    for &counter in Counter::ALL {
-        let (family, labels) = counter.describe();
-        let word = REASONS.iter().find(|(name, _)| *name == family).map(|(_, word)| word);
-        if let (Some(word), Some((_, reason))) = (word, labels.first()) {
-            found.push((worded(word, reason), windows.each_ref().map(|window| window.count(counter))));
-        }
-    }
-    for counter in datapath::Counter::ALL.into_iter().filter(|counter| counter.is_drop()) {
-        let counts = windows.each_ref().map(|window| window.datapath(counter));
-        found.push((worded("dropped", counter.name()), counts));
-    }
-    found.retain(|(_, [.., total])| *total > 0);
-    found.sort_by_key(|(_, counts)| std::cmp::Reverse(*counts));
-    let row = |(name, counts): (String, [u64; 3])| {
-        Row::new(std::iter::once(name).chain(counts.map(count)).collect())
+/// The reasons for what was refused, dropped or not synthesized.
+fn reason_rows(reasons: Vec<Reason>) -> Vec<Row> {
+    let row = |Reason { fate, why, counts }: Reason| {
+        Row::new(std::iter::once(format!("{fate}: {why}")).chain(counts.map(count)).collect())
     };
-    or_none(found.into_iter().map(row).collect())
-}
-
-/// A reason in words; a label value has underscores in place of blanks.
-fn worded(word: &str, reason: &str) -> String {
-    format!("{word}: {}", reason.replace('_', " "))
+    or_none(reasons.into_iter().map(row).collect())
 }
 
 /// The events of a history.
-fn history(history: &History) -> Vec<Row> {
+fn history(events: Vec<Event>) -> Vec<Row> {
     let row = |event: Event| {
         let (tone, result) = if event.succeeded { ("", "succeeded") } else { ("bad", "failed") };
         Row { tone, cells: vec![httpdate::fmt_http_date(event.at), result.into(), event.message] }
     };
-    or_none(history.last().into_iter().map(row).collect())
+    or_none(events.into_iter().map(row).collect())
 }
 
 /// The attempts to upgrade, the newest first.
@@ -328,7 +299,12 @@ fn or_none(rows: Vec<Row>) -> Vec<Row> {
 }
 
 /// Facts about the process.
-fn facts(server: &ServerHandle, config: &Config, workers: &[&Arc<WorkerStatus>]) -> Vec<Row> {
+fn facts(
+    server: &ServerHandle,
+    config: &Config,
+    workers: &[&Arc<WorkerStatus>],
+    certificate: Option<Certificate>,
+) -> Vec<Row> {
     let listen: Vec<String> = server.workers.addresses().iter().map(ToString::to_string).collect();
     let prefixes: Vec<String> = config.dns64.prefixes.iter().map(ToString::to_string).collect();
     let sum = |value: fn(&WorkerStatus) -> usize| {
@@ -361,9 +337,8 @@ fn facts(server: &ServerHandle, config: &Config, workers: &[&Arc<WorkerStatus>])
     }
     let mut rows: Vec<Row> =
         facts.into_iter().map(|(name, value)| Row::new(vec![name.into(), value])).collect();
-    if let Some(certificate) = Certificate::of(config) {
-        let has_expired = certificate.expires.is_some_and(|end| end < SystemTime::now());
-        let tone = if has_expired { "bad" } else { "" };
+    if let Some(certificate) = certificate {
+        let tone = if certificate.has_expired() { "bad" } else { "" };
         rows.push(Row { tone, cells: vec!["Certificate".into(), certificate.to_string()] });
     }
     rows

@@ -17,11 +17,11 @@ const PARTS: [(&str, &str); 4] = [
     ("/status.js", "text/javascript; charset=utf-8"),
 ];
 
-fn get(server: &Daemon, path: &str) -> Response {
+pub fn get(server: &Daemon, path: &str) -> Response {
     request_of(server.metrics, "GET", path, &format!("Host: {}\r\n", server.metrics))
 }
 
-fn data(server: &Daemon) -> Value {
+pub fn data(server: &Daemon) -> Value {
     serde_json::from_str(&get(server, "/status.json").body).unwrap()
 }
 
@@ -125,6 +125,9 @@ fn the_figures_are_those_of_the_queries_and_reloads_and_no_client_is_named() {
     let server = Setup::new(answers.address).line("server.allow = [\"::1\"]").metrics().start();
     let before = data(&server);
     assert_eq!(before["fields"]["state"], "serving");
+    assert_eq!(before["fields"]["works"], "Yes. No upstream was asked yet.");
+    assert_eq!(before["fields"]["speed"], "Nobody has asked yet.");
+    assert_eq!((&before["fields"]["fails"], &before["tones"]["fails"]), (&"Nothing.".into(), &"good".into()));
     assert_eq!(before["fields"]["synthesized"], "no data");
     assert_eq!(headers(&before, "reasons"), ["None since the start."]);
     assert_eq!(headers(&before, "reloads"), ["None since the start."]);
@@ -140,6 +143,18 @@ fn the_figures_are_those_of_the_queries_and_reloads_and_no_client_is_named() {
     let after = data(&server);
     let state = after["fields"]["state"].as_str().unwrap();
     assert!(state.starts_with("drained by the operator") && after["tones"]["state"] == "bad", "{state}");
+    let works = after["fields"]["works"].as_str().unwrap();
+    assert!(works.starts_with("No: drained by the operator") && after["tones"]["works"] == "bad", "{works}");
+    let whom = format!(
+        "Clients in ::1/128\nAsked at {}, {}\nSynthesized under {}",
+        server.v6(),
+        server.v4(),
+        crate::daemon::PREFIX
+    );
+    assert_eq!(after["fields"]["whom"], whom);
+    let speed = after["fields"]["speed"].as_str().unwrap();
+    assert!(speed.contains("/s in the last 10 seconds\nHalf of the answers: "), "{speed}");
+    assert_eq!(after["fields"]["fails"], "Queries refused: 1 (not allowed)");
     let row = |table: &str, name: &str| {
         let rows = after["rows"][table].as_array().unwrap().clone();
         let row = rows.into_iter().find(|row| row["cells"][0] == name);
@@ -249,7 +264,7 @@ fn listeners_certificate_memory_and_policy_zones_are_shown_to_operators() {
     server.process.stop();
 }
 
-const SCREEN: Look = Look { media: "screen", scheme: "light", width: 1200, script: true };
+pub const SCREEN: Look = Look { media: "screen", scheme: "light", width: 1200, script: true };
 
 /// The page in a wide and a narrow window, in light and dark, with and without its script.
 const LOOKS: [Look; 4] = [
@@ -260,7 +275,7 @@ const LOOKS: [Look; 4] = [
 ];
 
 /// Starts a browser. None: the test is skipped.
-fn browser(name: &str) -> Option<Browser> {
+pub fn browser(name: &str) -> Option<Browser> {
     let Some(program) = Browser::program() else {
         test_skip::missing("chromium", "apt-get install chromium");
         return None;
@@ -333,7 +348,7 @@ fn a_browser_shows_the_page_in_every_look_without_errors_or_foreign_requests() {
         let dark = browser.value("getComputedStyle(document.body).backgroundColor").unwrap();
         assert_eq!(dark == "rgb(255, 255, 255)", look.scheme == "light", "{look:?}: {dark}");
         if let Ok(folder) = std::env::var("SIXFOLD_PICTURES") {
-            let name = format!("{folder}/status-{}-{}-{}.base64", look.scheme, look.width, look.script);
+            let name = format!("{folder}/status-{}-{}-{}.png", look.scheme, look.width, look.script);
             std::fs::write(name, browser.picture().unwrap()).unwrap();
         }
     }
