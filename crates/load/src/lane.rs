@@ -74,6 +74,10 @@ pub struct Lane {
 
 impl Lane {
     /// Binds the ports and reserves the memory of a thread.
+    ///
+    /// # Errors
+    ///
+    /// `LoadError::Bind`: a source address cannot be used. As [`Plan::slots`].
     pub fn new(plan: &Plan, index: u64) -> Result<Lane, LoadError> {
         let order = &plan.order;
         let any = if order.server.is_ipv6() {

@@ -66,12 +66,23 @@ pub struct Plan {
 
 impl Plan {
     /// Checks an order and derives the plan, for computed names. Instants count from now.
+    ///
+    /// # Errors
+    ///
+    /// As [`Plan::with`].
     #[cfg(test)]
     pub fn new(order: &Load, companion: bool) -> Result<Plan, LoadError> {
         Plan::with(order, &LoadOptions::default(), companion)
     }
 
     /// Checks an order with options and derives the plan. Instants count from now.
+    ///
+    /// # Errors
+    ///
+    /// `LoadError::Order` with the option that must change: a value is outside its limits, or two options contradict each other.
+    /// `LoadError::Family`: a source address has another family than the server's. `LoadError::Companion`: a load with a companion must
+    /// have one thread. `LoadError::Zone`, `LoadError::Prefix`: the zone or a prefix is malformed. `LoadError::Names`: the range has
+    /// too few names.
     pub fn with(order: &Load, options: &LoadOptions, companion: bool) -> Result<Plan, LoadError> {
         order_check::check(order)?;
         if options.queries.is_some() && order.cached_share > 0.0 {
@@ -159,6 +170,10 @@ impl Plan {
     }
 
     /// Checks a reply that has the question of a query. Inlined into the receivers over UDP and over TCP.
+    ///
+    /// # Errors
+    ///
+    /// As [`Judge::judge`]; for a query of a file as [`judge::answered`].
     #[inline(always)]
     pub fn judge(&self, message: &[u8], name: [u8; 4]) -> Result<(), Reason> {
         match &self.list {
@@ -189,6 +204,10 @@ impl Plan {
     }
 
     /// Slots of a thread: three timeouts at its rate, and a whole burst, which may begin at any time.
+    ///
+    /// # Errors
+    ///
+    /// `LoadError::Order`: the rate, the timeout and the burst need more slots than [`limits::MAX_SLOTS`].
     pub fn slots(&self) -> Result<u64, LoadError> {
         let Pace::Open { rate_qps, burst } = self.order.pace else { return Ok(limits::CLOSED_LOOP_SLOTS) };
         let rate = rate_qps / self.threads as f64;

@@ -33,7 +33,12 @@ pub struct ThreadReport {
     pub streams: Option<StreamStats>,
 }
 
-/// Sends and receives, until the last reply has come or is given up. Calls `tick` with the time in every iteration.
+/// Sends and receives, until the last reply has come or is given up. Calls `tick` with the time in every iteration: nanoseconds since
+/// the origin of the plan.
+///
+/// # Errors
+///
+/// The error of epoll_create1(2) or epoll_ctl(2): the process may have no more open files.
 pub fn send_and_receive(
     plan: &Plan,
     lane: &Lane,
@@ -117,6 +122,10 @@ pub fn send(plan: &Plan, lane: &Lane, stop: &AtomicBool) -> ThreadReport {
 }
 
 /// Only receives, the replies of some lanes.
+///
+/// # Errors
+///
+/// As [`send_and_receive`].
 pub fn receive(plan: &Plan, lanes: &[&Lane]) -> io::Result<ThreadReport> {
     let _timers = PreciseTimers::new();
     let before = Usage::now();

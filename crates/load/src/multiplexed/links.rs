@@ -67,6 +67,10 @@ struct Link {
 
 impl<'a> Links<'a> {
     /// No connections yet.
+    ///
+    /// # Errors
+    ///
+    /// As `Ports::new`.
     pub fn new(plan: &'a Plan, lane: &'a Lane, tls: TlsClient, reporter: Reporter) -> io::Result<Links<'a>> {
         let mut stats = ThreadStats::new(plan);
         if plan.query_times {

@@ -53,6 +53,10 @@ impl Link {
     }
 
     /// Writes what waits, as far as the kernel has room.
+    ///
+    /// # Errors
+    ///
+    /// The error of send(2), for example `ConnectionReset`, or that of the TLS session. A connection that has no room is no error.
     pub fn flush(&mut self, now: u64) -> io::Result<()> {
         if let Some(tls) = &mut self.tls {
             if tls.flush(&self.connection, &mut self.encoder)? {

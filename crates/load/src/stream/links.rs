@@ -62,6 +62,10 @@ enum Fate {
 
 impl<'a> Links<'a> {
     /// No connections yet.
+    ///
+    /// # Errors
+    ///
+    /// As `ConnectionWaiter::new`: the process may have no more open files.
     pub fn new(plan: &'a Plan, lane: &'a Lane) -> io::Result<Links<'a>> {
         let mut stats = ThreadStats::new(plan);
         if plan.query_times {
