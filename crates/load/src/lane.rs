@@ -56,7 +56,7 @@ pub struct Lane {
     pub unsent: SharedCounter,
     /// The first measured query; u64::MAX until it is known.
     pub first_measured: SharedCounter,
-    /// Time when sending ended; u64::MAX before.
+    /// Time when sending ended, in nanoseconds since the origin of the plan; u64::MAX before.
     pub ended: SharedCounter,
     /// Number of queries whose reply came in time.
     pub in_time: SharedCounter,

@@ -52,7 +52,7 @@ pub struct Plan {
     pub timeout: u64,
     /// A name is queried again if a 32-bit random number is below this.
     pub cached_below: u64,
-    /// [`datapath::now`] at instant 0.
+    /// [`datapath::now`] at instant 0, in nanoseconds of its clock.
     pub origin: u64,
     /// Due time of the first query.
     pub start: u64,
@@ -60,7 +60,7 @@ pub struct Plan {
     pub measured: u64,
     /// End of the measured time.
     pub end: u64,
-    /// The shortest sleep.
+    /// The shortest sleep, in nanoseconds.
     pub min_sleep: u64,
 }
 
@@ -197,7 +197,7 @@ impl Plan {
         self.order.duration_ms.div_ceil(1000) as usize + 1
     }
 
-    /// The second of the measured time that contains an instant.
+    /// The second of the measured time, from 0, that contains an instant.
     #[inline]
     pub fn second(&self, instant: u64) -> usize {
         (instant.saturating_sub(self.measured) / 1_000_000_000) as usize

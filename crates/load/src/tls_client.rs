@@ -40,7 +40,7 @@ pub struct TlsClient {
 /// Checks of certificates by one thread. A handshake that resumes a session has none.
 #[derive(Debug, Default)]
 pub struct Checks {
-    /// Certificates that were accepted: the full handshakes.
+    /// Certificates that were accepted: one for each full handshake.
     pub accepted: AtomicU64,
     /// The reason of the first refusal.
     pub refusal: OnceLock<String>,

@@ -28,7 +28,7 @@ pub const DEADLINE: Duration = Duration::from_secs(10);
 /// Time for the client to send its command.
 const COMMAND_DEADLINE: Duration = Duration::from_secs(2);
 
-/// Time for the client to take the answer.
+/// Time for the client to take the answer. A local program reads at once; the limit frees the connection of one that was stopped.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(10);
 
 /// Permission bits that the control socket does not have: it is for owner and group (mode 0660).

@@ -47,7 +47,8 @@ pub struct WorkerStatus {
     pub cached: (usize, usize),
 }
 
-/// Handle to the running server.
+/// State that the threads beside the workers share: workers, client streams, configuration in force, log, and the progress of reloads
+/// and upgrades.
 pub struct ServerHandle {
     /// The workers.
     pub workers: Arc<Shared<Machine>>,

@@ -149,7 +149,7 @@ impl ConnectionWaiter {
         self.registry.add(connection.0.as_raw_fd(), interest, token)
     }
 
-    /// Waits for at most `nanoseconds` (0: does not wait). Returns the number of events.
+    /// Waits for at most `nanoseconds` (0: does not wait). Returns the number of events; 0 also if a signal has interrupted the wait.
     pub fn wait(&mut self, nanoseconds: u64) -> usize {
         self.epoll.wait_nanoseconds(nanoseconds);
         self.epoll.ready()

@@ -48,7 +48,7 @@ impl Waiter {
         Ok(Waiter(poll))
     }
 
-    /// Waits for at most `nanoseconds` (0: does not wait). Returns the number of events.
+    /// Waits for at most `nanoseconds` (0: does not wait). Returns the number of events; 0 also if a signal has interrupted the wait.
     pub fn wait(&mut self, nanoseconds: u64) -> usize {
         self.0.wait_nanoseconds(nanoseconds);
         self.0.ready()

@@ -186,7 +186,7 @@ impl TcpLink {
         self.encoder.pending()
     }
 
-    /// The first `octets` of [`TcpLink::pending`] were taken.
+    /// Removes the first `octets` of [`TcpLink::pending`], which the connection has taken.
     pub(crate) fn advance(&mut self, octets: usize) {
         self.encoder.advance(octets);
     }

@@ -210,7 +210,8 @@ impl PacketCache {
         Some(Published { slot, place, until: answer.until, octets, counted })
     }
 
-    /// Withdraws an answer, whose hits were read. `epoch`: that in which it was published.
+    /// Withdraws an answer. Read its hits before ([`PacketCache::new_hits`]): they are lost then. `epoch`: that in which it was
+    /// published.
     pub(crate) fn withdraw(&self, published: &Published, epoch: u64, now: Instant) {
         let mut state = self.state();
         // After the end of all answers the place may be another one's.

@@ -114,7 +114,7 @@ async fn end(connection: Connection, token: u64, reporter: &Reporter) {
     reporter.report(Event::Over(token, fault_of(&error)));
 }
 
-/// Sends a query on a stream of its own, and waits for the reply in a task.
+/// Sends a query on a stream of its own, and waits for the reply in a task, for at most `limit`. Then the query is lost.
 pub fn ask(connection: &Connection, query: Query, limit: Duration, reporter: &Reporter) {
     let (connection, reporter) = (connection.clone(), reporter.clone());
     let Query { token, k, octets } = query;

@@ -8,7 +8,7 @@ use rustls::Error;
 use std::io;
 
 impl Links<'_> {
-    /// Begins the handshake of TLS on a connection whose TCP handshake is over.
+    /// Begins the handshake of TLS on a connection whose TCP handshake is over, at `now`, in nanoseconds since the origin of the plan.
     ///
     /// # Errors
     ///
@@ -74,7 +74,7 @@ impl Links<'_> {
         self.establish(link, now);
     }
 
-    /// Opens a connection for queries and replies: its handshake is over.
+    /// Opens a connection for queries and replies: its handshake is over at `now`, in nanoseconds since the origin of the plan.
     pub(super) fn establish(&mut self, link: &mut Link, now: u64) {
         self.streams.handshake.record(now - link.opened);
         self.streams.established += 1;

@@ -65,7 +65,7 @@ pub enum Reply {
 #[derive(Serialize, Deserialize)]
 pub struct Confirmation {}
 
-/// The predecessor of this process.
+/// State that the server before this process has handed over, and the channel to it.
 pub struct Predecessor {
     channel: Channel,
     /// Number of its process; 0 if it has not told.

@@ -70,7 +70,7 @@ pub(crate) fn checked(message: Vec<u8>) -> Result<Vec<u8>, StatusCode> {
     if is_query { Ok(message) } else { Err(StatusCode::BAD_REQUEST) }
 }
 
-/// Adds octets of a body to the message that it carries.
+/// Adds octets of a body to the DNS message that it carries, and counts their memory.
 ///
 /// # Errors
 ///
