@@ -109,7 +109,7 @@ impl fmt::Display for LineError {
     }
 }
 
-/// Appends the question of a line to `out`. False: the line is empty or a comment. .
+/// Appends the question of a line to `out`. False: the line is empty or a comment.
 ///
 /// # Errors
 ///

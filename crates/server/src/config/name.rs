@@ -68,7 +68,7 @@ impl Name {
         Ok(Name { wire: wire.into() })
     }
 
-    /// Parses a name of the configuration. .
+    /// Parses a name of the configuration.
     ///
     /// # Errors
     ///

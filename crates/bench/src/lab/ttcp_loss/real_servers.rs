@@ -82,7 +82,7 @@ impl Answers {
     }
 }
 
-/// Runs the devices at each loss rate and adds figures and a claim. .
+/// Runs the devices at each loss rate and adds figures and a claim.
 ///
 /// # Errors
 ///
