@@ -36,7 +36,7 @@ impl TcpListeners {
     ///
     /// # Errors
     ///
-    /// The system starts no more threads. The threads that were started end with the result.
+    /// The system starts no more threads. The threads that were started end then.
     pub fn start(self) -> io::Result<ThreadGroup> {
         let mut threads = ThreadGroup::default();
         for (index, socket) in self.sockets.into_iter().enumerate() {

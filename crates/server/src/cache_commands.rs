@@ -20,8 +20,7 @@ use wire::Section;
 ///
 /// # Errors
 ///
-/// The name is malformed, or a worker does not respond. Then its entries, and those of the workers after it in another step, may still
-/// be there.
+/// The name is malformed, or a worker does not respond. Then its entries may still be there.
 pub async fn flush(
     server: &ServerHandle,
     name: Option<&str>,

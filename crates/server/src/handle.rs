@@ -151,7 +151,8 @@ impl ServerHandle {
     ///
     /// # Errors
     ///
-    /// The reason why it does not: the server stops or has a successor, a worker does not respond, or no upstream answers.
+    /// The reason why it does not: the server stops or is drained by the operator, a worker does not respond, or no upstream
+    /// answers.
     pub async fn health(&self) -> Result<(), String> {
         match self.out_of_service() {
             Some(why) => Err(why.into()),
