@@ -111,7 +111,7 @@ pub struct ConformArguments {
 ///
 /// # Errors
 ///
-/// A result file cannot be written, the server cannot be found, or does not pass a plain query. Cases that cannot be selected are exit
+/// A result file cannot be written, the server cannot be found or does not pass a plain query, or a signal comes. Cases that cannot be selected are exit
 /// status 2, failed cases 1.
 pub fn conform(arguments: &ConformArguments) -> Result<ExitCode, String> {
     if let Some(folder) = &arguments.servers {

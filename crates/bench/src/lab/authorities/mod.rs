@@ -32,7 +32,7 @@ use schedule::Schedule;
 ///
 /// # Errors
 ///
-/// No server is installed, a zone does not fit into memory or on the disk, a server does not end, or the user stops the experiment. A
+/// A zone does not fit into memory or on the disk, a server does not end, or the user stops the experiment. A
 /// server that fails is a fault in the record, and no error.
 pub fn run(context: &mut Context) -> Result<(), String> {
     let servers = installed(context)?;
