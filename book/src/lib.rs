@@ -42,6 +42,10 @@ pub fn normal(path: &Path) -> Option<PathBuf> {
 }
 
 /// Files below a folder of `root`, relative to `root`, sorted. Folders of the build and of version control are left out.
+///
+/// # Errors
+///
+/// The error of a folder that cannot be read, such as one that does not exist.
 pub fn files(root: &Path, folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];

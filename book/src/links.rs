@@ -7,6 +7,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Every fault of a link in a Markdown file below `root`: file, line, destination, fault.
+///
+/// # Errors
+///
+/// The error of a folder or a page that cannot be read. A fault of a link is no error.
 pub fn faults(root: &Path) -> std::io::Result<Vec<String>> {
     let mut pages = BTreeMap::new();
     for path in files(root, Path::new(""))?.into_iter().filter(|path| is_page(path)) {

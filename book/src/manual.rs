@@ -42,6 +42,10 @@ fn key(line: &str) -> Option<String> {
 }
 
 /// Markdown of a manual page, with a heading for every key of the configuration.
+///
+/// # Errors
+///
+/// The first line with a macro that is not known here, with its number.
 pub fn to_markdown(manual: &str) -> Result<String, String> {
     let mut writer = Writer::default();
     for (number, line) in manual.lines().enumerate() {

@@ -10,6 +10,10 @@ use std::path::{Path, PathBuf};
 const NO_CHAPTERS: [&str; 2] = ["404.html", "toc.html"];
 
 /// Every fault of a link in the pages of the built book.
+///
+/// # Errors
+///
+/// The error of a folder or a page that cannot be read. A fault of a link is no error.
 pub fn faults(book: &Path) -> std::io::Result<Vec<String>> {
     let paths: BTreeSet<PathBuf> = files(book, Path::new(""))?.into_iter().collect();
     let mut pages = BTreeMap::new();

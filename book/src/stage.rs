@@ -24,8 +24,12 @@ const OTHERS: [(&str, &str); 7] = [
     ("scenarios/README.md", "internals/scenarios.md"),
 ];
 
-/// Lays out the book of the source tree `root` in the folder `target`, which is replaced. The error says which file is at
-/// fault.
+/// Lays out the book of the source tree `root` in the folder `target`, which is replaced.
+///
+/// # Errors
+///
+/// The file at fault, and the reason: it cannot be read or written, is not in the list of chapters, or is a manual page that cannot be
+/// converted.
 pub fn stage(root: &Path, target: &Path) -> Result<(), String> {
     let failed = |path: &Path| {
         let path = path.display().to_string();

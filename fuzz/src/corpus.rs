@@ -31,6 +31,11 @@ struct Candidate {
 }
 
 /// Chooses from all inputs, found and kept ones, and replaces the kept inputs in the project.
+///
+/// # Errors
+///
+/// `Error::Io`: a file or the program cannot be used. `Error::Failed`: the program has failed, for example at an input that finds a
+/// bug. The kept inputs stay as they were.
 pub fn update(programs: &Programs, target: &Target) -> Result<Kept, Error> {
     let (control, log) = (programs.file(target, "control"), programs.file(target, "log-keep"));
     let scratch = programs.file(target, "merged");

@@ -61,6 +61,10 @@ pub struct Programs {
 
 impl Programs {
     /// Builds the programs of some targets.
+    ///
+    /// # Errors
+    ///
+    /// `Error::Io`: a folder or cargo cannot be used. `Error::Build`: the compiler refuses.
     pub fn build(targets: &[Target], dir: &Path) -> Result<Programs, Error> {
         let package = Path::new(env!("CARGO_MANIFEST_DIR"));
         std::fs::create_dir_all(dir).map_err(|error| Error::at(dir, error))?;
@@ -130,6 +134,10 @@ fn host() -> Result<String, Error> {
 }
 
 /// The files of a folder, sorted by name.
+///
+/// # Errors
+///
+/// `Error::Io`: the folder cannot be read.
 pub fn inputs(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let entries = std::fs::read_dir(folder).map_err(|error| Error::at(folder, error))?;
     let paths: Result<Vec<PathBuf>, io::Error> =

@@ -38,6 +38,11 @@ pub struct Outcome {
 }
 
 /// Searches for this time.
+///
+/// # Errors
+///
+/// `Error::Io`: a file or the program cannot be used. `Error::Failed`: the program ended without an input that explains it. A failing
+/// input is no error, but part of the outcome.
 pub fn search(programs: &Programs, target: &Target, time: Duration) -> Result<Outcome, Error> {
     let found = programs.found(target);
     for (number, seed) in (target.seeds)().into_iter().enumerate() {
@@ -87,6 +92,10 @@ pub fn search(programs: &Programs, target: &Target, time: Duration) -> Result<Ou
 }
 
 /// The result of the last search, read from its logs. They lack the time of an attempt that found a failure.
+///
+/// # Errors
+///
+/// `Error::Io`: the folder of the inputs or of the failures cannot be read.
 pub fn read_last(programs: &Programs, target: &Target) -> Result<Outcome, Error> {
     let mut outcome = Outcome::default();
     for attempt in 0..MAX_FAILURES {
@@ -100,6 +109,10 @@ pub fn read_last(programs: &Programs, target: &Target) -> Result<Outcome, Error>
 }
 
 /// Edges that the inputs of a folder cover together.
+///
+/// # Errors
+///
+/// `Error::Io`: the log or the program cannot be used. `Error::Failed`: the program has failed.
 pub fn count_edges(programs: &Programs, target: &Target, folder: &Path) -> Result<u64, Error> {
     let log = programs.file(target, "log-edges");
     let output = File::create(&log).map_err(|error| Error::at(&log, error))?;

@@ -23,7 +23,11 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// A new namespace with its loopback device up. The error is the reason why this machine cannot have one.
+    /// A new namespace with its loopback device up.
+    ///
+    /// # Errors
+    ///
+    /// The reason why this machine cannot have one: no root, no iproute2, or no IPv6.
     pub fn new(role: &str) -> Result<Namespace, String> {
         SWEEP.call_once(sweep);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -57,8 +61,11 @@ impl Namespace {
         assert!(ran.success, "ip in {}: {lines}\n{}", self.name, ran.stderr);
     }
 
-    /// Connects two namespaces by virtual Ethernet: `device` on both sides, up. The error is the reason why this
-    /// machine cannot do so.
+    /// Connects two namespaces by virtual Ethernet: `device` on both sides, up.
+    ///
+    /// # Errors
+    ///
+    /// The reason why this machine cannot do so, such as a kernel without veth devices.
     pub fn connect(&self, device: &str, other: &Namespace) -> Result<(), String> {
         let line = ["ip", "-n", &self.name, "link", "add", device, "type", "veth", "peer", "name", device];
         let ran = run(&[&line[..], &["netns", &other.name]].concat());

@@ -121,7 +121,11 @@ impl Process {
         self.wait_for(holds).unwrap_or_else(|why| panic!("{what}: {why}"));
     }
 
-    /// Waits until `holds` is true of the log. The error tells of the end of the process, if it has ended, and has the log.
+    /// Waits until `holds` is true of the log.
+    ///
+    /// # Errors
+    ///
+    /// The process has ended, or `holds` is not true in time. The error has the log.
     pub fn wait_for(&mut self, mut holds: impl FnMut(&str) -> bool) -> Result<(), String> {
         let mut ended = None;
         let held = wait_until(|| {

@@ -15,6 +15,10 @@ pub struct Cases {
 }
 
 /// Reads the cases of this repository.
+///
+/// # Errors
+///
+/// A file of cases or a list of known failures cannot be parsed.
 pub fn cases() -> Result<Cases, Vec<String>> {
     let all = conform::suite::built_in().map_err(|error| vec![error])?;
     let mut known_failures = BTreeSet::new();

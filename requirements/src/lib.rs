@@ -35,7 +35,11 @@ pub fn workspace() -> PathBuf {
     directory.expect("this package lies one folder below the workspace").to_owned()
 }
 
-/// Writes the page. The error has all faults of list and citations.
+/// Writes the page.
+///
+/// # Errors
+///
+/// All faults of list and citations; or the first file that cannot be read.
 pub fn page() -> Result<String, Vec<String>> {
     let list =
         list::List::read(include_str!("../requirements.toml")).map_err(|error| vec![error.to_string()])?;

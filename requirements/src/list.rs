@@ -94,6 +94,11 @@ impl std::error::Error for Error {}
 
 impl List {
     /// Reads the file.
+    ///
+    /// # Errors
+    ///
+    /// `Error::Toml`: the text is not TOML, or has an unknown key. `Error::Twice`: two requirements have one number. `Error::Rfc`: the
+    /// citation of one is malformed.
     pub fn read(text: &str) -> Result<List, Error> {
         let list: List = toml::from_str(text).map_err(Error::Toml)?;
         let mut numbers = BTreeSet::new();

@@ -19,7 +19,11 @@ pub struct Cited {
 /// Words that may stand before the keyword of an item.
 const BEFORE: [&str; 5] = ["pub", "pub(crate)", "pub(super)", "const", "async"];
 
-/// Reads a file. An error names the line.
+/// Reads a file.
+///
+/// # Errors
+///
+/// A citation is malformed, or belongs to no item, with the number of its line.
 pub fn read(text: &str) -> Result<Vec<Cited>, String> {
     let lines: Vec<&str> = text.lines().collect();
     let mut found = Vec::new();

@@ -47,6 +47,10 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {}
 
 /// All places, in the order of their files, each requirement at most once for an item.
+///
+/// # Errors
+///
+/// `Error::Io`: a file or folder cannot be read. `Error::Citation`: a citation is malformed, or belongs to no item.
 pub fn collect(workspace: &Path) -> Result<Vec<Place>, Error> {
     let mut files = Vec::new();
     for folder in ["crates", "interop", "scenarios"] {

@@ -95,6 +95,11 @@ struct Series {
 }
 
 /// Measures the servers in turn, in rounds. Each server is restarted for each round.
+///
+/// # Errors
+///
+/// dnsperf is missing, a server cannot be started or gives no right answer, or dnsperf fails. A server that is not installed is left
+/// out, with a note.
 pub fn measure(sixfold: Option<&Path>, timing: Timing) -> io::Result<Section> {
     let dnsperf =
         in_path("dnsperf").ok_or_else(|| io::Error::other("dnsperf is missing: apt-get install dnsperf"))?;

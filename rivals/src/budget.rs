@@ -31,7 +31,12 @@ impl Row<'_> {
     }
 }
 
-/// Counts the instructions of each step in the file, and prints them beside the budget. Fails if one differs by more than 2 %.
+/// Counts the instructions of each step in the file, and prints them beside the budget.
+///
+/// # Errors
+///
+/// The file cannot be read, valgrind cannot count, or a count differs by more than 2 % from its budget. Then the error has the measured
+/// counts.
 pub fn check(file: &Path) -> Result<(), String> {
     let text = std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
     let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());

@@ -28,6 +28,10 @@ const LOADS: [&str; 4] = ["closed loop", "60 % of own peak", "3,000 q/s", "close
 const GROUPED: usize = 3;
 
 /// Measures the devices in turn, in rounds. Each device is restarted for each round.
+///
+/// # Errors
+///
+/// A device cannot be started, gives no right answer, or a socket fails.
 pub fn measure(tester: &mut Tester, devices: &[Device], timing: Timing) -> io::Result<Section> {
     let devices: Vec<&Device> = devices.iter().filter(|device| device.kind != Kind::Reflector).collect();
     let popularity = Popularity::even(limits::CACHED_NAMES);

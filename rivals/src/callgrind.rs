@@ -6,6 +6,10 @@ use std::process::{Command, Stdio};
 
 /// Instructions per step of this program's `command` and `workload`. `runs`: steps of two runs, whose difference counts, so that the
 /// start of the program does not.
+///
+/// # Errors
+///
+/// valgrind is not installed or fails, or prints no count.
 pub fn instructions_per_step(step: [&str; 2], runs: [u64; 2]) -> Result<f64, String> {
     let [short, long] = runs;
     Ok((count(step, long)? - count(step, short)?) / (long - short) as f64)

@@ -23,11 +23,19 @@ pub struct Client {
 
 impl Client {
     /// Returns a client with this number of source ports.
+    ///
+    /// # Errors
+    ///
+    /// As [`Client::bound`].
     pub fn new(server: SocketAddr, ports: usize) -> io::Result<Client> {
         Client::bound(server, &vec![IpAddr::from(Ipv6Addr::LOCALHOST); ports.max(1)])
     }
 
     /// Returns a client with a port on each of these addresses.
+    ///
+    /// # Errors
+    ///
+    /// A socket cannot be made, bound to its address, or connected to the server.
     pub fn bound(server: SocketAddr, sources: &[IpAddr]) -> io::Result<Client> {
         let sockets = sources.iter().map(|&source| socket(source, server)).collect::<io::Result<_>>()?;
         Ok(Client { sockets, turn: 0, next_read: 0, control: segment_size(QUERY as u16), questions: [0; _] })

@@ -28,6 +28,10 @@ const GOALS: [(Kind, f64); 5] = [
 const LOADS: [&str; 3] = ["closed loop", "60 % of own peak", "3,000 q/s"];
 
 /// Measures the devices in turn, in rounds. Each device is restarted for each round.
+///
+/// # Errors
+///
+/// A device cannot be started, gives no right answer, or a socket fails.
 pub fn measure(tester: &mut Tester, devices: &[Device], timing: Timing) -> io::Result<Section> {
     // The echo sends no upstream queries.
     let devices: Vec<&Device> = devices.iter().filter(|device| device.kind != Kind::Echo).collect();

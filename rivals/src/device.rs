@@ -26,7 +26,11 @@ pub struct Device {
 }
 
 impl Device {
-    /// Finds the program of a device. The error says how to install it.
+    /// Finds the program of a device.
+    ///
+    /// # Errors
+    ///
+    /// The program is not installed; the error says how to install it.
     pub fn find(kind: Kind, sixfold: Option<&Path>) -> Result<Device, String> {
         let Some((name, package, option)) = kind.package() else { return Device::find_own(kind, sixfold) };
         let missing = || format!("{name} is not installed: apt-get install {package}");
@@ -85,6 +89,10 @@ impl Device {
     }
 
     /// Starts the device.
+    ///
+    /// # Errors
+    ///
+    /// A file cannot be written, no port is free, or the program cannot be started.
     pub fn start(&self, upstream: SocketAddr, setup: Setup) -> io::Result<Running> {
         let temporary = self.root.as_ref().map_or_else(std::env::temp_dir, |root| root.join("tmp"));
         let folder = Folder::new_in(&temporary, self.kind.name())?;
@@ -173,6 +181,10 @@ pub struct Running {
 }
 
 /// A port of the loopback interface that is free now.
+///
+/// # Errors
+///
+/// The loopback interface has no IPv6, or no port is free.
 pub fn free_address() -> io::Result<SocketAddr> {
     UdpSocket::bind("[::1]:0")?.local_addr()
 }

@@ -10,6 +10,10 @@ use std::net::{SocketAddr, UdpSocket};
 const SIZE: usize = 512;
 
 /// Answers until it is killed.
+///
+/// # Errors
+///
+/// The address cannot be bound. Later errors end nothing.
 pub fn serve(listen: SocketAddr) -> Result<(), String> {
     let socket = UdpSocket::bind(listen).map_err(|error| format!("{listen}: {error}"))?;
     let mut message = [0; SIZE];

@@ -122,6 +122,10 @@ pub fn note() -> String {
 }
 
 /// Floods Sixfold in rounds. Sixfold is restarted for each kind of queries.
+///
+/// # Errors
+///
+/// The device cannot be started, gives no right answer, or a socket fails.
 pub fn measure(device: &Device, timing: Timing) -> io::Result<Measured> {
     let mut tester = MixedTester::new()?;
     let mut measured = Measured { tables: vec![], goals: vec![], data: Value::Null };

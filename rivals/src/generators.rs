@@ -36,7 +36,11 @@ pub struct Programs {
 }
 
 impl Programs {
-    /// Finds them. The error says how to install a missing one.
+    /// Finds them.
+    ///
+    /// # Errors
+    ///
+    /// A program is missing; the error says how to install it.
     pub fn find() -> Result<Programs, String> {
         let load = lossless::find()?;
         let package = |program: &str, package: &str| {
@@ -101,6 +105,10 @@ struct Pair {
 }
 
 /// Measures both generators in turn on each server, in rounds, then the pacing.
+///
+/// # Errors
+///
+/// A program cannot be started, gives no answer, or prints no result.
 pub fn measure(programs: &Programs, timing: Timing) -> io::Result<Section> {
     let files = Folder::new("queries")?;
     let knot = start_knot(programs)?;

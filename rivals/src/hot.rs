@@ -45,6 +45,10 @@ impl Turn {
 }
 
 /// Measures Sixfold with each kind of names in turn, in rounds.
+///
+/// # Errors
+///
+/// The device cannot be started, gives no right answer, or a socket fails.
 pub fn measure(tester: &mut Tester, device: &Device, timing: Timing) -> io::Result<Section> {
     let kinds = [
         ("all as often", WORKERS, Popularity::even(limits::CACHED_NAMES)),

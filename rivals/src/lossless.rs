@@ -30,7 +30,11 @@ struct Search {
     cpu: f64,
 }
 
-/// Finds the laboratory's program. The error says how to build it.
+/// Finds the laboratory's program.
+///
+/// # Errors
+///
+/// The program is not beside this one; the error says how to build it.
 pub fn find() -> Result<PathBuf, String> {
     let own = std::env::current_exe().map_err(|error| format!("own path: {error}"))?;
     let program = own.with_file_name("sixfold-bench");
@@ -42,6 +46,10 @@ pub fn find() -> Result<PathBuf, String> {
 
 /// Measures the devices in turn, in rounds of one search each, at most [`limits::LOSSLESS_ROUNDS`]. A search that
 /// fails is left out, and noted.
+///
+/// # Errors
+///
+/// None at present: a search that fails is a note.
 pub fn measure(laboratory: &Path, devices: &[Device], timing: Timing) -> io::Result<Section> {
     let real = |device: &&Device| !matches!(device.kind, Kind::Reflector | Kind::Echo);
     let devices: Vec<&Device> = devices.iter().filter(real).collect();

@@ -30,6 +30,10 @@ struct Stage {
 }
 
 /// Sends queries for this number of different names, opens connections, floods Sixfold, and reads its resident memory.
+///
+/// # Errors
+///
+/// The device cannot be started, stops answering, or a socket fails.
 pub fn measure(device: &Device, names: u64) -> io::Result<Section> {
     let mut tester = MixedTester::new()?;
     let setup =

@@ -278,6 +278,10 @@ pub struct MixedTester {
 
 impl MixedTester {
     /// Returns a tester whose authoritative server listens on a free port of the loopback interface.
+    ///
+    /// # Errors
+    ///
+    /// As [`Upstream::new`].
     pub fn new() -> io::Result<MixedTester> {
         Ok(MixedTester { upstream: Upstream::new()?, origin: Instant::now(), asked: (0, 0), dropped: 0 })
     }
@@ -295,6 +299,10 @@ impl MixedTester {
 
     /// Runs the phases, one after the other. The crowd sends from a port of each of its addresses, and so do the
     /// others.
+    ///
+    /// # Errors
+    ///
+    /// A client's address cannot be bound, or the drops of the kernel cannot be read.
     pub fn run(
         &mut self,
         running: &Running,

@@ -157,6 +157,10 @@ fn sequence(message: &[u8]) -> Result<u64, Fault> {
 }
 
 /// Checks a reply that should be a synthesized answer and returns the sequence number (below [`NAMES`]) of its query.
+///
+/// # Errors
+///
+/// The first [`Fault`] of the reply, in the order of the message.
 pub fn check_synthesized(message: &[u8]) -> Result<u64, Fault> {
     let sequence = sequence(message)?;
     check_answer(message, sequence)?;
@@ -164,6 +168,10 @@ pub fn check_synthesized(message: &[u8]) -> Result<u64, Fault> {
 }
 
 /// Checks the part after header and question: one synthesized record for the address of a number.
+///
+/// # Errors
+///
+/// The first [`Fault`] of the reply after its question.
 pub fn check_answer(message: &[u8], number: u64) -> Result<(), Fault> {
     if message[2] & 0x02 != 0 {
         return Err(Fault::Truncated);
@@ -189,6 +197,10 @@ pub fn check_answer(message: &[u8], number: u64) -> Result<(), Fault> {
 }
 
 /// Checks a reply of the reflector, which parses no DNS: only that it belongs to a query.
+///
+/// # Errors
+///
+/// [`Fault`]: the reply has no header and question of a query of this program.
 pub fn check_reflected(message: &[u8]) -> Result<u64, Fault> {
     sequence(message)
 }

@@ -41,6 +41,10 @@ pub fn is_inside() -> bool {
 }
 
 /// Adds the addresses of [`crowd`] and of this number of [`others`] to the loopback interface of the namespace.
+///
+/// # Errors
+///
+/// The program `ip` is missing or refuses an address; this needs CAP_NET_ADMIN.
 pub fn add_addresses(networks: u16) -> io::Result<()> {
     let mut ip = Command::new("ip").args(["-6", "-batch", "-"]).stdin(Stdio::piped()).spawn()?;
     let mut orders = ip.stdin.take().ok_or_else(|| io::Error::other("ip takes no orders"))?;
@@ -64,11 +68,19 @@ pub fn others(networks: u16) -> Vec<IpAddr> {
 }
 
 /// Datagrams that the kernel has dropped at the UDP sockets that are connected to a port, over IPv6.
+///
+/// # Errors
+///
+/// /proc/net/udp6 cannot be read: the kernel has no IPv6.
 pub fn drops_towards(port: u16) -> io::Result<u64> {
     std::fs::read_to_string("/proc/net/udp6").map(|table| sum_drops(&table, REMOTE, port))
 }
 
 /// Datagrams that the kernel has dropped at the UDP sockets that are bound to a port, over IPv6.
+///
+/// # Errors
+///
+/// As [`drops_towards`].
 pub fn drops_at(port: u16) -> io::Result<u64> {
     std::fs::read_to_string("/proc/net/udp6").map(|table| sum_drops(&table, LOCAL, port))
 }

@@ -32,6 +32,10 @@ struct Series {
 }
 
 /// Measures the devices in turn, in rounds. Each device is restarted under the quota for each round.
+///
+/// # Errors
+///
+/// A device cannot be started under the quota, gives no right answer, or a socket fails.
 pub fn measure(tester: &mut Tester, devices: &[Device], timing: Timing) -> io::Result<Section> {
     let real = |device: &&Device| !matches!(device.kind, Kind::Reflector | Kind::Echo);
     let devices: Vec<&Device> = devices.iter().filter(real).collect();

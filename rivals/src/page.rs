@@ -21,6 +21,10 @@ pub struct Frame<'a> {
 }
 
 /// Writes a page and, beside it, its charts as `<name of the page>-<section>-<number>.svg`.
+///
+/// # Errors
+///
+/// The file that cannot be written, and why.
 pub fn write(path: &Path, frame: &Frame<'_>, sections: &[Section]) -> Result<(), String> {
     let failed = |path: &Path, error| format!("{}: {error}", path.display());
     let stem = path.file_stem().and_then(|name| name.to_str()).unwrap_or("page");

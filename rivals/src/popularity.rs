@@ -71,6 +71,10 @@ impl Popularity {
     }
 
     /// Checks a reply that should be a synthesized answer; `next` is the sequence number that will be sent next.
+    ///
+    /// # Errors
+    ///
+    /// The first [`Fault`] of the reply, in the order of the message.
     pub fn check(&self, message: &[u8], next: u64) -> Result<u64, Fault> {
         if message.len() < QUERY || message[2] & 0xf8 != 0x80 || message[4..6] != [0, 1] {
             return Err(Fault::Header);

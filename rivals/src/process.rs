@@ -14,11 +14,19 @@ pub struct Folder(PathBuf);
 
 impl Folder {
     /// Creates a new, empty directory.
+    ///
+    /// # Errors
+    ///
+    /// As [`Folder::new_in`].
     pub fn new(name: &str) -> io::Result<Folder> {
         Folder::new_in(&std::env::temp_dir(), name)
     }
 
     /// Creates a new, empty directory in another one.
+    ///
+    /// # Errors
+    ///
+    /// The error of mkdir(2): the parent cannot be written, or this process has a folder of the name.
     pub fn new_in(parent: &Path, name: &str) -> io::Result<Folder> {
         let path = parent.join(format!("sixfold-rivals-{}-{name}", std::process::id()));
         fs::create_dir(&path)?;
@@ -56,6 +64,11 @@ pub struct Process {
 
 impl Process {
     /// Starts `command` on the given cores (in the syntax of taskset). Its standard error goes to a file in `folder`.
+    ///
+    /// # Errors
+    ///
+    /// setpriv, taskset or the command is missing, a file cannot be made in the folder, or the process cannot be moved into the group
+    /// of the quota.
     pub fn start(
         command: &[String],
         cores: &str,
@@ -118,6 +131,10 @@ impl Drop for Process {
 }
 
 /// Pins the calling thread's process to one core.
+///
+/// # Errors
+///
+/// taskset is missing, or refuses the core.
 pub fn pin_self(core: &str) -> io::Result<()> {
     let pid = std::process::id().to_string();
     let status = Command::new("taskset").args(["-p", "-c", core, &pid]).stdout(Stdio::null()).status()?;

@@ -15,6 +15,10 @@ pub struct Quota(PathBuf);
 
 impl Quota {
     /// Creates a group that may use `cores` times [`limits::QUOTA_US`] in each [`limits::PERIOD_US`].
+    ///
+    /// # Errors
+    ///
+    /// No cgroup hierarchy with the cpu controller can be written, or it refuses the quota.
     pub fn new(cores: u64) -> io::Result<Quota> {
         let (parent, version) = hierarchy().ok_or_else(|| {
             io::Error::other("no cgroup hierarchy with the cpu controller is mounted and writable")
@@ -36,6 +40,10 @@ impl Quota {
     }
 
     /// Moves a process, with all its threads, into the group.
+    ///
+    /// # Errors
+    ///
+    /// The error of write(2) to `cgroup.procs`: the process has ended, or is not ours.
     pub fn add(&self, pid: u32) -> io::Result<()> {
         self.write("cgroup.procs", &pid.to_string())
     }

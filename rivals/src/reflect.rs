@@ -9,6 +9,10 @@ use std::net::SocketAddr;
 const SLOTS: usize = 65_536;
 
 /// Reflects until it is killed.
+///
+/// # Errors
+///
+/// An address cannot be bound, or a thread cannot be started or has panicked.
 pub fn serve(listen: SocketAddr, upstream: SocketAddr) -> Result<(), String> {
     let options = Options {
         listen: vec![listen],

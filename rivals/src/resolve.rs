@@ -277,6 +277,10 @@ pub fn settings(workload: Workload) -> Settings {
 }
 
 /// Measures the engine in nanoseconds and, where valgrind is installed, in instructions.
+///
+/// # Errors
+///
+/// The engine answers a query of the workload wrongly. Without valgrind the instructions are left out, with a note.
 pub fn measure(rounds: usize) -> Result<Section, String> {
     check_answers()?;
     let [nanoseconds, with_rules, keeping, cached] = time_workloads(rounds);

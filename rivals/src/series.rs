@@ -66,6 +66,10 @@ impl Series {
 }
 
 /// Starts a device and waits until it answers.
+///
+/// # Errors
+///
+/// The device cannot be started, or gives no right answer in time; then the error has its output.
 pub fn start(tester: &mut Tester, device: &Device, setup: Setup) -> io::Result<Running> {
     let mut running = device.start(tester.upstream(), setup)?;
     if tester.wait_until_ready(running.address, running.check)? {
@@ -76,6 +80,10 @@ pub fn start(tester: &mut Tester, device: &Device, setup: Setup) -> io::Result<R
 }
 
 /// Runs one load on a running device and adds what it measured to the series.
+///
+/// # Errors
+///
+/// As [`Tester::run`].
 pub fn run(
     tester: &mut Tester,
     running: &Running,

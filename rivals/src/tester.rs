@@ -149,6 +149,10 @@ struct Count {
 
 impl Tester {
     /// A tester whose authoritative server listens on a free port of the loopback interface.
+    ///
+    /// # Errors
+    ///
+    /// As [`Upstream::new`].
     pub fn new() -> io::Result<Tester> {
         Ok(Tester {
             upstream: Upstream::new()?,
@@ -165,6 +169,10 @@ impl Tester {
 
     /// Sends queries until the first right answer arrives, at most for [`limits::READY_TIMEOUT`]. Returns false if none
     /// arrived.
+    ///
+    /// # Errors
+    ///
+    /// As [`Client::new`].
     pub fn wait_until_ready(&mut self, server: SocketAddr, check: Check) -> io::Result<bool> {
         let mut client = Client::new(server, 1)?;
         let start = Instant::now();
@@ -186,6 +194,10 @@ impl Tester {
     }
 
     /// Runs a load. `used` returns the CPU usage of the device so far.
+    ///
+    /// # Errors
+    ///
+    /// As [`Client::new`].
     pub fn run(
         &mut self,
         server: SocketAddr,

@@ -25,6 +25,10 @@ pub struct Upstream {
 
 impl Upstream {
     /// Binds a free port.
+    ///
+    /// # Errors
+    ///
+    /// The loopback interface has no IPv6, no port is free, or a buffer cannot be set.
     pub fn new() -> io::Result<Upstream> {
         let socket = UdpSocket::bind("[::1]:0")?;
         socket.set_nonblocking(true)?;

@@ -23,6 +23,10 @@ const LOADS: [&str; 4] =
 const SETTINGS: [(usize, usize); 4] = [(1, limits::PORTS), (2, limits::PORTS), (1, 1), (2, 1)];
 
 /// Measures one device with one and two workers.
+///
+/// # Errors
+///
+/// The device cannot be started, gives no right answer, or a socket fails.
 pub fn measure(tester: &mut Tester, device: &Device, timing: Timing) -> io::Result<Section> {
     let mut all: [Series; 4] = Default::default();
     for round in 1..=timing.rounds {

@@ -40,7 +40,12 @@ pub(crate) fn body(counters: &ServerCounters, asked: &Message<'_>, message: &mut
     Some(Body { kind: Kind::Counters, rcode: Rcode::NOERROR, authoritative: true, end, counts })
 }
 
-/// Queries the authority at `server` for its counters, over TCP. The error gives the cause, not the address.
+/// Queries the authority at `server` for its counters, over TCP.
+///
+/// # Errors
+///
+/// The cause, without the address: the server cannot be connected to, or does not answer within `timeout`. `InvalidData`: its answer
+/// has no counters.
 pub fn read_counters(server: SocketAddr, timeout: Duration) -> io::Result<BTreeMap<String, u64>> {
     let mut stream = TcpStream::connect_timeout(&server, timeout)?;
     stream.set_read_timeout(Some(timeout))?;

@@ -91,6 +91,10 @@ impl Faults {
     }
 
     /// Lets a share of the names fail. Shares of one type add up, because a name fails in one way only.
+    ///
+    /// # Errors
+    ///
+    /// `FaultError::TooMany`: there are [`limits::FAILURES`] already. `FaultError::Sum`: the shares of a type add up to more than 1.
     pub fn fail(mut self, failure: Failure) -> Result<Faults, FaultError> {
         if self.failures.len() == limits::FAILURES {
             return Err(FaultError::TooMany);

@@ -33,6 +33,10 @@ pub(crate) struct TcpListeners {
 
 impl TcpListeners {
     /// Starts a thread for each socket.
+    ///
+    /// # Errors
+    ///
+    /// The system starts no more threads. The threads that were started end then.
     pub fn start(self) -> io::Result<ThreadGroup> {
         let mut threads = ThreadGroup::default();
         for (index, socket) in self.sockets.into_iter().enumerate() {
@@ -48,6 +52,10 @@ impl TcpListeners {
 
 impl Bound {
     /// Binds all sockets.
+    ///
+    /// # Errors
+    ///
+    /// The error of socket(2), of a socket option or of bind(2) for the first address that cannot be used, with that address.
     pub fn new(listen: &[SocketAddr], settings: &Settings) -> io::Result<Bound> {
         let mut workers: Vec<Vec<UdpListener>> = (0..settings.threads).map(|_| Vec::new()).collect();
         let mut listeners = Vec::new();
@@ -85,6 +93,10 @@ pub(crate) struct ThreadGroup {
 
 impl ThreadGroup {
     /// Starts a thread. It must check the stop flag every [`limits::POLL`].
+    ///
+    /// # Errors
+    ///
+    /// The system starts no more threads.
     pub fn spawn(&mut self, name: &str, run: impl FnOnce(&AtomicBool) + Send + 'static) -> io::Result<()> {
         let stop = Arc::clone(&self.stop);
         self.threads.push(thread::Builder::new().name(name.into()).spawn(move || run(&stop))?);

@@ -21,6 +21,10 @@ pub struct PolledServer {
 impl PolledServer {
     /// Listens on UDP and TCP of every address. Port 0 means any port that is free for both. The number of threads
     /// and their cores in `settings` are ignored.
+    ///
+    /// # Errors
+    ///
+    /// An address cannot be bound, with that address, or the system starts no more threads.
     pub fn new(listen: &[SocketAddr], settings: &Settings) -> io::Result<PolledServer> {
         let Bound { addresses, mut workers, tcp, .. } = Bound::new(listen, &settings.clone().threads(1))?;
         let worker = workers.pop().ok_or_else(|| io::Error::other("no thread to serve"))?;

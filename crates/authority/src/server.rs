@@ -24,12 +24,18 @@ impl Server {
     /// Listens on UDP and TCP of every address and serves `content` with `threads` UDP threads (at least one),
     /// without faults. Port 0 means any port that is free for both UDP and TCP.
     ///
-    /// An address that cannot be bound is an error that names the address; the server then serves nothing.
+    /// # Errors
+    ///
+    /// An address cannot be bound, with that address, or the system starts no more threads. The server then serves nothing.
     pub fn start(listen: &[SocketAddr], content: impl Into<Content>, threads: usize) -> io::Result<Server> {
         Server::with(listen, &Settings::new(content).threads(threads))
     }
 
     /// Like [`Server::start`], with every setting.
+    ///
+    /// # Errors
+    ///
+    /// As [`Server::start`]; or a thread cannot run on its core.
     pub fn with(listen: &[SocketAddr], settings: &Settings) -> io::Result<Server> {
         BoundServer::new(listen, settings)?.start()
     }
@@ -64,6 +70,10 @@ pub struct BoundServer {
 
 impl BoundServer {
     /// Binds UDP and TCP of every address, like [`Server::with`].
+    ///
+    /// # Errors
+    ///
+    /// An address cannot be bound, with that address.
     pub fn new(listen: &[SocketAddr], settings: &Settings) -> io::Result<BoundServer> {
         Ok(BoundServer { bound: Bound::new(listen, settings)?, pins: settings.pins.clone() })
     }
@@ -74,6 +84,10 @@ impl BoundServer {
     }
 
     /// Starts the threads.
+    ///
+    /// # Errors
+    ///
+    /// The system starts no more threads, or a thread cannot run on its core.
     pub fn start(self) -> io::Result<Server> {
         let BoundServer { bound: Bound { addresses, workers, service, tcp }, pins } = self;
         let mut threads = tcp.start()?;

@@ -36,6 +36,11 @@ pub(crate) enum NameKind {
 
 impl Zone {
     /// A zone with the given name (the final dot is optional): TTL 3,600 s, one A record per name, no AAAA records.
+    ///
+    /// # Errors
+    ///
+    /// [`ZoneError`]: a label is empty or too long, has other characters than letters, digits, hyphens and underscores, or the name is
+    /// too long for the labels of the addresses before it.
     pub fn new(name: &str) -> Result<Zone, ZoneError> {
         let name = wire_name(name)?;
         Ok(Zone { name, ttl_secs: 3600, addresses: 1, cname_depth: 0, aaaa_below: 0, seed: 0 })

@@ -43,6 +43,11 @@ pub struct AgentClient {
 impl AgentClient {
     /// Starts an agent and greets it. Without a prefix the agent is a child of this process and the same program. With
     /// a prefix, the prefix is the command line that leads to `sixfold-bench` on the other host.
+    ///
+    /// # Errors
+    ///
+    /// [`AgentError::Start`]: the command cannot be run, ends by itself, or does not greet in time with the version of this program.
+    /// The error has the end of its output.
     pub fn connect(role: &str, prefix: Option<&[String]>) -> Result<AgentClient, AgentError> {
         let name = match prefix {
             Some(prefix) => format!("the {role} ({})", prefix.join(" ")),
@@ -98,6 +103,10 @@ impl AgentClient {
     }
 
     /// Reads the facts of the host. Describes the interfaces that lead to `addresses`.
+    ///
+    /// # Errors
+    ///
+    /// As [`AgentClient::stop_authority`].
     pub fn environment(&mut self, addresses: &[IpAddr]) -> Result<Environment, AgentError> {
         match self
             .request(&Order::Environment { addresses: addresses.to_vec() }, limits::ENVIRONMENT_TIMEOUT)?
@@ -108,6 +117,10 @@ impl AgentClient {
     }
 
     /// Starts the authority, which replaces an earlier one. Returns the addresses with the chosen ports.
+    ///
+    /// # Errors
+    ///
+    /// As [`AgentClient::stop_authority`]; the agent refuses if an address cannot be bound.
     pub fn authority(&mut self, order: &Authority) -> Result<Vec<SocketAddr>, AgentError> {
         match self.request(&Order::Authority(order.clone()), limits::ORDER_TIMEOUT)? {
             Reply::Serving { addresses } => Ok(addresses),
@@ -116,11 +129,19 @@ impl AgentClient {
     }
 
     /// Stops the authority.
+    ///
+    /// # Errors
+    ///
+    /// The agent refuses the order, with its reason; it has ended, does not answer in time, or answers something else.
     pub fn stop_authority(&mut self) -> Result<(), AgentError> {
         self.expect_done(&Order::StopAuthority)
     }
 
     /// Reads the authority's counters: answers so far, by kind.
+    ///
+    /// # Errors
+    ///
+    /// As [`AgentClient::stop_authority`]; the agent refuses if it serves no zone.
     pub fn counters(&mut self) -> Result<BTreeMap<String, u64>, AgentError> {
         match self.request(&Order::Counters, limits::ORDER_TIMEOUT)? {
             Reply::Counters { counts } => Ok(counts),
@@ -128,8 +149,12 @@ impl AgentClient {
         }
     }
 
-    /// Runs a load on a server. Calls `progress` about once a second; when it returns false, the load is aborted and
-    /// the result is [`AgentError::Aborted`].
+    /// Runs a load on a server. Calls `progress` about once a second.
+    ///
+    /// # Errors
+    ///
+    /// [`AgentError::Aborted`]: `progress` returned false. Otherwise as [`AgentClient::stop_authority`]; the agent refuses an
+    /// impossible order.
     pub fn load(
         &mut self,
         order: &Load,
@@ -161,6 +186,10 @@ impl AgentClient {
     }
 
     /// Starts a device.
+    ///
+    /// # Errors
+    ///
+    /// As [`AgentClient::stop_authority`]; the agent refuses if the program is not installed or cannot be started.
     pub fn start(&mut self, order: &Start) -> Result<Started, AgentError> {
         match self.request(&Order::Start(order.clone()), limits::START_TIMEOUT)? {
             Reply::Started(started) => Ok(started),
@@ -169,6 +198,10 @@ impl AgentClient {
     }
 
     /// Attaches to a device that runs already. The agent only reads its usage and never ends it.
+    ///
+    /// # Errors
+    ///
+    /// As [`AgentClient::stop_authority`]; the agent refuses if there is no such process.
     pub fn attach(&mut self, target: &Target) -> Result<Attached, AgentError> {
         match self.request(&Order::Attach(target.clone()), limits::ORDER_TIMEOUT)? {
             Reply::Attached(attached) => Ok(attached),
@@ -177,6 +210,10 @@ impl AgentClient {
     }
 
     /// Reads the resources that a device has used so far; see [`Usage::since`].
+    ///
+    /// # Errors
+    ///
+    /// As [`AgentClient::stop_authority`]; the agent refuses a number that no device has.
     pub fn usage(&mut self, device: u32) -> Result<Usage, AgentError> {
         match self.request(&Order::Usage { device }, limits::ORDER_TIMEOUT)? {
             Reply::Usage(usage) => Ok(usage),
@@ -186,6 +223,10 @@ impl AgentClient {
 
     /// Reads the UDP sockets, threads and cores of a device, or of the agent with its authority; see
     /// [`sockets::read`](crate::sockets::read).
+    ///
+    /// # Errors
+    ///
+    /// As [`AgentClient::usage`].
     pub fn sockets(
         &mut self,
         device: Option<u32>,
@@ -199,6 +240,10 @@ impl AgentClient {
     }
 
     /// Reads the last output of a device, and whether it still runs.
+    ///
+    /// # Errors
+    ///
+    /// As [`AgentClient::usage`].
     pub fn log(&mut self, device: u32) -> Result<DeviceLog, AgentError> {
         match self.request(&Order::Log { device }, limits::ORDER_TIMEOUT)? {
             Reply::Log(log) => Ok(log),
@@ -207,6 +252,10 @@ impl AgentClient {
     }
 
     /// Ends a device: SIGTERM, then SIGKILL for the processes that are left after `grace`. Its number is then free.
+    ///
+    /// # Errors
+    ///
+    /// As [`AgentClient::usage`].
     pub fn stop(&mut self, device: u32, grace: Duration) -> Result<DeviceLog, AgentError> {
         let order = Order::Stop { device, grace_ms: grace.as_millis() as u64 };
         match self.request(&order, grace + limits::ORDER_TIMEOUT)? {
@@ -216,6 +265,10 @@ impl AgentClient {
     }
 
     /// Ends the agent and everything that it started. Dropping the client does so too, but reports no result.
+    ///
+    /// # Errors
+    ///
+    /// As [`AgentClient::stop_authority`].
     pub fn quit(mut self) -> Result<(), AgentError> {
         self.expect_done(&Order::Quit)
     }

@@ -33,7 +33,12 @@ pub const REPORT_FILE: &str = "report.html";
 /// Page of several runs.
 pub const DEVICES_FILE: &str = "devices.html";
 
-/// Reads the record of a run from its folder. The error names the file, the place in it, the cause and the remedy.
+/// Reads the record of a run from its folder.
+///
+/// # Errors
+///
+/// The folder has no record, or it cannot be read, or is of another version of the format. The error names the file, the place in it,
+/// the cause and the remedy.
 pub fn read(folder: &Path) -> Result<Run, String> {
     /// The fields that every version of the record has.
     #[derive(Deserialize)]
@@ -81,6 +86,10 @@ pub fn read(folder: &Path) -> Result<Run, String> {
 }
 
 /// Writes the whole bundle. Creates the folder if it does not exist.
+///
+/// # Errors
+///
+/// A file or the folder cannot be written, with its path.
 pub fn write(folder: &Path, run: &Run) -> Result<(), String> {
     fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let path = folder.join(RECORD_FILE);
@@ -146,6 +155,10 @@ fn json_lines<T: Serialize>(list: &[T]) -> serde_json::Result<String> {
 }
 
 /// Writes the files that are derived from the record: all but `run.json`.
+///
+/// # Errors
+///
+/// A file cannot be written, with its path.
 pub fn write_derived(folder: &Path, run: &Run) -> Result<(), String> {
     write_atomically(&folder.join("trials.csv"), &report::trials_csv(run), false)?;
     let certificates = report::certificates_csv(run);
@@ -164,6 +177,10 @@ pub fn write_derived(folder: &Path, run: &Run) -> Result<(), String> {
 
 /// Writes the page of several runs, each given with the name of its folder, and its charts as SVG files beside it:
 /// `devices-latency.svg` for the page `devices.html`.
+///
+/// # Errors
+///
+/// A file cannot be written, with its path.
 pub fn write_devices(page: &Path, runs: &[(&str, &Run)]) -> Result<(), String> {
     let named = report::named(runs);
     write_atomically(page, &report::combined_html(&named), false)?;
@@ -175,6 +192,10 @@ pub fn write_devices(page: &Path, runs: &[(&str, &Run)]) -> Result<(), String> {
 }
 
 /// Writes a page or tables to a file of the user's choice.
+///
+/// # Errors
+///
+/// The file cannot be written, with its path.
 pub fn write_text(path: &Path, text: &str) -> Result<(), String> {
     write_atomically(path, text, false)
 }
@@ -233,6 +254,10 @@ pub(crate) fn safe_file_name(name: &str) -> String {
 
 /// Writes a file under a temporary name in the same folder and renames it. With `durable` the text is on the disk
 /// before the rename.
+///
+/// # Errors
+///
+/// The file cannot be written or renamed, with its path. A file of the name stays as it was.
 pub(crate) fn write_atomically(path: &Path, text: &str, durable: bool) -> Result<(), String> {
     let file_error = |error: io::Error| format!("{}: {error}", path.display());
     let mut name = path.file_name().unwrap_or_default().to_owned();

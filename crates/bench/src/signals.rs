@@ -6,6 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 /// Returns a flag that the first SIGINT or SIGTERM sets. A second one ends the process at once.
+///
+/// # Errors
+///
+/// The error of sigaction(2).
 pub fn stop_flag() -> io::Result<Arc<AtomicBool>> {
     let flag = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {

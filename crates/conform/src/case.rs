@@ -104,7 +104,11 @@ pub struct Step {
 }
 
 impl Case {
-    /// Reads a file of cases. An error names the line.
+    /// Reads a file of cases.
+    ///
+    /// # Errors
+    ///
+    /// The first line that is no case, with its number and the reason; or two cases have one name.
     pub fn read_all(text: &str) -> Result<Vec<Case>, String> {
         let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
         let cases: Vec<Case> = lines
@@ -119,6 +123,10 @@ impl Case {
     }
 
     /// Reads one case.
+    ///
+    /// # Errors
+    ///
+    /// The line is no JSON object with the fields of a case, or a field has no meaning, with the name of the case.
     pub fn read(line: &str) -> Result<Case, String> {
         let written: WrittenCase = serde_json::from_str(line).map_err(|error| error.to_string())?;
         let id = written.id.clone();

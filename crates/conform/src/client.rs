@@ -23,6 +23,10 @@ pub struct Exchange {
 }
 
 /// Asks the server at `port` of the loopback address of the client's family.
+///
+/// # Errors
+///
+/// As [`ask_from`].
 pub fn ask(port: u16, query: &Query, timeout: Duration) -> io::Result<Exchange> {
     let server = match query.client {
         IpAddr::V4(_) => SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
@@ -32,6 +36,10 @@ pub fn ask(port: u16, query: &Query, timeout: Duration) -> io::Result<Exchange> 
 }
 
 /// Asks the server at any address. Routing chooses the source address.
+///
+/// # Errors
+///
+/// As [`ask_from`].
 pub fn ask_at(server: SocketAddr, query: &Query, timeout: Duration) -> io::Result<Exchange> {
     let anywhere: IpAddr = match server {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
@@ -41,6 +49,11 @@ pub fn ask_at(server: SocketAddr, query: &Query, timeout: Duration) -> io::Resul
 }
 
 /// Asks the server at any address, from this source address.
+///
+/// # Errors
+///
+/// The error of a socket: the source address cannot be used, or the process may have no more open files. A server that does not answer,
+/// refuses or closes the connection is no error.
 pub fn ask_from(
     client: IpAddr,
     server: SocketAddr,

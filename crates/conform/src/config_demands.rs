@@ -102,7 +102,12 @@ pub struct Ipv4Mapping {
 }
 
 impl ConfigDemands {
-    /// Reads the demands of a case. The error is the reason why the case applies to Sixfold only.
+    /// Reads the demands of a case.
+    ///
+    /// # Errors
+    ///
+    /// The reason why the case applies to Sixfold only: it is about Sixfold's file, a reload, or a key that is no feature of other
+    /// servers.
     pub fn of(case: &Case) -> Result<ConfigDemands, String> {
         if matches!(case.plan, Plan::Check(_)) {
             return Err("it is about Sixfold's configuration file".to_owned());

@@ -43,6 +43,10 @@ impl RunParameters<'_> {
 }
 
 /// Writes the configuration file of a case.
+///
+/// # Errors
+///
+/// A value is null, which TOML does not have, or a list has both tables and values.
 pub fn write(config: &Object, parameters: &RunParameters) -> Result<String, String> {
     let mut whole = parameters.base();
     lay_over(&mut whole, config);

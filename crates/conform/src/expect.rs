@@ -115,6 +115,10 @@ pub struct Observation<'a> {
 
 impl Expect {
     /// Reads an expectation with its `any_of`: each alternative overrides fields of the rest.
+    ///
+    /// # Errors
+    ///
+    /// A field is unknown or has no meaning, or `any_of` is no list of objects, or is empty.
     pub fn alternatives(written: &Object) -> Result<Vec<Expect>, String> {
         let read = |object: Object| {
             serde_json::from_value::<Expect>(Value::Object(object))

@@ -29,7 +29,11 @@ pub enum ResultStatus {
 }
 
 impl KnownFailures {
-    /// Reads the list. An error names the line.
+    /// Reads the list.
+    ///
+    /// # Errors
+    ///
+    /// The first line that has no reason, or names a case that stands before it, with its number.
     pub fn read(text: &str) -> Result<KnownFailures, String> {
         let mut list = BTreeMap::new();
         for (index, line) in text.lines().enumerate() {

@@ -103,7 +103,12 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Parses an answer. The error says what is malformed.
+    /// Parses an answer.
+    ///
+    /// # Errors
+    ///
+    /// The first part that is malformed: the message is shorter than a header, a question or a record cannot be read, or octets follow
+    /// the last record.
     pub fn read(octets: &[u8]) -> Result<Answer, String> {
         let message = Message::from_octets(octets).map_err(|_| format!("{} octets only", octets.len()))?;
         let bad = |part: &'static str| move |error: ParseError| format!("{part}: {error}");

@@ -44,6 +44,10 @@ pub fn play(case: &Case, context: &RunContext) -> Outcome {
 }
 
 /// Checks that the server can be started with defaults only, or that it answers if it runs already.
+///
+/// # Errors
+///
+/// The reason why it cannot be started, or the differences between its answer and the right one.
 pub fn check_target(context: &RunContext) -> Result<(), String> {
     if let Target::Running(running) = &context.target {
         return running.prepare();

@@ -149,6 +149,10 @@ fn udp_size() -> u16 {
 }
 
 /// `ANY` is the name of the class in case files; the registry's mnemonic is `*`.
+///
+/// # Errors
+///
+/// The text is no class.
 pub(crate) fn class<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Class, D::Error> {
     let text = String::deserialize(deserializer)?;
     match text.as_str() {

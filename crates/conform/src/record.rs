@@ -123,6 +123,10 @@ pub fn key(record: &Record) -> RrsetKey {
 }
 
 /// Reads `OWNER TTL CLASS TYPE RDATA`.
+///
+/// # Errors
+///
+/// A word is missing, the TTL is no number, or the data are not those of the type.
 pub fn record(text: &str) -> Result<Record, BadText> {
     let Line { owner, ttl, class, rtype, tokens } = Line::from_str(text)?;
     let ttl = ttl.parse().map_err(|_| BadText(format!("{text}: {ttl} is not a TTL")))?;
@@ -137,6 +141,10 @@ pub fn line(record: &Record) -> String {
 }
 
 /// Deserializes a field that is written as text and has a `FromStr`.
+///
+/// # Errors
+///
+/// The value is no text, or its `FromStr` refuses it.
 pub fn parsed<'de, D: Deserializer<'de>, T: FromStr<Err: fmt::Display>>(
     deserializer: D,
 ) -> Result<T, D::Error> {
@@ -145,6 +153,10 @@ pub fn parsed<'de, D: Deserializer<'de>, T: FromStr<Err: fmt::Display>>(
 }
 
 /// Deserializes a list of texts that have a `FromStr`.
+///
+/// # Errors
+///
+/// The value is no list of texts, or a `FromStr` refuses one.
 pub fn all_parsed<'de, D: Deserializer<'de>, T: FromStr<Err: fmt::Display>>(
     deserializer: D,
 ) -> Result<Vec<T>, D::Error> {
@@ -155,6 +167,10 @@ pub fn all_parsed<'de, D: Deserializer<'de>, T: FromStr<Err: fmt::Display>>(
 }
 
 /// Deserializes a list of records.
+///
+/// # Errors
+///
+/// The value is no list of texts, or one is no record, as [`record`] says.
 pub fn records<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Record>, D::Error> {
     let texts = Vec::<String>::deserialize(deserializer)?;
     texts.iter().map(|text| record(text)).collect::<Result<_, _>>().map_err(serde::de::Error::custom)

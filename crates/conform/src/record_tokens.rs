@@ -6,6 +6,10 @@ use domain::dep::octseq::str::Str;
 
 /// Splits a text into tokens. Spaces separate tokens; a quoted string is part of one token and loses its quotes.
 /// Escapes stay: the reader of the token resolves them.
+///
+/// # Errors
+///
+/// A quote is not closed.
 pub fn split(text: &str) -> Result<Vec<String>, &'static str> {
     let mut tokens = Vec::new();
     let mut token: Option<String> = None;

@@ -62,11 +62,19 @@ struct Entry {
 
 impl Requirements {
     /// The list of this project.
+    ///
+    /// # Errors
+    ///
+    /// As [`Requirements::read`]. A test reads the list, so this does not happen.
     pub fn built_in() -> Result<Requirements, String> {
         Requirements::read(LIST)
     }
 
-    /// Reads a list. An error names what cannot be read.
+    /// Reads a list.
+    ///
+    /// # Errors
+    ///
+    /// The text is not TOML, or an entry lacks a field or has an unknown one, with its line.
     pub fn read(text: &str) -> Result<Requirements, String> {
         let list: List = toml::from_str(text).map_err(|error| error.to_string())?;
         let mut read = Requirements::default();

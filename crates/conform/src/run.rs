@@ -46,7 +46,11 @@ impl Runner {
         self
     }
 
-    /// Checks that the server can be started, or answers if it runs already. The error is the reason.
+    /// Checks that the server can be started, or answers if it runs already.
+    ///
+    /// # Errors
+    ///
+    /// The reason: the server cannot be started, does not answer, or answers a plain query wrongly.
     pub fn check_target(&self) -> Result<(), String> {
         play::check_target(&self.context)
     }

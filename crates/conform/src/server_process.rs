@@ -52,6 +52,10 @@ impl Program {
 
     /// Any server, by a command with arguments separated by spaces, in which `{config}` stands for the file. It is
     /// ready when it answers. Cases about `sixfold check` are skipped.
+    ///
+    /// # Errors
+    ///
+    /// The command has no `{config}`.
     pub fn from_template(template: &str) -> Result<Program, String> {
         if !template.contains("{config}") {
             return Err(format!("{template}: {{config}} is missing, the place of the configuration file"));
@@ -61,11 +65,19 @@ impl Program {
     }
 
     /// As [`from_template`](Self::from_template), for a server that prints a line which begins with `sixfold: ready`.
+    ///
+    /// # Errors
+    ///
+    /// As [`from_template`](Self::from_template).
     pub fn with_ready_line(template: &str) -> Result<Program, String> {
         Ok(Program { ready: Ready::Line("sixfold: ready"), ..Program::from_template(template)? })
     }
 
-    /// Starts the server and waits until it is ready. The error has the end of its output.
+    /// Starts the server and waits until it is ready.
+    ///
+    /// # Errors
+    ///
+    /// The reason with the end of its output: the program cannot be started, ends by itself, or is not ready in time.
     pub fn start(&self, config: &Path, port: u16) -> Result<ServerProcess, Failure> {
         start(command(&self.serve, config), self.ready, self.own_process_group, port)
     }
@@ -96,6 +108,10 @@ pub struct Launch {
 
 impl Launch {
     /// Starts the server in `folder`, which already has the files, and waits until it answers at `port`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Program::start`], and if the command line is empty.
     pub fn start(&self, folder: &Path, port: u16) -> Result<ServerProcess, Failure> {
         let (program, arguments) =
             self.command.split_first().ok_or_else(|| Failure("the command line is empty".to_owned()))?;
@@ -184,7 +200,11 @@ pub struct ServerProcess {
 }
 
 impl ServerProcess {
-    /// Checks that the process still runs. The error has its exit status and the end of its output.
+    /// Checks that the process still runs.
+    ///
+    /// # Errors
+    ///
+    /// It has ended: its exit status and the end of its output.
     pub fn check_running(&mut self) -> Result<(), Failure> {
         match self.child.try_wait() {
             Ok(None) => Ok(()),
@@ -194,6 +214,10 @@ impl ServerProcess {
     }
 
     /// Sends SIGHUP.
+    ///
+    /// # Errors
+    ///
+    /// The program `kill` cannot be run, or the process has ended.
     pub fn send_sighup(&self) -> Result<(), String> {
         let status = Command::new("kill").arg("-HUP").arg(self.child.id().to_string()).status();
         match status {
@@ -271,6 +295,10 @@ pub struct TemporaryFolder(PathBuf);
 
 impl TemporaryFolder {
     /// Creates a new, empty folder in the system's temporary folder.
+    ///
+    /// # Errors
+    ///
+    /// The error of mkdir(2), except for a folder that is there already: the temporary folder cannot be written.
     pub fn create(name: &str) -> std::io::Result<TemporaryFolder> {
         loop {
             // The process ID is not unique: in a namespace every runner may be process 1.
@@ -314,6 +342,10 @@ fn keep_last_lines(words: &mut VecDeque<String>, line: &str) {
 }
 
 /// Waits for the end of a process that writes little, and kills it when it takes too long.
+///
+/// # Errors
+///
+/// It has not ended within `limits::CHECK_TIMEOUT`, or its output cannot be read.
 pub(crate) fn wait_for_exit(mut child: Child) -> Result<Output, String> {
     let end = Instant::now() + limits::CHECK_TIMEOUT;
     loop {

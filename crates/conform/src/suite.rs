@@ -9,6 +9,10 @@ const FILES: [&str; 2] = [
 ];
 
 /// All built-in cases.
+///
+/// # Errors
+///
+/// As [`Case::read_all`]. A test reads the cases, so this does not happen.
 pub fn built_in() -> Result<Vec<Case>, String> {
     Case::read_all(&FILES.join("\n"))
 }

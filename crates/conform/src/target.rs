@@ -70,7 +70,11 @@ pub fn weight_for_others(case: &Case) -> Level {
 
 /// Server with its own configuration format.
 pub trait ForeignServer: fmt::Debug + Send + Sync {
-    /// Command line and files for a case. The error is the reason why the case does not apply to this server.
+    /// Command line and files for a case.
+    ///
+    /// # Errors
+    ///
+    /// The reason why the case does not apply to this server.
     fn launch(&self, case: &Case, places: &RunParameters) -> Result<Launch, String>;
 }
 
@@ -87,6 +91,10 @@ pub struct RunningServer {
 impl RunningServer {
     /// The server at `server` does DNS64 with `prefix` and forwards to `upstream`. `flush` is a command line that
     /// empties its cache; an empty one does nothing.
+    ///
+    /// # Errors
+    ///
+    /// The scripted upstream cannot listen at `upstream`.
     pub fn new(
         server: SocketAddr,
         upstream: SocketAddr,
@@ -130,6 +138,10 @@ impl RunningServer {
 
     /// Empties the cache and checks that the server still answers. A server that once did not answer is not waited
     /// for again.
+    ///
+    /// # Errors
+    ///
+    /// The command that empties the cache fails, or the server does not answer within `limits::RUNNING_SERVER_TIMEOUT`.
     pub fn prepare(&self) -> Result<(), String> {
         let no_answer = || format!("{} does not answer", self.server);
         if self.is_gone.load(Ordering::Relaxed) {

@@ -79,21 +79,37 @@ struct State {
 
 impl Upstream {
     /// Starts without rules: every name is answered with NXDOMAIN.
+    ///
+    /// # Errors
+    ///
+    /// As [`Upstream::serving_at`].
     pub fn start() -> io::Result<Upstream> {
         Upstream::serving(Ipv4Addr::LOCALHOST, Box::new(Script::default()))
     }
 
     /// Starts at an address that a running server forwards to.
+    ///
+    /// # Errors
+    ///
+    /// As [`Upstream::serving_at`].
     pub fn start_at(address: SocketAddr) -> io::Result<Upstream> {
         Upstream::serving_at(address, Box::new(Script::default()))
     }
 
     /// Starts at a loopback address, with replies from `source`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Upstream::serving_at`].
     pub fn serving(at: Ipv4Addr, source: Box<dyn ReplySource>) -> io::Result<Upstream> {
         Upstream::serving_at(SocketAddr::from((at, 0)), source)
     }
 
     /// Starts at an address and port, with replies from `source`.
+    ///
+    /// # Errors
+    ///
+    /// The error of a socket: the address is in use or not there, its port needs a privilege, or no port is free for UDP and TCP.
     pub fn serving_at(address: SocketAddr, source: Box<dyn ReplySource>) -> io::Result<Upstream> {
         let (datagrams, streams) = sockets(address)?;
         Upstream::with(datagrams, streams, source)

@@ -20,6 +20,10 @@ pub(crate) fn escaped(path: &str) -> String {
 }
 
 /// The paths that match a pattern, in the order of their names.
+///
+/// # Errors
+///
+/// As `list` for a folder; or the folders have more than `MAX_NAMES` files.
 pub(crate) fn paths(pattern: &str, list: List<'_>) -> Result<Vec<String>, String> {
     let parts: Vec<&str> = pattern.split('/').collect();
     let (mut paths, mut room) = (vec![String::new()], MAX_NAMES);

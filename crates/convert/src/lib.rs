@@ -185,6 +185,12 @@ pub(crate) struct SyntaxError {
 
 /// Converts the text of a file. `from` is the dialect; without it the content decides. `view` is the view to convert, if the file
 /// has several. `files` has the included files.
+///
+/// # Errors
+///
+/// `ConvertError::TooLarge`: the text has more than `MAX_FILE_OCTETS` octets. `ConvertError::Unrecognized`: it is of no dialect that
+/// its content shows. `ConvertError::Syntax`: its syntax is not that of the dialect. `ConvertError::Views`,
+/// `ConvertError::UnknownView`: it has several views, and `view` names none of them.
 pub fn convert(
     name: &str,
     text: &str,

@@ -14,6 +14,10 @@ const LONGEST_WAIT: &str =
     "this is the longest wait for one try; the measured round trip sets the actual one";
 
 /// Reads the text.
+///
+/// # Errors
+///
+/// None: every line is an entry of the ledger. The type is that of the other dialects.
 pub(crate) fn read(text: &str, draft: &mut Draft) -> Result<(), SyntaxError> {
     let mut settings = Settings { port: 53, ..Settings::default() };
     for (line, number) in text.lines().zip(1..) {

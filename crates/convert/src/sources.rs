@@ -13,10 +13,18 @@ const MAX_FILES: usize = 1024;
 
 /// The files of a machine.
 pub trait Files {
-    /// The text of a file. The error is the reason why it cannot be read.
+    /// The text of a file.
+    ///
+    /// # Errors
+    ///
+    /// The reason why it cannot be read.
     fn read(&mut self, path: &str) -> Result<String, String>;
 
-    /// The names in a folder, none if there is no such folder; "" is the present one. The error is the reason why they cannot be read.
+    /// The names in a folder, none if there is no such folder; "" is the present one.
+    ///
+    /// # Errors
+    ///
+    /// The reason why they cannot be read.
     fn names(&mut self, folder: &str) -> Result<Vec<String>, String>;
 }
 
@@ -34,7 +42,12 @@ impl<'f> Sources<'f> {
     }
 
     /// Reads the files of an `include` in file number `from`, at this depth of inclusion: the name may be a pattern. A relative name
-    /// belongs to the folder of the including file. The error is the reason why there are none.
+    /// belongs to the folder of the including file.
+    ///
+    /// # Errors
+    ///
+    /// The reason why there are none: files include each other more than `MAX_DEPTH` deep, no file has such a name, one cannot be read,
+    /// or they are too many or too large.
     pub(crate) fn include(
         &mut self,
         from: usize,
@@ -70,12 +83,20 @@ impl<'f> Sources<'f> {
         Ok(files)
     }
 
-    /// Reads a file that file number `from` names, by this very name. The error is the reason why it cannot be read.
+    /// Reads a file that file number `from` names, by this very name.
+    ///
+    /// # Errors
+    ///
+    /// As [`Sources::include`].
     pub(crate) fn file(&mut self, from: usize, name: &str) -> Result<Vec<(usize, String)>, String> {
         self.include(from, &glob::escaped(name), 0)
     }
 
     /// Reads the files of a folder whose names have this end.
+    ///
+    /// # Errors
+    ///
+    /// As [`Sources::include`].
     pub(crate) fn folder(
         &mut self,
         from: usize,

@@ -11,6 +11,10 @@ use crate::value;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// Reads the text.
+///
+/// # Errors
+///
+/// None: every line is an entry of the ledger. The type is that of the other dialects.
 pub(crate) fn read(text: &str, draft: &mut Draft) -> Result<(), SyntaxError> {
     let mut port = 53;
     for (line, number) in text.lines().zip(1..) {

@@ -169,8 +169,11 @@ pub(crate) fn name(text: &str) -> Option<String> {
     (fits && name.len() <= 253 && !name.starts_with("*.")).then(|| name.to_ascii_lowercase())
 }
 
-/// A DNS64 prefix; bits beyond the length are cleared, as the other servers do. The error is the reason why Sixfold does not
-/// take it.
+/// A DNS64 prefix; bits beyond the length are cleared, as the other servers do.
+///
+/// # Errors
+///
+/// The reason why Sixfold does not take it: the text is no IPv6 prefix, its length is none of RFC 6052, or bits 64 to 71 are not zero.
 pub(crate) fn prefix(text: &str) -> Result<Pref64, String> {
     let (address, length) = text.split_once('/').unwrap_or((text, "96"));
     let (Ok(address), Ok(length)) = (address.parse::<Ipv6Addr>(), length.parse::<u8>()) else {
@@ -181,7 +184,12 @@ pub(crate) fn prefix(text: &str) -> Result<Pref64, String> {
     Pref64::new(Ipv6Addr::from(kept), length).map_err(|error| error.to_string())
 }
 
-/// A record in presentation format that Sixfold takes as local data. The error is the reason why it does not.
+/// A record in presentation format that Sixfold takes as local data.
+///
+/// # Errors
+///
+/// The reason why it does not: the text is no record on one line, begins with a wildcard, is not of class IN, or has a type that
+/// describes a zone.
 pub(crate) fn record(text: &str) -> Result<String, &'static str> {
     let mut words = text.split_whitespace();
     let owner = words.next().ok_or("there is no record")?;
@@ -201,8 +209,11 @@ pub(crate) fn record(text: &str) -> Result<String, &'static str> {
     }
 }
 
-/// A text about the server that Sixfold takes: a character string (RFC 1035 section 3.3) of characters that can be shown. The error is the
-/// reason why it does not.
+/// A text about the server that Sixfold takes: a character string (RFC 1035 section 3.3) of characters that can be shown.
+///
+/// # Errors
+///
+/// The text has more than 255 octets, or a control character.
 pub(crate) fn server_text(text: &str) -> Result<String, &'static str> {
     match text.len() <= 255 && !text.contains(char::is_control) {
         true => Ok(text.to_owned()),

@@ -17,6 +17,10 @@ pub fn addresses() -> io::Result<Vec<(IpAddr, u8)>> {
 }
 
 /// As [`addresses`], with the number of its interface for each link-local address (else 0).
+///
+/// # Errors
+///
+/// As [`addresses`].
 pub(crate) fn scoped_addresses() -> io::Result<Vec<(IpAddr, u8, u32)>> {
     let mut first = std::ptr::null_mut();
     // SAFETY: the call stores a pointer to a list that it allocates, and nothing else.
@@ -75,6 +79,10 @@ unsafe fn ip_address(address: *const libc::sockaddr) -> Option<(IpAddr, u32)> {
 ///
 /// `std` has no type for netlink sockets. That of local datagram sockets serves: it receives with recv(2), which is the same for
 /// all families. The socket does not block.
+///
+/// # Errors
+///
+/// The error of socket(2) or bind(2): the process may have no more open files, or a sandbox forbids netlink sockets.
 pub fn address_news() -> io::Result<UnixDatagram> {
     let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
     // SAFETY: the call takes plain numbers.

@@ -37,6 +37,10 @@ pub fn is_root() -> bool {
 }
 
 /// The numeric IDs of `user` and of its primary group.
+///
+/// # Errors
+///
+/// `PrivilegeError::NoSuchUser`: the system's user database has no such user, or cannot be read.
 pub fn lookup(user: &str) -> Result<(u32, u32), PrivilegeError> {
     let unknown = || PrivilegeError::NoSuchUser(user.to_owned());
     let name = CString::new(user).map_err(|_| unknown())?;
@@ -62,6 +66,11 @@ pub fn lookup(user: &str) -> Result<(u32, u32), PrivilegeError> {
 
 /// Becomes `user` with its primary group and no other group, in all threads, for good. The C library changes all threads.
 /// Call it before other threads start all the same, so that they open their files as `user`.
+///
+/// # Errors
+///
+/// As [`lookup`]. `PrivilegeError::Refused`: setgroups(2), setgid(2) or setuid(2) failed, because the process has neither root's rights
+/// nor CAP_SETUID and CAP_SETGID. The process may then have lost its groups: end it.
 pub fn become_user(user: &str) -> Result<(), PrivilegeError> {
     let (uid, gid) = lookup(user)?;
     // SAFETY: plain numbers; an empty list of groups needs no pointer.
@@ -76,6 +85,11 @@ pub fn become_user(user: &str) -> Result<(), PrivilegeError> {
 }
 
 /// Raises the soft limit of open files to the hard limit. Returns the limit that now holds.
+///
+/// # Errors
+///
+/// The error of getrlimit(2) or setrlimit(2). A process may always raise its soft limit to the hard one, so only a sandbox makes it
+/// fail.
 pub fn raise_file_limit() -> io::Result<u64> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is a valid rlimit that the call fills.

@@ -90,6 +90,11 @@ impl From<io::Error> for ControlError {
 }
 
 /// Reads one control frame, and checks that it is the expected one.
+///
+/// # Errors
+///
+/// `ControlError::Io`: the octets cannot be read. `ControlError::Malformed`, `ControlError::TooLong`: they are no control frame.
+/// `ControlError::Unexpected`: it is another one. `ControlError::ContentType`: it names content types, and dnstap is not among them.
 pub fn expect(wanted: Control, from: &mut impl Read) -> Result<(), ControlError> {
     let mut head = [[0; 4]; 3];
     from.read_exact(head.as_flattened_mut())?;

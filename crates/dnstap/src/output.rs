@@ -48,6 +48,10 @@ pub struct Output {
 
 impl Output {
     /// Starts the thread for this number of workers. `counts` may be those of an earlier output.
+    ///
+    /// # Errors
+    ///
+    /// The system starts no more threads. A reader that is not there is no error: the thread tries again.
     pub fn start(
         to: Destination,
         origin: Origin,

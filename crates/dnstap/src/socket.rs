@@ -42,6 +42,11 @@ pub struct Connection {
 
 impl Connection {
     /// Connects to a reader, and makes the handshake. `must_stop` ends the wait.
+    ///
+    /// # Errors
+    ///
+    /// `ControlError::Io`: the reader cannot be connected to, or does not answer in time, or `must_stop` returned true. Other variants:
+    /// it does not take dnstap.
     pub fn open(to: &Destination, must_stop: impl Fn() -> bool) -> Result<Connection, ControlError> {
         let (address, domain) = match to {
             Destination::Unix(path) => (SockAddr::unix(path)?, Domain::UNIX),
@@ -78,6 +83,10 @@ impl Connection {
     }
 
     /// Writes a part of the octets. Returns 0 if the reader takes none now.
+    ///
+    /// # Errors
+    ///
+    /// The error of write(2): the reader has closed the connection. A reader that takes nothing now is no error.
     pub fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
         match (&self.socket).write(octets) {
             Ok(0) => Err(io::ErrorKind::WriteZero.into()),
@@ -87,6 +96,10 @@ impl Connection {
     }
 
     /// Checks that the reader has not closed the connection: it sends nothing before the end.
+    ///
+    /// # Errors
+    ///
+    /// `ConnectionReset`: the reader has closed the connection. Otherwise the error of recv(2).
     pub fn check(&self) -> io::Result<()> {
         self.socket.set_nonblocking(true)?;
         let peeked = self.socket.peek(&mut [std::mem::MaybeUninit::uninit()]);

@@ -90,7 +90,11 @@ pub struct Sequence {
     pub octets: u64,
 }
 
-/// Asks the questions in a row; `respond` gives the server's answer. The error names the question that failed.
+/// Asks the questions in a row; `respond` gives the server's answer.
+///
+/// # Errors
+///
+/// The number of questions is outside 1 to `QUESTIONS_MAX`; or the question that failed, and why.
 pub fn run(
     parameters: &Parameters<'_>,
     respond: &mut dyn FnMut(&[u8]) -> Vec<u8>,

@@ -96,6 +96,11 @@ impl std::error::Error for ImpairmentError {}
 
 impl Impairments {
     /// Checks every setting against its limits. [`crate::Direction::new`] expects settings that passed.
+    ///
+    /// # Errors
+    ///
+    /// [`ImpairmentError`] has a variant for each: a probability outside 0 to 1, a delay or a queue above its limit, a rate of 0, or an
+    /// MTU outside its limits.
     pub fn check(&self) -> Result<(), ImpairmentError> {
         let losses = match self.loss {
             Loss::Independent(share) => [("loss", share), ("loss", share)],

@@ -24,7 +24,7 @@ impl Distribution {
         Distribution { histogram, sum: 0, squares: 0 }
     }
 
-    /// Records a latency.
+    /// Records a latency in nanoseconds.
     #[inline]
     pub fn record(&mut self, ns: u64) {
         self.histogram.saturating_record(ns.max(1));

@@ -77,6 +77,10 @@ impl fmt::Display for LoadError {
 impl std::error::Error for LoadError {}
 
 /// Refuses an order with this text.
+///
+/// # Errors
+///
+/// Always: [`LoadError::Order`] with the text.
 pub(crate) fn refuse<T>(text: impl Into<String>) -> Result<T, LoadError> {
     Err(LoadError::Order(text.into()))
 }

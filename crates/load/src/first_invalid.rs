@@ -24,7 +24,7 @@ struct Sample {
 pub struct FirstInvalid(BTreeMap<Reason, Sample>);
 
 impl FirstInvalid {
-    /// Keeps the first reply of a reason.
+    /// Keeps the first reply of a reason. `received`: nanoseconds since the origin of the plan.
     #[cold]
     pub fn keep(&mut self, reason: Reason, received: u64, name: [u8; 4], message: &[u8]) {
         let octets = message[..message.len().min(limits::SAMPLE)].into();

@@ -87,6 +87,11 @@ impl Judge {
     }
 
     /// Checks a reply to the question for an address. The question ends at `end`.
+    ///
+    /// # Errors
+    ///
+    /// The first [`Reason`] for which the reply is wrong: its header, its RCODE, the number of its records, a record's owner, type,
+    /// address or TTL, or octets after the last record.
     #[inline]
     pub fn judge(&self, message: &[u8], end: usize, address: [u8; 4]) -> Result<(), Reason> {
         if message.len() < end || end < HEADER {
@@ -194,6 +199,11 @@ impl Judge {
 /// Checks a reply whose records cannot be predicted: its flags, its RCODE, and that it can be parsed to its end. The question
 /// ends at `end`. NOERROR and NXDOMAIN are answers. A truncated reply is one, too: it is the right reply where a record set
 /// is larger than the requestor allows over UDP (RFC 2181 section 9).
+///
+/// # Errors
+///
+/// The first [`Reason`] for which it is no answer: no header and question, a wrong flag, another RCODE than NOERROR and NXDOMAIN, or
+/// malformed records.
 #[inline]
 pub fn answered(message: &[u8], end: usize) -> Result<(), Reason> {
     if message.len() < end || end < HEADER {

@@ -56,7 +56,7 @@ pub struct Lane {
     pub unsent: SharedCounter,
     /// The first measured query; u64::MAX until it is known.
     pub first_measured: SharedCounter,
-    /// Time when sending ended; u64::MAX before.
+    /// Time when sending ended, in nanoseconds since the origin of the plan; u64::MAX before.
     pub ended: SharedCounter,
     /// Number of queries whose reply came in time.
     pub in_time: SharedCounter,
@@ -74,6 +74,10 @@ pub struct Lane {
 
 impl Lane {
     /// Binds the ports and reserves the memory of a thread.
+    ///
+    /// # Errors
+    ///
+    /// `LoadError::Bind`: a source address cannot be used. As [`Plan::slots`].
     pub fn new(plan: &Plan, index: u64) -> Result<Lane, LoadError> {
         let order = &plan.order;
         let any = if order.server.is_ipv6() {

@@ -7,6 +7,9 @@
 //! and `thread_stats` (counts and latencies), `verdict` (conclusion). The sockets are in [`datapath::laboratory`];
 //! `sender`, `receiver` and `threads` drive them. The limits are in [`limits`].
 //!
+//! Instants are nanoseconds since the origin of the plan (`plan::Plan::origin`), in 64 bits: fields and parameters with names like
+//! `now`, `at`, `opened` and `handed`.
+//!
 //! Memory does not grow with the number of queries: a slot is kept for three timeouts, a name to query again is one
 //! word in a ring, a query file is read once, and everything else is counters, some of them per interval of 1 or 10 ms or
 //! per second. Only the times of every query (`query_times`, on request) grow with it, up to a limit.

@@ -36,6 +36,11 @@ pub struct Template {
 impl Template {
     /// Queries for names in a zone. If large answers are expected, the query has an OPT record (RFC 6891) that allows
     /// [`limits::UDP_SIZE`] octets.
+    ///
+    /// # Errors
+    ///
+    /// [`ZoneError`]: a label is empty, has more than 63 octets, or other characters than letters, digits, hyphens and underscores; or
+    /// the zone's name has more than [`limits::ZONE_NAME`] octets.
     pub fn new(zone: &str, large: bool) -> Result<Template, ZoneError> {
         // ID 0, RD, one question.
         let mut query = vec![0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, u8::from(large)];

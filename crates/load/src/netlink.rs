@@ -87,6 +87,10 @@ pub struct Link {
 }
 
 /// All interfaces.
+///
+/// # Errors
+///
+/// The error of a netlink socket, or the error number that the kernel answered. A sandbox may forbid these sockets.
 pub fn links() -> io::Result<Vec<Link>> {
     let mut links = Vec::new();
     ask(ROUTES, GET_LINK, DUMP, &[0; LINK], |kind, body| {
@@ -96,6 +100,10 @@ pub fn links() -> io::Result<Vec<Link>> {
 }
 
 /// Number of packets that an interface's queueing discipline has dropped, with the interface index.
+///
+/// # Errors
+///
+/// As [`links`].
 pub fn queue_drops() -> io::Result<Vec<(u32, u64)>> {
     let mut queues = Vec::new();
     ask(ROUTES, GET_QUEUE, DUMP, &[0; QUEUE], |kind, body| {
@@ -105,6 +113,10 @@ pub fn queue_drops() -> io::Result<Vec<(u32, u64)>> {
 }
 
 /// Index of the interface over which packets to an address leave.
+///
+/// # Errors
+///
+/// As [`links`]: ENETUNREACH if there is no route to the address.
 pub fn interface_to(address: IpAddr) -> io::Result<Option<u32>> {
     let (family, octets) = match address {
         // AF_INET and AF_INET6.
@@ -139,6 +151,10 @@ pub struct UdpSocket {
 }
 
 /// All UDP sockets.
+///
+/// # Errors
+///
+/// As [`links`]: ENOENT if the kernel has no UDP diagnostics (module udp_diag).
 pub fn udp_sockets() -> io::Result<Vec<UdpSocket>> {
     let mut sockets = Vec::new();
     // AF_INET and AF_INET6.

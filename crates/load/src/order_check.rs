@@ -7,6 +7,11 @@ use measure::order::{Load, Pace};
 use std::time::Duration;
 
 /// Refuses an impossible order.
+///
+/// # Errors
+///
+/// `LoadError::Order` with the option that must change: a duration, rate, number of threads or addresses, or an expectation is outside
+/// its limits, or two of them contradict each other. `LoadError::Family`: a source address has another family than the server's.
 pub fn check(order: &Load) -> Result<(), LoadError> {
     check_times(order)?;
     check_pace(order)?;

@@ -23,7 +23,7 @@ pub enum State {
 pub struct Slot {
     /// The query's state.
     pub state: State,
-    /// Sending time, in nanoseconds.
+    /// Sending time, in nanoseconds since the origin of the plan.
     pub sent: u64,
     /// The address in the query name; of listed queries, the index in the list.
     pub address: [u8; 4],
@@ -47,7 +47,7 @@ pub struct OutstandingQueries {
 }
 
 impl OutstandingQueries {
-    /// A ring of at least `least` slots.
+    /// A ring of at least `least` slots: the next power of two.
     pub fn new(least: u64) -> OutstandingQueries {
         let count = least.max(1).next_power_of_two();
         let empty = || Words { what: AtomicU64::new(NUMBER), when: AtomicU64::new(0) };
@@ -59,7 +59,7 @@ impl OutstandingQueries {
         self.mask + 1
     }
 
-    /// Enters a query that is about to leave.
+    /// Enters a query that is about to leave. `sent`: nanoseconds since the origin of the plan, below 2^62.
     #[inline]
     pub fn insert(&self, number: u64, sent: u64, address: [u8; 4], again: bool) {
         let words = &self.ring[(number & self.mask) as usize];
@@ -95,7 +95,7 @@ impl OutstandingQueries {
         })
     }
 
-    /// Completes an outstanding query with its reply. Returns false if the slot has changed in the meantime.
+    /// Completes an outstanding query, which left at `sent`, with its reply. Returns false if the slot has changed in the meantime.
     #[inline]
     pub fn complete(&self, number: u64, sent: u64, late: bool) -> bool {
         let words = &self.ring[(number & self.mask) as usize];

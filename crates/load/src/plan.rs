@@ -52,7 +52,7 @@ pub struct Plan {
     pub timeout: u64,
     /// A name is queried again if a 32-bit random number is below this.
     pub cached_below: u64,
-    /// [`datapath::now`] at instant 0.
+    /// [`datapath::now`] at instant 0, in nanoseconds of its clock.
     pub origin: u64,
     /// Due time of the first query.
     pub start: u64,
@@ -60,18 +60,29 @@ pub struct Plan {
     pub measured: u64,
     /// End of the measured time.
     pub end: u64,
-    /// The shortest sleep.
+    /// The shortest sleep, in nanoseconds.
     pub min_sleep: u64,
 }
 
 impl Plan {
     /// Checks an order and derives the plan, for computed names. Instants count from now.
+    ///
+    /// # Errors
+    ///
+    /// As [`Plan::with`].
     #[cfg(test)]
     pub fn new(order: &Load, companion: bool) -> Result<Plan, LoadError> {
         Plan::with(order, &LoadOptions::default(), companion)
     }
 
     /// Checks an order with options and derives the plan. Instants count from now.
+    ///
+    /// # Errors
+    ///
+    /// `LoadError::Order` with the option that must change: a value is outside its limits, or two options contradict each other.
+    /// `LoadError::Family`: a source address has another family than the server's. `LoadError::Companion`: a load with a companion must
+    /// have one thread. `LoadError::Zone`, `LoadError::Prefix`: the zone or a prefix is malformed. `LoadError::Names`: the range has
+    /// too few names.
     pub fn with(order: &Load, options: &LoadOptions, companion: bool) -> Result<Plan, LoadError> {
         order_check::check(order)?;
         if options.queries.is_some() && order.cached_share > 0.0 {
@@ -159,6 +170,10 @@ impl Plan {
     }
 
     /// Checks a reply that has the question of a query. Inlined into the receivers over UDP and over TCP.
+    ///
+    /// # Errors
+    ///
+    /// As [`Judge::judge`]; for a query of a file as [`judge::answered`].
     #[inline(always)]
     pub fn judge(&self, message: &[u8], name: [u8; 4]) -> Result<(), Reason> {
         match &self.list {
@@ -182,13 +197,17 @@ impl Plan {
         self.order.duration_ms.div_ceil(1000) as usize + 1
     }
 
-    /// The second of the measured time that contains an instant.
+    /// The second of the measured time, from 0, that contains an instant.
     #[inline]
     pub fn second(&self, instant: u64) -> usize {
         (instant.saturating_sub(self.measured) / 1_000_000_000) as usize
     }
 
     /// Slots of a thread: three timeouts at its rate, and a whole burst, which may begin at any time.
+    ///
+    /// # Errors
+    ///
+    /// `LoadError::Order`: the rate, the timeout and the burst need more slots than [`limits::MAX_SLOTS`].
     pub fn slots(&self) -> Result<u64, LoadError> {
         let Pace::Open { rate_qps, burst } = self.order.pace else { return Ok(limits::CLOSED_LOOP_SLOTS) };
         let rate = rate_qps / self.threads as f64;

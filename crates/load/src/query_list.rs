@@ -24,6 +24,10 @@ pub struct QueryList {
 
 impl QueryList {
     /// Reads a file.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be opened, or as [`QueryList::read`].
     pub fn load(file: &Path) -> Result<QueryList, QueryListError> {
         let source = File::open(file).map_err(|error| QueryListError {
             file: file.to_owned(),
@@ -33,6 +37,11 @@ impl QueryList {
     }
 
     /// Reads queries from any source; errors name it `file`.
+    ///
+    /// # Errors
+    ///
+    /// All faults up to `limits::LIST_ERRORS`, each with its line: the source cannot be read, a line is too long or has no name and
+    /// type, or there are too many queries, or none.
     pub fn read(source: impl Read, file: &Path) -> Result<QueryList, QueryListError> {
         let mut list = QueryList { questions: Vec::new(), ends: Vec::new() };
         let (mut source, mut line, mut faults) =

@@ -109,7 +109,12 @@ impl fmt::Display for LineError {
     }
 }
 
-/// Appends the question of a line to `out`. False: the line is empty or a comment. On an error nothing is appended.
+/// Appends the question of a line to `out`. False: the line is empty or a comment.
+///
+/// # Errors
+///
+/// `LineError::NoType`: nothing follows the name. `LineError::Type`: the type is unknown. `LineError::Extra`: a third word.
+/// `LineError::Name`: the name is malformed. Nothing is appended then.
 pub fn question(line: &[u8], out: &mut Vec<u8>) -> Result<bool, LineError> {
     let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     let mut word = || words.next().filter(|word| !matches!(word[0], b';' | b'#'));

@@ -42,7 +42,8 @@ impl Words {
         Words(vec![0; queries as usize])
     }
 
-    /// Records the sending time of a query, counted from the lane's first measured one.
+    /// Records the sending time `now`, in nanoseconds since the origin of the plan, of a query, counted from the lane's first measured
+    /// one.
     #[inline]
     pub fn sent(&mut self, query: u64, now: u64) {
         if let Some(word) = self.0.get_mut(query as usize) {
@@ -50,7 +51,7 @@ impl Words {
         }
     }
 
-    /// Records the end of a query.
+    /// Records the end of a query at `now`, in nanoseconds since the origin of the plan.
     #[inline]
     pub fn ended(&mut self, query: u64, now: u64, ending: Ending) {
         if let Some(word) = self.0.get_mut(query as usize) {

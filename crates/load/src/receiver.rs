@@ -128,7 +128,7 @@ pub struct Received<'a> {
     pub lane: &'a Lane,
     /// Index of the port.
     pub port: usize,
-    /// Time of arrival.
+    /// Time of arrival, in nanoseconds since the origin of the plan.
     pub now: u64,
     /// Number of queries that were sent by then.
     pub sent: u64,

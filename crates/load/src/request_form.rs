@@ -22,6 +22,11 @@ pub struct RequestForm {
 
 impl RequestForm {
     /// Requests to the server of this address and name.
+    ///
+    /// # Errors
+    ///
+    /// `LoadError::Order`: the server's name does not fit into a URI, or the path does not begin with a slash, or has a query, a
+    /// fragment or a variable.
     pub fn new(
         server: SocketAddr,
         name: Option<&str>,

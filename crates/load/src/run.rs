@@ -49,6 +49,10 @@ pub struct Progress {
 ///
 /// The companion is polled in the calling thread, in turn with the load, which must then use one thread. Without a
 /// companion the load has its own threads.
+///
+/// # Errors
+///
+/// As [`run_with`].
 pub fn run(
     order: &Load,
     companion: Option<&mut impl Companion>,
@@ -58,6 +62,12 @@ pub fn run(
 }
 
 /// Runs a load with options, as [`run`] does without. The times are empty unless the options ask for them.
+///
+/// # Errors
+///
+/// `LoadError::Certificate`: the server's certificate was refused. `LoadError::Bind`, `LoadError::Pin`, `LoadError::Kernel`: the system
+/// refused a port, a processor, a descriptor or a thread. The other variants: the order is impossible, or the host is not set up for
+/// it. They come before the first query.
 pub fn run_with(
     order: &Load,
     options: &LoadOptions,

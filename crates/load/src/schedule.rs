@@ -20,7 +20,8 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// A schedule for a rate within [`RATES_QPS`](crate::limits::RATES_QPS).
+    /// A schedule for a rate within [`RATES_QPS`](crate::limits::RATES_QPS), in queries per second; others are taken as they are.
+    /// `burst`: queries that are due together, at least 1.
     pub fn new(rate_qps: f64, burst: u32) -> Schedule {
         let period = period(rate_qps);
         Schedule { period, burst: u64::from(burst.max(1)), warm: 0, warm_period: period, measured: 0 }

@@ -138,7 +138,7 @@ impl<'a> Sender<'a> {
         Step::Busy
     }
 
-    /// Stops sending.
+    /// Stops sending at `now`, in nanoseconds since the origin of the plan.
     pub fn end(&mut self, now: u64) -> Step {
         if self.lane.ended.get() == u64::MAX {
             self.timeline.fresh = self.fresh;

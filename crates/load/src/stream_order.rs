@@ -14,7 +14,12 @@ pub fn lines(order: &Load) -> Option<usize> {
     }
 }
 
-/// Refuses an impossible order.
+/// Checks an order that is for a transport with connections.
+///
+/// # Errors
+///
+/// `LoadError::Order`: such a load has receiving threads of their own, a companion, or a number of connections outside 1 to
+/// [`limits::LINES`].
 pub fn check(order: &Load, companion: bool) -> Result<(), LoadError> {
     let Some(lines) = lines(order) else { return Ok(()) };
     let name = order.transport.name();

@@ -78,7 +78,7 @@ impl ThreadStats {
         &mut self.seconds[second.min(last)]
     }
 
-    /// Counts an invalid reply that came at `now` to the query for a name.
+    /// Counts an invalid reply that came at `now`, in nanoseconds since the origin of the plan, to the query for a name.
     #[inline]
     pub fn count_invalid(&mut self, reason: Reason, now: u64, name: [u8; 4], message: &[u8]) {
         if self.invalid.count(reason) {
@@ -86,7 +86,8 @@ impl ThreadStats {
         }
     }
 
-    /// Records the end of a measured query, counted from the first measured one of its lane.
+    /// Records the end of measured query number `query`, counted from the first measured one of its lane, at `now`, in nanoseconds
+    /// since the origin of the plan.
     #[inline]
     pub fn ended(&mut self, place: usize, query: u64, now: u64, ending: Ending) {
         if let Some(words) = self.times.get_mut(place) {

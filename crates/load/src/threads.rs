@@ -33,7 +33,12 @@ pub struct ThreadReport {
     pub streams: Option<StreamStats>,
 }
 
-/// Sends and receives, until the last reply has come or is given up. Calls `tick` with the time in every iteration.
+/// Sends and receives, until the last reply has come or is given up. Calls `tick` with the time in every iteration: nanoseconds since
+/// the origin of the plan.
+///
+/// # Errors
+///
+/// The error of epoll_create1(2) or epoll_ctl(2): the process may have no more open files.
 pub fn send_and_receive(
     plan: &Plan,
     lane: &Lane,
@@ -117,6 +122,10 @@ pub fn send(plan: &Plan, lane: &Lane, stop: &AtomicBool) -> ThreadReport {
 }
 
 /// Only receives, the replies of some lanes.
+///
+/// # Errors
+///
+/// As [`send_and_receive`].
 pub fn receive(plan: &Plan, lanes: &[&Lane]) -> io::Result<ThreadReport> {
     let _timers = PreciseTimers::new();
     let before = Usage::now();
@@ -237,7 +246,7 @@ impl StallDetector {
         StallDetector { spin: plan.order.lanes.spin, last: None, longest: 0 }
     }
 
-    /// Begins an iteration, after a wait of at most `wait`.
+    /// Begins an iteration at `now`, after a wait of at most `wait`. Both are in nanoseconds.
     #[inline]
     pub fn begin_iteration(&mut self, now: u64, wait: u64) {
         let wait = if self.spin { 0 } else { wait };
@@ -256,7 +265,7 @@ pub struct DrainPhase {
 }
 
 impl DrainPhase {
-    /// Latest end of the load; `None` when it is over.
+    /// Latest end of the load; `None` when it is over. Both times are in nanoseconds since the origin of the plan.
     pub fn until(&mut self, plan: &Plan, lanes: &[&Lane], now: u64) -> Option<u64> {
         let afterwards = limits::DUPLICATE_WAIT.as_nanos() as u64;
         let Some(ended) = lanes.iter().map(|lane| lane.ended.get()).max().filter(|ended| *ended != u64::MAX)

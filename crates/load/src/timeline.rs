@@ -60,13 +60,13 @@ impl Timeline {
         Timeline { times, ..self }
     }
 
-    /// Records the lag of the first query of a send.
+    /// Records the lag of the first query of a send, in nanoseconds.
     #[inline]
     pub fn lag(&mut self, late: u64) {
         self.lag_max = self.lag_max.max(late);
     }
 
-    /// Records that `sent` of `count` queries left at an instant of the measured time.
+    /// Records that `sent` of `count` queries left at an instant, in nanoseconds of the measured time.
     #[inline]
     pub fn left(&mut self, instant: u64, sent: usize, count: usize) {
         let last = self.bins.len() - 1;
@@ -76,7 +76,7 @@ impl Timeline {
         self.last = instant;
     }
 
-    /// Records one sent query with the second of its intended time.
+    /// Records one sent query with the second of its intended time. `again`: its name was queried before.
     #[inline]
     pub fn query(&mut self, second: usize, again: bool) {
         let last = self.seconds.len() - 1;
@@ -102,7 +102,7 @@ impl Timeline {
         self.names_used_up |= other.names_used_up;
     }
 
-    /// Compares the sent queries with the schedule, up to an instant of the measured time.
+    /// Compares the sent queries with the schedule, up to an instant in nanoseconds of the measured time.
     pub fn pacing(&self, plan: &Plan, until: u64) -> Pacing {
         let Timing::Open { schedule, warm, .. } = plan.timing else { return Pacing::default() };
         let bin = bin_ms(plan) * 1_000_000;

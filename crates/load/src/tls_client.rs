@@ -40,7 +40,7 @@ pub struct TlsClient {
 /// Checks of certificates by one thread. A handshake that resumes a session has none.
 #[derive(Debug, Default)]
 pub struct Checks {
-    /// Certificates that were accepted: the full handshakes.
+    /// Certificates that were accepted: one for each full handshake.
     pub accepted: AtomicU64,
     /// The reason of the first refusal.
     pub refusal: OnceLock<String>,
@@ -48,6 +48,10 @@ pub struct Checks {
 
 impl TlsClient {
     /// Settings for connections to a server.
+    ///
+    /// # Errors
+    ///
+    /// `LoadError::Order`: the name is no DNS name, or the trust anchors or the cryptography cannot be used.
     pub fn new(
         server: SocketAddr,
         transport: Transport,
@@ -118,6 +122,10 @@ impl TlsClient {
     }
 
     /// The TLS state of a new connection.
+    ///
+    /// # Errors
+    ///
+    /// The settings allow no connection with this name. [`TlsClient::new`] has checked both, so this does not happen.
     pub fn connection(&self) -> Result<ClientConnection, rustls::Error> {
         ClientConnection::new(Arc::clone(&self.config), self.name.clone())
     }

@@ -8,6 +8,10 @@ const BEGIN: &str = ".\\\" generated: ";
 const END: &str = ".\\\" end";
 
 /// Writes the generated blocks of a page anew.
+///
+/// # Errors
+///
+/// The block at fault: it has no end, is of an unknown kind, or has text about an option or a command that the program does not have.
 pub fn rewrite(page: &str, program: &Command) -> Result<String, String> {
     let mut text = String::new();
     let mut lines = page.lines();

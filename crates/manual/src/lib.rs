@@ -35,7 +35,11 @@ impl Page {
         PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/man").join(self.name)
     }
 
-    /// The text of the page with its generated parts written anew. The error names the block.
+    /// The text of the page with its generated parts written anew.
+    ///
+    /// # Errors
+    ///
+    /// As [`blocks::rewrite`].
     pub fn rewrite(&self, text: &str) -> Result<String, String> {
         blocks::rewrite(text, &self.command)
     }

@@ -11,7 +11,12 @@ const UNITS: [(&str, u64); 6] = [
     ("ns", 1),
 ];
 
-/// Parses a duration. The error says how to write one.
+/// Parses a duration.
+///
+/// # Errors
+///
+/// The text is no number with a unit, has more than nine digits before or after the point, or exceeds 584 years. The error says how to
+/// write one.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let refused = || {
         format!(

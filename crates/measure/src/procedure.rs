@@ -292,7 +292,11 @@ impl Procedure {
         }
     }
 
-    /// Records an event. Returns an error if it is not the event of the next action.
+    /// Records an event.
+    ///
+    /// # Errors
+    ///
+    /// [`EventMismatch`]: it is not the event of the next action. The procedure stays as it was.
     pub fn record(&mut self, event: Event) -> Result<(), EventMismatch> {
         match (self.next(), event) {
             (Action::Trial(task), Event::Trial(trial)) => {

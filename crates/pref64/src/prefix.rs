@@ -38,8 +38,10 @@ pub struct Pref64 {
 impl Pref64 {
     /// A prefix of `length` leading bits of `address`.
     ///
-    /// The length must be one of the six of RFC 6052 section 2.2, no bit may be set beyond it, and bits 64 to 71 must
-    /// be zero.
+    /// # Errors
+    ///
+    /// `PrefixError::Length`: the length is not one of the six of RFC 6052 section 2.2. `PrefixError::HostBits`: a bit is set beyond
+    /// the length. `PrefixError::Bits64To71`: a bit of 64 to 71 is set in a /96.
     pub const fn new(address: Ipv6Addr, length: u8) -> Result<Pref64, PrefixError> {
         //= RFC 6052 section 2.2: requirement 33
         if !matches!(length, 32 | 40 | 48 | 56 | 64 | 96) {
@@ -58,6 +60,11 @@ impl Pref64 {
 
     /// Sets the suffix: bits after the embedded IPv4 address in every address made from this prefix. RFC 6052 section
     /// 2.2 says that they SHOULD be zero; operators with a reason may set them.
+    ///
+    /// # Errors
+    ///
+    /// `PrefixError::SuffixWithoutRoom`: the prefix is a /96, and the suffix is not zero. `PrefixError::SuffixBits64To71`: a bit of 64
+    /// to 71 is set. `PrefixError::SuffixOverlap`: the suffix reaches into the prefix or into the embedded IPv4 address.
     pub const fn with_suffix(self, suffix: Ipv6Addr) -> Result<Pref64, PrefixError> {
         let suffix = suffix.to_bits();
         if suffix == 0 {

@@ -63,6 +63,11 @@ impl Drop for ControlSocket {
 impl Bound {
     /// Binds everything that is not given. `open_files` is the soft limit of open files. `seed` is the steering secret of a
     /// predecessor. A demonstration has no warnings.
+    ///
+    /// # Errors
+    ///
+    /// The text for the operator: a given socket has no use, an address cannot be bound, TLS cannot start with the certificates, XDP
+    /// cannot be attached, or the control socket cannot be made.
     pub fn bind(
         config: &Config,
         open_files: u64,

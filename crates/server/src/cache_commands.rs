@@ -17,6 +17,10 @@ use std::str::FromStr;
 use wire::Section;
 
 /// Removes cache entries: of one name, with `below` also of all names below it, or of all names.
+///
+/// # Errors
+///
+/// The name is malformed, or a worker does not respond. Then its entries may still be there.
 pub async fn flush(
     server: &ServerHandle,
     name: Option<&str>,
@@ -51,6 +55,10 @@ pub async fn flush(
 }
 
 /// Shows the cache entries of a name.
+///
+/// # Errors
+///
+/// The name or the type is malformed, a worker does not respond, or, as text, there is no such entry. In JSON that is an empty list.
 pub async fn lookup(
     server: &ServerHandle,
     name: &str,

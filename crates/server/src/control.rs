@@ -28,7 +28,7 @@ pub const DEADLINE: Duration = Duration::from_secs(10);
 /// Time for the client to send its command.
 const COMMAND_DEADLINE: Duration = Duration::from_secs(2);
 
-/// Time for the client to take the answer.
+/// Time for the client to take the answer. A local program reads at once; the limit frees the connection of one that was stopped.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(10);
 
 /// Permission bits that the control socket does not have: it is for owner and group (mode 0660).
@@ -46,6 +46,10 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Binds the control socket, mode 0660. Replaces a socket that no process listens on. The process must have no other thread
 /// that makes files: the mode comes from the process's umask. So there is no moment in which others may connect, and no second
 /// step that would follow a link.
+///
+/// # Errors
+///
+/// The error of bind(2) or listen(2). `AddrInUse`: a process listens on the socket, or the file is no socket.
 pub fn bind(path: &Path) -> io::Result<std::os::unix::net::UnixListener> {
     use std::os::unix::net::UnixListener;
     let listen = || datapath::privileges::with_umask(UMASK, || UnixListener::bind(path));
@@ -219,6 +223,10 @@ fn end_traces(server: &ServerHandle, format: Format) -> Answer {
 }
 
 /// Reloads the configuration, and logs the result.
+///
+/// # Errors
+///
+/// The text for the operator: as [`ServerHandle::reload`], and that the old configuration stays in force.
 pub async fn reload(server: &ServerHandle) -> Result<Reloaded, String> {
     service_manager::reloading();
     let result = server.reload().await;

@@ -38,6 +38,10 @@ pub struct Demo {
 
 impl Demo {
     /// Binds the sockets of the authority.
+    ///
+    /// # Errors
+    ///
+    /// The text for the operator: no port of 127.0.0.1 can be bound.
     pub fn bind() -> Result<Demo, String> {
         let zone =
             authority::Zone::new(ZONE).map_err(|error| format!("cannot make the zone {ZONE}: {error}"))?;
@@ -49,6 +53,10 @@ impl Demo {
     }
 
     /// Starts the threads of the authority, once the process has given up its privileges.
+    ///
+    /// # Errors
+    ///
+    /// The text for the operator: the system starts no more threads.
     pub fn start(&mut self) -> Result<(), String> {
         if let Some(bound) = self.bound.take() {
             self.authority = Some(bound.start().map_err(|error| cannot_start(&error))?);

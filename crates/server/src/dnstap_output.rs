@@ -16,10 +16,14 @@ pub struct DnstapOutput {
 }
 
 impl DnstapOutput {
-    /// Begins to write to the reader of the configuration, if it names one, and ends the output before. The error is for the
-    /// operator; the server goes on without dnstap then, or with the output of before at some workers.
+    /// Begins to write to the reader of the configuration, if it names one, and ends the output before.
     ///
     /// `listen` are the listening addresses, by the number in [`engine::Client::listener`].
+    ///
+    /// # Errors
+    ///
+    /// The text for the operator. The system starts no thread: the output before stays. A worker cannot take the change: the others
+    /// have it.
     pub fn configure(
         &self,
         config: &Config,

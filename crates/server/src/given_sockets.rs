@@ -51,7 +51,12 @@ impl fmt::Display for Place {
 }
 
 impl GivenSockets {
-    /// Describes the sockets. An error names one that this server cannot use, and the remedy.
+    /// Describes the sockets.
+    ///
+    /// # Errors
+    ///
+    /// The first socket that this server cannot use, by its number, with the reason and the remedy: it is not bound, does not listen,
+    /// or has another protocol or family.
     pub fn new(descriptors: Vec<OwnedFd>, origin: Origin) -> Result<GivenSockets, String> {
         let sockets = descriptors.into_iter().enumerate().map(|(number, descriptor)| {
             let socket = Socket::from(descriptor);
@@ -104,6 +109,11 @@ impl GivenSockets {
 
     /// Checks that every socket has a use in this configuration, before any is taken. Those of a predecessor need none: they are
     /// closed, and the log says so.
+    ///
+    /// # Errors
+    ///
+    /// The service manager has bound a socket of IPv6 for IPv4, too, or has passed sockets that the configuration does not use. The
+    /// text has the remedy.
     pub fn check(&mut self, config: &Config, listen: &[SocketAddr]) -> Result<(), String> {
         let is_used = |place: &Place| match place {
             Place::Udp(address) => listen.contains(address) || config.tls.listen_doq.contains(address),

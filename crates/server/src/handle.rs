@@ -47,7 +47,8 @@ pub struct WorkerStatus {
     pub cached: (usize, usize),
 }
 
-/// Handle to the running server.
+/// State that the threads beside the workers share: workers, client streams, configuration in force, log, and the progress of reloads
+/// and upgrades.
 pub struct ServerHandle {
     /// The workers.
     pub workers: Arc<Shared<Machine>>,
@@ -146,7 +147,12 @@ impl ServerHandle {
         settings.into_iter().flatten().next()
     }
 
-    /// Checks that the server answers queries. The error is the reason why it does not.
+    /// Checks that the server answers queries.
+    ///
+    /// # Errors
+    ///
+    /// The reason why it does not: the server stops or is drained by the operator, a worker does not respond, or no upstream
+    /// answers.
     pub async fn health(&self) -> Result<(), String> {
         match self.out_of_service() {
             Some(why) => Err(why.into()),
@@ -219,8 +225,12 @@ impl ServerHandle {
         Arc::clone(&self.config.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Reads the configuration again. After an error, or if a key has changed that needs a restart, the old configuration stays in
-    /// force, with all its parts. After success the workers use the new configuration. A second reload waits for the first.
+    /// Reads the configuration again. After success the workers use the new configuration. A second reload waits for the first.
+    ///
+    /// # Errors
+    ///
+    /// The configuration has errors, a key has changed that needs a restart, a worker cannot take the change, or a certificate or a
+    /// thread fails. The old configuration stays in force then, with all its parts.
     pub async fn reload(&self) -> Result<Reloaded, String> {
         let _one_at_a_time = self.reloads.turn.lock().await;
         let request = Request {
@@ -366,7 +376,11 @@ fn configure(
     Ok(replaced)
 }
 
-/// Checks by the statuses of the workers that the server answers queries. The error is the reason why it does not.
+/// Checks by the statuses of the workers that the server answers queries.
+///
+/// # Errors
+///
+/// The reason why it does not: a worker does not respond, or the upstreams of all workers are dead.
 pub fn health(statuses: &[Option<Arc<WorkerStatus>>]) -> Result<(), String> {
     if let Some(stuck) = statuses.iter().position(Option::is_none) {
         return Err(format!("worker {stuck} does not respond"));

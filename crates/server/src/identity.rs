@@ -16,6 +16,10 @@ pub struct Identity {
 
 impl Identity {
     /// The user of the configuration; none if the server stays what it is. A demonstration needs no user of its own.
+    ///
+    /// # Errors
+    ///
+    /// The system has no user of the name in `server.user`. A missing user `sixfold`, which nobody has configured, is only a warning.
     pub fn of(config: &Config, demo: bool) -> Result<Option<Identity>, String> {
         let user = config.server.user.as_deref().unwrap_or("sixfold");
         if !privileges::is_root() || user == "root" {
@@ -34,6 +38,11 @@ impl Identity {
     }
 
     /// Becomes this user, for good.
+    ///
+    /// # Errors
+    ///
+    /// As `become_user` of the crate `datapath`: the process may not change its user. A control socket that keeps its owner is only a
+    /// warning.
     pub fn assume(&self, control: Option<&ControlSocket>) -> Result<(), String> {
         // Without this only root could use the control socket. lchown does not follow a symbolic link: the directory may
         // belong to another user.

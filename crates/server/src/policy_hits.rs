@@ -9,7 +9,11 @@ use crate::taps::{Machine, PolicyHit, PolicyHits, Taps};
 use datapath::Shared;
 use std::sync::Arc;
 
-/// Adds the tap to the workers, or removes it. The error is for the operator.
+/// Adds the tap to the workers, or removes it.
+///
+/// # Errors
+///
+/// The text for the operator: the mailbox of a worker is full. The other workers have the change.
 pub fn configure(hits: &Arc<PolicyHits>, config: &Config, workers: &Shared<Machine>) -> Result<(), String> {
     let is_logged = matches!(config.log.level, Level::Debug | Level::Trace) && !config.rpz.zones.is_empty();
     let mut is_everywhere = true;

@@ -18,6 +18,10 @@ use tokio::sync::oneshot;
 
 /// Runs a job on a thread of its own, with processor time that no other thread wants. On a machine whose workers take all of it,
 /// the scheduler leaves at least 0.3 % to such a thread (weight 3 against 1,024).
+///
+/// # Errors
+///
+/// The text for the operator: the system starts no more threads, or the job has panicked.
 pub async fn in_background<T: Send + 'static>(job: impl FnOnce() -> T + Send + 'static) -> Result<T, String> {
     let (sender, result) = oneshot::channel();
     std::thread::Builder::new()
@@ -80,7 +84,11 @@ pub struct Prepared {
 }
 
 impl Request {
-    /// Reads, checks and compiles the configuration. The error has everything that is wrong with it.
+    /// Reads, checks and compiles the configuration.
+    ///
+    /// # Errors
+    ///
+    /// The text for the operator: everything that is wrong with the configuration, or the keys that need a restart.
     pub fn prepare(self) -> Result<Prepared, String> {
         let loaded =
             load_again(self.source.as_deref(), &self.overrides).map_err(|failure| failure.of_reload())?;

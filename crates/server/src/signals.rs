@@ -32,6 +32,10 @@ pub enum End {
 
 impl Signals {
     /// The signals, which no longer end the process.
+    ///
+    /// # Errors
+    ///
+    /// The error of sigaction(2) or of the pipe of the runtime: the process may have no more open files.
     pub fn new() -> std::io::Result<Signals> {
         Ok(Signals {
             terminate: signal(SignalKind::terminate())?,

@@ -7,6 +7,10 @@ use datapath::{Shared, Worker, attach};
 
 /// Attaches the program, if the configuration asks for it, and says in the log how. Call it before the process gives up its privileges.
 /// `is_successor`: a predecessor of this process still runs.
+///
+/// # Errors
+///
+/// The text for the operator: as [`attach`]; or the process is a successor, which cannot take over XDP.
 pub fn start(
     config: &Config,
     workers: &mut [Worker<Machine>],

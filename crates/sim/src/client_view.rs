@@ -67,7 +67,11 @@ impl Seen {
     }
 }
 
-/// Parses an answer whose question section has `question` octets. The error names the malformed part.
+/// Parses an answer whose question section has `question` octets.
+///
+/// # Errors
+///
+/// The first malformed part: the message ends before it, a name is malformed, or a record is one that the world does not have.
 pub fn parse_answer(truth: &Truth, bytes: &[u8], question: usize) -> Result<Seen, &'static str> {
     let word = |at: usize| bytes.get(at..at + 2).map(|two| u16::from_be_bytes([two[0], two[1]]));
     let mut seen = Seen { flags: word(2).ok_or("no header")?, ..Seen::default() };

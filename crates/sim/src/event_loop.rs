@@ -21,7 +21,11 @@ use std::cmp::Reverse;
 use std::rc::Rc;
 
 impl World {
-    /// Plays the world to its end. Returns the counts, or the first violation.
+    /// Plays the world to its end. Returns the counts.
+    ///
+    /// # Errors
+    ///
+    /// The first [`Violation`] of an invariant.
     pub fn run(mut self) -> Result<Tally, Violation> {
         while self.violations.is_empty() {
             let event = self.event_times.peek().map(|Reverse((at, _))| *at);

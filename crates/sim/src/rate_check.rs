@@ -179,6 +179,11 @@ fn expect(
 
 /// Checks an answer over UDP for a client without a valid cookie. `question`: name and type; `may_be_truncated`: the data of
 /// the name may be too long for the client. Returns true if the answer slipped: it offers TCP because the rate is over its limit.
+///
+/// # Errors
+///
+/// The number of the invariant (`docs/simulation.md`) and the difference: the answer came although its rate is over the limit, or
+/// slipped although it is not.
 pub(crate) fn check_response_rate(
     world: &mut World,
     client: u32,

@@ -45,7 +45,11 @@ impl Browser {
         ["chromium", "chromium-browser", "google-chrome"].into_iter().find(|program| on_path(program))
     }
 
-    /// Starts a browser. The error says why there is none.
+    /// Starts a browser.
+    ///
+    /// # Errors
+    ///
+    /// The program cannot be started, does not answer in time, or opens no page.
     pub fn start(program: &str, name: &str) -> Result<Browser, String> {
         let profile = std::env::temp_dir().join(format!("sixfold-browser-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&profile);
@@ -101,11 +105,19 @@ impl Browser {
     }
 
     /// Opens a file and waits until it is loaded.
+    ///
+    /// # Errors
+    ///
+    /// As [`Browser::visit`].
     pub fn open(&mut self, file: &Path, look: Look) -> Result<(), String> {
         self.visit(&format!("file://{}", file.display()), look)
     }
 
     /// Opens an address and waits until the page is loaded.
+    ///
+    /// # Errors
+    ///
+    /// The browser has ended, does not answer in time, or refuses a command; or the page is not loaded in time.
     pub fn visit(&mut self, url: &str, look: Look) -> Result<(), String> {
         let features = json!([{"name": "prefers-color-scheme", "value": look.scheme}]);
         self.order("Emulation.setEmulatedMedia", json!({"media": look.media, "features": features}))?;
@@ -122,12 +134,20 @@ impl Browser {
     }
 
     /// Gives the window a size in CSS pixels.
+    ///
+    /// # Errors
+    ///
+    /// As [`Browser::visit`].
     pub fn resize(&mut self, width: u32, height: u32) -> Result<(), String> {
         let size = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
         self.order("Emulation.setDeviceMetricsOverride", size).map(drop)
     }
 
     /// The value of an expression in the page.
+    ///
+    /// # Errors
+    ///
+    /// As [`Browser::visit`], or the expression throws an exception.
     pub fn value(&mut self, expression: &str) -> Result<Value, String> {
         let answer =
             self.order("Runtime.evaluate", json!({"expression": expression, "returnByValue": true}))?;
@@ -138,6 +158,10 @@ impl Browser {
     }
 
     /// Prints the page to PDF, in base64.
+    ///
+    /// # Errors
+    ///
+    /// As [`Browser::visit`].
     pub fn print(&mut self) -> Result<String, String> {
         let answer =
             self.order("Page.printToPDF", json!({"printBackground": true, "preferCSSPageSize": true}))?;
@@ -145,11 +169,19 @@ impl Browser {
     }
 
     /// A picture of the whole page (PNG).
+    ///
+    /// # Errors
+    ///
+    /// As [`Browser::visit`], or the browser gave no picture.
     pub fn picture(&mut self) -> Result<Vec<u8>, String> {
         self.capture(true)
     }
 
     /// A picture of what the window shows (PNG).
+    ///
+    /// # Errors
+    ///
+    /// As [`Browser::visit`], or the browser gave no picture.
     pub fn screen(&mut self) -> Result<Vec<u8>, String> {
         self.capture(false)
     }
@@ -162,6 +194,10 @@ impl Browser {
     }
 
     /// Presses and releases a key, by its name in the DOM and its code, like `Tab` and 9.
+    ///
+    /// # Errors
+    ///
+    /// As [`Browser::visit`].
     pub fn press(&mut self, key: &str, code: u32) -> Result<(), String> {
         for kind in ["keyDown", "keyUp"] {
             let mut event = json!({"type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code});

@@ -73,6 +73,10 @@ impl<R: Read> Read for PlainText<R> {
 }
 
 /// The whole text of a source that has not been read yet.
+///
+/// # Errors
+///
+/// The error of the source. `InvalidData`: the text is not UTF-8.
 pub fn read_to_string(source: impl Read) -> Result<String> {
     let mut text = String::new();
     PlainText::new(source).read_to_string(&mut text)?;

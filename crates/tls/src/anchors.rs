@@ -74,6 +74,11 @@ impl std::error::Error for AnchorError {}
 
 impl Anchors {
     /// Reads the anchors of a source.
+    ///
+    /// # Errors
+    ///
+    /// `AnchorError::Unreadable`, `AnchorError::Empty`, `AnchorError::Malformed`: the file cannot be read, has no certificate, or has
+    /// one that cannot be parsed. `AnchorError::NoneInSystem`: the system has no trust anchors.
     pub fn read(source: &AnchorSource) -> Result<Anchors, AnchorError> {
         match source {
             AnchorSource::System => Anchors::of_system(),
@@ -118,6 +123,10 @@ impl Anchors {
 
 /// The settings of connections to an upstream with this identity. Without a name it needs no anchors. Sessions are kept for resumption, without
 /// early data: queries could be replayed.
+///
+/// # Errors
+///
+/// The cryptography refuses the settings: with a name and pins, there are no anchors to check the name with.
 //= RFC 8310 section 6.6: requirement 79
 //= RFC 8310 section 8.1: requirement 80
 pub fn client_config(

@@ -25,6 +25,11 @@ pub struct Certificates {
 
 impl Certificates {
     /// Reads a chain and its key. The key is PKCS#8, PKCS#1 or SEC1.
+    ///
+    /// # Errors
+    ///
+    /// `Error::Certificate`, `Error::Key`: a file cannot be read, or has no certificate or key. `Error::Pair`: the key does not belong
+    /// to the certificate, or is of a kind that is not supported.
     pub fn read(certificate: &Path, key: &Path, provider: &CryptoProvider) -> Result<Certificates, Error> {
         Ok(Certificates { current: RwLock::new(read_pair(certificate, key, provider)?) })
     }

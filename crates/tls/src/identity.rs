@@ -64,6 +64,11 @@ impl fmt::Display for Pin {
 
 impl Identity {
     /// Parses a name, pins, or both, separated by `#`: `dns.example`, `sha256/...`, `dns.example#sha256/...`.
+    ///
+    /// # Errors
+    ///
+    /// `IdentityError::Pin`: a part with `/` or `=` is no pin of SHA-256. `IdentityError::Name`: another part is no name.
+    /// `IdentityError::TwoNames`: there are two names.
     pub fn parse(text: &str) -> Result<Identity, IdentityError> {
         let mut identity = Identity { name: None, pins: Vec::new() };
         for part in text.split('#') {

@@ -30,6 +30,10 @@ pub fn provider() -> Arc<CryptoProvider> {
 }
 
 /// The text of a PEM file, without the byte order mark that some editors put before it.
+///
+/// # Errors
+///
+/// The file cannot be opened or read.
 pub fn pem_text(file: &Path) -> std::io::Result<Vec<u8>> {
     let mut text = Vec::new();
     textfile::PlainText::new(std::fs::File::open(file)?).read_to_end(&mut text)?;

@@ -19,7 +19,10 @@ pub enum Fed {
 /// after a close_notify it takes nothing and reports no error, and a loop around it would never end. Anybody on the path can send such
 /// octets, without a key.
 ///
-/// An error ends the session. rustls may have an alert for the peer then.
+/// # Errors
+///
+/// A record cannot be decrypted, breaks the protocol, carries a fatal alert, or the certificate is refused. The session has ended then,
+/// and rustls may have an alert for the peer.
 pub fn feed<Side>(session: &mut ConnectionCommon<Side>, records: &mut &[u8]) -> Result<Fed, Error> {
     if records.is_empty() {
         return Ok(Fed::Some); // rustls takes none for the end of the connection.
@@ -38,6 +41,10 @@ pub fn feed<Side>(session: &mut ConnectionCommon<Side>, records: &mut &[u8]) -> 
 
 /// Feeds a session with all of `records`, and copies what it decrypts to the front of `room`. Returns the number of these octets. `room` has
 /// 18 KiB more than `records`: the session may hold a part of a record from before.
+///
+/// # Errors
+///
+/// As [`feed`].
 pub fn decrypt<Side>(
     session: &mut ConnectionCommon<Side>,
     mut records: &[u8],

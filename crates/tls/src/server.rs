@@ -23,6 +23,11 @@ pub struct ServerTls {
 
 impl ServerTls {
     /// Reads a certificate chain, its key, and the ticket secret of a fleet, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// As [`Certificates::read`]. `Error::TicketSecret`, `Error::ShortTicketSecret`: the file of the ticket secret cannot be read, or
+    /// is too short. `Error::Settings`: the cryptography refuses the settings.
     pub fn read(certificate: &Path, key: &Path, ticket_secret: Option<&Path>) -> Result<ServerTls, Error> {
         let provider = crate::provider();
         let certificates = Certificates::read(certificate, key, &provider)?;
@@ -41,6 +46,10 @@ impl ServerTls {
 
     /// The settings of a listener with these application protocols, the preferred one first. Clients that offer no protocol are
     /// accepted. There is no early data: queries over streams could be replayed.
+    ///
+    /// # Errors
+    ///
+    /// `Error::Settings`: the cryptography refuses the settings. [`ServerTls::read`] has checked that, so this does not happen.
     pub fn server_config(&self, protocols: &[&[u8]]) -> Result<Arc<ServerConfig>, Error> {
         let mut config = self.builder().map_err(|error| Error::Settings(error.to_string()))?;
         config.alpn_protocols = protocols.iter().map(|&protocol| protocol.into()).collect();
@@ -51,6 +60,10 @@ impl ServerTls {
 
     /// The settings of a listener for QUIC, which sets its protocol and keeps sessions itself. With the secret of a fleet there are tickets
     /// instead, which all servers of the fleet take.
+    ///
+    /// # Errors
+    ///
+    /// As [`ServerTls::server_config`].
     pub fn quic_config(&self) -> Result<Arc<ServerConfig>, Error> {
         let mut config = self.builder().map_err(|error| Error::Settings(error.to_string()))?;
         config.ticketer = Arc::new(FleetTickets(self.tickets.clone()));

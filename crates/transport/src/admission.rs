@@ -34,7 +34,11 @@ pub(crate) struct ConnectionSlot {
 }
 
 impl ConnectionSlot {
-    /// Counts a proxy's connection for its client, which is known now. An error means that the client has too many already.
+    /// Counts a proxy's connection for its client, which is known now.
+    ///
+    /// # Errors
+    ///
+    /// `Counter::ClosedClientLimit`: the client's network has as many connections as one network may have.
     pub(crate) fn assign_client(&mut self, client: &Client) -> Result<(), Counter> {
         self.counted = Some(self.admission.open().count(client.network()).ok_or(Counter::ClosedClientLimit)?);
         Ok(())
@@ -86,8 +90,13 @@ impl Admission {
         }))
     }
 
-    /// Admits a client's connection, or returns the limit that forbids it. The limit per client is checked first, so that a
-    /// client that fills its own share does not count as a full server.
+    /// Admits a client's connection. The limit per client is checked first, so that a client that fills its own share does not count as
+    /// a full server.
+    ///
+    /// # Errors
+    ///
+    /// The counter of the limit that forbids the connection. `Counter::RefusedClientLimit`: the client's network has all of its
+    /// connections. `Counter::RefusedTotalLimit`: the server has.
     pub(crate) fn admit(self: &Arc<Admission>, client: &Client) -> Result<ConnectionSlot, Counter> {
         let mut open = self.open();
         let counted = open.count(client.network()).ok_or(Counter::RefusedClientLimit)?;
@@ -100,6 +109,10 @@ impl Admission {
     }
 
     /// Admits a proxy's connection. The proxy names its client later ([`ConnectionSlot::assign_client`]).
+    ///
+    /// # Errors
+    ///
+    /// `Counter::RefusedTotalLimit`: the server has as many connections as it may have.
     pub(crate) fn admit_proxy(self: &Arc<Admission>) -> Result<ConnectionSlot, Counter> {
         let mut open = self.open();
         if open.connections >= open.limits.connections {

@@ -57,7 +57,13 @@ impl Handshakes {
         self.0.borrow().len()
     }
 
-    /// Does the handshake of a connection. A failure is counted with its reason.
+    /// Does the handshake of a connection.
+    ///
+    /// # Errors
+    ///
+    /// The reason to close the connection. `CloseReason::Handshake`: the handshake failed, took too long, gave way to a newer one, or
+    /// its client begins too many; a counter says which. Else the PROXY header was malformed or late, or its client has too many
+    /// connections.
     pub(crate) async fn establish<Q: QuerySink>(
         &self,
         thread: &ThreadContext<Q>,

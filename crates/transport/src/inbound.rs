@@ -41,6 +41,10 @@ struct Buffered {
 impl Inbound {
     /// Offers the whole messages in the octets that were read. Must not be called while there is a backlog
     /// ([`Inbound::has_backlog`]).
+    ///
+    /// # Errors
+    ///
+    /// [`TooShort`]: a length before a message is less than that of a DNS header. Close the connection: nothing after it can be read.
     pub fn feed(&mut self, input: &[u8], take: impl FnMut(&[u8]) -> Delivery) -> Result<(), TooShort> {
         debug_assert!(!self.has_backlog());
         let mut buffered = self.unbox();
@@ -52,6 +56,10 @@ impl Inbound {
     }
 
     /// Offers the whole messages of the backlog.
+    ///
+    /// # Errors
+    ///
+    /// As [`Inbound::feed`].
     pub fn resume(&mut self, take: impl FnMut(&[u8]) -> Delivery) -> Result<(), TooShort> {
         let mut buffered = self.unbox();
         let backlog = std::mem::take(&mut buffered.backlog);

@@ -76,6 +76,10 @@ pub(crate) struct Listener {
 
 impl Listener {
     /// Another handle of the socket, for another thread.
+    ///
+    /// # Errors
+    ///
+    /// The error of fcntl(2): the process may have no more open files.
     pub(crate) fn try_clone(&self) -> io::Result<Listener> {
         Ok(Listener { socket: self.socket.try_clone()?, service: self.service.clone() })
     }
@@ -92,6 +96,11 @@ pub struct BoundStreams {
 
 impl BoundStreams {
     /// Binds sockets for DNS over TCP. `given` are listening sockets of these addresses that exist already: they are used instead.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`] has a variant for each cause with a remedy: the address is in use, its port needs a privilege, no interface has it, or
+    /// the kernel lacks its family. `Error::Socket` has any other error with an address, `Error::Given` that of a given socket.
     pub(crate) fn bind(
         listen: &[SocketAddr],
         given: Vec<TcpListener>,
@@ -101,6 +110,10 @@ impl BoundStreams {
     }
 
     /// Binds sockets for DNS over TLS (RFC 7858) too.
+    ///
+    /// # Errors
+    ///
+    /// As `Streams::bind`.
     pub fn with_tls(
         self,
         listen: &[SocketAddr],
@@ -111,6 +124,10 @@ impl BoundStreams {
     }
 
     /// Binds sockets for DNS over HTTPS (RFC 8484) too.
+    ///
+    /// # Errors
+    ///
+    /// As `Streams::bind`.
     pub fn with_https(
         self,
         listen: &[SocketAddr],
@@ -146,6 +163,10 @@ impl BoundStreams {
 
     /// Binds sockets for DNS over QUIC too, which a thread of its own serves. `given` are UDP sockets of these addresses that exist
     /// already: they are used instead. The numbers of the listeners ([`engine::Client`]) follow those of the other transports.
+    ///
+    /// # Errors
+    ///
+    /// `Error::Quic` with an address and the error of socket(2), of a socket option or of bind(2).
     pub fn with_quic(
         mut self,
         listen: &[SocketAddr],
@@ -157,6 +178,10 @@ impl BoundStreams {
     }
 
     /// The addresses for DNS over QUIC, in the order of the request. A port 0 has become an actual port.
+    ///
+    /// # Errors
+    ///
+    /// The error of getsockname(2). It does not fail for a socket that is bound.
     pub fn quic_addresses(&self) -> io::Result<Vec<SocketAddr>> {
         self.quic.iter().flat_map(|(sockets, _)| sockets).map(UdpSocket::local_addr).collect()
     }
@@ -167,6 +192,10 @@ impl BoundStreams {
     }
 
     /// The listening addresses, in the order of the requests: a port 0 has become an actual port.
+    ///
+    /// # Errors
+    ///
+    /// The error of getsockname(2). It does not fail for a socket that is bound.
     pub fn local_addresses(&self) -> io::Result<Vec<SocketAddr>> {
         self.listeners.iter().map(|listener| listener.socket.local_addr()).collect()
     }

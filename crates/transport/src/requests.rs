@@ -41,6 +41,11 @@ pub(crate) enum NoAnswer {
 
 /// Answers a query out of the packet cache, or hands it to the server and waits for its answer. `client.stream` is the token of the request. Dropping the future frees the slot.
 /// Returns none if the server drops the query, as a response policy may say.
+///
+/// # Errors
+///
+/// `NoAnswer::Busy`: as many requests wait as may, or the worker's mailbox has no room for a while. `NoAnswer::Late`: the answer did
+/// not come in time, and the sweep has removed the request.
 pub(crate) async fn ask<Q: QuerySink, A: From<ToTask>>(
     thread: &ThreadContext<Q>,
     requests: &Requests<A>,
@@ -64,6 +69,10 @@ pub(crate) async fn ask<Q: QuerySink, A: From<ToTask>>(
 }
 
 /// Hands a query to the server that had no room for it before.
+///
+/// # Errors
+///
+/// `NoAnswer::Busy`: the mailbox has no room at any of `limits::RETRIES` attempts.
 pub(crate) async fn post_again<Q: QuerySink>(
     thread: &ThreadContext<Q>,
     client: &Client,
@@ -80,7 +89,11 @@ pub(crate) async fn post_again<Q: QuerySink>(
 }
 
 impl<A> Requests<A> {
-    /// Takes a slot. Gives `answer` back if [`limits::REQUESTS`] are taken.
+    /// Takes a slot.
+    ///
+    /// # Errors
+    ///
+    /// `answer` itself: all [`limits::REQUESTS`] slots are taken.
     pub(crate) fn enter(&self, token: u64, answer: A) -> Result<(), A> {
         let mut waiting = self.0.borrow_mut();
         if waiting.len() >= limits::REQUESTS {

@@ -59,6 +59,10 @@ impl<Q: QuerySink> StreamThread<Q> {
     }
 
     /// Runs the stream thread until it has been drained. Must run within a `LocalSet`.
+    ///
+    /// # Errors
+    ///
+    /// The runtime does not take a listening socket: the process may have no more open files, or memory.
     pub(crate) async fn serve(self: Rc<StreamThread<Q>>, listeners: Vec<Listener>) -> std::io::Result<()> {
         spawn_local(self.context.clone().announce_queries());
         spawn_local(self.context.clone().keep_packet_cache());

@@ -28,11 +28,20 @@ pub struct Streams {
 
 impl Streams {
     /// Binds listening sockets. Serving begins with [`BoundStreams::start`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error`] has a variant for each cause with a remedy: the address is in use, its port needs a privilege, no interface has it, or
+    /// the kernel lacks its family. `Error::Socket` has any other error with its address.
     pub fn bind(listen: &[SocketAddr], options: Options) -> Result<BoundStreams, Error> {
         BoundStreams::bind(listen, Vec::new(), options)
     }
 
     /// Like [`Streams::bind`], with sockets that listen already in the place of the addresses that they have.
+    ///
+    /// # Errors
+    ///
+    /// As [`Streams::bind`], and [`Error::Given`] if a socket of another address cannot be used.
     pub fn bind_with(
         listen: &[SocketAddr],
         given: Vec<TcpListener>,
@@ -41,6 +50,11 @@ impl Streams {
         BoundStreams::bind(listen, given, options)
     }
 
+    /// Starts the threads. After an error none of them is left.
+    ///
+    /// # Errors
+    ///
+    /// The system starts no more threads, the process may have no more open files, or the settings of TLS do not suffice for QUIC.
     pub(crate) fn start(
         bound: BoundStreams,
         queries: Arc<impl QuerySink>,
@@ -151,6 +165,10 @@ impl Streams {
 
 impl BoundStreams {
     /// Starts to serve on `threads` threads (1 to [`crate::limits::MAX_THREADS`]).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Thread`]: a thread cannot be started, or the settings of TLS do not suffice for QUIC.
     pub fn start(self, queries: Arc<impl QuerySink>, threads: usize) -> Result<Streams, Error> {
         let streams = self.start_waiting(queries, threads)?;
         streams.accept();
@@ -159,6 +177,10 @@ impl BoundStreams {
 
     /// Like [`BoundStreams::start`], but leaves the connections to another process, which has the same listening sockets, until
     /// [`Streams::accept`]. So nothing is lost if this process fails before that.
+    ///
+    /// # Errors
+    ///
+    /// As [`BoundStreams::start`].
     pub fn start_waiting(self, queries: Arc<impl QuerySink>, threads: usize) -> Result<Streams, Error> {
         Streams::start(self, queries, threads).map_err(Error::Thread)
     }

@@ -176,6 +176,11 @@ impl std::error::Error for MalformedPacket {}
 
 impl<'a> Segment<'a> {
     /// Parses an IPv4 or IPv6 packet and verifies its checksums.
+    ///
+    /// # Errors
+    ///
+    /// [`MalformedPacket`] has a variant for each: the IP header or the TCP header is malformed, the packet is a fragment or of another
+    /// protocol, or a checksum is wrong.
     pub fn parse(packet: &'a [u8]) -> Result<Segment<'a>, MalformedPacket> {
         let ip = IpSlice::from_slice(packet).map_err(|_| MalformedPacket::Ip)?;
         if ip.is_fragmenting_payload() {

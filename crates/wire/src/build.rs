@@ -104,18 +104,30 @@ impl<'b> Builder<'b> {
 
     /// Copies a record of a well-formed message. Names that may be compressed are expanded and compressed anew;
     /// everything else is copied unchanged.
+    ///
+    /// # Errors
+    ///
+    /// `Full`: the message has no room for the record, or RDATA with its names expanded has more than 65,535 octets.
     #[inline]
     pub fn copy(&mut self, section: Section, record: &Record<'_>) -> Result<(), Full> {
         self.copy_with(section, record, None)
     }
 
     /// Copies a record with another TTL.
+    ///
+    /// # Errors
+    ///
+    /// As [`Builder::copy`].
     #[inline]
     pub fn copy_ttl(&mut self, section: Section, record: &Record<'_>, ttl: u32) -> Result<(), Full> {
         self.copy_with(section, record, Some(ttl))
     }
 
     /// Writes an AAAA record in class IN.
+    ///
+    /// # Errors
+    ///
+    /// `Full`: the message has no room for the record.
     #[inline]
     pub fn aaaa(
         &mut self,
@@ -128,6 +140,10 @@ impl<'b> Builder<'b> {
     }
 
     /// Writes a record with this RDATA; names in it must be uncompressed.
+    ///
+    /// # Errors
+    ///
+    /// `Full`: the message has no room for the record, or `rdata` has more than 65,535 octets.
     #[inline]
     pub fn record(
         &mut self,
@@ -152,6 +168,10 @@ impl<'b> Builder<'b> {
 
     /// Writes the OPT record, last of all, into the room that was reserved for it: 11 octets, or 17 with an extended
     /// error.
+    ///
+    /// # Errors
+    ///
+    /// `Full`: the message has no room for the record, because none was reserved.
     #[inline]
     pub fn opt(
         &mut self,
@@ -171,7 +191,11 @@ impl<'b> Builder<'b> {
         })
     }
 
-    /// Adds an option to the OPT record, which must be the last record. Fails without an OPT record.
+    /// Adds an option to the OPT record, which must be the last record.
+    ///
+    /// # Errors
+    ///
+    /// `Full`: the message has no OPT record, or no room for the option.
     #[inline]
     pub fn option(&mut self, code: u16, data: &[u8]) -> Result<(), Full> {
         let start = self.opt.ok_or(Full)?;

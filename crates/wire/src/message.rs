@@ -97,6 +97,11 @@ impl<'a> Message<'a> {
     /// Walks the whole message once: the header, exactly one question, all records, the names in owners and in RDATA
     /// that may be compressed, the RDATA of A, AAAA and of types with such names, and at most one OPT record with its
     /// options. Octets after the last record are tolerated.
+    ///
+    /// # Errors
+    ///
+    /// The first part that is malformed, in the order of the message; [`Malformed`] has a variant for each. A message that is longer
+    /// than a position can express counts as a malformed record.
     #[inline]
     pub fn parse(bytes: &'a [u8]) -> Result<Message<'a>, Malformed> {
         walk::parse(bytes, &mut ())

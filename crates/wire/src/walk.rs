@@ -36,6 +36,10 @@ impl Steps for u64 {
 ///
 /// The result is written where the caller keeps it, field by field. A copy of the whole would have to wait until these stores have left
 /// the processor's store buffer, which takes longer than the walk over a question.
+///
+/// # Errors
+///
+/// As [`Message::parse`].
 #[inline]
 pub(crate) fn parse<'a>(bytes: &'a [u8], steps: &mut impl Steps) -> Result<Message<'a>, Malformed> {
     if !(HEADER..=MAX_POSITION).contains(&bytes.len()) {
@@ -305,6 +309,11 @@ struct NameSize {
 
 /// Method to measure the names at pointers' targets.
 trait PointerTargets {
+    /// Size of the name that begins at `at`.
+    ///
+    /// # Errors
+    ///
+    /// `Malformed::Name`: the name is malformed or has too many pointers, or the budget of steps is spent.
     fn size_at(&mut self, bytes: &[u8], at: usize, steps: &mut impl Steps) -> Result<NameSize, Malformed>;
 }
 

@@ -20,6 +20,10 @@ pub struct Upstreams(Vec<(UpstreamKind, Upstream)>);
 
 impl Upstreams {
     /// Starts all upstreams. Each has all zone data.
+    ///
+    /// # Errors
+    ///
+    /// An upstream cannot listen at its address in 127.0.1.0/24.
     pub fn start(zone_data: &Arc<ZoneData>) -> Result<Upstreams, String> {
         let start = |(upstream_kind, last)| {
             // Each has its own address: Knot Resolver remembers servers that do not answer by address, not by port.

@@ -51,6 +51,10 @@ pub struct Unexplained {
 }
 
 /// Sends the same questions to all servers. `silence`: some upstreams do not answer, which takes a minute or two.
+///
+/// # Errors
+///
+/// As [`Upstreams::start`]. A server that is not installed is left out, and said so in the outcome.
 pub fn compare(names: usize, seed: u64, silence: bool) -> Result<Outcome, String> {
     let Plan { cases, zone_data } = Plan::draw(names, seed, silence);
     let zone_data = Arc::new(zone_data);

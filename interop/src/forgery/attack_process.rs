@@ -16,6 +16,10 @@ use std::time::{Duration, Instant};
 const LEARNING_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Attacks with this number of forged replies, and prints the counts.
+///
+/// # Errors
+///
+/// The error of a socket: an address of the lab is missing, or raw sockets are not allowed.
 pub fn run_attack(knowledge: Knowledge, replies: u64) -> io::Result<()> {
     let cookies = match knowledge {
         Knowledge::AllButCookie => Cookies::Returned,
@@ -59,6 +63,10 @@ pub fn run_attack(knowledge: Knowledge, replies: u64) -> io::Result<()> {
 }
 
 /// Runs the upstream alone, until the process is killed. Prints `ready`.
+///
+/// # Errors
+///
+/// The address cannot be bound.
 pub fn serve(at: SocketAddrV4, cookies: Cookies) -> io::Result<()> {
     let (sender, _unseen) = mpsc::channel();
     let upstream = Upstream::start(at, Duration::ZERO, cookies, sender)?;

@@ -17,6 +17,11 @@ pub(super) struct UdpCounters {
 }
 
 impl UdpCounters {
+    /// The counters of a process's network namespace.
+    ///
+    /// # Errors
+    ///
+    /// The process has ended, or its file has no lines of UDP.
     pub(super) fn of(process: u32) -> Result<UdpCounters, String> {
         let file = format!("/proc/{process}/net/snmp");
         let text = std::fs::read_to_string(&file).map_err(|error| format!("{file}: {error}"))?;
@@ -78,6 +83,11 @@ pub struct Row {
 }
 
 impl Row {
+    /// The row of an attack, from the text that its process has printed.
+    ///
+    /// # Errors
+    ///
+    /// The text is no JSON, or a count is missing.
     pub(super) fn new(
         knowledge: Knowledge,
         told: &str,

@@ -54,6 +54,10 @@ struct PendingQuestion {
 }
 
 /// Sends queries until `stop`, then checks the cache. Sets `learned` when the first [`LEARNED_FROM`] are answered.
+///
+/// # Errors
+///
+/// The error of the client's socket, except for an answer that does not come.
 pub(super) fn ask(stop: &AtomicBool, learned: &AtomicBool) -> io::Result<ClientCounts> {
     let socket = UdpSocket::bind((CLIENT, 0))?;
     socket.connect(SERVER)?;

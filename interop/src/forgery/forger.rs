@@ -100,6 +100,10 @@ const fn libc_raw() -> i32 {
 }
 
 /// Sends this number of forged replies to the queries from `seen`, the newest first. Ends early if no more come.
+///
+/// # Errors
+///
+/// The raw socket cannot be opened, which needs CAP_NET_RAW, or the error of sendto(2).
 pub(super) fn forge(
     knowledge: Knowledge,
     replies: u64,

@@ -87,6 +87,10 @@ impl Knowledge {
 
 /// Starts Sixfold in the lab and attacks it with this number of forged replies. `program` is the one of this package
 /// that calls [`fn@run_attack`].
+///
+/// # Errors
+///
+/// The process of the forger fails, its counts cannot be read, or Sixfold does not end with exit status 0.
 pub fn attack(lab: &Lab, program: &str, knowledge: Knowledge, replies: u64) -> Result<Row, String> {
     // A long timeout: the test is not about a silent upstream.
     let configuration = Configuration::forwarding_to(&[address::FIRST]).upstream("timeout = \"5s\"\n");

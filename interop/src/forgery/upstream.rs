@@ -51,6 +51,11 @@ pub(super) struct Upstream {
 }
 
 impl Upstream {
+    /// Starts to answer each query after `delay`, and tells of it in `seen`.
+    ///
+    /// # Errors
+    ///
+    /// The address cannot be bound.
     pub(super) fn start(
         at: SocketAddrV4,
         delay: Duration,

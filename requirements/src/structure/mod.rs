@@ -43,6 +43,10 @@ impl fmt::Display for Circle {
 }
 
 /// Finds the circles of all crates of the workspace.
+///
+/// # Errors
+///
+/// The error of a folder or file that cannot be read.
 pub fn circles(workspace: &Path) -> io::Result<Vec<Circle>> {
     let mut found = Vec::new();
     for parent in ["", "crates/"] {

@@ -43,6 +43,11 @@ impl<R: Read> Entries<R> {
     }
 
     /// The next piece; `None` at the end of the file.
+    ///
+    /// # Errors
+    ///
+    /// `EntriesError::Unterminated` with its line: an entry has no end, or is longer than `limits::ENTRY` octets. `EntriesError::Read`:
+    /// the file cannot be read.
     pub fn next(&mut self) -> Result<Option<Piece<'_>>, EntriesError> {
         loop {
             let rest = &self.buffer[self.start..];

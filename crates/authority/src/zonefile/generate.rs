@@ -67,6 +67,12 @@ impl fmt::Display for GenerateError {
 
 impl Generate {
     /// Parses a line that begins with `$GENERATE`.
+    ///
+    /// # Errors
+    ///
+    /// `GenerateError::Text`: the line is not UTF-8. `GenerateError::Shape`: a range, an owner, a type or data are missing.
+    /// `GenerateError::Range`: the range is malformed, ends before its start, or has step 0. `GenerateError::Braces`: a `${...}` is
+    /// malformed.
     pub fn read(line: &[u8]) -> Result<Generate, GenerateError> {
         let line = std::str::from_utf8(line).map_err(|_| GenerateError::Text)?;
         let (_, rest) = line.trim().split_once(char::is_whitespace).ok_or(GenerateError::Shape)?;
@@ -81,6 +87,10 @@ impl Generate {
 
     /// Writes the expanded lines into `out`. Calls `flush` whenever `out` has reached `octets` octets, and at the
     /// end.
+    ///
+    /// # Errors
+    ///
+    /// The first error of `flush`. Nothing else can fail.
     pub fn expand<E>(
         &self,
         octets: usize,

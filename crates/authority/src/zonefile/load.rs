@@ -19,6 +19,10 @@ use wire::Type;
 
 impl Records {
     /// Loads a master file.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be opened, or as [`Records::parse`].
     pub fn load(file: &Path) -> Result<Records, LoadError> {
         let read = File::open(file).map_err(Cause::Read).map_err(|cause| {
             let mut faults = Faults::default();
@@ -29,6 +33,11 @@ impl Records {
     }
 
     /// Loads a master file from any source; errors name it `text`.
+    ///
+    /// # Errors
+    ///
+    /// [`LoadError`] lists the faults with their lines: the text cannot be read, an entry is malformed, or a record does not fit into
+    /// the zone.
     pub fn parse(text: impl Read) -> Result<Records, LoadError> {
         Records::read(text).map_err(|faults| LoadError { file: "text".into(), faults })
     }

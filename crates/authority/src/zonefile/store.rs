@@ -106,6 +106,10 @@ impl Store {
     }
 
     /// The node of a name; creates it if there is none.
+    ///
+    /// # Errors
+    ///
+    /// `StoreError::NameTooLong`: the name has more than 255 octets. `StoreError::Full`: names and records take 16 GiB.
     pub fn insert(&mut self, name: &[u8]) -> Result<Node, StoreError> {
         if let Some(node) = self.find(name) {
             return Ok(node);
@@ -138,6 +142,10 @@ impl Store {
 
     /// Adds a record to a name. A duplicate record is dropped (RFC 2181 section 5), and an RRset has the lowest TTL
     /// of its records (section 5.2).
+    ///
+    /// # Errors
+    ///
+    /// `StoreError::SetTooLarge`: the RRset would not fit into a message. `StoreError::Full`: names and records take 16 GiB.
     pub fn add(&mut self, node: Node, rtype: Type, ttl_secs: u32, rdata: &[u8]) -> Result<(), StoreError> {
         let (mut found, mut last) = (None, None);
         for at in self.places(node) {

@@ -41,6 +41,11 @@ enum Driver {
 
 impl AgentAuthority {
     /// Serves a zone. It replaces the zone before, and keeps its addresses if the same ones are requested.
+    ///
+    /// # Errors
+    ///
+    /// `AuthorityError`: the chain of CNAME records is longer than 255, the zone's name is malformed, or an address cannot be bound.
+    /// The zone before is gone then.
     pub(super) fn serve(&mut self, order: Authority) -> Result<Vec<SocketAddr>, AuthorityError> {
         let depth =
             u8::try_from(order.cname_depth).map_err(|_| AuthorityError::CnameDepth(order.cname_depth))?;
@@ -66,6 +71,10 @@ impl AgentAuthority {
     }
 
     /// The number of answers so far, by kind.
+    ///
+    /// # Errors
+    ///
+    /// `AuthorityError::NoAuthority`: no zone is served.
     pub(super) fn counters(&mut self) -> Result<BTreeMap<String, u64>, AuthorityError> {
         let running = self.running.as_mut().ok_or(AuthorityError::NoAuthority)?;
         let owned = |totals: &mut dyn Iterator<Item = (&'static str, u64)>| {
@@ -78,6 +87,10 @@ impl AgentAuthority {
     }
 
     /// Runs a load on a server. Ends early when `progress` returns false.
+    ///
+    /// # Errors
+    ///
+    /// The order is impossible, or the load fails, as `load::run_with` says.
     pub(super) fn load(
         &mut self,
         order: &Load,

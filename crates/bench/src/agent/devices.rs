@@ -34,6 +34,11 @@ enum Device {
 
 impl Devices {
     /// Starts a device.
+    ///
+    /// # Errors
+    ///
+    /// There are as many devices as may be, the address does not belong to this host, no port is free, the recipe cannot be carried out
+    /// on this host, or the process cannot be started.
     pub(super) fn start(&mut self, order: Start) -> Result<Started, DevicesError> {
         self.check_limit()?;
         let mut settings = order.settings;
@@ -60,6 +65,10 @@ impl Devices {
     }
 
     /// Attaches to a device that runs already.
+    ///
+    /// # Errors
+    ///
+    /// There are as many devices as may be, or there is no such process.
     pub(super) fn attach(&mut self, target: &Target) -> Result<Attached, DevicesError> {
         self.check_limit()?;
         let (pids, what) = match target {
@@ -75,11 +84,19 @@ impl Devices {
     }
 
     /// Reads the resources that a device has used.
+    ///
+    /// # Errors
+    ///
+    /// `DevicesError::UnknownNumber`: there is no device of this number.
     pub(super) fn usage(&mut self, number: u32) -> Result<Usage, DevicesError> {
         Ok(Usage::read(&self.members(number)?))
     }
 
     /// The processes of a device.
+    ///
+    /// # Errors
+    ///
+    /// As `Devices::usage`.
     pub(super) fn members(&mut self, number: u32) -> Result<Vec<u32>, DevicesError> {
         Ok(match self.find(number)? {
             Device::Started(process, _) => process.members(),
@@ -88,6 +105,10 @@ impl Devices {
     }
 
     /// Reads the last output of a device.
+    ///
+    /// # Errors
+    ///
+    /// As `Devices::usage`, or the supervisor of the device has failed.
     pub(super) fn log(&mut self, number: u32) -> Result<DeviceLog, DevicesError> {
         match self.find(number)? {
             Device::Started(process, program) => {
@@ -108,6 +129,10 @@ impl Devices {
     }
 
     /// Ends a device that was started, or detaches from one that ran already.
+    ///
+    /// # Errors
+    ///
+    /// As `Devices::usage`, or the supervisor of the device has failed. The number is free then, too.
     pub(super) fn stop(&mut self, number: u32, grace: Duration) -> Result<DeviceLog, DevicesError> {
         match self.devices.remove(&number) {
             Some(Device::Started(process, _)) => Ok(process.stop(grace)?),

@@ -102,6 +102,10 @@ enum SteerBy {
 }
 
 /// Serves until a signal comes.
+///
+/// # Errors
+///
+/// The zone file cannot be loaded, or an address cannot be bound. A wrong zone or fault on the command line is exit status 2.
 pub fn run(arguments: &AuthorityArguments) -> Result<ExitCode, String> {
     let (zone, faults) = match (build_zone(arguments), build_faults(arguments)) {
         (Ok(zone), Ok(faults)) => (zone, faults),
@@ -198,6 +202,10 @@ fn memory_mib() -> f64 {
 }
 
 /// Parses an address. The port is 53 if the text has none.
+///
+/// # Errors
+///
+/// The text is no IP address with or without a port.
 pub(super) fn parse_endpoint(text: &str) -> Result<SocketAddr, String> {
     let bare = text.trim_start_matches('[').trim_end_matches(']');
     text.parse()

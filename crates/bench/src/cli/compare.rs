@@ -45,6 +45,10 @@ pub struct CompareArguments {
 }
 
 /// Compares two runs.
+///
+/// # Errors
+///
+/// Standard output cannot be written. A run that cannot be read is an exit status of its own.
 pub fn compare(arguments: &CompareArguments) -> Result<ExitCode, String> {
     let read =
         run::read(&arguments.first).and_then(|first| Ok((first.run, run::read(&arguments.second)?.run)));

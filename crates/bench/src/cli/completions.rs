@@ -33,6 +33,10 @@ enum CompletedShell {
 }
 
 /// Prints the completions.
+///
+/// # Errors
+///
+/// Standard output cannot be written.
 pub fn run(arguments: &CompletionsArguments) -> Result<ExitCode, String> {
     let shell = match arguments.shell {
         CompletedShell::Bash => Shell::Bash,

@@ -37,6 +37,10 @@ impl TypedValueParser for DeviceParser {
 }
 
 /// The device that a value stands for.
+///
+/// # Errors
+///
+/// The file cannot be read, is no plan, has more than the table `[device]`, or names neither a template nor a command.
 pub(super) fn read(value: &str) -> Result<DeviceDraft, String> {
     if !value.ends_with(FILE_END) {
         return Ok(DeviceDraft { template: Some(value.to_owned()), ..DeviceDraft::default() });

@@ -66,6 +66,10 @@ fn program(text: &str) -> Result<(String, PathBuf), String> {
 }
 
 /// Runs the command.
+///
+/// # Errors
+///
+/// A step of the experiment fails, or its folder cannot be written. An unknown experiment or an unused option is exit status 2.
 pub fn run(arguments: &LabArguments) -> Result<ExitCode, String> {
     let entry = match arguments.experiment.as_deref().map(catalog::find).transpose() {
         Ok(entry) => entry,

@@ -131,6 +131,11 @@ impl LinkArguments {
 }
 
 /// Runs the link until its end.
+///
+/// # Errors
+///
+/// An impairment is malformed, a namespace is missing, an interface cannot be made, which needs root, or the file of the results cannot
+/// be written.
 pub fn run(arguments: &LinkArguments) -> Result<ExitCode, String> {
     let impairments = arguments.impairments()?;
     let seed = match arguments.seed {

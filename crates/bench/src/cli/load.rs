@@ -177,6 +177,11 @@ pub struct LoadArguments {
 }
 
 /// Runs the load and prints its outcome.
+///
+/// # Errors
+///
+/// A result file cannot be written, or the load fails or is impossible on this host. Options that contradict each other are exit status
+/// 2.
 pub fn run(arguments: &LoadArguments) -> Result<ExitCode, String> {
     let transport = transport(&arguments.transport);
     for file in [&arguments.json, &arguments.csv, &arguments.rtt].into_iter().flatten() {

@@ -73,8 +73,11 @@ pub enum Command {
     TotdForwarder(totd_forwarder::ForwarderArguments),
 }
 
-/// Carries out a command. The error is text for people: problem, cause and remedy. Exit status: 0 done, 1 failed or
-/// "no", 2 wrong usage.
+/// Carries out a command. Exit status: 0 done, 1 failed or "no", 2 wrong usage.
+///
+/// # Errors
+///
+/// The text for people if the command has failed: problem, cause and remedy.
 pub fn run(command: Command) -> Result<ExitCode, String> {
     match command {
         Command::Run(arguments) => arguments.run(),

@@ -48,6 +48,10 @@ pub struct ReportArguments {
 }
 
 /// Checks the end of a label, which LaTeX must take as it is.
+///
+/// # Errors
+///
+/// The text is empty, or has other characters than letters, digits and hyphens.
 pub(super) fn parse_label(text: &str) -> Result<String, String> {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
     if text.is_empty() || !text.chars().all(plain) {
@@ -62,6 +66,10 @@ pub(super) fn label(runs: &[&Run]) -> String {
 }
 
 /// Rebuilds or prints the report of a run, or of several together.
+///
+/// # Errors
+///
+/// A folder has no run that can be read, no device has a trial yet, or a page cannot be written.
 pub fn report(arguments: &ReportArguments) -> Result<ExitCode, String> {
     let paths = paths(&arguments.folders)?;
     if paths.is_empty() {
@@ -143,6 +151,10 @@ fn folder_name(folder: &Path) -> String {
 }
 
 /// Writes to standard output. A reader that closes the pipe early is no error.
+///
+/// # Errors
+///
+/// The error of write(2), such as a full disk.
 pub(super) fn print(text: &str) -> Result<(), String> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {

@@ -5,6 +5,10 @@ use std::io;
 use std::path::Path;
 
 /// Checks before a command's work that its result can be written afterwards. The file keeps its content until then.
+///
+/// # Errors
+///
+/// The file cannot be opened for writing, with the command and the path.
 pub fn check_writable(command: &str, file: &Path) -> Result<(), String> {
     if file == Path::new("-") {
         return Ok(());
@@ -18,6 +22,10 @@ pub fn check_writable(command: &str, file: &Path) -> Result<(), String> {
 }
 
 /// Writes a result of a command to a file or to standard output.
+///
+/// # Errors
+///
+/// The file cannot be written, with the command and the path.
 pub fn write_result(command: &str, file: &Path, text: &str) -> Result<(), String> {
     if file == Path::new("-") {
         print!("{text}");

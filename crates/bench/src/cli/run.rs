@@ -171,6 +171,10 @@ fn parse_sweep(text: &str) -> Result<(String, Vec<String>), String> {
 
 impl RunArguments {
     /// Carries out the command.
+    ///
+    /// # Errors
+    ///
+    /// The folder is missing or has another run, a host cannot be reached, or the run fails. A plan with an error is exit status 2.
     pub fn run(&self) -> Result<ExitCode, String> {
         let stop = signals::stop_flag().map_err(|error| format!("signal handlers: {error}"))?;
         let ended = if self.resume {

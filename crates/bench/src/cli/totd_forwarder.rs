@@ -44,6 +44,10 @@ fn scheme(text: &str) -> Result<Scheme, String> {
 }
 
 /// Runs the command.
+///
+/// # Errors
+///
+/// As [`proxy::serve`].
 pub fn run(arguments: &ForwarderArguments) -> Result<ExitCode, String> {
     let stop = signals::stop_flag().map_err(|error| format!("totd-forwarder: signals: {error}"))?;
     let settings = ProxySettings {

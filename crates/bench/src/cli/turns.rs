@@ -16,6 +16,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 /// Prints the plans as one JSON object by the devices' names, and an estimate of each and of their sum.
+///
+/// # Errors
+///
+/// Standard output cannot be written.
 pub(super) fn show_estimates(plans: Vec<(String, Plan)>) -> Result<ExitCode, String> {
     let names: Vec<String> = plans.iter().map(|(name, _)| name.clone()).collect();
     let (mut objects, mut trials, mut time) = (serde_json::Map::new(), 0, Duration::ZERO);
@@ -38,6 +42,10 @@ pub(super) fn show_estimates(plans: Vec<(String, Plan)>) -> Result<ExitCode, Str
 }
 
 /// Tells how the runs ended: the results of each device, every other device against the first, and what failed.
+///
+/// # Errors
+///
+/// Standard output cannot be written. Runs that failed or were interrupted are exit status 1.
 pub(super) fn conclude(devices: &[Device], out: &Path) -> Result<ExitCode, String> {
     let complete = devices.iter().filter_map(|device| match &device.ended {
         Ok(Ended::Complete(run)) => Some((device, &**run)),

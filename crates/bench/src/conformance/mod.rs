@@ -26,6 +26,10 @@ struct TemplateServer {
 }
 
 /// Finds the server of a template, as the subject of the cases, and the version of its program.
+///
+/// # Errors
+///
+/// As [`InstalledTemplate::find`].
 pub fn find_template(name: &str, program: Option<&str>) -> Result<(Target, String), DeviceError> {
     let known = InstalledTemplate::find(name, program)?;
     let version = known.version().to_owned();

@@ -100,6 +100,10 @@ pub struct Comparison {
 
 impl Comparison {
     /// The comparison in a folder, of the built-in cases.
+    ///
+    /// # Errors
+    ///
+    /// The built-in cases or requirements cannot be read. Tests read both, so this does not happen.
     pub fn new(folder: &Path) -> Result<Comparison, String> {
         Ok(Comparison {
             folder: folder.to_owned(),
@@ -110,6 +114,10 @@ impl Comparison {
 
     /// The results, as they are stored; without a file, results of no server. Their cases may be other ones than the
     /// built-in cases.
+    ///
+    /// # Errors
+    ///
+    /// The file is not the JSON of results. A missing file is no error.
     pub fn results(&self) -> Result<Results, String> {
         let file = self.results_file();
         let Ok(text) = fs::read_to_string(&file) else { return Ok(Results::default()) };
@@ -127,6 +135,11 @@ impl Comparison {
 
     /// Plays the listed servers, or of these the ones named in `only`, and stores each result when it is there. The
     /// others, and servers that cannot be played here, keep their results.
+    ///
+    /// # Errors
+    ///
+    /// The list of servers cannot be read, has no server of a name in `only`, or the results cannot be read or written. A server that
+    /// cannot be played is told, and is no error.
     pub fn play(&self, only: &[String], jobs: Option<u8>, tell: impl Fn(&str)) -> Result<(), String> {
         let file = self.folder.join("servers.toml");
         let text = fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
@@ -219,6 +232,10 @@ impl Comparison {
     }
 
     /// Puts the tables of the stored results between the marks of a page.
+    ///
+    /// # Errors
+    ///
+    /// The results cannot be read, are of other cases, or the page lacks the marks of a table.
     pub fn fill_page(&self, page: &str) -> Result<String, String> {
         let results = self.results()?;
         if results.cases != self.case_ids() {

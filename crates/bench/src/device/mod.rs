@@ -114,6 +114,10 @@ pub struct InstalledTemplate {
 
 impl InstalledTemplate {
     /// Finds the program of the template `name`: the given one, or one in the usual folders.
+    ///
+    /// # Errors
+    ///
+    /// `DeviceError::Unknown`: there is no template of this name. Another variant: its program is not installed, with the remedy.
     pub fn find(name: &str, program: Option<&str>) -> Result<InstalledTemplate, DeviceError> {
         let template = TEMPLATES.into_iter().find(|template| template.name == name);
         let template = template.ok_or_else(|| DeviceError::Unknown(name.to_owned()))?;
@@ -145,6 +149,11 @@ impl InstalledTemplate {
 }
 
 /// Turns a recipe into files and a command line for this host.
+///
+/// # Errors
+///
+/// The template or its program is missing, the template has no listener for the transport, a placeholder is unknown, the command line
+/// is empty, or no certificate can be made.
 pub fn plan(recipe: &Recipe, settings: &Settings, folder: &Path) -> Result<LaunchPlan, DeviceError> {
     let settings = placeholder::fill_options(settings, folder)?;
     let mut plan = plan_of_recipe(recipe, &settings, folder)?;

@@ -40,6 +40,10 @@ impl fmt::Display for PlaceholderError {
 impl std::error::Error for PlaceholderError {}
 
 /// Fills the placeholders of the user's options.
+///
+/// # Errors
+///
+/// As [`fill`].
 pub fn fill_options(settings: &Settings, folder: &Path) -> Result<Settings, PlaceholderError> {
     let options =
         settings.options.iter().map(|option| fill(option, settings, folder)).collect::<Result<_, _>>()?;
@@ -47,6 +51,10 @@ pub fn fill_options(settings: &Settings, folder: &Path) -> Result<Settings, Plac
 }
 
 /// Fills the placeholders of a text.
+///
+/// # Errors
+///
+/// [`PlaceholderError`]: a word in braces is no placeholder.
 pub fn fill(text: &str, settings: &Settings, folder: &Path) -> Result<String, PlaceholderError> {
     let mut filled = String::with_capacity(text.len());
     let mut rest = text;

@@ -32,6 +32,10 @@ impl std::error::Error for ProgramError {}
 
 /// Finds a template's program: the given one, or the one beside our own executable if this project builds it, or one in
 /// PATH or in the folders where servers are installed, which are not in every user's PATH.
+///
+/// # Errors
+///
+/// [`ProgramError`]: there is no such file, with the remedy of the template.
 pub(super) fn find(template: &Template, given: Option<&str>) -> Result<PathBuf, ProgramError> {
     let missing =
         |program: &str| ProgramError { program: program.to_owned(), remedy: template.remedy.to_owned() };

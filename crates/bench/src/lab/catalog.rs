@@ -76,7 +76,11 @@ impl Subjects {
 }
 
 impl Entry {
-    /// Refuses options that the experiment would leave unused.
+    /// Checks that the experiment uses every option.
+    ///
+    /// # Errors
+    ///
+    /// The first option that the experiment would leave unused, and the names that it knows.
     pub fn check(&self, options: &LabOptions) -> Result<(), String> {
         let unknown = |option: &str, name: &str, known: Vec<&str>| match known.as_slice() {
             [] => format!("{option} {name}: {} takes no {option}", self.name),
@@ -296,7 +300,11 @@ pub const EXPERIMENTS: &[Entry] = &[
     },
 ];
 
-/// The experiment of this name. The error lists the names.
+/// The experiment of this name.
+///
+/// # Errors
+///
+/// There is no experiment of this name; the error lists the names.
 pub fn find(name: &str) -> Result<&'static Entry, String> {
     EXPERIMENTS.iter().find(|entry| entry.name == name).ok_or_else(|| {
         let names: Vec<&str> = EXPERIMENTS.iter().map(|entry| entry.name).collect();

@@ -36,6 +36,10 @@ pub struct Context {
 
 impl Context {
     /// Context of an experiment that begins now. `heading`: the record with name, title and paper.
+    ///
+    /// # Errors
+    ///
+    /// The handlers of SIGINT and SIGTERM cannot be set.
     pub fn new(
         heading: Experiment,
         options: LabOptions,
@@ -66,13 +70,21 @@ impl Context {
         self.options.seed.wrapping_add(part.wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 
-    /// Prints a line of progress, and fails if the user wants to stop.
+    /// Prints a line of progress.
+    ///
+    /// # Errors
+    ///
+    /// The user wants to stop.
     pub fn progress(&self, line: &str) -> Result<(), String> {
         eprintln!("{}: {line}", self.record.name);
         self.check_stop()
     }
 
-    /// Fails if the user wants to stop.
+    /// Checks that the experiment may go on.
+    ///
+    /// # Errors
+    ///
+    /// The user wants to stop: SIGINT or SIGTERM has come.
     pub fn check_stop(&self) -> Result<(), String> {
         match self.stop.load(Ordering::Relaxed) {
             true => Err("stopped by a signal; nothing was written".to_owned()),

@@ -29,8 +29,11 @@ pub struct Template {
     pub program: Option<String>,
 }
 
-/// Templates of an experiment: those of `--device`, or those of `default` that are installed. A missing one is a warning, or an
-/// error if the user named it.
+/// Templates of an experiment: those of `--device`, or those of `default` that are installed. A missing one is a warning.
+///
+/// # Errors
+///
+/// A template that the user named is unknown, or its program is missing.
 pub fn templates(context: &mut Context, default: &[&str]) -> Result<Vec<Template>, String> {
     let is_chosen = !context.options.devices.is_empty();
     let names = match is_chosen {
@@ -61,6 +64,10 @@ pub struct RunningDevice {
 impl RunningDevice {
     /// Starts a device, waits until it answers, and enters it into the record. `version`: that of a program that reports none.
     /// `is_answering` asks the device at an address once; it gets the number of the question, from 1.
+    ///
+    /// # Errors
+    ///
+    /// The device cannot be started, or gives no right answer in time; then the error has the end of its output.
     pub fn start(
         context: &mut Context,
         agent: &mut AgentClient,
@@ -120,6 +127,10 @@ impl RunningDevice {
     }
 
     /// Resources that the device has used so far.
+    ///
+    /// # Errors
+    ///
+    /// The agent has ended, or does not answer.
     pub fn usage(&self, agent: &mut AgentClient) -> Result<Usage, String> {
         agent.usage(self.number).map_err(|error| error.to_string())
     }

@@ -18,6 +18,10 @@ pub const ACTIVE: &str = "TCPFastOpenActive";
 pub const PASSIVE: &str = "TCPFastOpenPassive";
 
 /// A count of the current thread's namespace.
+///
+/// # Errors
+///
+/// The kernel has no such count, or /proc is not mounted.
 pub fn count(counter: &str) -> Result<u64, String> {
     // Not /proc/net: that is the namespace of the process, not of the thread.
     const FILE: &str = "/proc/thread-self/net/netstat";

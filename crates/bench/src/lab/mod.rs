@@ -26,8 +26,12 @@ mod ttcp_table1;
 use context::Context;
 use measure::experiment::Experiment;
 
-/// Runs an experiment and returns its record. The error says which step failed, the cause, and the remedy. A signal during the
-/// last step is an error, too: its loads end early, so their figures are those of a part.
+/// Runs an experiment and returns its record.
+///
+/// # Errors
+///
+/// The step that failed, the cause, and the remedy. A signal during the last step is an error, too: its loads end early, so their
+/// figures are those of a part.
 pub fn run(entry: &catalog::Entry, mut context: Context) -> Result<Experiment, String> {
     let ended = (entry.run)(&mut context).and_then(|()| context.check_stop());
     ended.map_err(|error| format!("{}: {error}", entry.name))?;

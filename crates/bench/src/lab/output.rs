@@ -11,6 +11,10 @@ pub const RECORD_FILE: &str = "result.json";
 pub const REPORT_FILE: &str = "report.html";
 
 /// Writes record and page into a folder that exists.
+///
+/// # Errors
+///
+/// A file cannot be written, with its path.
 pub fn write(folder: &Path, experiment: &Experiment) -> Result<(), String> {
     let json = serde_json::to_string_pretty(experiment).map_err(|error| format!("{RECORD_FILE}: {error}"))?;
     replace(&folder.join(RECORD_FILE), &(json + "\n"))?;

@@ -11,7 +11,11 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     PAPER_PROGRAMS.into_iter().chain(AUTHORITY_PROGRAMS)
 }
 
-/// Programs in a folder, with their paths. The error lists the names if the folder does not exist or has none of them.
+/// Programs in a folder, with their paths.
+///
+/// # Errors
+///
+/// The folder does not exist, or has none of the programs; the error lists their names.
 pub fn in_folder(folder: &Path) -> Result<Vec<(String, PathBuf)>, String> {
     let listed = || names().collect::<Vec<_>>().join(", ");
     if !folder.is_dir() {

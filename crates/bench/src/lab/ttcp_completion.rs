@@ -59,6 +59,10 @@ impl Series {
 }
 
 /// Runs the experiment.
+///
+/// # Errors
+///
+/// The user stops the experiment.
 pub fn run(context: &mut Context) -> Result<(), String> {
     let series = sweep(context)?;
     add_retry_classes(context, &series);

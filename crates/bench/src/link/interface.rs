@@ -57,11 +57,19 @@ impl LinkNetwork {
 }
 
 /// Makes the interface of a link in a namespace, gives it the addresses and sets it up. It lives as long as the result.
+///
+/// # Errors
+///
+/// As [`open_named`].
 pub fn open(namespace: &Namespace, addresses: &[String], mtu: u16) -> Result<SyncDevice, String> {
     open_named(namespace, INTERFACE, addresses, mtu)
 }
 
 /// Like [`open`], for an interface of any name.
+///
+/// # Errors
+///
+/// The namespace cannot be entered, or the interface cannot be made or set up: this needs root, iproute2 and the device /dev/net/tun.
 pub fn open_named(
     namespace: &Namespace,
     name: &str,
@@ -108,6 +116,10 @@ fn hint(error: &std::io::Error) -> &'static str {
 }
 
 /// Runs `ip` in the current namespace.
+///
+/// # Errors
+///
+/// The program `ip` is not installed, or fails; then the error has its output.
 pub fn ip(arguments: &[&str]) -> Result<(), String> {
     let output = Command::new("ip")
         .args(arguments)

@@ -44,6 +44,10 @@ impl Namespace {
 
     /// Runs `work` in the namespace, in a thread of its own. Programs that it starts run there, too. What it opens stays in the
     /// namespace and can be used from any thread.
+    ///
+    /// # Errors
+    ///
+    /// There is no such namespace, it cannot be entered, which needs root, or the error of `work`.
     pub fn run<T: Send>(&self, work: impl FnOnce() -> Result<T, String> + Send) -> Result<T, String> {
         let file = File::open(&self.path).map_err(|error| {
             format!(

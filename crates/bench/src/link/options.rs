@@ -20,7 +20,11 @@ pub const KEYS: [&str; 11] = [
     "mtu",
 ];
 
-/// Changes one setting. The error names the expected form.
+/// Changes one setting.
+///
+/// # Errors
+///
+/// The key is unknown, or the value is malformed or outside its limits; the error names the expected form.
 pub fn apply(impairments: &mut Impairments, key: &str, value: &str) -> Result<(), String> {
     match key {
         "delay" => impairments.delay.mean = amount::duration(value)?,
@@ -51,6 +55,10 @@ pub fn apply(impairments: &mut Impairments, key: &str, value: &str) -> Result<()
 
 /// Changes the settings of a list such as `delay=20ms,loss=0.01`. In a list the two numbers of `burst-loss` are separated by a
 /// slash.
+///
+/// # Errors
+///
+/// A part is not KEY=VALUE, or as [`apply`], with the key.
 pub fn apply_list(impairments: &mut Impairments, list: &str) -> Result<(), String> {
     for setting in list.split(',') {
         let (key, value) = setting

@@ -16,7 +16,11 @@ pub struct OwnNamespace {
 }
 
 impl OwnNamespace {
-    /// Makes a namespace: a process that ends at once makes it, and an open file keeps it. The error says if this needs root.
+    /// Makes a namespace: a process that ends at once makes it, and an open file keeps it.
+    ///
+    /// # Errors
+    ///
+    /// The namespace cannot be made: this needs root (the text says so), util-linux and iproute2.
     pub fn make() -> Result<OwnNamespace, String> {
         let mut maker = Command::new("unshare")
             .args(["--net", "--", "sh", "-c", "echo ready; exec cat"])
@@ -46,6 +50,10 @@ impl OwnNamespace {
     }
 
     /// Sets a kernel parameter of the namespace, such as `net/ipv4/ip_forward`.
+    ///
+    /// # Errors
+    ///
+    /// The kernel has no such parameter, or refuses the value.
     pub fn set(&self, parameter: &str, value: &str) -> Result<(), String> {
         self.namespace.run(|| set(parameter, value))
     }
@@ -65,6 +73,10 @@ fn open_namespace(maker: &mut Child) -> Result<File, String> {
 }
 
 /// Sets a kernel parameter of the current thread's namespace, such as `net/ipv4/ip_forward`.
+///
+/// # Errors
+///
+/// The kernel has no such parameter, or refuses the value; the text says that this needs root.
 pub fn set(parameter: &str, value: &str) -> Result<(), String> {
     let path = format!("/proc/sys/{parameter}");
     fs::write(&path, value).map_err(|error| format!("{path}: {error}; this needs root"))

@@ -45,6 +45,10 @@ pub struct Both<T> {
 }
 
 /// Moves packets until `stop` is set or `duration` is over. Returns what was achieved in each direction.
+///
+/// # Errors
+///
+/// The error of read(2), write(2) or poll(2) on an interface: it was removed, or set down.
 pub fn run(
     left: &SyncDevice,
     right: &SyncDevice,

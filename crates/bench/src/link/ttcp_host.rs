@@ -37,11 +37,19 @@ impl TtcpHost {
     }
 
     /// The next event of the stack, waiting for packets and timers until `deadline`. None: nothing came.
+    ///
+    /// # Errors
+    ///
+    /// The error of read(2), write(2) or poll(2) on the interface: it was removed, or set down.
     pub fn next_event(&mut self, deadline: Duration) -> io::Result<Option<Event>> {
         self.next_event_beside(deadline, None)
     }
 
     /// Like [`TtcpHost::next_event`], and returns none as soon as `other` can be read, too.
+    ///
+    /// # Errors
+    ///
+    /// As [`TtcpHost::next_event`].
     pub fn next_event_beside(
         &mut self,
         deadline: Duration,
@@ -59,6 +67,10 @@ impl TtcpHost {
     }
 
     /// Moves packets and timers on for `time`.
+    ///
+    /// # Errors
+    ///
+    /// As [`TtcpHost::next_event`].
     pub fn run_for(&mut self, time: Duration) -> io::Result<()> {
         let end = self.now() + time;
         while self.now() < end {

@@ -32,6 +32,10 @@ pub struct WorkingFolder(PathBuf);
 
 impl WorkingFolder {
     /// Creates a folder that only this user can read.
+    ///
+    /// # Errors
+    ///
+    /// [`ProcessError::Folder`]: the temporary folder is not UTF-8, or cannot be written.
     pub fn new() -> Result<WorkingFolder, ProcessError> {
         let base = std::env::temp_dir();
         // Command lines, configurations and orders to the supervisor are text.
@@ -64,6 +68,10 @@ impl Drop for WorkingFolder {
 
 /// The program of this process. A run takes hours: if its file was replaced meanwhile, the kernel still has the old
 /// one.
+///
+/// # Errors
+///
+/// /proc is not mounted.
 pub(crate) fn own_program() -> io::Result<PathBuf> {
     let own = std::env::current_exe()?;
     Ok(if own.is_file() { own } else { PathBuf::from("/proc/self/exe") })
@@ -87,6 +95,11 @@ pub struct Process {
 
 impl Process {
     /// Starts the device of a request. `folder` becomes the device's own.
+    ///
+    /// # Errors
+    ///
+    /// [`ProcessError::Supervisor`]: the supervisor cannot be started, or has failed. [`ProcessError::Failed`]: the device's program
+    /// cannot be started, with the reason.
     pub fn start(request: LaunchRequest, folder: WorkingFolder) -> Result<Process, ProcessError> {
         let mut command = Command::new(own_program().map_err(ProcessError::Supervisor)?);
         command.arg("keep").stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -117,11 +130,19 @@ impl Process {
     }
 
     /// Reads its last output, and how it ended if it did.
+    ///
+    /// # Errors
+    ///
+    /// [`ProcessError::Supervisor`]: the supervisor has failed.
     pub fn log(&mut self) -> Result<DeviceLog, ProcessError> {
         self.request_log(&SupervisorOrder::Log)
     }
 
     /// Ends the device: SIGTERM, then SIGKILL for the processes that are left after `grace`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Process::log`].
     pub fn stop(mut self, grace: Duration) -> Result<DeviceLog, ProcessError> {
         self.request_log(&SupervisorOrder::Stop { grace_ms: grace.as_millis() as u64 })
     }

@@ -10,6 +10,10 @@ use std::path::Path;
 
 /// Plays the cases that the plan names and notes the result. Their configurations are Sixfold's, so only Sixfold on
 /// this host can play them yet; for other devices a line says that they are left out.
+///
+/// # Errors
+///
+/// The file of cases cannot be read, or has a line that is no case. Failed cases are part of the result.
 pub fn play_cases(
     plan: &Plan,
     device: &Device,

@@ -38,8 +38,12 @@ struct Header {
 }
 
 impl Journal {
-    /// Begins a journal in a folder. Creates the folder if it does not exist. Refuses a folder whose run has a trial
-    /// already; a run that failed before its first trial is started again.
+    /// Begins a journal in a folder. Creates the folder if it does not exist. A run that failed before its first trial is started
+    /// again.
+    ///
+    /// # Errors
+    ///
+    /// The folder has a run with a trial, another process has its journal, or a file cannot be written.
     pub fn begin(folder: &Path, plan: &Plan, started: String) -> Result<Journal, String> {
         fs::create_dir_all(folder).map_err(|error| file_error(folder, &error))?;
         let path = folder.join(EVENTS_FILE);
@@ -60,6 +64,10 @@ impl Journal {
     }
 
     /// Opens the journal of a folder and replays its events into a procedure.
+    ///
+    /// # Errors
+    ///
+    /// The folder has no run, another process has its journal, or a file cannot be read, or is of another version of the format.
     pub fn resume(folder: &Path) -> Result<(Journal, Procedure), String> {
         let (started, mut procedure) = read_plan(folder)?;
         let path = folder.join(EVENTS_FILE);
@@ -75,6 +83,10 @@ impl Journal {
     }
 
     /// Writes an event. It is on the disk when this returns.
+    ///
+    /// # Errors
+    ///
+    /// The event cannot be written to the disk, which may be full.
     pub fn write(&mut self, event: &Event) -> Result<(), String> {
         let line = serde_json::to_string(event).map_err(|error| format!("an event: {error}"))? + "\n";
         let done = self.file.write_all(line.as_bytes()).and_then(|()| self.file.sync_data());
@@ -93,6 +105,10 @@ pub struct Unfinished {
 
 /// The run of a folder if another process is working on it at this moment; `None` if no process is, or the file system
 /// has no locks. Changes nothing.
+///
+/// # Errors
+///
+/// The run has only just begun, or a file cannot be read.
 pub fn in_progress(folder: &Path) -> Result<Option<Unfinished>, String> {
     let path = folder.join(EVENTS_FILE);
     let Ok(file) = File::open(&path) else { return Ok(None) };

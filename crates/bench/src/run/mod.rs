@@ -41,6 +41,10 @@ pub enum Ended {
 }
 
 /// Begins a run.
+///
+/// # Errors
+///
+/// The folder has a run or cannot be written, a host cannot be reached, or the run fails. An interruption is no error.
 pub fn begin(plan: &Plan, out: &Path, quiet: bool, stop: &AtomicBool) -> Result<Ended, String> {
     if turns::is_folder_of_turns(out) {
         return Err(format!(
@@ -54,6 +58,10 @@ pub fn begin(plan: &Plan, out: &Path, quiet: bool, stop: &AtomicBool) -> Result<
 }
 
 /// Resumes a run that was interrupted or killed.
+///
+/// # Errors
+///
+/// The folder has no run that can be resumed, a host cannot be reached, or the run fails. An interruption is no error.
 pub fn resume(out: &Path, quiet: bool, stop: &AtomicBool) -> Result<Ended, String> {
     Session::resume(out, out, quiet, stop)?.run_to_end()
 }

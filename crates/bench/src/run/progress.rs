@@ -34,6 +34,10 @@ const LOG_FILE: &str = "log.txt";
 impl RunDisplay {
     /// Returns a display on standard error, with a log in the folder of the run. `earlier_trials`: trials of the run
     /// before it was resumed.
+    ///
+    /// # Errors
+    ///
+    /// The file of the log cannot be opened.
     pub fn new(quiet: bool, earlier_trials: u32, folder: &Path) -> Result<RunDisplay, String> {
         let path = folder.join(LOG_FILE);
         let log = OpenOptions::new().create(true).append(true).open(&path);

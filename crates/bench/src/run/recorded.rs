@@ -19,6 +19,10 @@ pub struct Recorded {
 }
 
 /// Reads the run of a folder. The journal's lock tells a run in progress from a killed one.
+///
+/// # Errors
+///
+/// As [`bundle::read`], and as `journal::in_progress` for a run in progress.
 pub fn read(folder: &Path) -> Result<Recorded, String> {
     // The lock comes first: a resumed run has an older record of its interruption.
     let Some(Unfinished { started, procedure }) = journal::in_progress(folder)? else {

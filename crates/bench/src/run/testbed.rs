@@ -107,6 +107,10 @@ pub struct Testbed<'a> {
 impl<'a> Testbed<'a> {
     /// Connects to the hosts. `known`: what the earlier part of a resumed run knew. When `stop` becomes true, the
     /// current action ends.
+    ///
+    /// # Errors
+    ///
+    /// An agent cannot be started at a host.
     pub fn open(plan: &'a Plan, known: Surroundings, stop: &'a AtomicBool) -> Result<Testbed<'a>, String> {
         let connect = |role: &str, prefix: &Vec<String>| {
             let prefix = (!prefix.is_empty()).then_some(prefix.as_slice());
@@ -171,6 +175,10 @@ impl<'a> Testbed<'a> {
     }
 
     /// Reads the facts of all hosts.
+    ///
+    /// # Errors
+    ///
+    /// An agent has ended, or does not answer.
     pub fn read_environments(&mut self) -> Result<(), String> {
         let addresses: Vec<_> = [self.plan.device.address, self.plan.authority.address]
             .iter()
@@ -217,6 +225,10 @@ impl<'a> Testbed<'a> {
     }
 
     /// Runs the load of a task. Returns `None` if the run was stopped.
+    ///
+    /// # Errors
+    ///
+    /// The device or the authority cannot be started, an agent has ended or does not answer, or the load is impossible.
     pub fn trial(
         &mut self,
         task: &Task,
@@ -278,6 +290,10 @@ impl<'a> Testbed<'a> {
 
     /// Checks the answers for some names at a low rate. Returns the result and the number of names used, or `None` if
     /// the run was stopped.
+    ///
+    /// # Errors
+    ///
+    /// As [`Testbed::trial`].
     pub fn check(&mut self, setup: &Setup, first_name: u64) -> Result<Option<(Correctness, u64)>, String> {
         if !self.prepare(setup)? {
             return Ok(None);

@@ -56,11 +56,19 @@ fn folders(out: &Path) -> Result<Vec<PathBuf>, String> {
 }
 
 /// Those of the folders whose device has a trial.
+///
+/// # Errors
+///
+/// The list of the devices' names in `out` cannot be read.
 pub fn folders_with_trials(out: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(folders(out)?.into_iter().filter(|folder| journal::holds_run(folder)).collect())
 }
 
 /// Begins a run of several devices in turns. Each has a name, which is that of its folder in `out`, and a plan.
+///
+/// # Errors
+///
+/// A folder has a run, as [`Journal::begin`] says, or a file cannot be written. A device that fails later is told in the result.
 pub fn begin(
     plans: &[(String, Plan)],
     out: &Path,
@@ -97,6 +105,10 @@ pub fn begin(
 }
 
 /// Resumes a run of devices in turns that was interrupted or killed. A device that failed is tried again.
+///
+/// # Errors
+///
+/// The list of the devices' names cannot be read, or as [`Journal::resume`]. A device that fails later is told in the result.
 pub fn resume(out: &Path, quiet: bool, stop: &AtomicBool) -> Result<Vec<Device>, String> {
     let names = names(out)?;
     let folders = folders(out)?;

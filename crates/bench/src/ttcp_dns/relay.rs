@@ -34,6 +34,10 @@ pub struct Relay {
 
 impl Relay {
     /// Listens on port 53 of the host and hands questions to the upstream.
+    ///
+    /// # Errors
+    ///
+    /// The host has a listener at the port already.
     pub fn start(mut host: TtcpHost, upstream: impl Into<Onward>) -> Result<Relay, String> {
         let upstream = upstream.into();
         host.stack.listen(PORT, Listen::default()).map_err(|error| format!("relay: {error}"))?;
@@ -44,6 +48,10 @@ impl Relay {
     }
 
     /// Ends the relay and returns its counts.
+    ///
+    /// # Errors
+    ///
+    /// The thread has panicked, or the interface has failed.
     pub fn end(mut self) -> Result<RelayCounts, String> {
         self.stop.store(true, Ordering::Relaxed);
         let thread = self.thread.take().ok_or("the relay has ended")?;

@@ -20,6 +20,10 @@ impl Stub {
 
     /// Asks a question on a connection of its own and waits for the answer. The first question to a server makes a three-way
     /// handshake, later ones a transaction.
+    ///
+    /// # Errors
+    ///
+    /// The stack opens no connection, no answer comes in time, the connection fails, or the interface fails.
     pub fn ask(&mut self, message: &[u8], timeout: Duration) -> Result<Vec<u8>, String> {
         let now = self.host.now();
         self.client
@@ -40,6 +44,10 @@ impl Stub {
     }
 
     /// Moves packets and timers on without a question, so that the last acknowledgments leave.
+    ///
+    /// # Errors
+    ///
+    /// The interface fails.
     pub fn idle(&mut self, time: Duration) -> Result<(), String> {
         self.host.run_for(time).map_err(|error| format!("the interface: {error}"))
     }

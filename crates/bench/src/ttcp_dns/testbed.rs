@@ -53,7 +53,11 @@ pub struct Testbed {
 }
 
 impl Testbed {
-    /// Makes namespaces, interfaces and routes. The error says if this needs root.
+    /// Makes namespaces, interfaces and routes.
+    ///
+    /// # Errors
+    ///
+    /// A namespace or an interface cannot be made; the text says if this needs root.
     pub fn new() -> Result<Testbed, String> {
         Ok(Testbed { ends: [make_end(0)?, make_end(1)?] })
     }
@@ -69,6 +73,10 @@ impl Testbed {
     }
 
     /// A T/TCP host at the left (0) or right (1) end. It lives as long as the result; each end has at most one.
+    ///
+    /// # Errors
+    ///
+    /// The interface cannot be made, for example because the end has a host.
     pub fn host(&self, end: usize, settings: Settings, seed: u64) -> Result<TtcpHost, String> {
         let [a, b, c, _] = HOSTS[end].octets();
         let gateway = format!("{a}.{b}.{c}.1/30");
@@ -80,6 +88,10 @@ impl Testbed {
 
     /// Runs `work` while packets move over the link, and until the last ones have crossed it. Returns the link's measurements,
     /// too.
+    ///
+    /// # Errors
+    ///
+    /// The error of `work`, or the link has failed.
     pub fn during<T>(
         &self,
         impairments: Impairments,

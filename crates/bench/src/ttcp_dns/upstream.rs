@@ -60,6 +60,10 @@ pub struct Upstream {
 
 impl Upstream {
     /// A server as seen from a namespace.
+    ///
+    /// # Errors
+    ///
+    /// The namespace cannot be entered, or the server cannot be reached from it.
     pub fn new(namespace: &Namespace, server: SocketAddr) -> Result<Upstream, String> {
         let open = || {
             let socket = match server.is_ipv4() {

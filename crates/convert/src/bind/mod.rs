@@ -26,6 +26,10 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use syntax::Statement;
 
 /// Reads the text.
+///
+/// # Errors
+///
+/// The first place whose syntax is not that of named.conf. A statement without a counterpart is no error, but an entry of the ledger.
 pub(crate) fn read(text: &str, sources: &mut Sources<'_>, draft: &mut Draft) -> Result<(), SyntaxError> {
     let statements = syntax::parse(text, 0, 0, sources, draft)?;
     // Without a view, `convert` refuses the file.

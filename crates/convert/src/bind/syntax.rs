@@ -82,6 +82,10 @@ enum Kind {
 }
 
 /// Parses a file, and the files that it includes.
+///
+/// # Errors
+///
+/// A comment, a string or a block is not closed, a brace is too many, a semicolon is missing, or blocks are nested too deeply.
 pub(super) fn parse(
     text: &str,
     file: usize,

@@ -109,6 +109,10 @@ pub(super) fn policy_names(statements: &[Statement]) -> Vec<String> {
 }
 
 /// Path of the master file of a zone.
+///
+/// # Errors
+///
+/// There is no such zone, it is a secondary one, it has no file, or the path of its file is relative and there is no `directory`.
 pub(super) fn file_of(
     statements: &[Statement],
     zone: &str,

@@ -20,6 +20,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use syntax::Directive;
 
 /// Reads the text. The plain blocks say what the clients may ask; without one for the root, its first encrypted block does.
+///
+/// # Errors
+///
+/// The first place whose syntax is not that of a Corefile; or there is no server block. A plugin without a counterpart is no error, but
+/// an entry of the ledger.
 pub(crate) fn read(text: &str, sources: &mut Sources<'_>, draft: &mut Draft) -> Result<(), SyntaxError> {
     let blocks = syntax::parse(text, sources, draft)?;
     if blocks.is_empty() {

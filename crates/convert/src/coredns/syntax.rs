@@ -51,6 +51,10 @@ impl Directive {
 }
 
 /// Parses a file into server blocks: directives whose words are the zones.
+///
+/// # Errors
+///
+/// A closing brace is missing, too many or followed by words, blocks are nested too deeply, or there are too many imports.
 pub(super) fn parse(
     text: &str,
     sources: &mut Sources<'_>,

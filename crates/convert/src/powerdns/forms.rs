@@ -7,6 +7,10 @@ use crate::ledger::{Outcome, Place, Spot};
 use crate::sources::Sources;
 
 /// Parses a file, and those of its `include-dir`.
+///
+/// # Errors
+///
+/// A line has no equals sign.
 pub(super) fn parse(
     text: &str,
     file: usize,

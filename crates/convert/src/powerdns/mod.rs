@@ -26,6 +26,11 @@ pub(super) struct Setting {
 }
 
 /// Reads the text.
+///
+/// # Errors
+///
+/// The first place whose syntax is not that of recursor.conf or recursor.yml. A setting without a counterpart is no error, but an entry
+/// of the ledger.
 pub(crate) fn read(text: &str, sources: &mut Sources<'_>, draft: &mut Draft) -> Result<(), SyntaxError> {
     let settings = match is_yaml(text) {
         true => yaml::parse(text, 0, sources, draft)?,

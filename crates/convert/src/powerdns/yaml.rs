@@ -64,6 +64,10 @@ enum Value {
 }
 
 /// Parses a file, and those of its `include_dir`, which come after it.
+///
+/// # Errors
+///
+/// The text is no YAML or is empty, has aliases, nests its values too deeply or has too many, or is no map of sections.
 pub(super) fn parse(
     text: &str,
     file: usize,

@@ -17,6 +17,10 @@ use server::Server;
 use syntax::{Attribute, Clause};
 
 /// Reads the text.
+///
+/// # Errors
+///
+/// The text has no clause. Other faults of the syntax are entries of the ledger, as is an attribute without a counterpart.
 pub(crate) fn read(text: &str, sources: &mut Sources<'_>, draft: &mut Draft) -> Result<(), SyntaxError> {
     let mut clauses = Vec::new();
     syntax::parse(text, 0, 0, &mut clauses, sources, draft);

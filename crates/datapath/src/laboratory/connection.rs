@@ -54,11 +54,19 @@ impl Connection {
     }
 
     /// Hands octets to the kernel; returns their number.
+    ///
+    /// # Errors
+    ///
+    /// The error of send(2). `WouldBlock`: the kernel has no room now. After a failed attempt to connect, it is the reason for that.
     pub fn write(&self, octets: &[u8]) -> io::Result<usize> {
         self.0.send_with_flags(octets, libc::MSG_NOSIGNAL)
     }
 
     /// Reads what has come; 0 means that the server has closed its direction.
+    ///
+    /// # Errors
+    ///
+    /// The error of recv(2). `WouldBlock`: nothing has come. `ConnectionReset`: the server has reset the connection.
     pub fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         io::Read::read(&mut &self.0, buffer)
     }
@@ -120,6 +128,10 @@ pub struct ConnectionWaiter {
 
 impl ConnectionWaiter {
     /// A waiter without connections.
+    ///
+    /// # Errors
+    ///
+    /// The error of epoll_create1(2) or of the duplication of its descriptor: the process may have no more open files.
     pub fn new() -> io::Result<ConnectionWaiter> {
         let epoll = Epoll::new(crate::limits::CONNECTION_EVENTS)?;
         let registry = epoll.registry()?;
@@ -127,12 +139,17 @@ impl ConnectionWaiter {
     }
 
     /// Reports this connection from now on, with a number. The kernel removes it when it is closed.
+    ///
+    /// # Errors
+    ///
+    /// The error of epoll_ctl(2): EEXIST if the connection is reported already, ENOSPC beyond the limit of the user
+    /// (fs.epoll.max_user_watches).
     pub fn add(&self, connection: &Connection, token: u64) -> io::Result<()> {
         let interest = libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLET;
         self.registry.add(connection.0.as_raw_fd(), interest, token)
     }
 
-    /// Waits for at most `nanoseconds` (0: does not wait). Returns the number of events.
+    /// Waits for at most `nanoseconds` (0: does not wait). Returns the number of events; 0 also if a signal has interrupted the wait.
     pub fn wait(&mut self, nanoseconds: u64) -> usize {
         self.epoll.wait_nanoseconds(nanoseconds);
         self.epoll.ready()

@@ -14,6 +14,11 @@ pub struct DeviceSocket(OwnedFd);
 
 impl DeviceSocket {
     /// Duplicates the descriptor `descriptor` of the process `pid`.
+    ///
+    /// # Errors
+    ///
+    /// The error of pidfd_open(2) or pidfd_getfd(2): ESRCH if there is no such process, EPERM if this one may not trace it, EBADF if it
+    /// has no such descriptor, ENOSYS before Linux 5.6.
     pub fn take(pid: u32, descriptor: i32) -> io::Result<DeviceSocket> {
         let pid = libc::pid_t::try_from(pid).map_err(io::Error::other)?;
         // SAFETY: the call has no pointers; it returns a descriptor of ours or an error.

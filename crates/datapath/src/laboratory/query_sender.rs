@@ -85,6 +85,11 @@ pub struct Port(Socket);
 impl Port {
     /// Binds a port that the kernel chooses, at a source address (unspecified: the address that routing chooses). `offload`: the
     /// kernel may hand over replies of equal length together (UDP GRO), as they left a sender on the same machine.
+    ///
+    /// # Errors
+    ///
+    /// The error of socket(2), of a socket option or of bind(2): `AddrNotAvailable` if no interface has the source address. A smaller
+    /// buffer and missing UDP GRO are no errors.
     pub fn bind(source: IpAddr, offload: bool) -> io::Result<Port> {
         let address = SocketAddr::new(source, 0);
         let socket = Socket::new(Domain::for_address(address), Type::DGRAM.cloexec(), Some(Protocol::UDP))?;
@@ -109,12 +114,20 @@ impl Port {
     }
 
     /// The address that replies go to.
+    ///
+    /// # Errors
+    ///
+    /// The error of getsockname(2). It does not fail for a port that is bound.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.0.local_addr()?.as_socket().ok_or_else(|| io::Error::other("no Internet address"))
     }
 
     /// From now on the kernel reports ICMP errors of this port: a send or a receive may then fail once
     /// ([`QuerySender::is_icmp_error`]), and [`Port::next_error`] must empty the queue of errors.
+    ///
+    /// # Errors
+    ///
+    /// The error of setsockopt(2) for IP_RECVERR or IPV6_RECVERR.
     pub fn report_errors(&self) -> io::Result<()> {
         let (level, name) = match self.address()? {
             SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_RECVERR),

@@ -33,6 +33,11 @@ pub struct StampedReceiver(Socket);
 impl StampedReceiver {
     /// Binds an address. A receive waits for at most `wait`. The receive buffer is that of a tester's port, so that a pause of the
     /// reading thread loses nothing.
+    ///
+    /// # Errors
+    ///
+    /// The error of socket(2), of a socket option or of bind(2): `AddrInUse` if another socket has the address, `AddrNotAvailable` if
+    /// no interface has it.
     pub fn bind(address: SocketAddr, wait: Duration) -> io::Result<StampedReceiver> {
         let socket = Socket::new(Domain::for_address(address), Type::DGRAM.cloexec(), Some(Protocol::UDP))?;
         set_receive_buffer(socket.as_raw_fd(), TESTER_BUFFER, true);
@@ -43,11 +48,19 @@ impl StampedReceiver {
     }
 
     /// The address that it listens on.
+    ///
+    /// # Errors
+    ///
+    /// The error of getsockname(2). It does not fail for a socket that is bound.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.0.local_addr()?.as_socket().ok_or_else(|| io::Error::other("no Internet address"))
     }
 
     /// Waits for a datagram and copies as much of it as `buffer` holds. `None` if none came in time.
+    ///
+    /// # Errors
+    ///
+    /// The error of recvmsg(2), except those of a receive that took too long or was interrupted.
     pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<Stamped>> {
         let mut iovec = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
         let mut controls = ControlMessages::empty();

@@ -26,6 +26,10 @@ pub struct Waiter(Epoll);
 impl Waiter {
     /// A waiter for ports, which it reports by their index, and for other descriptors. The kernel removes a descriptor that is
     /// closed.
+    ///
+    /// # Errors
+    ///
+    /// The error of epoll_create1(2) or epoll_ctl(2): the process may have no more open files, or one descriptor is given twice.
     pub fn new<'a>(
         ports: impl IntoIterator<Item = &'a Port>,
         others: &[BorrowedFd<'_>],
@@ -44,7 +48,7 @@ impl Waiter {
         Ok(Waiter(poll))
     }
 
-    /// Waits for at most `nanoseconds` (0: does not wait). Returns the number of events.
+    /// Waits for at most `nanoseconds` (0: does not wait). Returns the number of events; 0 also if a signal has interrupted the wait.
     pub fn wait(&mut self, nanoseconds: u64) -> usize {
         self.0.wait_nanoseconds(nanoseconds);
         self.0.ready()
@@ -100,6 +104,11 @@ pub struct Pinned(libc::cpu_set_t);
 
 impl Pinned {
     /// Pins the thread from now on.
+    ///
+    /// # Errors
+    ///
+    /// The error of sched_getaffinity(2) or sched_setaffinity(2). EINVAL: the machine has no such processor, or the process may not use
+    /// it.
     pub fn new(processor: usize) -> io::Result<Pinned> {
         if processor >= libc::CPU_SETSIZE as usize {
             return Err(io::Error::from_raw_os_error(libc::EINVAL));

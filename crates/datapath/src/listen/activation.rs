@@ -45,6 +45,11 @@ impl std::error::Error for ActivationError {}
 
 /// Takes the sockets that the service manager has passed to this process, in their order. None if there are no such sockets, if
 /// they are for another process, or at a second call. Call it at start, before other descriptors are opened.
+///
+/// # Errors
+///
+/// `ActivationError::Malformed`: LISTEN_PID or LISTEN_FDS is no number, or there are too many sockets. `ActivationError::Descriptor`: a
+/// descriptor is not open.
 pub fn take_listen_fds() -> Result<Vec<OwnedFd>, ActivationError> {
     let variable =
         |name: &'static str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());

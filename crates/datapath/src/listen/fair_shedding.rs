@@ -116,7 +116,7 @@ pub(crate) struct FairShedding {
     overloads: u32,
     /// True if the queue has overflowed or stands, so that networks may be shed that harm nobody in particular.
     may_shed_all: bool,
-    /// Datagrams at the front of the queue that are stale, if they are of shed networks.
+    /// Number of datagrams at the front of the queue that are old: those of shed networks among them are stale.
     stale: u64,
     /// Stale datagrams read so far.
     stale_read: u64,

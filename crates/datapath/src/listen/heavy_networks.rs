@@ -11,7 +11,7 @@ pub(crate) struct ShedNetwork {
     pub(crate) network: ClientNetwork,
     /// Prefix length in bits of an IPv6 address (IPv4 as IPv4-mapped). 0: all networks.
     pub(crate) length: u8,
-    /// The share that passes, below 1.
+    /// The share of its datagrams that passes, from 0 to below 1.
     pub(crate) share: f64,
 }
 

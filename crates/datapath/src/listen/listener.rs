@@ -32,6 +32,11 @@ impl UdpListener {
     /// program, is an error and is not shared by accident. The first socket admits the others after that.
     ///
     /// `freebind`: the address may be one that no interface has yet (IP_FREEBIND, ip(7)).
+    ///
+    /// # Errors
+    ///
+    /// [`BindError`] has a variant for each cause with a remedy: the address is in use, no interface has it (not with `freebind`), its
+    /// port needs a privilege, or the system lacks the address family. Other causes name the system call that failed.
     pub fn bind_group(
         address: SocketAddr,
         workers: usize,
@@ -53,6 +58,10 @@ impl UdpListener {
     }
 
     /// Binds a socket. `reuseport`: shares the address with other sockets that set SO_REUSEPORT.
+    ///
+    /// # Errors
+    ///
+    /// As [`UdpListener::bind_group`].
     pub fn bind(address: SocketAddr, reuseport: bool) -> Result<UdpListener, BindError> {
         UdpListener::open(address, reuseport, false)
     }
@@ -84,6 +93,10 @@ impl UdpListener {
     /// Takes over a socket that another process has bound to `address`. The datagrams that wait in it stay there. The other process
     /// may still read it: the options that are set here are those that it has set too, and its filter stays
     /// (`detach_filter`).
+    ///
+    /// # Errors
+    ///
+    /// The error of a socket option, with its name: the descriptor is no UDP socket of this address family.
     pub fn adopt(socket: OwnedFd, address: SocketAddr) -> Result<UdpListener, BindError> {
         let failed = |step| move |error| BindError::new(address, step, error);
         let socket = Socket::from(socket);
@@ -99,6 +112,10 @@ impl UdpListener {
 
     /// One listener per worker for the sockets of a group that are bound already: each worker has its own, or shares one with
     /// others if there are too few. There must be at least one, and no more than workers.
+    ///
+    /// # Errors
+    ///
+    /// As [`UdpListener::adopt`], or the error of dup(2) for a shared socket: the process may have no more open files.
     pub fn adopt_group(
         sockets: Vec<OwnedFd>,
         address: SocketAddr,
@@ -257,6 +274,10 @@ pub fn set_freebind(socket: &Socket, address: SocketAddr) -> io::Result<()> {
 }
 
 /// Begins to read listening sockets. Sockets that are read already stay so.
+///
+/// # Errors
+///
+/// The error of epoll_ctl(2), except EEXIST: the user's limit of watched descriptors, or no memory.
 pub(crate) fn start_reading(listeners: &[UdpListener], registry: &EpollRegistry) -> io::Result<()> {
     for (number, listener) in listeners.iter().enumerate() {
         // The other handles are read, and perhaps filtered, by workers before this one.

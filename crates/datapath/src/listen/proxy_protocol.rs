@@ -86,6 +86,12 @@ impl std::error::Error for Error {}
 
 impl Header {
     /// Reads the header that `octets` begin with.
+    ///
+    /// # Errors
+    ///
+    /// `Error::Missing`: the octets do not begin like a header. `Error::Incomplete`: the header is longer than the octets.
+    /// `Error::Malformed`: the version, the command or the family is unknown, the addresses do not fit into the length, or the header
+    /// is longer than `PROXY_HEADER`.
     pub fn read(octets: &[u8]) -> Result<Header, Error> {
         let begun = octets.len().min(SIGNATURE.len());
         if octets[..begun] != SIGNATURE[..begun] {
@@ -139,6 +145,10 @@ impl Header {
 }
 
 /// Strips the header of a proxy's datagram. Returns the client and the message.
+///
+/// # Errors
+///
+/// As [`Header::read`]. `Error::Incomplete` is final here: a datagram has no rest that could come.
 #[inline]
 pub fn strip_header<'d>(proxy: &Client, datagram: &'d [u8]) -> Result<(Client, &'d [u8]), Error> {
     let header = Header::read(datagram)?;

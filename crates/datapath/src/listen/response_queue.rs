@@ -95,7 +95,7 @@ impl ResponseQueue {
         true
     }
 
-    /// Sends the queued answers.
+    /// Sends the queued answers. Those for which the kernel has no room, or that cannot be sent, are dropped and counted.
     pub(crate) fn flush(&mut self, counters: &Counters) {
         if self.sort_keys.is_empty() {
             return;

@@ -92,6 +92,11 @@ fn when_from(prefix: u128, length: u8, ipv6: bool, then: &[libc::sock_filter]) -
 
 /// Attaches the filter for these networks to a socket, so that only their shares pass, and all datagrams of `proxies`. Without
 /// networks, detaches it.
+///
+/// # Errors
+///
+/// The error of setsockopt(2). ENOENT: there was no filter to detach. ENOMEM: the socket's memory for options (net.core.optmem_max) has
+/// no room.
 pub(crate) fn attach(socket: RawFd, shed: &[ShedNetwork], ipv6: bool, proxies: &Networks) -> io::Result<()> {
     if shed.is_empty() {
         return set_option(socket, libc::SOL_SOCKET, libc::SO_DETACH_FILTER, 0);

@@ -40,6 +40,10 @@ pub struct Seed {
 
 impl Seed {
     /// A seed from the system's generator.
+    ///
+    /// # Errors
+    ///
+    /// The error of getrandom(2): the system has no random numbers yet.
     pub fn random() -> io::Result<Seed> {
         getrandom::u64().map(Seed::from).map_err(|error| io::Error::other(error.to_string()))
     }
@@ -194,6 +198,10 @@ fn hash_name(code: &mut Vec<libc::sock_filter>, proxied: bool) {
 /// Makes the kernel pick the socket of a SO_REUSEPORT group by the owner of the name. `first` is any socket of the group. Its
 /// sockets must have been bound in the order of their workers. `proxied`: a PROXY header may stand before the messages. `hot`: hashes
 /// of names that any worker answers.
+///
+/// # Errors
+///
+/// The error of setsockopt(2) for SO_ATTACH_REUSEPORT_CBPF: ENOPROTOOPT before Linux 4.5, or ENOMEM.
 pub fn attach(
     first: BorrowedFd<'_>,
     workers: usize,
@@ -240,6 +248,10 @@ pub(crate) enum SteeringChange {
 
 impl SteeringChange {
     /// Tells the kernel.
+    ///
+    /// # Errors
+    ///
+    /// As [`attach`] for steering by name. A change to steering by flow does not fail.
     pub(crate) fn apply(&self) -> io::Result<()> {
         match self {
             SteeringChange::ByName { first, workers, seed, proxied } => {

@@ -76,6 +76,10 @@ impl ReceiveBatch {
     }
 
     /// Receives the datagrams that wait at a listener, at most as many as there are slots.
+    ///
+    /// # Errors
+    ///
+    /// The error of recvmmsg(2). `WouldBlock`: nothing waits.
     pub(crate) fn receive_from_clients(&mut self, socket: RawFd) -> io::Result<usize> {
         for slot in 0..self.used {
             let header = &mut self.client_headers.get_mut(slot).msg_hdr;
@@ -92,6 +96,11 @@ impl ReceiveBatch {
     ///
     /// An ICMP error about the MTU (EMSGSIZE) is ignored: our queries fit everywhere, and anyone can forge that error. Over
     /// IPv4 the kernel reports it to a connected socket whatever IP_MTU_DISCOVER says. The next poll returns for the rest.
+    ///
+    /// # Errors
+    ///
+    /// The error of recvmmsg(2). `WouldBlock`: nothing waits. `ConnectionRefused` and others that ICMP messages of the upstream caused
+    /// are reported once.
     pub(crate) fn receive_replies(&mut self, socket: RawFd) -> io::Result<usize> {
         recvmmsg(socket, &mut self.link_headers, self.slots).map_err(|error| match error.raw_os_error() {
             Some(libc::EMSGSIZE) => io::Error::from_raw_os_error(libc::EAGAIN),

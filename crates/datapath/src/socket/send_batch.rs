@@ -76,8 +76,12 @@ impl SendBatch {
     }
 
     /// Sends the first `count` messages through a socket. `same_destination` is true if two messages have one destination.
-    /// `destination` returns the destination of a message, or `None` if the socket is connected. A message that cannot be sent
-    /// is dropped and counted, and the rest leave. Returns the last error that means that a destination cannot be reached.
+    /// `destination` returns the destination of a message, or `None` if the socket is connected. A message that cannot be sent is
+    /// dropped and counted, and the rest leave.
+    ///
+    /// # Errors
+    ///
+    /// The last error number (errno) that means that a destination cannot be reached. The other messages have left all the same.
     ///
     /// # Safety
     ///

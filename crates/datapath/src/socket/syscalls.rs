@@ -42,6 +42,10 @@ pub(crate) fn sleep_until(end: Instant) {
 }
 
 /// Pins a running thread to one processor.
+///
+/// # Errors
+///
+/// EINVAL: the machine has no such processor, or the process may not use it. Otherwise the error of pthread_setaffinity_np(3).
 pub fn pin<T>(thread: &JoinHandle<T>, processor: usize) -> io::Result<()> {
     if processor >= libc::CPU_SETSIZE as usize {
         return Err(io::Error::from_raw_os_error(libc::EINVAL));
@@ -86,6 +90,10 @@ impl ThreadClock {
 
 /// Gives the calling thread only processor time that no other thread wants (SCHED_IDLE). A thread that wakes up takes the processor
 /// from it at once; a low priority (nice) would let it finish its time slice of some milliseconds.
+///
+/// # Errors
+///
+/// The error of sched_setscheduler(2). EPERM: a sandbox may forbid it.
 pub fn run_when_idle() -> io::Result<()> {
     let parameter = libc::sched_param { sched_priority: 0 };
     // SAFETY: 0 stands for the calling thread, and the parameter is a valid sched_param, which the call only reads.
@@ -93,11 +101,19 @@ pub fn run_when_idle() -> io::Result<()> {
 }
 
 /// The result of a system call as a `Result`: -1 means that errno holds the error.
+///
+/// # Errors
+///
+/// The error that errno holds, if `result` is negative.
 pub(crate) fn check(result: libc::c_int) -> io::Result<usize> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as usize) }
 }
 
 /// Sets a socket option whose value is an int.
+///
+/// # Errors
+///
+/// The error of setsockopt(2).
 pub(crate) fn set_option(socket: RawFd, level: i32, name: i32, value: i32) -> io::Result<()> {
     // SAFETY: the value is an int that lives through the call, and its size is given.
     let result = unsafe {
@@ -109,6 +125,10 @@ pub(crate) fn set_option(socket: RawFd, level: i32, name: i32, value: i32) -> io
 /// Lets clients send data with the SYN to a listening TCP socket (Fast Open, RFC 7413). At most `pending` such connections
 /// may wait for the end of their handshake. Beyond that, and if net.ipv4.tcp_fastopen does not allow Fast Open, the kernel
 /// makes ordinary connections.
+///
+/// # Errors
+///
+/// The error of setsockopt(2) for TCP_FASTOPEN: the socket is no TCP socket that can listen.
 pub fn fast_open(socket: BorrowedFd<'_>, pending: u32) -> io::Result<()> {
     let pending = i32::try_from(pending).unwrap_or(i32::MAX);
     set_option(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_FASTOPEN, pending)
@@ -227,6 +247,11 @@ pub(crate) fn wait_readable(descriptors: &mut [libc::pollfd], span: Span) {
 pub(crate) struct EventFd(OwnedFd);
 
 impl EventFd {
+    /// A counter that wakes an epoll instance.
+    ///
+    /// # Errors
+    ///
+    /// The error of eventfd(2): the process may have no more open files.
     pub(crate) fn new() -> io::Result<EventFd> {
         // SAFETY: no pointers are involved.
         let fd = check(unsafe { libc::eventfd(0, libc::EFD_NONBLOCK | libc::EFD_CLOEXEC) })?;
@@ -262,6 +287,10 @@ pub(crate) struct Epoll {
 
 impl Epoll {
     /// An epoll instance that returns up to `capacity` events at a time.
+    ///
+    /// # Errors
+    ///
+    /// The error of epoll_create1(2): the process may have no more open files.
     pub(crate) fn new(capacity: usize) -> io::Result<Epoll> {
         // SAFETY: no pointers are involved.
         let fd = check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
@@ -271,6 +300,10 @@ impl Epoll {
     }
 
     /// Another handle of the instance, for the code that adds and changes descriptors.
+    ///
+    /// # Errors
+    ///
+    /// The error of fcntl(2) for a duplicate of the descriptor: the process may have no more open files.
     pub(crate) fn registry(&self) -> io::Result<EpollRegistry> {
         Ok(EpollRegistry(self.epoll.try_clone()?))
     }
@@ -331,14 +364,30 @@ impl Epoll {
 pub(crate) struct EpollRegistry(OwnedFd);
 
 impl EpollRegistry {
+    /// Reports a descriptor from now on, with `token`, if one of the events in `interest` (EPOLLIN and others) happens.
+    ///
+    /// # Errors
+    ///
+    /// The error of epoll_ctl(2): EEXIST if the descriptor is reported already, ENOSPC beyond the limit of the user
+    /// (fs.epoll.max_user_watches).
     pub(crate) fn add(&self, descriptor: RawFd, interest: i32, token: u64) -> io::Result<()> {
         self.control(libc::EPOLL_CTL_ADD, descriptor, interest, token)
     }
 
+    /// Changes the events and the token of a descriptor.
+    ///
+    /// # Errors
+    ///
+    /// The error of epoll_ctl(2): ENOENT if the descriptor is not reported.
     pub(crate) fn change(&self, descriptor: RawFd, interest: i32, token: u64) -> io::Result<()> {
         self.control(libc::EPOLL_CTL_MOD, descriptor, interest, token)
     }
 
+    /// Reports a descriptor no more.
+    ///
+    /// # Errors
+    ///
+    /// The error of epoll_ctl(2): ENOENT if the descriptor is not reported.
     pub(crate) fn remove(&self, descriptor: BorrowedFd<'_>) -> io::Result<()> {
         self.control(libc::EPOLL_CTL_DEL, descriptor.as_raw_fd(), 0, 0)
     }

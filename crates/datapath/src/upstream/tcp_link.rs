@@ -44,6 +44,11 @@ pub(crate) enum StreamAction {
 
 impl TcpLink {
     /// Starts to connect from one of the sources. The encoder may come from a closed link.
+    ///
+    /// # Errors
+    ///
+    /// As [`SourceTable::tcp`]. `AddrNotAvailable`: no source address or no port can be used. A connection that fails later is reported
+    /// by the first send or read.
     pub(crate) fn open(
         upstream: SocketAddr,
         mut encoder: Encoder,
@@ -141,6 +146,10 @@ impl TcpLink {
     }
 
     /// Writes the waiting octets with one call. Returns true if all of them left.
+    ///
+    /// # Errors
+    ///
+    /// As [`TcpLink::send`], but a connection that takes nothing now is no error.
     pub(crate) fn flush(&mut self) -> io::Result<bool> {
         if self.encoder.pending().is_empty() {
             return Ok(true);
@@ -155,7 +164,12 @@ impl TcpLink {
         }
     }
 
-    /// Sends octets with one call. [`io::ErrorKind::WouldBlock`]: the connection takes none now.
+    /// Sends octets with one call.
+    ///
+    /// # Errors
+    ///
+    /// [`io::ErrorKind::WouldBlock`]: the connection takes nothing now. All others end the link: the connection could not be
+    /// established, or was reset.
     pub(crate) fn send(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         // With flags, because a closed connection must not raise SIGPIPE.
         match self.socket.send_vectored_with_flags(parts, libc::MSG_NOSIGNAL) {
@@ -172,12 +186,17 @@ impl TcpLink {
         self.encoder.pending()
     }
 
-    /// The first `octets` of [`TcpLink::pending`] were taken.
+    /// Removes the first `octets` of [`TcpLink::pending`], which the connection has taken.
     pub(crate) fn advance(&mut self, octets: usize) {
         self.encoder.advance(octets);
     }
 
-    /// Reads as much as fits into `chunk`. Returns `None` if no data is there now. The end of the stream is an error.
+    /// Reads as much as fits into `chunk`. Returns `None` if no data is there now.
+    ///
+    /// # Errors
+    ///
+    /// [`io::ErrorKind::UnexpectedEof`]: the upstream has closed its direction. All others end the link, too: the connection could not
+    /// be established, or was reset.
     pub(crate) fn read(&self, chunk: &mut [u8]) -> io::Result<Option<usize>> {
         match io::Read::read(&mut &self.socket, chunk) {
             Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),

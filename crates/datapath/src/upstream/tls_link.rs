@@ -38,6 +38,10 @@ pub(crate) enum TlsRead {
 
 impl TlsLink {
     /// Starts a session on a connection that has begun to connect.
+    ///
+    /// # Errors
+    ///
+    /// The settings of TLS and the name of the upstream allow no session.
     pub(crate) fn open(tcp: TcpLink, upstream: SocketAddr, to: TlsUpstream) -> io::Result<TlsLink> {
         let session = ClientConnection::new(to.config, to.name.clone()).map_err(io::Error::other)?;
         Ok(TlsLink { tcp, session, upstream, name: to.name, is_established: false, is_over: false })
@@ -58,6 +62,11 @@ impl TlsLink {
     }
 
     /// Encrypts and writes what waits. Returns true if the poll need not report when the connection is writable.
+    ///
+    /// # Errors
+    ///
+    /// As [`TcpLink::send`], but a connection that takes nothing now is no error; or the error of the session, which a fatal alert has
+    /// ended.
     pub(crate) fn flush(&mut self) -> io::Result<bool> {
         loop {
             if !self.session.is_handshaking() {

@@ -36,6 +36,10 @@ impl UdpLink {
     /// Opens a link from one of the sources, and from `port`, or from a random port if that is in use or must not be used.
     /// `force_buffer`: asks for a receive buffer beyond the system's limit. It turns false if that fails, so that the next link does
     /// not try again.
+    ///
+    /// # Errors
+    ///
+    /// As [`SourceTable::udp`]: no source address can be used, the upstream has no route, or the process may have no more open files.
     pub(crate) fn open(
         upstream: SocketAddr,
         port: u16,
@@ -130,7 +134,11 @@ impl UdpSendQueue {
         count
     }
 
-    /// Sends the queries that wait for a link. An error means that the upstream cannot be reached.
+    /// Sends the queries that wait for a link.
+    ///
+    /// # Errors
+    ///
+    /// The number of the last error (errno) that means that the upstream cannot be reached. Queries that could be sent have left.
     pub(crate) fn flush(&mut self, link: &mut UdpLink, counters: &Counters) -> Result<(), i32> {
         let mut at = std::mem::replace(&mut link.waiting, EMPTY).first;
         self.send_order.clear();

@@ -96,6 +96,12 @@ pub struct Worker<M> {
 }
 
 impl<M: Machine + Send + 'static> Worker<M> {
+    /// Makes a worker that polls its mailbox, and its listening sockets if `listening` says so. `udp_size`: octets of the longest
+    /// answer over UDP.
+    ///
+    /// # Errors
+    ///
+    /// The error of epoll_create1(2) or epoll_ctl(2): the process may have no more open files.
     pub(crate) fn new(
         index: usize,
         listeners: Vec<UdpListener>,
@@ -141,6 +147,10 @@ impl<M: Machine + Send + 'static> Worker<M> {
     }
 
     /// Gives the worker AF_XDP sockets.
+    ///
+    /// # Errors
+    ///
+    /// The error of epoll_ctl(2), or of the duplication of the descriptor: the process may have no more open files.
     #[cfg(feature = "xdp")]
     pub(super) fn give_queues(&mut self, mut queues: Queues) -> io::Result<()> {
         self.receivers = std::mem::take(&mut queues.receivers);
@@ -178,6 +188,10 @@ impl<M: Machine + Send + 'static> Worker<M> {
     }
 
     /// Starts the worker's thread, `sixfold-N`. It ends after [`Mailbox::stop`] and returns the machine.
+    ///
+    /// # Errors
+    ///
+    /// The error of the descriptor's duplication, or of pthread_create(3): the process may have no more open files or threads.
     pub fn start<S: StreamSink>(self, machine: M, sink: S, hook: Hook<M>) -> io::Result<JoinHandle<M>> {
         let gso = kernel_supports_gso();
         let tls = Arc::clone(self.shared.tls_upstreams());

@@ -60,6 +60,11 @@ impl Given {
 }
 
 /// Binds all sockets and makes the workers. The caller starts each worker with a machine of its own.
+///
+/// # Errors
+///
+/// `BuildError::Bind`: an address cannot be listened on. `BuildError::System`: the system refused random numbers or a descriptor. A
+/// kernel that cannot steer by name is no error; [`Shared`] has the reason.
 pub fn build<M: Machine + Send + 'static>(options: &Options) -> Result<Built<M>, BuildError> {
     build_with(options, Given::default())
 }
@@ -67,6 +72,10 @@ pub fn build<M: Machine + Send + 'static>(options: &Options) -> Result<Built<M>,
 /// Like [`build`], with sockets that are bound already in the place of the addresses that they have. A group with more sockets
 /// than workers makes more workers: nobody would read the others. Workers share the sockets of a group that has fewer, and
 /// pass on the queries that others own.
+///
+/// # Errors
+///
+/// As [`build`], and `BuildError::Bind` if a given socket is no UDP socket of its address.
 pub fn build_with<M: Machine + Send + 'static>(
     options: &Options,
     mut given: Given,

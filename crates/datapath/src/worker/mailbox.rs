@@ -89,6 +89,11 @@ pub struct Mailbox<M> {
 }
 
 impl<M> Mailbox<M> {
+    /// An empty mailbox of a worker that is awake.
+    ///
+    /// # Errors
+    ///
+    /// The error of eventfd(2): the process may have no more open files.
     pub(crate) fn new() -> io::Result<Mailbox<M>> {
         Ok(Mailbox {
             messages: MessageQueue::new(QUEUED_MESSAGES, QUEUED_OCTETS),
@@ -104,12 +109,20 @@ impl<M> Mailbox<M> {
     }
 
     /// Posts a client's message, and wakes the worker.
+    ///
+    /// # Errors
+    ///
+    /// [`MailboxFull`]: as many messages or octets wait as the mailbox holds, or its worker has ended. The message is dropped.
     pub fn post(&self, client: &Client, message: &[u8]) -> Result<(), MailboxFull> {
         self.enqueue(client, message)?;
         self.wake()
     }
 
     /// Queues a client's message. The worker may sleep until [`Mailbox::wake_for_messages`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Mailbox::post`]. Refused messages are counted.
     pub(crate) fn enqueue(&self, client: &Client, message: &[u8]) -> Result<(), MailboxFull> {
         if self.ended.load(Ordering::SeqCst) || !self.messages.put(client, message) {
             self.refused_messages.fetch_add(1, Ordering::Relaxed);
@@ -126,11 +139,19 @@ impl<M> Mailbox<M> {
     }
 
     /// Makes the worker run `task` with its machine, soon.
+    ///
+    /// # Errors
+    ///
+    /// [`MailboxFull`]: as many tasks wait as the mailbox holds, or its worker has ended. The task is dropped.
     pub fn submit(&self, task: impl FnOnce(&mut M, Instant) + Send + 'static) -> Result<(), MailboxFull> {
         self.reserve()?.submit(task)
     }
 
     /// Reserves the place of a task, so that several workers get theirs, or none does.
+    ///
+    /// # Errors
+    ///
+    /// [`MailboxFull`]: all places of tasks are taken, or the worker has ended.
     pub fn reserve(&self) -> Result<TaskPlace<'_, M>, MailboxFull> {
         if self.ended.load(Ordering::SeqCst) {
             return Err(MailboxFull);
@@ -276,7 +297,11 @@ pub struct TaskPlace<'m, M> {
 }
 
 impl<M> TaskPlace<'_, M> {
-    /// Makes the worker run `task` with its machine, soon. The error: it has ended meanwhile.
+    /// Makes the worker run `task` with its machine, soon.
+    ///
+    /// # Errors
+    ///
+    /// [`MailboxFull`]: the worker has ended meanwhile. There is a place otherwise.
     pub fn submit(mut self, task: impl FnOnce(&mut M, Instant) + Send + 'static) -> Result<(), MailboxFull> {
         // There are no more places than the queue has.
         self.is_used = self.mailbox.tasks.push(Box::new(task)).is_ok();

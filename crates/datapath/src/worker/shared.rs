@@ -62,6 +62,10 @@ impl<M> Shared<M> {
 
     /// Queues a client's message for the worker that owns its query name; for a hot name, a worker of the client's. The worker may sleep
     /// until [`Shared::wake_workers`].
+    ///
+    /// # Errors
+    ///
+    /// [`MailboxFull`]: the mailbox of that worker has no room, or the worker has ended. The message is dropped.
     pub fn enqueue(&self, client: &Client, message: &[u8]) -> Result<(), MailboxFull> {
         let worker = match steering::name_hash(message, self.seed) {
             None => 0,
@@ -107,7 +111,12 @@ impl<M> Shared<M> {
 
     /// Makes all workers read their listening sockets, which another process has read until now ([`crate::Given::waits`],
     /// [`Shared::release_listeners`]). Call it when that process has stopped reading: only then may its filter and its steering be
-    /// replaced. The error is the reason why the kernel does not steer by name.
+    /// replaced.
+    ///
+    /// # Errors
+    ///
+    /// The last error of setsockopt(2): why the kernel does not steer an address by name. The workers read their sockets all the same,
+    /// and pass queries on to their owners.
     pub fn listen(&self) -> io::Result<()> {
         let changes =
             std::mem::take(&mut *self.steering_changes.lock().unwrap_or_else(PoisonError::into_inner));

@@ -117,6 +117,10 @@ impl Request {
 
 /// The addresses at which an interface gets queries for a listening address: for a wildcard all addresses of this machine but those of
 /// loopback and link-local ones of other interfaces. IPv4 as IPv4-mapped.
+///
+/// # Errors
+///
+/// The error of getifaddrs(3), for a wildcard address only.
 pub(super) fn local_addresses(listen: SocketAddr, interface: u32) -> io::Result<Vec<Ipv6Addr>> {
     let fits = |address: IpAddr, scope: u32| {
         let is_link_local = matches!(address, IpAddr::V6(address) if address.is_unicast_link_local());

@@ -52,6 +52,11 @@ pub struct Attached {
 
 /// Attaches the program to the interfaces of these names, at most 255, for the listening addresses. The result has the queues of each
 /// worker: queue n belongs to worker n modulo `workers`.
+///
+/// # Errors
+///
+/// [`AttachError`] has the interface and the cause: there is no such interface, it is not Ethernet, it has a program or too many
+/// queues, the machine has too many addresses, the process lacks a capability, or the kernel refuses a step. Nothing stays attached.
 pub(crate) fn open(
     names: &[String],
     listen: &[SocketAddr],

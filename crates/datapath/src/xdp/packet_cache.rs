@@ -111,6 +111,10 @@ impl Published {
 
 impl PacketCache {
     /// The arrays that the program shares. `processors`: those that the machine may have.
+    ///
+    /// # Errors
+    ///
+    /// As [`Array::new`]: EPERM without CAP_BPF, ENOMEM if the limit of locked memory is too low.
     pub(super) fn arrays(processors: u32) -> io::Result<SharedArrays> {
         Ok(SharedArrays {
             control: Array::new(CONTROL_WORDS, 1)?,
@@ -121,6 +125,10 @@ impl PacketCache {
     }
 
     /// Maps the arrays. No answer can be published before [`PacketCache::resume`].
+    ///
+    /// # Errors
+    ///
+    /// The error of mmap(2) for one of the arrays.
     pub(super) fn new(arrays: &SharedArrays, seed: u64) -> io::Result<PacketCache> {
         let SharedArrays { control, index, answers, hits } = arrays;
         let words = [
@@ -202,7 +210,8 @@ impl PacketCache {
         Some(Published { slot, place, until: answer.until, octets, counted })
     }
 
-    /// Withdraws an answer, whose hits were read. `epoch`: that in which it was published.
+    /// Withdraws an answer. Read its hits before ([`PacketCache::new_hits`]): they are lost then. `epoch`: that in which it was
+    /// published.
     pub(crate) fn withdraw(&self, published: &Published, epoch: u64, now: Instant) {
         let mut state = self.state();
         // After the end of all answers the place may be another one's.

@@ -152,6 +152,10 @@ impl Program {
     }
 
     /// Hands the frames of a queue to a socket from now on.
+    ///
+    /// # Errors
+    ///
+    /// The error of bpf(2): E2BIG if the interface has no such queue, EOPNOTSUPP if the descriptor is no AF_XDP socket.
     pub(super) fn give_queue(&self, queue: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
         update(&self.sockets, &queue.to_ne_bytes(), socket.as_raw_fd() as u32)
     }

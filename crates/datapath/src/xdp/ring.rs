@@ -20,16 +20,28 @@ unsafe impl Sync for Mapping {}
 
 impl Mapping {
     /// Maps memory of its own, filled with zeros.
+    ///
+    /// # Errors
+    ///
+    /// The error of mmap(2): ENOMEM.
     pub(super) fn anonymous(octets: usize) -> io::Result<Mapping> {
         Mapping::map(octets, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0)
     }
 
     /// Maps a ring of a socket. `page` is the offset that stands for the ring (XDP_PGOFF_RX_RING and others).
+    ///
+    /// # Errors
+    ///
+    /// The error of mmap(2): EINVAL before the socket has such a ring, ENOMEM.
     pub(super) fn ring(socket: RawFd, page: u64, octets: usize) -> io::Result<Mapping> {
         Mapping::map(octets, libc::MAP_SHARED, socket, page)
     }
 
     /// Maps a map of bpf(2) that is an array (BPF_F_MMAPABLE).
+    ///
+    /// # Errors
+    ///
+    /// The error of mmap(2): EINVAL if the array was not made for it, ENOMEM.
     pub(super) fn array(map: BorrowedFd<'_>, octets: usize) -> io::Result<Mapping> {
         Mapping::map(octets, libc::MAP_SHARED, map.as_raw_fd(), 0)
     }

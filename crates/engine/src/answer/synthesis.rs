@@ -21,7 +21,7 @@ pub struct SynthesisInput<'m, 'a> {
     pub dns64: &'m Dns64,
     /// Prefix rules that apply to the question.
     pub rules: &'m Applicable<'m>,
-    /// Upper bound of the TTL: the negative TTL of the AAAA leg (RFC 6147 section 5.1.7).
+    /// Upper bound of the TTL, in seconds: the negative TTL of the AAAA leg (RFC 6147 section 5.1.7).
     pub negative_ttl: u32,
     /// True if both legs are secure.
     pub secure: bool,

@@ -41,6 +41,10 @@ impl RangeKey for u128 {
 
 impl<K: RangeKey> RangeMap<K> {
     /// Builds a map to the lowest number whose spans cover a key. Each range takes one of the `room` entries that are left.
+    ///
+    /// # Errors
+    ///
+    /// `TooManyEntries`: the map needs more than `room` ranges.
     pub fn lowest(spans: Vec<((K, K), u32)>, room: &mut usize) -> Result<RangeMap<K>, TooManyEntries> {
         RangeMap::build(spans, |numbers| {
             *room = room.checked_sub(1).ok_or(TooManyEntries)?;
@@ -50,6 +54,10 @@ impl<K: RangeKey> RangeMap<K> {
 
     /// Builds a map by cutting the key space at both ends of each span. `value` computes the number of a range from the numbers
     /// of the spans that cover it.
+    ///
+    /// # Errors
+    ///
+    /// The first error of `value`. Nothing else can fail.
     pub(crate) fn build<E>(
         spans: Vec<((K, K), u32)>,
         mut value: impl FnMut(&BTreeSet<u32>) -> Result<u32, E>,

@@ -10,6 +10,11 @@ use wire::{Opcode, Opt, header};
 
 impl Clients {
     /// The cookie for the response to a query with this OPT record; none if the query has none, or cookies are off.
+    ///
+    /// # Errors
+    ///
+    /// `MalformedCookie`: the cookie option has a length that RFC 7873 section 4 does not allow. Such a query is counted, and the RFC
+    /// demands FORMERR as its answer.
     #[inline]
     pub fn cookie_for(
         &self,

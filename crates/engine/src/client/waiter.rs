@@ -86,7 +86,7 @@ pub struct Waiter {
     pub rpz_hop: u8,
     /// Marks of its answer by the rule that has decided it.
     pub(crate) policy_mark: Option<PolicyMark>,
-    /// Negative TTL of the AAAA leg; none if it had no SOA record.
+    /// Negative TTL of the AAAA leg, in seconds; none if it had no SOA record.
     pub negative_ttl: Option<u32>,
     /// True if the answer of the AAAA leg was secure.
     pub aaaa_secure: bool,

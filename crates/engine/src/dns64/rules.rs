@@ -116,6 +116,11 @@ struct Leaf {
 
 impl Rules {
     /// Builds the tables.
+    ///
+    /// # Errors
+    ///
+    /// `RulesTooLarge::Nested`: more than `NESTED` names of rules lie each below the next. `RulesTooLarge::Large`: the networks and
+    /// names overlap so much that the tables need more than `ENTRIES` entries.
     pub fn build(list: Vec<Rule>) -> Result<Rules, RulesTooLarge> {
         let mut by_name: BTreeMap<&[u8], Vec<u32>> = BTreeMap::new();
         for (number, rule) in (0..).zip(&list) {

@@ -41,6 +41,10 @@ pub(super) fn limit_requirement(counter: Counter) -> &'static str {
 }
 
 /// Writes the limit that applies to a query, and the reaction.
+///
+/// # Errors
+///
+/// Only the error of the formatter that is written to.
 pub(super) fn write_limited(f: &mut fmt::Formatter<'_>, counter: Counter) -> fmt::Result {
     let (reason, reaction) = match counter {
         Counter::RefusedQueryRate => ("the client's network exceeds its query rate", "the query is refused"),
@@ -73,6 +77,10 @@ pub(super) fn write_limited(f: &mut fmt::Formatter<'_>, counter: Counter) -> fmt
 }
 
 /// Writes the kind of a cache hit.
+///
+/// # Errors
+///
+/// Only the error of the formatter that is written to.
 pub(super) fn write_cached(f: &mut fmt::Formatter<'_>, counter: Counter) -> fmt::Result {
     match counter {
         Counter::CacheHitsSynthesized => write!(f, "the cache has the synthesized answer"),

@@ -51,7 +51,8 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Copies the part of the settings. Rules are shared, so a rule of an event is found in them.
+    /// Copies the client networks that are served, and the settings of DNS64, out of all settings. Rules are shared, so a rule of an
+    /// event is found in them.
     pub fn of(settings: &Settings) -> Policy {
         Policy { allow: settings.allow.clone(), dns64: settings.dns64.clone() }
     }

@@ -36,6 +36,11 @@ impl LocalRecord {
 }
 
 /// Writes the records of a name that have the type asked for, or a negative answer. Returns true if there are such records.
+///
+/// # Errors
+///
+/// `Full`: there is no such record, and the message has no room for the SOA record of the negative answer. A record that does not fit
+/// is no error: the records before it are the answer, or the negative answer if there are none.
 pub(crate) fn answer_records(
     builder: &mut Builder<'_>,
     owner: Name<'_>,
@@ -65,6 +70,10 @@ pub(crate) fn answer_records(
 }
 
 /// Writes the SOA record with which a client may cache the negative answer (RFC 2308 section 3).
+///
+/// # Errors
+///
+/// `Full`: the message has no room for the SOA record. Nothing was written.
 pub(crate) fn write_denial(
     builder: &mut Builder<'_>,
     apex: Name<'_>,

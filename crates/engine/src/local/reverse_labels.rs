@@ -56,7 +56,7 @@ impl ReverseLabels {
         Some(ReverseLabels { starts, labels, nibbles, address })
     }
 
-    /// Offset of the zone of the first `nibbles` nibbles; there must be as many labels.
+    /// Offset, in octets of the name, of the zone of the first `nibbles` nibbles. Panics if the name has fewer labels.
     pub fn zone(&self, nibbles: usize) -> usize {
         usize::from(self.starts[self.labels - nibbles])
     }

@@ -45,8 +45,11 @@ pub struct MalformedSubnet;
 impl Subnet {
     /// Reads the subnet of a query; `None` if it has no such option.
     ///
-    /// RFC 7871 section 7.2.1: a malformed option, or one with an unknown family, MUST be answered with FORMERR. No RFC says which
-    /// of two options would count, so two are malformed too.
+    /// # Errors
+    ///
+    /// `MalformedSubnet`: the option has an unknown family, a prefix longer than an address of the family, not exactly the octets that
+    /// the prefix needs, bits set after the prefix, or a scope other than 0 (RFC 7871 section 6). Section 7.2.1: such a query MUST be
+    /// answered with FORMERR. No RFC says which of two options would count, so two are malformed, too.
     #[cold]
     pub fn of_query(opt: &Opt<'_>) -> Result<Option<Subnet>, MalformedSubnet> {
         let mut options = options(opt);

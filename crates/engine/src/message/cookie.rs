@@ -126,6 +126,11 @@ impl Cookie {
 
     /// Checks the cookie of a query, and makes the cookie for the answer; `None` if the query has no cookie. If there are several,
     /// only the first counts (RFC 7873 section 5.2). `now_secs` is Unix time, modulo 2^32.
+    ///
+    /// # Errors
+    ///
+    /// `MalformedCookie`: the option has a length that RFC 7873 section 4 does not allow. A cookie that another server made, or that
+    /// has expired, is no error: its state is invalid.
     #[inline]
     pub fn of_query(
         opt: &Opt<'_>,

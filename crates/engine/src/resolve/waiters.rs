@@ -19,8 +19,13 @@ const CLIENT_RESPONSE_TIMER: Span = Span::from_millis(1_800);
 impl Engine {
     /// Admits a query; `proven`: its source address is not forged. If its network has all of its share, or the table is full, a late
     /// query gives way: of its network, or of the largest network of the largest site. If none is late, the newest query of that
-    /// largest network is evicted; if this is the client's own network, the new query is rejected. `flight`: the question in flight for
-    /// which the query will wait.
+    /// largest network is evicted. `flight`: the question in flight for which the query will wait.
+    ///
+    /// # Errors
+    ///
+    /// The reaction to a query for which there is no place. Its network has all of its share, and none of the queries that it waits for
+    /// is late: `Rejection::Refused` if the address is proven, else `Rejection::Slip` or `Rejection::Drop`. The table is full, and no
+    /// late query can give way: `Rejection::Refused`.
     pub(crate) fn admit(
         &mut self,
         from: &Client,

@@ -169,12 +169,21 @@ pub struct ResponsePolicy {
 
 impl ResponsePolicy {
     /// Builds the tables. The order of the zones is their precedence.
+    ///
+    /// # Errors
+    ///
+    /// `TooMany` names the limit that the zones exceed together: number of zones (`ZONES`), of triggers (`TRIGGERS`), or of networks in
+    /// triggers (`NETWORKS`).
     pub fn build(zones: Vec<PolicyZone>) -> Result<ResponsePolicy, TooMany> {
         let zones = zones.into_iter().map(|zone| (zone, ZoneSource::default()));
         ResponsePolicy::build_with_sources(zones.collect())
     }
 
     /// Builds the tables, and keeps the source of each zone for operators.
+    ///
+    /// # Errors
+    ///
+    /// As [`ResponsePolicy::build`].
     pub fn build_with_sources(zones: Vec<(PolicyZone, ZoneSource)>) -> Result<ResponsePolicy, TooMany> {
         if zones.len() > ZONES {
             return Err(TooMany::Zones);

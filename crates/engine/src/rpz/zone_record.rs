@@ -112,6 +112,10 @@ pub struct RpzZoneBuilder {
 
 impl RpzZoneBuilder {
     /// Begins a zone with its first record, the SOA record.
+    ///
+    /// # Errors
+    ///
+    /// `RpzRecordError::NoSoa`: the record is no SOA record.
     pub fn begin(soa: LocalRecord) -> Result<RpzZoneBuilder, RpzRecordError> {
         if soa.rtype != Type::SOA {
             return Err(RpzRecordError::NoSoa);
@@ -125,6 +129,13 @@ impl RpzZoneBuilder {
     }
 
     /// Adds a record; names in its data are not compressed.
+    ///
+    /// # Errors
+    ///
+    /// The first fault of the record. Its owner is outside the zone (`Outside`), is a trigger for name servers (`Delegation`) or none
+    /// of the draft (`UnknownTrigger`), or has a bad network (`Network`, `HostBits`). Its type cannot be data (`Type`). Its target is
+    /// no action (`UnknownAction`, `MissingDot`). It contradicts a record before it (`Mixed`), or the trigger has too much data with it
+    /// (`Long`). The zone stays as it was, without the record.
     pub fn add(&mut self, record: LocalRecord) -> Result<(), RpzRecordError> {
         let apex = &self.soa.owner;
         if !is_at_or_below(&record.owner, apex) {

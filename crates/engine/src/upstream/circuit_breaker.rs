@@ -267,7 +267,8 @@ impl CircuitBreaker {
         }
     }
 
-    /// Records a probe that ended without a reply. `urgent`: no other server of the group is alive. `jitter`: a random number.
+    /// Records a probe that ended without a reply. `urgent`: no other server of the group is alive. `jitter`: 64 random bits, which
+    /// move the next probe by up to a quarter of its pause.
     pub fn on_probe_failed(&mut self, now: Instant, urgent: bool, jitter: u64) {
         if self.suspected {
             // The server was probed only because it was idle.
@@ -279,7 +280,8 @@ impl CircuitBreaker {
         self.probe_at = now + jittered(pause, jitter);
     }
 
-    /// Records a reply to a probe. `is_failure`: the reply is a failure, so the server is alive, but not useful.
+    /// Records a reply to a probe. `is_failure`: the reply is a failure, so the server is alive, but not useful. `jitter`: as for
+    /// [`CircuitBreaker::on_probe_failed`].
     pub fn on_probe_reply(&mut self, now: Instant, is_failure: bool, jitter: u64) {
         self.probing = false;
         if (self.failing || self.has_errors_only()) && is_failure {
@@ -366,7 +368,8 @@ impl CircuitBreaker {
         suspects
     }
 
-    /// Brings the next probe of a dead server forward: no server of its group is alive. `jitter`: a random number.
+    /// Brings the next probe of a dead server forward: no server of its group is alive. `jitter`: as for
+    /// [`CircuitBreaker::on_probe_failed`].
     pub fn expedite_probe(&mut self, now: Instant, jitter: u64) {
         self.probe_at = self.probe_at.min(now + jittered(PROBE_INTERVAL, jitter));
     }

@@ -313,7 +313,8 @@ impl ServerGroups {
         self.lists.iter().any(|list| list.servers.contains(&number) && self.is_all_dead(&list.servers))
     }
 
-    /// Shortens the pauses between probes in groups whose servers are all dead. Called when a server has died.
+    /// Shortens the pauses between probes in groups whose servers are all dead. Called when a server has died. `jitter`: 64 random
+    /// bits, which spread the probes over a quarter of a pause before and after its end.
     pub(crate) fn expedite_probes(&mut self, now: Instant, jitter: u64) {
         for number in 0..self.list.len() {
             if self.list[number].is_dead() && self.is_urgent(number as u16) {

@@ -499,7 +499,7 @@ impl Flights {
         self.bucket(hash, qtype, class)
     }
 
-    /// Inserts a flight into the table.
+    /// Inserts a flight into the table. There is always room; a flight must not be inserted twice.
     #[inline]
     pub fn insert(&mut self, index: Index) {
         let bucket = self.bucket_of(index);

@@ -24,7 +24,7 @@ pub struct ParkedReplies {
 }
 
 impl ParkedReplies {
-    /// Creates an empty store.
+    /// Creates a store without replies, which takes no memory for them yet.
     pub fn new() -> ParkedReplies {
         ParkedReplies { replies: Vec::new(), free_slots: Vec::new(), octets: 0 }
     }

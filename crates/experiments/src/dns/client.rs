@@ -73,6 +73,10 @@ pub struct Client {
 
 impl Client {
     /// Asks on a connection of its own, question and FIN in one call (`sendto` with `MSG_EOF`). With T/TCP they go with the SYN.
+    ///
+    /// # Errors
+    ///
+    /// `AskError::NoRoom`: the message has more than 65,535 octets. `AskError::Refused`: the stack opens no connection.
     pub fn transact(
         &mut self,
         now: Duration,
@@ -87,6 +91,10 @@ impl Client {
     }
 
     /// Asks on a connection of its own by the calls of a socket: connect, write, read, close.
+    ///
+    /// # Errors
+    ///
+    /// As [`Client::transact`].
     pub fn connect_and_ask(
         &mut self,
         now: Duration,
@@ -101,6 +109,10 @@ impl Client {
     }
 
     /// Opens a connection for several questions.
+    ///
+    /// # Errors
+    ///
+    /// `AskError::Refused`: the stack opens no connection.
     pub fn open(
         &mut self,
         now: Duration,
@@ -113,6 +125,11 @@ impl Client {
     }
 
     /// Asks on a connection of [`Client::open`].
+    ///
+    /// # Errors
+    ///
+    /// `AskError::NoRoom`: the message has more than 65,535 octets, or the stack has no room for it, and the connection is aborted.
+    /// `AskError::Refused`: the connection is over.
     pub fn ask(
         &mut self,
         now: Duration,
@@ -132,6 +149,10 @@ impl Client {
     }
 
     /// Closes a connection of [`Client::open`].
+    ///
+    /// # Errors
+    ///
+    /// `AskError::Refused`: the connection is over.
     pub fn close(
         &mut self,
         now: Duration,

@@ -57,6 +57,11 @@ impl Frames {
     }
 
     /// Removes the next whole message; none if it has not come whole.
+    ///
+    /// # Errors
+    ///
+    /// `FrameError::TooShort`, `FrameError::TooLong`: the length before the message is below a header, or above the longest message.
+    /// Nothing after it can be read.
     pub fn next_message(&mut self) -> Result<Option<Vec<u8>>, FrameError> {
         let Some(&[high, low]) = self.octets.first_chunk() else { return Ok(None) };
         let length = usize::from(u16::from_be_bytes([high, low]));

@@ -49,7 +49,7 @@ pub struct Failure {
 pub struct Reply {
     /// Number of the query.
     pub k: u64,
-    /// Time of its arrival.
+    /// Time of its arrival, in nanoseconds since the origin of the plan.
     pub at: u64,
     /// The message.
     pub message: Vec<u8>,
@@ -75,7 +75,7 @@ pub struct Reporter {
 }
 
 impl Reporter {
-    /// News whose instants count from `origin`.
+    /// News whose instants count from `origin`, in nanoseconds of [`datapath::now`].
     pub fn new(events: UnboundedSender<Event>, origin: u64) -> Reporter {
         Reporter { events, origin }
     }

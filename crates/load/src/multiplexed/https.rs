@@ -75,7 +75,8 @@ fn of_tls(error: &io::Error) -> Failure {
     Failure { fault, reason: Some(tls.map_or_else(|| fault.name().to_owned(), rustls::Error::to_string)) }
 }
 
-/// Sends a query on a stream of its own. Returns false if the connection takes no more; else a task waits for the reply.
+/// Sends a query on a stream of its own. Returns false if the connection takes no more; else a task waits for the reply, for at most
+/// `limit`. Then the query is lost.
 pub fn ask(
     requests: &SendRequest<Body>,
     form: &RequestForm,

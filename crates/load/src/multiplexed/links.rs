@@ -49,7 +49,8 @@ pub struct Links<'a> {
 struct Link {
     line: usize,
     opened: u64,
-    /// Time at which its first query was handed over.
+    /// Time at which its first query was handed to the transport, in nanoseconds since the origin of the plan; `None` before. The time
+    /// of its answer counts from here.
     handed: Option<u64>,
     is_established: bool,
     /// The way to ask, once there is one and until the tester closes the connection.
@@ -67,6 +68,10 @@ struct Link {
 
 impl<'a> Links<'a> {
     /// No connections yet.
+    ///
+    /// # Errors
+    ///
+    /// As `Ports::new`.
     pub fn new(plan: &'a Plan, lane: &'a Lane, tls: TlsClient, reporter: Reporter) -> io::Result<Links<'a>> {
         let mut stats = ThreadStats::new(plan);
         if plan.query_times {
@@ -107,7 +112,8 @@ impl<'a> Links<'a> {
         (self.stats, self.streams)
     }
 
-    /// Ends the queries that failed while they were sent, and gives up old connections.
+    /// Ends the queries that failed while they were sent, and gives up old connections. `now`: nanoseconds since the origin of the
+    /// plan.
     pub fn settle(&mut self, now: u64) {
         for (k, fault) in std::mem::take(&mut self.failed) {
             self.fail(k, fault, None, now);

@@ -36,6 +36,10 @@ use tokio::select;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 
 /// Sends and receives over HTTPS or QUIC, until the last reply has come or is given up, and closes the connections.
+///
+/// # Errors
+///
+/// `LoadError::Kernel`: the runtime, a port or a timer cannot be made. `LoadError::Certificate`: the server's certificate was refused.
 pub fn send_and_receive(plan: &Plan, lane: &Lane, stop: &AtomicBool) -> Result<ThreadReport, LoadError> {
     let _timers = PreciseTimers::new();
     let before = Usage::now();

@@ -23,6 +23,10 @@ pub enum Ports {
 
 impl Ports {
     /// The ports of a thread, for the transport of the plan.
+    ///
+    /// # Errors
+    ///
+    /// As [`Endpoints::new`]. Over TCP it does not fail.
     pub fn new(plan: &Plan, lane: &Lane, tls: &TlsClient) -> io::Result<Ports> {
         Ok(match plan.requests {
             Some(_) => Ports::Tcp(LocalPorts::new(plan, lane.index)),
@@ -31,6 +35,11 @@ impl Ports {
     }
 
     /// Starts the task of a new connection. Its handle is there at once if the first query can be early data.
+    ///
+    /// # Errors
+    ///
+    /// Over TCP the error of socket(2), bind(2) or connect(2): no local port is free, or the process may have no more open files. Over
+    /// QUIC as [`Endpoints::connect`].
     pub fn begin(
         &mut self,
         plan: &Plan,

@@ -32,6 +32,10 @@ pub struct Endpoints {
 
 impl Endpoints {
     /// A port for each kept connection; with a connection for each query, as many ports as queries over UDP would have.
+    ///
+    /// # Errors
+    ///
+    /// A UDP socket cannot be bound to a source address, or the settings of TLS lack TLS 1.3, which QUIC needs.
     pub fn new(plan: &Plan, tls: &TlsClient) -> io::Result<Endpoints> {
         let order = &plan.order;
         let any: IpAddr =
@@ -54,6 +58,11 @@ impl Endpoints {
     }
 
     /// Begins a connection from the port whose turn it is.
+    ///
+    /// # Errors
+    ///
+    /// The server's address or name cannot be used for a connection, or the port has no more connection IDs. A server that does not
+    /// answer is reported later.
     pub fn connect(&self, number: u64) -> io::Result<Connecting> {
         let endpoint = &self.endpoints[(number % self.endpoints.len() as u64) as usize];
         endpoint.connect_with(self.config.clone(), self.server, &self.name).map_err(io::Error::other)
@@ -105,7 +114,7 @@ async fn end(connection: Connection, token: u64, reporter: &Reporter) {
     reporter.report(Event::Over(token, fault_of(&error)));
 }
 
-/// Sends a query on a stream of its own, and waits for the reply in a task.
+/// Sends a query on a stream of its own, and waits for the reply in a task, for at most `limit`. Then the query is lost.
 pub fn ask(connection: &Connection, query: Query, limit: Duration, reporter: &Reporter) {
     let (connection, reporter) = (connection.clone(), reporter.clone());
     let Query { token, k, octets } = query;

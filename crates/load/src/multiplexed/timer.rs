@@ -17,6 +17,10 @@ pub struct Timer {
 
 impl Timer {
     /// A timer in the runtime of the calling thread.
+    ///
+    /// # Errors
+    ///
+    /// The error of timerfd_create(2): the process may have no more open files.
     pub fn new() -> io::Result<Timer> {
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
         let descriptor = timerfd_create(TimerfdClockId::Monotonic, flags)?;

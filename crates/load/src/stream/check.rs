@@ -10,7 +10,12 @@ use std::fs;
 /// Bit of net.ipv4.tcp_fastopen that lets clients use Fast Open (`ip-sysctl` of the kernel).
 const FAST_OPEN_CLIENT: u32 = 1;
 
-/// Raises the limit of open files, and refuses a load for which the host is not set up.
+/// Raises the limit of open files, and checks that the host is set up for a load.
+///
+/// # Errors
+///
+/// `LoadError::Order`: the process may not have a connection per line open, or net.ipv4.tcp_fastopen does not allow clients what the
+/// transport needs.
 pub fn check_host(plan: &Plan) -> Result<(), LoadError> {
     let (capacity, lines) = (capacity(plan), lines(&plan.order).unwrap_or(0));
     if capacity < lines.max(1) {

@@ -10,7 +10,7 @@ use crate::thread_stats::ThreadStats;
 use measure::order::Transport;
 
 impl Links<'_> {
-    /// Ends all queries of a connection that have no reply.
+    /// Ends all queries of a connection that have no reply, at `now`, in nanoseconds since the origin of the plan.
     pub(super) fn fail_all(&mut self, link: &Link, fault: Fault, now: u64) {
         if self.is_single {
             return self.fail(link.first, fault, now);
@@ -25,12 +25,12 @@ impl Links<'_> {
         }
     }
 
-    /// Ends a query without a reply.
+    /// Ends query number `k` without a reply, at `now`, in nanoseconds since the origin of the plan.
     pub(super) fn fail(&mut self, k: u64, fault: Fault, now: u64) {
         fail_query(self.lane, &mut self.stats, &mut self.streams, k, fault, now);
     }
 
-    /// Ends a connection that is not over by itself.
+    /// Ends a connection that is not over by itself, at `now`, in nanoseconds since the origin of the plan.
     pub(super) fn give_up(&mut self, token: u64, now: u64) {
         let Some(place) = self.place(token) else { return };
         let Some(link) = self.places[place].take() else { return };
@@ -76,7 +76,8 @@ impl Links<'_> {
     }
 }
 
-/// Ends an outstanding query without a reply. Returns true if it is one of the measured time.
+/// Ends an outstanding query without a reply, at `now`, in nanoseconds since the origin of the plan. Returns true if it is one of the
+/// measured time.
 pub fn fail_query(
     lane: &Lane,
     stats: &mut ThreadStats,

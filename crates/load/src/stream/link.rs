@@ -26,13 +26,13 @@ pub struct Link {
     pub line: usize,
     /// Its first query.
     pub first: u64,
-    /// Time of its SYN.
+    /// Time of its SYN. This and the other times are in nanoseconds since the origin of the plan.
     pub opened: u64,
     /// End of the handshake of TCP.
     pub connected: Option<u64>,
     /// State of TLS, once the handshake of TCP is over.
     pub tls: Option<Box<TlsSession>>,
-    /// Time at which its first query was handed to the kernel.
+    /// Time at which its first query was handed to the kernel; `None` before.
     pub handed: Option<u64>,
     /// Octets of data in the SYN, with Fast Open.
     pub in_syn: usize,
@@ -52,7 +52,11 @@ impl Link {
         push(&mut self.encoder, query)
     }
 
-    /// Writes what waits, as far as the kernel has room.
+    /// Writes what waits, as far as the kernel has room. `now`: nanoseconds since the origin of the plan.
+    ///
+    /// # Errors
+    ///
+    /// The error of send(2), for example `ConnectionReset`, or that of the TLS session. A connection that has no room is no error.
     pub fn flush(&mut self, now: u64) -> io::Result<()> {
         if let Some(tls) = &mut self.tls {
             if tls.flush(&self.connection, &mut self.encoder)? {

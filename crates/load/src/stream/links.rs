@@ -62,6 +62,10 @@ enum Fate {
 
 impl<'a> Links<'a> {
     /// No connections yet.
+    ///
+    /// # Errors
+    ///
+    /// As `ConnectionWaiter::new`: the process may have no more open files.
     pub fn new(plan: &'a Plan, lane: &'a Lane) -> io::Result<Links<'a>> {
         let mut stats = ThreadStats::new(plan);
         if plan.query_times {
@@ -104,7 +108,8 @@ impl<'a> Links<'a> {
         (self.stats, self.streams, self.backlog)
     }
 
-    /// Writes what the last poll of the sender has queued, ends the queries that failed, and gives up old connections.
+    /// Writes what the last poll of the sender has queued, ends the queries that failed, and gives up old connections. `now`:
+    /// nanoseconds since the origin of the plan.
     pub fn settle(&mut self, now: u64) {
         for token in std::mem::take(&mut self.dirty) {
             let Some(link) = self.link(token) else { continue };

@@ -37,6 +37,11 @@ use links::Links;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Sends and receives over TCP, until the last reply has come or is given up, and closes the connections.
+///
+/// # Errors
+///
+/// `LoadError::Kernel`: the process may have no more open files. `LoadError::Certificate`: the server's certificate was refused.
+/// Connections that fail are counted, and are no error.
 pub fn send_and_receive(plan: &Plan, lane: &Lane, stop: &AtomicBool) -> Result<ThreadReport, LoadError> {
     let _timers = PreciseTimers::new();
     let before = Usage::now();

@@ -176,7 +176,7 @@ impl StreamStats {
         self.lost[fault as usize] += 1;
     }
 
-    /// Counts a handshake of TLS or QUIC of `time` nanoseconds that ended at `now`.
+    /// Counts a handshake of TLS or QUIC of `time` nanoseconds that ended at `now`, in nanoseconds since the origin of the plan.
     pub fn count_handshake(&mut self, plan: &Plan, now: u64, is_resumed: bool, time: u64) {
         self.full += u64::from(!is_resumed);
         self.resumed += u64::from(is_resumed);

@@ -23,6 +23,10 @@ pub struct Handshake {
 
 impl TlsSession {
     /// Begins a handshake. The waiting queries leave as early data if the session allows it.
+    ///
+    /// # Errors
+    ///
+    /// rustls does not take the early data. It has said how many octets it takes, so this does not happen.
     pub fn begin(mut connection: ClientConnection, encoder: &Encoder) -> io::Result<TlsSession> {
         let mut early = 0;
         if let Some(mut data) = connection.early_data() {
@@ -59,6 +63,10 @@ impl TlsSession {
 
     /// Encrypts what waits once the handshake is over, and writes as far as the kernel has room. Returns true if queries were
     /// taken.
+    ///
+    /// # Errors
+    ///
+    /// The error of send(2), for example `ConnectionReset`. A connection that has no room is no error.
     pub fn flush(&mut self, connection: &Connection, encoder: &mut Encoder) -> io::Result<bool> {
         let mut has_taken = false;
         loop {
@@ -81,15 +89,23 @@ impl TlsSession {
         }
     }
 
-    /// Takes octets of records from the front of `records`, as much as rustls takes at once, and checks them. An error of TLS
-    /// has the kind `InvalidData` and a [`rustls::Error`] inside. Each call without an error makes `records` shorter: octets behind
-    /// the end of the session, which nothing vouches for, are left out.
+    /// Takes octets of records from the front of `records`, as much as rustls takes at once, and checks them. Each call makes `records`
+    /// shorter: octets behind the end of the session, which nothing vouches for, are left out.
+    ///
+    /// # Errors
+    ///
+    /// An error of TLS has the kind `InvalidData` and a [`rustls::Error`] inside: a record cannot be decrypted, the certificate is
+    /// refused, or the server has sent an alert.
     pub fn take(&mut self, records: &mut &[u8]) -> io::Result<()> {
         let fed = tls::records::feed(&mut self.connection, records);
         fed.map(drop).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
     }
 
     /// Reads decrypted octets; 0 means that there are none for now.
+    ///
+    /// # Errors
+    ///
+    /// `UnexpectedEof`: the server has closed the connection without a close_notify alert.
     pub fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self.connection.reader().read(buffer) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),

@@ -8,7 +8,11 @@ use rustls::Error;
 use std::io;
 
 impl Links<'_> {
-    /// Begins the handshake of TLS on a connection whose TCP handshake is over.
+    /// Begins the handshake of TLS on a connection whose TCP handshake is over, at `now`, in nanoseconds since the origin of the plan.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidData`: the settings of TLS allow no connection. Else as `Link::flush`.
     pub(super) fn begin_handshake(&mut self, link: &mut Link, now: u64) -> io::Result<()> {
         let Some(client) = &self.tls else { return Ok(()) };
         let connection =
@@ -20,6 +24,10 @@ impl Links<'_> {
     }
 
     /// Takes records, ends the handshake if its last message was among them, and enters the replies.
+    ///
+    /// # Errors
+    ///
+    /// As `TlsSession::take`, after an alert to the server; or as `Link::flush`.
     pub(super) fn take_records(&mut self, link: &mut Link, mut records: &[u8]) -> io::Result<()> {
         while !records.is_empty() {
             let Some(tls) = &mut link.tls else { return Ok(()) };
@@ -66,7 +74,7 @@ impl Links<'_> {
         self.establish(link, now);
     }
 
-    /// Opens a connection for queries and replies: its handshake is over.
+    /// Opens a connection for queries and replies: its handshake is over at `now`, in nanoseconds since the origin of the plan.
     pub(super) fn establish(&mut self, link: &mut Link, now: u64) {
         self.streams.handshake.record(now - link.opened);
         self.streams.established += 1;

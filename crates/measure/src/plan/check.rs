@@ -44,7 +44,11 @@ enum DeviceOrigin {
 }
 
 impl Plan {
-    /// Refuses a plan that contradicts itself.
+    /// Checks that the plan does not contradict itself.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanError`] with the key and the remedy: a value is outside its limits, or two keys contradict each other.
     pub fn check(&self) -> Result<(), PlanError> {
         trials(self)?;
         search(self)?;

@@ -3,7 +3,12 @@
 /// The highest core number for which a kernel can be built (NR_CPUS).
 const MAX_CORE: u16 = 8191;
 
-/// Parses a list of cores: ascending, without duplicates. The error says how to write one.
+/// Parses a list of cores: ascending, without duplicates.
+///
+/// # Errors
+///
+/// A part is no number, range or range with a step, a range has no core, or a number is above the largest core. The error says how to
+/// write a list.
 pub fn core_list(text: &str) -> Result<Vec<u16>, String> {
     let refused = || {
         format!(

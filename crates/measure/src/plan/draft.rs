@@ -308,7 +308,11 @@ impl Draft {
         draft
     }
 
-    /// Parses a plan file. The error names line and column and shows the place.
+    /// Parses a plan file.
+    ///
+    /// # Errors
+    ///
+    /// The text is no TOML, or a key is unknown or has another type. The error names line and column and shows the place.
     pub fn parse(text: &str) -> Result<Draft, PlanError> {
         toml::from_str(text).map_err(|error| PlanError(error.to_string().trim_end().to_owned()))
     }
@@ -330,7 +334,11 @@ impl Draft {
         }
     }
 
-    /// The complete plan, with all defaults. A contradiction is an error.
+    /// The complete plan, with all defaults.
+    ///
+    /// # Errors
+    ///
+    /// A profile or procedure is unknown, or as [`Plan::check`].
     pub fn finish(self) -> Result<Plan, PlanError> {
         let profile = self.profile.clone().unwrap_or_else(|| "rfc8219".to_owned());
         let procedure = self.procedure.clone().unwrap_or_else(|| PROCEDURES[0].to_owned());

@@ -77,6 +77,10 @@ impl Allow {
 }
 
 /// Parses an entry of `server.allow`.
+///
+/// # Errors
+///
+/// The text is neither `local` nor a network, as [`network`] says.
 pub fn allowed(text: &str) -> Result<Allowed, Fault> {
     if text == "local" {
         return Ok(Allowed::Local);

@@ -66,6 +66,11 @@ const ENDPOINT_HELP: &str = "write an address, like \"192.0.2.53\", \"192.0.2.53
                              \"[2001:db8::53]:53\" or \"fe80::1%eth0\"; names are not looked up";
 
 /// Parses an address with or without a port; without one the port is `default_port`. IPv6 with a port needs brackets.
+///
+/// # Errors
+///
+/// The text is no IPv4 or IPv6 address with a port from 1 to 65535, is the address of several hosts (multicast, broadcast), or is
+/// link-local without an interface of this machine.
 pub fn endpoint(text: &str, default_port: u16) -> Result<SocketAddr, Fault> {
     if let Some(fault) = outer_blank(text).or_else(|| foreign(text)) {
         return Err(fault);
@@ -129,6 +134,10 @@ fn host_and_port(text: &str) -> Result<(&str, Option<&str>), &'static str> {
 }
 
 /// Parses the address of a forwarder.
+///
+/// # Errors
+///
+/// As [`endpoint`], and for an unspecified address, which means every address.
 pub fn forwarder(text: &str) -> Result<SocketAddr, Fault> {
     let address = endpoint(text, 53)?;
     if address.ip().is_unspecified() {
@@ -154,8 +163,12 @@ fn interface(scope: &str) -> Option<u32> {
     std::fs::read_to_string(format!("/sys/class/net/{scope}/ifindex")).ok()?.trim().parse().ok()
 }
 
-/// Parses a network: an address, `/` and a length; without a length the network has only that address. Bits beyond the
-/// length are an error: either the length or the address is wrong.
+/// Parses a network: an address, `/` and a length; without a length the network has only that address.
+///
+/// # Errors
+///
+/// The text begins with `!`, has no address of the family, or no length that the family allows. Bits beyond the length are an error,
+/// too: either the length or the address is wrong.
 pub fn network(text: &str, family: Family) -> Result<Network, Fault> {
     let example = match family {
         Family::Both => "write a network like \"10.0.0.0/8\" or \"2001:db8::/32\"",
@@ -203,7 +216,11 @@ pub fn network(text: &str, family: Family) -> Result<Network, Fault> {
     Ok(Network { address, length })
 }
 
-/// Parses a DNS64 prefix. RFC 6052 section 2.2 allows six lengths, no bit beyond the length, and zeros in bits 64 to 71.
+/// Parses a DNS64 prefix.
+///
+/// # Errors
+///
+/// The text is not ADDRESS/LENGTH, or breaks RFC 6052 section 2.2: six lengths, no bit beyond the length, and zeros in bits 64 to 71.
 pub fn prefix(text: &str) -> Result<Pref64, Fault> {
     if let Some(fault) = outer_blank(text) {
         return Err(fault);

@@ -17,6 +17,10 @@ const TIMES: [(&str, u128); 5] = [
 const SIZES: [(&str, u128); 4] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
 
 /// Parses a duration with its unit: ms, s, m, h or d.
+///
+/// # Errors
+///
+/// The text is no number with one of these units, or the duration is outside `range`. The remedy names the range.
 pub fn duration(text: &str, range: RangeInclusive<Duration>) -> Result<Duration, Fault> {
     let (low, high) = (show_duration(*range.start()), show_duration(*range.end()));
     let help = format!(
@@ -30,6 +34,10 @@ pub fn duration(text: &str, range: RangeInclusive<Duration>) -> Result<Duration,
 }
 
 /// Parses a size with its unit, B, KiB, MiB or GiB, into octets.
+///
+/// # Errors
+///
+/// The text is no number with one of these units, or means more than a petabyte.
 pub fn size(text: &str) -> Result<u64, Fault> {
     let refuse = |why: &str| {
         let what = format!("{} is not a size: {why}", quoted(text));

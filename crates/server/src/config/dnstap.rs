@@ -10,6 +10,11 @@ const HELP: &str = "write \"unix:PATH\" or \"tcp:ADDR:PORT\", like \"unix:/run/d
                     no dnstap";
 
 /// Parses the reader's address; an empty text means no dnstap.
+///
+/// # Errors
+///
+/// The text begins with neither `unix:` nor `tcp:`. The path is not absolute, or longer than a socket's path may be. The address is
+/// malformed, means every address, or has no port.
 pub fn destination(text: &str) -> Result<Option<Destination>, Fault> {
     let refuse =
         |why: String| Fault::new(format!("{} is not the address of a reader: {why}", quoted(text)), HELP);

@@ -99,6 +99,10 @@ fn server_text(text: &str) -> Result<String, Fault> {
 }
 
 /// Parses the name of a user.
+///
+/// # Errors
+///
+/// The text is empty, longer than 32 octets, or has a colon, a blank or another character that passwd(5) cannot hold.
 pub fn user(text: &str) -> Result<String, Fault> {
     // Every name that a line of passwd(5) can hold; useradd(8) is stricter.
     if text.is_empty() || text.len() > 32 || text.contains(|c: char| !c.is_ascii_graphic() || c == ':') {

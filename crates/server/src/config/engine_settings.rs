@@ -116,6 +116,10 @@ impl Config {
 
 impl Dns64 {
     /// The rules as the lookup tables of the engine.
+    ///
+    /// # Errors
+    ///
+    /// As [`Rules::build`]: too many names are nested, or the rules overlap too much.
     pub(super) fn built_rules(&self) -> Result<Rules, RulesTooLarge> {
         let rule = |rule: &Rule| rules::Rule {
             clients: engine_networks(&rule.clients),

@@ -52,6 +52,10 @@ pub fn bounded_list<T>(
 }
 
 /// Parses an address like [`endpoint`], and warns of one whose brackets are probably forgotten.
+///
+/// # Errors
+///
+/// As [`endpoint`].
 pub fn address(text: &str, default_port: u16, problems: &Problems) -> Result<SocketAddr, Fault> {
     problems.warn(forgotten_brackets(text));
     endpoint(text, default_port)

@@ -69,6 +69,10 @@ impl Failure {
 impl std::error::Error for Failure {}
 
 /// Reads and checks the configuration in `file`, or in [`DEFAULT_PATH`] if that exists, or the defaults.
+///
+/// # Errors
+///
+/// The file cannot be read, or its configuration has errors: all of them, each with its place and its remedy.
 pub fn load(file: Option<&Path>, overrides: &Overrides) -> Result<Loaded, Failure> {
     let mut loaded = read(file, overrides, missing_user)?;
     loaded.warnings.extend(memory::warning(&loaded.config));
@@ -77,6 +81,10 @@ pub fn load(file: Option<&Path>, overrides: &Overrides) -> Result<Loaded, Failur
 
 /// Reads and checks the configuration again, for a server that runs. `server.user` is for the next start, so the user is not looked
 /// up: that may load libraries and ask other programs (nsswitch.conf(5)), which the sandbox forbids.
+///
+/// # Errors
+///
+/// As [`load`], except for the user.
 pub fn load_again(file: Option<&Path>, overrides: &Overrides) -> Result<Loaded, Failure> {
     read(file, overrides, |_| None)
 }
@@ -165,6 +173,11 @@ fn read_text(path: &Path) -> std::io::Result<String> {
 
 /// Checks a configuration that is already in memory. `name` stands for the file in reports; `resolv_conf` is the source
 /// of `"system"` forwarders. Returns the configuration and warnings.
+///
+/// # Errors
+///
+/// All errors of the configuration, each with its place and its remedy. With syntax errors, errors that may only follow from them are
+/// left out.
 pub fn parse(
     name: &str,
     text: &str,

@@ -17,6 +17,11 @@ impl Name {
 
     /// Parses a name. It is absolute, with or without the final dot; `.` is the root. `\.` and `\DDD` stand for octets
     /// that have no other notation.
+    ///
+    /// # Errors
+    ///
+    /// A label is empty or has more than 63 octets, the name has more than 255, nothing that makes sense follows a backslash, or there
+    /// is a blank, a control character, or a character that is not ASCII.
     pub fn parse(text: &str) -> Result<Name, Fault> {
         let refuse = |why: &str| {
             let what = format!("{} is not a domain name: {why}", quoted(text));
@@ -63,7 +68,11 @@ impl Name {
         Ok(Name { wire: wire.into() })
     }
 
-    /// Parses a name of the configuration. What is probably meant for something else is refused: a URL, a path.
+    /// Parses a name of the configuration.
+    ///
+    /// # Errors
+    ///
+    /// As [`Name::parse`], and for a URL or a final slash, which are probably meant for something else.
     pub fn configured(text: &str) -> Result<Name, Fault> {
         if let Some((_, rest)) = text.split_once("://") {
             let host = rest.split(['/', ':', '?', '#']).next().unwrap_or_default();
@@ -77,8 +86,11 @@ impl Name {
         Name::parse(text)
     }
 
-    /// Like [`Name::configured`], for a name that stands for all names below it as well: an asterisk in front would match only
-    /// itself.
+    /// Like [`Name::configured`], for a name that stands for all names below it as well.
+    ///
+    /// # Errors
+    ///
+    /// As [`Name::configured`], and for an asterisk or a dot in front: an asterisk would match only itself.
     pub fn covering(text: &str) -> Result<Name, Fault> {
         if let Some(name) =
             text.strip_prefix("*.").or_else(|| text.strip_prefix('.').filter(|name| !name.is_empty()))

@@ -31,7 +31,11 @@ impl PortRange {
         (range.first <= range.last).then_some(range)
     }
 
-    /// Parses a range of a configuration. One port is a number there, and port 0 does not exist.
+    /// Parses a range of ports of a configuration.
+    ///
+    /// # Errors
+    ///
+    /// The text is no range of ports from 1 to 65535, or is one port, which is a number in a configuration.
     pub fn configured(text: &str) -> Result<PortRange, Fault> {
         let help = "write a range like \"2000-2999\", or one port as a number without quotation marks, from 1 to 65535";
         match PortRange::parse(text).filter(|range| range.first > 0) {

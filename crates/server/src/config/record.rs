@@ -25,6 +25,11 @@ pub struct ConfiguredRecord {
 }
 
 /// Parses a record. Names are absolute; a missing TTL means one hour.
+///
+/// # Errors
+///
+/// The text is not exactly one record in the form of zone files, its data do not fit its type, its name begins with `*`, or its type is
+/// for zones (SOA, NS, DNAME) or for questions and messages only.
 pub fn parse(text: &str) -> Result<ConfiguredRecord, Fault> {
     let refuse = |why: &str| {
         let what = format!("{} is not a record: {why}", quoted(text));
@@ -73,7 +78,12 @@ pub fn syntax_reason(error: &str, text: &[u8]) -> String {
     }
 }
 
-/// Converts a parsed record into one of the engine. The error is the reason why it cannot be in a message.
+/// Converts a parsed record into one of the engine.
+///
+/// # Errors
+///
+/// The reason why the record cannot be in a message: its TTL exceeds 2^31 - 1 seconds, its data are too long, or they do not fit its
+/// type.
 pub fn engine_record(record: &ScannedRecord) -> Result<LocalRecord, &'static str> {
     let ttl = record.ttl().as_secs();
     if ttl > i32::MAX as u32 {

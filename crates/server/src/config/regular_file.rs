@@ -5,7 +5,12 @@ use std::io::{Error, Read};
 use std::path::Path;
 use textfile::PlainText;
 
-/// Reads a regular file of at most `limit` octets. A pipe could wait for its writer for ever, and a device has no end.
+/// Reads a regular file of at most `limit` octets.
+///
+/// # Errors
+///
+/// The file cannot be opened or read, has more than `limit` octets, or is no regular file: a pipe could wait for its writer for ever,
+/// and a device has no end.
 pub fn read(path: &Path, limit: u64) -> Result<Vec<u8>, Error> {
     if !std::fs::metadata(path)?.is_file() {
         return Err(Error::other("it is not a regular file"));

@@ -129,6 +129,11 @@ impl ReadZone {
 /// Reads one zone. A name without a dot at its end is below the last `$ORIGIN`. Without one it is below the zone, if the SOA record
 /// names it with a dot at the end, or else below the root: providers hand out zones without the zone name that each operator
 /// chooses. `path` stands for the file in faults.
+///
+/// # Errors
+///
+/// Faults with file, line and column, and the remedy: a record cannot be read or is no rule, if `bad_records` does not allow to skip
+/// it, or the zone has no SOA record or is too large.
 pub fn zone(path: &Path, text: &[u8], bad_records: BadRecords) -> Result<ReadZone, Vec<Fault>> {
     let mut reader = ZoneReader::new(path, bad_records);
     let mut entries = Entries::of(text);

@@ -37,6 +37,10 @@ impl Forwarder {
     }
 
     /// Parses an address with or without a port, `#` and an identity.
+    ///
+    /// # Errors
+    ///
+    /// The address is no address of a forwarder, as [`forwarder`] says, or the text after `#` is neither a name nor a pin.
     pub fn parse(text: &str) -> Result<Forwarder, Fault> {
         let identified = text.split_once('#').filter(|(_, identity)| identity.parse::<u16>().is_err());
         let Some((address, identity)) = identified else { return forwarder(text).map(Forwarder::plain) };

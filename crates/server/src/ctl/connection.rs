@@ -114,6 +114,11 @@ fn is_socket(path: &Path) -> bool {
 }
 
 /// Sends a command. Returns true for exit status 0, and the text of the answer.
+///
+/// # Errors
+///
+/// The control socket cannot be connected to, the server does not answer in time or ends the connection, or the answer does not begin
+/// with a status.
 pub fn send(path: &Path, command: &str, format: Format) -> Result<(bool, String), Fault> {
     let mut stream = UnixStream::connect(path).map_err(|error| Fault::of_connect(error, path))?;
     let deadline = answer_deadline(command);
@@ -126,6 +131,10 @@ pub fn send(path: &Path, command: &str, format: Format) -> Result<(bool, String)
 
 /// Sends a command whose answer goes on (`trace on`), and writes the lines to `out` as they come. Returns true for exit status 0
 /// when the answer has ended, and the text of an answer that is an error.
+///
+/// # Errors
+///
+/// As [`send`]. A reader that closes `out` is no error.
 pub fn follow(
     path: &Path,
     command: &str,

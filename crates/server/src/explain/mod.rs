@@ -59,6 +59,10 @@ impl Request {
     }
 
     /// Reads the part of the line after `explain`.
+    ///
+    /// # Errors
+    ///
+    /// A word is missing or unknown, or the name, the type or the client's address is malformed.
     pub fn from_line(rest: &str) -> Result<Request, String> {
         let mut words = rest.split_whitespace();
         let mut next = |what: &str| words.next().ok_or_else(|| format!("explain: {what} is missing\n"));
@@ -100,6 +104,11 @@ impl Request {
 }
 
 /// Resolves a question, and explains how the answer came about.
+///
+/// # Errors
+///
+/// As [`Request::from_line`]; no worker responds, the system has no random numbers, or four explanations are running already. An
+/// upstream that does not answer is no error, but part of the explanation.
 pub async fn explain(server: &ServerHandle, rest: &str, format: Format) -> Result<Answer, String> {
     let request = Request::from_line(rest)?;
     let settings = server

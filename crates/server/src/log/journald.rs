@@ -27,6 +27,10 @@ pub struct Journald {
 
 impl Journald {
     /// The journal behind a socket. The path is looked up for each message, so the daemon may be restarted.
+    ///
+    /// # Errors
+    ///
+    /// The error of socket(2) or of its timeout: the process may have no more open files.
     pub fn new(path: PathBuf) -> io::Result<Journald> {
         let socket = UnixDatagram::unbound()?;
         socket.set_write_timeout(Some(WRITE_TIMEOUT))?;
@@ -34,6 +38,11 @@ impl Journald {
     }
 
     /// Writes a record. It hangs for [`WRITE_TIMEOUT`] at most.
+    ///
+    /// # Errors
+    ///
+    /// The error of sendmsg(2): `NotFound` or `ConnectionRefused` while the daemon does not run, `WouldBlock` after [`WRITE_TIMEOUT`];
+    /// or of the file in memory that passes a long record on.
     pub fn write(&self, record: &Record, format: Format) -> io::Result<()> {
         let message = encode(record, format);
         match self.socket.send_to(&message, &self.path) {

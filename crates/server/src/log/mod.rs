@@ -80,6 +80,10 @@ impl Log {
     }
 
     /// Starts the thread that writes.
+    ///
+    /// # Errors
+    ///
+    /// The text for the operator: the system starts no more threads.
     pub fn start_writer(&mut self) -> Result<(), String> {
         let Some(writer) = self.writer.take() else { return Ok(()) };
         let thread = std::thread::Builder::new().name("log".into()).spawn(|| writer.run());

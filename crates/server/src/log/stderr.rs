@@ -23,6 +23,10 @@ impl Stderr {
     }
 
     /// Writes a record. This may hang.
+    ///
+    /// # Errors
+    ///
+    /// The error of write(2): the other end of a pipe is closed, or the disk is full.
     pub fn write(&mut self, record: &Record, format: Format) -> io::Result<()> {
         let lines = record.line(format, self.is_journal);
         let lines = if self.is_journal { prioritized(&lines, record.severity()) } else { lines };
@@ -30,6 +34,10 @@ impl Stderr {
     }
 
     /// Writes the message of a record without level and time.
+    ///
+    /// # Errors
+    ///
+    /// As [`Stderr::write`].
     pub fn print(&mut self, record: &Record, format: Format) -> io::Result<()> {
         self.put(&record.plain(format))
     }

@@ -29,6 +29,10 @@ pub struct Syslog {
 
 impl Syslog {
     /// The daemon behind a socket. The path is looked up for each datagram, so the daemon may be restarted.
+    ///
+    /// # Errors
+    ///
+    /// The error of socket(2) or of its timeout: the process may have no more open files.
     pub fn new(path: PathBuf) -> io::Result<Syslog> {
         let datagrams = UnixDatagram::unbound()?;
         datagrams.set_write_timeout(Some(WRITE_TIMEOUT))?;
@@ -38,6 +42,10 @@ impl Syslog {
 
     /// Writes a record. It hangs for [`WRITE_TIMEOUT`] at most. `done` has the number of lines that the daemon has already, so that
     /// another try after an error goes on with the next one.
+    ///
+    /// # Errors
+    ///
+    /// The error of sendmsg(2): `NotFound` or `ConnectionRefused` while the daemon does not run, `WouldBlock` after [`WRITE_TIMEOUT`].
     pub fn write(&mut self, record: &Record, format: Format, done: &mut usize) -> io::Result<()> {
         let body = record.body(format);
         for line in body.split('\n').filter(|line| !line.is_empty()).skip(*done) {

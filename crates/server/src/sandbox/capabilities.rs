@@ -23,6 +23,10 @@ pub fn drop_bounding_set() {
 }
 
 /// Gives up all capabilities and the ways to new ones.
+///
+/// # Errors
+///
+/// The error of prctl(2) or capset(2). A kernel without ambient capabilities is no error.
 pub fn drop_all() -> Result<()> {
     drop_bounding_set();
     match clear_ambient_capability_set() {

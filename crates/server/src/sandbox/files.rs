@@ -100,6 +100,10 @@ fn readable(config: &Config, source: Option<&Path>) -> Vec<PathBuf> {
 
 /// Restricts the calling thread, and the threads that it starts later. Returns the version of the Landlock ABI in use; an old one
 /// lacks the restriction of TCP ports (before 4) and of signals to other processes (before 6).
+///
+/// # Errors
+///
+/// The reason for the warning: the kernel has no Landlock or was started without it, or refuses the rules.
 pub fn restrict(needs: &Needs) -> Result<i32, String> {
     let status = ruleset(needs).and_then(RulesetCreated::restrict_self).map_err(|error| error.to_string())?;
     match (status.ruleset, status.landlock) {

@@ -27,6 +27,10 @@ pub enum Unlisted {
 }
 
 /// Restricts the calling thread, and the threads that it starts later.
+///
+/// # Errors
+///
+/// The reason for the warning: the kernel has no seccomp filters, or another sandbox forbids them.
 pub fn restrict(unlisted: Unlisted) -> Result<(), String> {
     let programs = programs(unlisted).map_err(|error| error.to_string())?;
     programs.iter().try_for_each(|program| apply_filter(program)).map_err(|error| error.to_string())

@@ -15,7 +15,11 @@ pub struct RunningTraces {
 }
 
 impl RunningTraces {
-    /// Begins a trace. The error is for the operator.
+    /// Begins a trace.
+    ///
+    /// # Errors
+    ///
+    /// The text for the operator: as many traces run as may ([`TRACES`]).
     pub fn begin(&self, filter: Filter) -> Result<Arc<TraceQueue>, String> {
         let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
         queues.retain(|queue| !queue.has_ended());

@@ -62,6 +62,11 @@ fn begin(server: &ServerHandle, request: &Request) -> Result<Running, String> {
 
 /// Executes `trace on`: writes the status, then lines until the operator closes the connection, the trace is ended, a bound is
 /// reached or the server stops.
+///
+/// # Errors
+///
+/// The error of the connection, which the operator has closed for example. A trace that cannot begin is an answer to the operator, and
+/// no error.
 pub async fn follow(
     server: &ServerHandle,
     rest: &str,

@@ -29,6 +29,10 @@ impl Request {
     }
 
     /// Reads the part of the line after `trace on`.
+    ///
+    /// # Errors
+    ///
+    /// A word is unknown or has no value, or the name or the network is malformed.
     pub fn from_line(rest: &str) -> Result<Request, String> {
         let mut request = Request::default();
         let mut words = rest.split_whitespace();

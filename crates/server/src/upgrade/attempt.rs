@@ -24,7 +24,12 @@ pub struct Upgraded {
     pub version: String,
 }
 
-/// Upgrades the server. The error is for the operator.
+/// Upgrades the server.
+///
+/// # Errors
+///
+/// The text for the operator: an upgrade is under way already, this process stops, or its successor could not be started or did not
+/// begin to serve. This process then goes on.
 pub async fn run(server: &Arc<ServerHandle>, request: Request) -> Result<Upgraded, String> {
     let Some(_turn) = server.upgrade.try_turn() else {
         return Err("an upgrade is under way; wait for its end\n".into());

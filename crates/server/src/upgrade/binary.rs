@@ -21,6 +21,10 @@ const STICKY: u32 = 0o1000;
 /// The path by which a successor of this process is started: that on the command line if it leads to this program, because it may
 /// be a link that a new version changes; else that of the file. Call it at start: when the file is replaced, the kernel calls the old
 /// one "deleted".
+///
+/// # Errors
+///
+/// The error of readlink(2) for /proc/self/exe, or of getcwd(2) for a relative path.
 pub fn of_this_process() -> std::io::Result<PathBuf> {
     let file = without_deleted(env::current_exe()?);
     let called = env::args_os().next().map(PathBuf::from).filter(|called| called.components().count() > 1);
@@ -38,7 +42,11 @@ fn without_deleted(path: PathBuf) -> PathBuf {
 
 /// Checks that the file has the name of this program, and that nobody but root and `user` can change it, nor put another one into its
 /// place. Returns its path without links.
-/// The error is the reason with the remedy.
+///
+/// # Errors
+///
+/// The reason with the remedy: the file cannot be found, is no executable file, has another name, or somebody else may change it or one
+/// of its folders.
 pub fn trusted(file: &Path, user: u32) -> Result<PathBuf, String> {
     let shown = file.display();
     let path = fs::canonicalize(file).map_err(|error| {

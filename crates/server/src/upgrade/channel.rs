@@ -29,6 +29,10 @@ pub struct Channel(OwnedFd);
 
 impl Channel {
     /// The two ends of a new channel. Programs that this process starts do not inherit them by accident.
+    ///
+    /// # Errors
+    ///
+    /// The error of socketpair(2): the process may have no more open files.
     pub fn pair() -> io::Result<(Channel, Channel)> {
         let (one, other) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
@@ -36,6 +40,10 @@ impl Channel {
     }
 
     /// The channel that this process has as its standard input. Standard input is empty after that.
+    ///
+    /// # Errors
+    ///
+    /// The error of fcntl(2), of dup2(2), or of open(2) for /dev/null.
     pub fn from_stdin() -> io::Result<Channel> {
         let channel = io::stdin().as_fd().try_clone_to_owned()?;
         rustix::stdio::dup2_stdin(std::fs::File::open("/dev/null")?)?;
@@ -43,6 +51,11 @@ impl Channel {
     }
 
     /// Sends a message, with at most [`DESCRIPTORS`] descriptors.
+    ///
+    /// # Errors
+    ///
+    /// The message cannot be written as JSON, there are too many descriptors, or the error of sendmsg(2): `BrokenPipe` if the other end
+    /// is gone.
     pub fn send(&self, message: &impl Serialize, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
         let octets = serde_json::to_vec(message)?;
         let mut room = [MaybeUninit::uninit(); CONTROL];
@@ -57,11 +70,20 @@ impl Channel {
     }
 
     /// Sends any number of descriptors.
+    ///
+    /// # Errors
+    ///
+    /// As [`Channel::send`].
     pub fn send_descriptors(&self, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
         descriptors.chunks(DESCRIPTORS).try_for_each(|some| self.send(&some.len(), some))
     }
 
-    /// Waits for a message for at most this time (none: for ever). None: nothing has come. It is an error if the other end is gone.
+    /// Waits for a message for at most this time (none: for ever). None: nothing has come.
+    ///
+    /// # Errors
+    ///
+    /// The error of poll(2) or recvmsg(2). `UnexpectedEof`: the other end is gone. `InvalidData`: the message is too long, or is not of
+    /// this type.
     pub fn receive<T: DeserializeOwned>(
         &self,
         time: Option<Duration>,
@@ -94,6 +116,10 @@ impl Channel {
     }
 
     /// Waits for as many descriptors, each message for at most this time.
+    ///
+    /// # Errors
+    ///
+    /// As [`Channel::receive`]. `TimedOut`: nothing has come in time. `InvalidData`: a message has fewer descriptors than it says.
     pub fn receive_descriptors(&self, count: usize, time: Duration) -> io::Result<Vec<OwnedFd>> {
         let mut descriptors = Vec::new();
         while descriptors.len() < count {

@@ -56,6 +56,10 @@ pub struct Launcher {
 
 impl Launcher {
     /// Starts the launcher, which will start successors with the arguments of this process.
+    ///
+    /// # Errors
+    ///
+    /// The path of this program is unknown, or the error of socketpair(2), fork(2) or execve(2).
     pub fn start() -> io::Result<Launcher> {
         let (channel, end) = Channel::pair()?;
         let program = binary::of_this_process()?;
@@ -76,6 +80,10 @@ impl Launcher {
     }
 
     /// Starts a successor with this end of a channel. Returns its number.
+    ///
+    /// # Errors
+    ///
+    /// The text for the operator: the program is not trusted or cannot be started, or the launcher has ended.
     pub fn start_successor(&self, program: Option<&Path>, handover: Channel) -> Result<u32, String> {
         match self.ask(&Request::Start(program.map(Path::to_owned)), Some(handover))? {
             Answer::Started(process) => Ok(process),
@@ -84,6 +92,10 @@ impl Launcher {
     }
 
     /// Ends the successor if it still runs. Returns its exit status.
+    ///
+    /// # Errors
+    ///
+    /// The text for the operator: the launcher has ended, or gives another answer.
     pub fn end_successor(&self) -> Result<String, String> {
         match self.ask(&Request::End, None)? {
             Answer::Ended(status) => Ok(status),

@@ -45,6 +45,10 @@ impl From<String> for Failure {
 
 /// Starts a successor, and waits until it serves. After a failure no process is left, and this one goes on. The service manager
 /// hears of both.
+///
+/// # Errors
+///
+/// The text for the operator: there is no launcher, the successor cannot be started, has failed, or does not serve in time.
 pub fn replace(server: &ServerHandle, request: &Request) -> Result<Successor, Failure> {
     let mut launcher = lock(&server.upgrade.launcher);
     let Some(running) = launcher.as_ref() else { return Err(server.upgrade.unavailable().to_owned().into()) };

@@ -65,7 +65,7 @@ pub enum Reply {
 #[derive(Serialize, Deserialize)]
 pub struct Confirmation {}
 
-/// The predecessor of this process.
+/// State that the server before this process has handed over, and the channel to it.
 pub struct Predecessor {
     channel: Channel,
     /// Number of its process; 0 if it has not told.
@@ -84,6 +84,11 @@ pub struct Predecessor {
 
 impl Predecessor {
     /// Takes the state and the sockets of the predecessor, if this process has one.
+    ///
+    /// # Errors
+    ///
+    /// The text for the operator: the process was not started by a launcher, the predecessor sends nothing in time, or its version
+    /// hands over in another way.
     pub fn from_environment() -> Result<Option<(Predecessor, Vec<OwnedFd>)>, String> {
         if std::env::var_os(HANDOVER).is_none_or(|value| value != STDIN) {
             return Ok(None);

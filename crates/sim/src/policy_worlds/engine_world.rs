@@ -72,6 +72,10 @@ impl<'w> EngineWorld<'w> {
     }
 
     /// The engine's answer to a question.
+    ///
+    /// # Errors
+    ///
+    /// The engine sends more than one answer or more than `REPLIES` queries, or its answer cannot be read.
     pub fn ask(&mut self, query: Query<'_>) -> Result<Answer, String> {
         self.now += Span(1_000_000);
         let mut out = Pending::default();

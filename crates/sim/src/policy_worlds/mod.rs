@@ -33,7 +33,11 @@ pub struct Score {
 }
 
 /// Plays the world of a seed: each of some questions twice, so that the second may be answered from the cache. Returns the number of
-/// answers and of those with the mark of a policy zone, or the first difference.
+/// answers and of those with the mark of a policy zone.
+///
+/// # Errors
+///
+/// The first difference between the engine's answer and the world's, with the seed.
 pub fn play(seed: u64) -> Result<(u64, u64), String> {
     let world = World::draw(seed);
     let mut engine = EngineWorld::new(&world, seed);

@@ -29,7 +29,11 @@ impl fmt::Display for Dropped {
 
 impl std::error::Error for Dropped {}
 
-/// Answers a request over HTTP/1.1. Every failure is a response with its status.
+/// Answers a request over HTTP/1.1. Every failure of a request is a response with its status.
+///
+/// # Errors
+///
+/// `Dropped`: the server drops the query, as a response policy may say. The connection then ends without a response.
 pub(crate) async fn respond<Q: QuerySink>(
     answers: &Answers<Q>,
     service: &Service,

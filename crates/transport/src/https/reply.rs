@@ -27,7 +27,7 @@ pub(crate) struct Answers<Q: QuerySink> {
     unread: RefCell<HashSet<u64>>,
 }
 
-/// The way of an answer to its request.
+/// Destination of an answer, by the version of HTTP of its request.
 pub(crate) enum Way {
     /// To the task of a request over HTTP/1.1.
     Task(ToTask),

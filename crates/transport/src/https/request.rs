@@ -23,6 +23,12 @@ pub(crate) enum Query {
 }
 
 /// Finds the query of a request.
+///
+/// # Errors
+///
+/// The status of the response. 414 (URI Too Long): the target exceeds `HTTPS_URI_OCTETS`, or its message would be too long. 404:
+/// another path than that of the service. 400: the target has no message in base64url. 415: a POST with another media type. 413: a POST
+/// whose Content-Length exceeds a message. 405: another method than GET, HEAD and POST.
 //= RFC 8484 section 4.1: requirement 82
 pub(crate) fn query(request: &Parts, service: &Service) -> Result<Query, StatusCode> {
     let uri = &request.uri;
@@ -55,12 +61,21 @@ pub fn names_one_host(version: Version, fields: &HeaderMap) -> bool {
 }
 
 /// Gives a message back if it is a query. A message with QR set is a response, so no answer would come.
+///
+/// # Errors
+///
+/// 400 (Bad Request): the message is shorter than a DNS header, or is a response.
 pub(crate) fn checked(message: Vec<u8>) -> Result<Vec<u8>, StatusCode> {
     let is_query = message.len() >= HEADER && message[2] & 0x80 == 0;
     if is_query { Ok(message) } else { Err(StatusCode::BAD_REQUEST) }
 }
 
-/// Adds octets of a body to the message that it carries.
+/// Adds octets of a body to the DNS message that it carries, and counts their memory.
+///
+/// # Errors
+///
+/// 413 (Content Too Large): the message would exceed the 65,535 octets that a DNS message may have. 503 (Service Unavailable): the
+/// memory for all queries and answers is used up. The message stays as it was.
 pub(crate) fn extend(message: &mut Vec<u8>, octets: &[u8], account: &mut Account) -> Result<(), StatusCode> {
     if message.len() + octets.len() > MESSAGE_OCTETS {
         return Err(StatusCode::PAYLOAD_TOO_LARGE);

@@ -28,8 +28,11 @@ pub(crate) fn failure(status: StatusCode) -> Response<Bytes> {
     response
 }
 
-/// The response with an answer. `with_body` is false for HEAD, whose header fields are those of GET (RFC 9110 section 9.3.2). Fails if the
-/// memory for answers is used up.
+/// The response with an answer. `with_body` is false for HEAD, whose header fields are those of GET (RFC 9110 section 9.3.2).
+///
+/// # Errors
+///
+/// 503 (Service Unavailable): the memory for all queries and answers is used up.
 pub(crate) fn success(
     answer: impl AsRef<[u8]> + Send + 'static,
     buffered: Arc<Buffered>,

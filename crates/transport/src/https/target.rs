@@ -21,6 +21,11 @@ pub enum Error {
 }
 
 /// The query message in the query part of a target, which is the part after the question mark.
+///
+/// # Errors
+///
+/// `Error::Parameter`: there is no parameter `dns`, or more than one. `Error::PercentEncoding` and `Error::Base64`: its value cannot be
+/// decoded. `Error::TooLong`: the message would exceed `MESSAGE_OCTETS`.
 pub fn message(query: &str) -> Result<Vec<u8>, Error> {
     let mut values = query.split('&').filter_map(|parameter| parameter.strip_prefix("dns="));
     let (Some(value), None) = (values.next(), values.next()) else { return Err(Error::Parameter) };

@@ -127,7 +127,12 @@ pub(crate) fn admit<Q: QuerySink>(
     }
 }
 
-/// Waits for the end of the handshake, and takes the place in the admission. An error has ended the connection.
+/// Waits for the end of the handshake, and takes the place in the admission.
+///
+/// # Errors
+///
+/// The reason why the connection has been closed, here or by the client: the handshake failed or took too long, or the client has too
+/// many connections.
 pub(crate) async fn complete<Q: QuerySink>(
     context: &ThreadContext<Q>,
     connection: &QuicConnection,

@@ -132,8 +132,9 @@ impl QuicConnection {
         }
     }
 
-    /// Ends the connection if a timeout has expired, or if its client leaves too many answers unread. Queries that wait have timeouts of
-    /// their own.
+    /// Ends the connection if a timeout has expired, or if its client leaves too many answers unread. Queries that wait have timeouts
+    /// of their own. `is_read_elsewhere`: a successor of this process reads the socket. No acknowledgements come here then, so the
+    /// connection only checks again how long it waits for them.
     pub(crate) fn sweep(&self, now: Instant, timeouts: Timeouts, is_read_elsewhere: bool) {
         if is_read_elsewhere {
             // It may have waited long enough for acknowledgements, which do not come.

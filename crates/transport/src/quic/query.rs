@@ -30,6 +30,10 @@ pub struct PartialQuery(Vec<u8>);
 
 impl PartialQuery {
     /// Takes the next octets of the stream.
+    ///
+    /// # Errors
+    ///
+    /// `NoQuery::ProtocolError`: there are more octets than the length at their front says.
     pub fn push(&mut self, octets: &[u8]) -> Result<(), NoQuery> {
         self.0.extend_from_slice(octets);
         if missing(&self.0) < 0 {
@@ -39,6 +43,10 @@ impl PartialQuery {
     }
 
     /// The message, at the end of the stream.
+    ///
+    /// # Errors
+    ///
+    /// `NoQuery::ProtocolError`: there are fewer octets than the length says, or no length.
     pub fn finish(self) -> Result<Vec<u8>, NoQuery> {
         if missing(&self.0) > 0 {
             return Err(NoQuery::ProtocolError("the stream ended before the message"));
@@ -50,6 +58,11 @@ impl PartialQuery {
 }
 
 /// Reads the message of a stream.
+///
+/// # Errors
+///
+/// `NoQuery::Cancelled`: the client has reset the stream. `NoQuery::ConnectionEnded`: the connection has ended. `NoQuery::Memory`: the
+/// memory for all queries and answers is used up. `NoQuery::ProtocolError`: as [`PartialQuery::push`] and [`PartialQuery::finish`].
 pub(crate) async fn read(stream: &mut RecvStream, account: &mut Account) -> Result<Vec<u8>, NoQuery> {
     let mut query = PartialQuery::default();
     loop {
@@ -73,6 +86,11 @@ fn missing(octets: &[u8]) -> isize {
 }
 
 /// Checks the rules that RFC 9250 adds to those of DNS (sections 4.2.1 and 5.5.2).
+///
+/// # Errors
+///
+/// `NoQuery::ProtocolError` with the rule: the message is shorter than a DNS header, its ID is not 0, it is a response, or it has the
+/// option edns-tcp-keepalive.
 //= RFC 9250 section 4.2.1: requirement 96
 //= RFC 9250 section 4.3.3: requirement 92
 pub fn check(message: &[u8]) -> Result<(), NoQuery> {

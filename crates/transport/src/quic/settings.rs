@@ -26,6 +26,11 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
+    /// The settings of QUIC for these of TLS.
+    ///
+    /// # Errors
+    ///
+    /// `Error::WithoutTls13`: the settings lack TLS 1.3 with AES-128-GCM.
     pub(crate) fn new(tls: &rustls::ServerConfig) -> Result<Settings, Error> {
         let mut tls = tls.clone();
         tls.alpn_protocols = vec![ALPN.to_vec()];

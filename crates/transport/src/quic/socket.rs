@@ -30,6 +30,10 @@ const FIRST_DATAGRAM_OCTETS: usize = 1200;
 
 /// Binds UDP sockets. `given` are sockets of these addresses that exist already: they are used instead.
 /// `freebind`: addresses may be bound that no interface has yet.
+///
+/// # Errors
+///
+/// `Error::Socket` with the first address that cannot be used, and the error of socket(2), of a socket option or of bind(2).
 pub(crate) fn bind(
     listen: &[SocketAddr],
     mut given: Vec<UdpSocket>,
@@ -74,6 +78,11 @@ pub(crate) struct QuicSocket {
 }
 
 impl QuicSocket {
+    /// Gives a socket to the runtime. It is read at once.
+    ///
+    /// # Errors
+    ///
+    /// The error of a socket option or of epoll_ctl(2): the process may have no more open files, or memory.
     pub(crate) fn new(
         socket: UdpSocket,
         connection_ids: HashedConnectionIdGenerator,

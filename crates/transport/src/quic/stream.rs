@@ -14,7 +14,7 @@ use hyper::body::Bytes;
 use quinn::{RecvStream, SendStream, StoppedError, VarInt};
 use std::pin::pin;
 
-/// The parts of the thread that a stream needs.
+/// The parts of the thread by which a stream gets its answer: the way to the workers, and the table of requests that wait for one.
 pub(crate) struct StreamContext<'t, Q: QuerySink> {
     pub(crate) thread: &'t ThreadContext<Q>,
     pub(crate) requests: &'t Requests<ToTask>,

@@ -33,6 +33,10 @@ trait Work: Fn(u32, &Arc<Shares>) -> io::Result<()> + Send + Sync + 'static {}
 impl<W: Fn(u32, &Arc<Shares>) -> io::Result<()> + Send + Sync + 'static> Work for W {}
 
 /// Starts the thread. `running` holds its place among the threads until it ends.
+///
+/// # Errors
+///
+/// `Error::WithoutTls13`: the settings of TLS do not suffice for QUIC. `Error::Thread`: the system starts no more threads.
 pub(crate) fn start<Q: QuerySink>(running: Running, bound: Bound, queries: Arc<Q>) -> Result<(), Error> {
     // Here for the error; the thread makes its own, because a failure may have left them in any state.
     Settings::new(&bound.service.tls)?;

@@ -59,7 +59,11 @@ impl<Q: QuerySink> QuicThread<Q> {
         }
     }
 
-    /// Runs the thread until it has been drained. An error means that a socket has failed. Must run within a `LocalSet`.
+    /// Runs the thread until it has been drained. Must run within a `LocalSet`.
+    ///
+    /// # Errors
+    ///
+    /// The runtime does not take a socket, or the task that reads one has ended.
     pub(crate) async fn serve(self: Rc<QuicThread<Q>>, sockets: Sockets) -> io::Result<()> {
         if !self.may_read().await {
             return Ok(());

@@ -73,6 +73,10 @@ pub struct Stack {
 
 impl Stack {
     /// A host with these addresses, all of the networks for benchmarks. The seed decides sequence numbers and ports.
+    ///
+    /// # Errors
+    ///
+    /// `Refusal::Address`: an address is outside the networks for benchmarks.
     pub fn new(addresses: &[IpAddr], settings: Settings, seed: u64) -> Result<Stack, Refusal> {
         if let Some(&foreign) = addresses.iter().find(|&&address| !is_laboratory(address)) {
             return Err(Refusal::Address(foreign));
@@ -98,6 +102,10 @@ impl Stack {
     }
 
     /// Accepts connections on a port.
+    ///
+    /// # Errors
+    ///
+    /// `Refusal::PortInUse`: the port has a listener.
     pub fn listen(&mut self, port: u16, options: Listen) -> Result<(), Refusal> {
         if self.listeners.contains_key(&port) {
             return Err(Refusal::PortInUse(port));
@@ -107,6 +115,11 @@ impl Stack {
     }
 
     /// Opens a connection with a three-way handshake.
+    ///
+    /// # Errors
+    ///
+    /// `Refusal::Address`: the peer is outside the networks for benchmarks. `Refusal::NoLocalAddress`: the host has no address of its
+    /// family. `Refusal::NoBlock`, `Refusal::NoPort`: all connection blocks, or all ports to this peer, are in use.
     pub fn connect(&mut self, now: Duration, remote: SocketAddr) -> Result<Connection, Refusal> {
         let connection = self.open(now, remote)?;
         self.flush(now, connection);
@@ -115,6 +128,10 @@ impl Stack {
 
     /// Opens a connection, sends octets and finishes, in one call: with T/TCP in one segment, if they fit (FreeBSD's
     /// `sendto` with `MSG_EOF`).
+    ///
+    /// # Errors
+    ///
+    /// As [`Stack::connect`].
     pub fn transact(
         &mut self,
         now: Duration,
@@ -131,6 +148,10 @@ impl Stack {
     }
 
     /// Queues octets for sending; returns how many found room.
+    ///
+    /// # Errors
+    ///
+    /// `Refusal::Over`: the connection is over, or has been finished.
     pub fn send(&mut self, now: Duration, connection: Connection, octets: &[u8]) -> Result<usize, Refusal> {
         let block = self.blocks.get_mut(&connection).ok_or(Refusal::Over)?;
         if block.finish || block.state == State::TimeWait {
@@ -142,6 +163,10 @@ impl Stack {
     }
 
     /// Finishes sending: a FIN follows the last octet.
+    ///
+    /// # Errors
+    ///
+    /// `Refusal::Over`: the connection is over.
     pub fn finish(&mut self, now: Duration, connection: Connection) -> Result<(), Refusal> {
         self.blocks.get_mut(&connection).ok_or(Refusal::Over)?.close();
         self.flush(now, connection);
@@ -149,6 +174,10 @@ impl Stack {
     }
 
     /// Sends octets and finishes: both leave in one segment, if they fit.
+    ///
+    /// # Errors
+    ///
+    /// `Refusal::Over`: the connection is over.
     pub fn send_and_finish(
         &mut self,
         now: Duration,
@@ -163,6 +192,10 @@ impl Stack {
     }
 
     /// Ends a connection at once, with RST.
+    ///
+    /// # Errors
+    ///
+    /// `Refusal::Over`: the connection is over.
     pub fn abort(&mut self, connection: Connection) -> Result<(), Refusal> {
         if !self.blocks.contains_key(&connection) {
             return Err(Refusal::Over);

@@ -42,6 +42,10 @@ pub struct Server {
 
 impl Server {
     /// Starts both, and waits until the server is ready.
+    ///
+    /// # Errors
+    ///
+    /// No port is free, or the log cannot be opened. A server that does not become ready is a panic with its log.
     pub fn start(setup: &Setup) -> Result<Server, String> {
         let scratch = Scratch::new();
         let [address, metrics, first, second] = free_addresses()?;
@@ -75,6 +79,10 @@ impl Server {
     }
 
     /// Changes the configuration and has it reloaded. Returns when the log says that it is in force.
+    ///
+    /// # Errors
+    ///
+    /// The server refuses the configuration, or does not say within [`TIME_LIMIT`] that it is in force.
     pub fn reload(&mut self) -> Result<(), String> {
         self.reloads += 1;
         write(&self.scratch, &self.setup, self.authorities, self.reloads);
@@ -102,11 +110,19 @@ impl Server {
     }
 
     /// Reads all metrics.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`].
     pub fn scrape(&self) -> Result<String, String> {
         get(self.metrics, "/metrics")
     }
 
     /// Processor time of the server so far.
+    ///
+    /// # Errors
+    ///
+    /// The process has ended.
     pub fn processor_seconds(&self) -> Result<f64, String> {
         let folder = std::fs::read_dir(format!("/proc/{}/task", self.process.id()));
         let threads = folder.map_err(|error| error.to_string())?.flatten();
@@ -119,6 +135,10 @@ impl Server {
     }
 
     /// Stops the server while it reads its configuration. Returns the time to its end.
+    ///
+    /// # Errors
+    ///
+    /// The signal cannot be sent, or the server ends with an exit status other than 0.
     pub fn stop_during_reload(mut self) -> Result<Duration, String> {
         self.reloads += 1;
         write(&self.scratch, &self.setup, self.authorities, self.reloads);
@@ -143,6 +163,10 @@ fn write(scratch: &Scratch, setup: &str, authorities: [SocketAddr; 2], reloads: 
 }
 
 /// An answer to a request.
+///
+/// # Errors
+///
+/// The server cannot be connected to, does not answer in time, or answers with a status other than 200.
 pub fn get(server: SocketAddr, path: &str) -> Result<String, String> {
     let exchange = || {
         let mut stream = TcpStream::connect(server)?;

@@ -50,6 +50,10 @@ pub struct Figures {
 }
 
 /// Runs a window. `number`: each asks for other names.
+///
+/// # Errors
+///
+/// A reload fails, the metrics cannot be read, or the load fails or writes no result.
 pub fn measure_window(
     server: &mut Server,
     load: &Load,

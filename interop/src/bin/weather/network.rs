@@ -25,8 +25,11 @@ pub struct WeatherLab {
 }
 
 impl WeatherLab {
-    /// Starts the server, and upstreams with this TTL in seconds and this delay of replies. The error is the reason
-    /// why they cannot be started.
+    /// Starts the server, and upstreams with this TTL in seconds and this delay of replies.
+    ///
+    /// # Errors
+    ///
+    /// The reason why they cannot be started: no network namespaces, no nftables, or the server is not installed.
     pub fn new(device: &str, ttl_secs: u32, delay: &str) -> Result<WeatherLab, String> {
         let lab = Lab::new(&["nft"]).ok_or("network namespaces cannot be had here")?;
         let ran = lab.world.filter(FILTER);

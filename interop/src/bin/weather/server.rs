@@ -59,7 +59,11 @@ fn setup(device: &str, folder: &str, upstreams: [&str; 2]) -> (&'static str, Str
     }
 }
 
-/// Starts a server in the gateway and waits until it answers. The error is the reason why it cannot run.
+/// Starts a server in the gateway and waits until it answers.
+///
+/// # Errors
+///
+/// The server is not installed. A server that does not answer in time is a panic with its log.
 pub fn start(device: &str, lab: &Lab, upstreams: [&str; 2]) -> Result<Process, String> {
     let installed = match device {
         "powerdns" => "pdns_recursor",

@@ -6,6 +6,10 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 /// Writes the times to a file (`-`: standard output).
+///
+/// # Errors
+///
+/// The error of open(2) or write(2): the folder is missing, or the disk is full.
 pub fn write(file: &Path, times: &QueryTimes) -> io::Result<()> {
     if file == Path::new("-") {
         return write_lines(io::stdout().lock(), times.queries());

@@ -29,6 +29,11 @@ use running::Installed;
 use schedule::Schedule;
 
 /// Runs the experiment.
+///
+/// # Errors
+///
+/// A zone does not fit into memory or on the disk, a server does not end, or the user stops the experiment. A
+/// server that fails is a fault in the record, and no error.
 pub fn run(context: &mut Context) -> Result<(), String> {
     let servers = installed(context)?;
     let mut results: Vec<Results> = servers.into_iter().map(Results::of).collect();

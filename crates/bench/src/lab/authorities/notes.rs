@@ -14,6 +14,10 @@ use measure::statistics::{median, sorted};
 use std::net::{Ipv4Addr, SocketAddr};
 
 /// Enters claims, differences and warnings.
+///
+/// # Errors
+///
+/// Our authority cannot be started, or gives wrong answers.
 pub fn enter(
     context: &mut Context,
     results: &[Results],

@@ -47,6 +47,10 @@ fn expect(name: &str, rtype: &str, answer: &Answer, expected: &str) -> Result<()
 }
 
 /// Checks the AAAA record of name number `index`.
+///
+/// # Errors
+///
+/// The server does not answer, or the answer differs from the expected one; the error has both.
 pub fn check_address(server: SocketAddr, index: u32, answers: Answers) -> Result<(), String> {
     let (name, address) = (name(address(index)), address(index));
     let answer = ask(server, &name, "AAAA", &[])?;
@@ -60,6 +64,10 @@ fn expected(name: &str, answers: Answers, data: &str) -> String {
 }
 
 /// Checks the first, a middle and the last of 2^`bits` names, and, at an authoritative server, a name that does not exist.
+///
+/// # Errors
+///
+/// The first question that has no answer, or another one than expected; the error has both.
 pub fn check(server: SocketAddr, bits: u32, answers: Answers) -> Result<(), String> {
     let last = (1u32 << bits) - 1;
     for index in [0, last / 2, last] {
@@ -104,6 +112,10 @@ pub struct Property {
 }
 
 /// Asks a server with computed answers, half of whose names have AAAA records, for the properties that FakeDNS lacks.
+///
+/// # Errors
+///
+/// A question has no answer, or all names are of one kind.
 pub fn check_computed(server: SocketAddr) -> Result<Vec<Property>, String> {
     let (mut with, mut without, mut changes) = (None, None, 0);
     let mut kinds = BTreeSet::new();

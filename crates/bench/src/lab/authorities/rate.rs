@@ -54,6 +54,10 @@ impl Tester<'_> {
 
     /// Sends AAAA queries at a rate, and checks every answer. A failure while other programs had the server's cores is not the
     /// server's.
+    ///
+    /// # Errors
+    ///
+    /// The load is impossible on this host or fails, or the user stops the experiment.
     pub fn trial(&self, server: &Running, rate_qps: f64) -> Result<Outcome, String> {
         let load = self.load(server, rate_qps);
         let stopped = || self.stop.load(Ordering::Relaxed);
@@ -103,6 +107,10 @@ impl Tester<'_> {
     }
 
     /// Searches the highest rate without loss.
+    ///
+    /// # Errors
+    ///
+    /// As [`Tester::trial`].
     pub fn search(&self, server: &Running, limits: Limits) -> Result<Rates, String> {
         let mut search = Search::confirmed(limits, 2);
         let mut asked = (0, 0);

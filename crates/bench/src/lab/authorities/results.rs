@@ -89,6 +89,10 @@ impl Results {
     }
 
     /// Starts the server on one core with a zone as often as the schedule says.
+    ///
+    /// # Errors
+    ///
+    /// A process does not end, or the user stops the experiment. A server that cannot be started is a fault in the results.
     pub fn load(
         &mut self,
         context: &Context,
@@ -108,6 +112,10 @@ impl Results {
     }
 
     /// Measures rates on some cores.
+    ///
+    /// # Errors
+    ///
+    /// As [`Results::load`], and as [`Tester::trial`].
     pub fn measure_rates(
         &mut self,
         context: &Context,

@@ -37,7 +37,11 @@ pub struct Installed {
 }
 
 impl Installed {
-    /// Finds the program of a recipe: the given one, or one in the usual folders, or our own. The error says how to install it.
+    /// Finds the program of a recipe: the given one, or one in the usual folders, or our own.
+    ///
+    /// # Errors
+    ///
+    /// The program is not installed, or tells no version; the error says how to install it.
     pub fn find(recipe: &'static Recipe, given: Option<&Path>) -> Result<Installed, String> {
         let found = match (given, recipe.program) {
             (Some(given), _) => Some(given.to_owned()).filter(|path| path.is_file()),
@@ -111,6 +115,11 @@ pub struct Running {
 impl Running {
     /// Starts a server and waits until it answers for the last of 2^`bits` names. `stop` ends the wait. If another process takes the port
     /// before the server, the server is started at another one.
+    ///
+    /// # Errors
+    ///
+    /// The server cannot be started, ends by itself or gives no right answer in time, or `stop` is set. The error has the end of its
+    /// output.
     pub fn start(
         server: &Installed,
         place: &Place,
@@ -189,6 +198,10 @@ impl Running {
     }
 
     /// Ends all its processes.
+    ///
+    /// # Errors
+    ///
+    /// The supervisor of its processes has failed.
     pub fn stop(self) -> Result<(), String> {
         self.process.stop(limits::STOP_GRACE).map(|_| ()).map_err(|error| error.to_string())
     }

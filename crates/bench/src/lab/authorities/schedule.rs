@@ -27,6 +27,10 @@ pub struct Schedule {
 
 impl Schedule {
     /// Schedule of a context's options.
+    ///
+    /// # Errors
+    ///
+    /// A zone of the size that `--zone-bits` asks for needs more than half of the free memory.
     pub fn of(context: &Context) -> Result<Schedule, String> {
         let available = available_octets();
         let wanted = context.options.zone_bits;

@@ -38,6 +38,10 @@ pub fn embedded(address: Ipv4Addr) -> Ipv6Addr {
 }
 
 /// Writes the zone of the first 2^`bits` addresses into a file that must not exist. Returns its size in octets.
+///
+/// # Errors
+///
+/// The file exists, or the disk is full.
 pub fn write(path: &Path, bits: u32) -> Result<u64, String> {
     let failed =
         |error: io::Error| format!("{}: {error}; free some disk space, or set TMPDIR", path.display());

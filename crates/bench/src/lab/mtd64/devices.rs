@@ -54,6 +54,10 @@ impl Subject {
 }
 
 /// Devices of an experiment: its templates (`device::templates`), and the papers' programs of `--program`.
+///
+/// # Errors
+///
+/// A device that the user named is missing, or none is installed.
 pub fn subjects(context: &mut Context, default: &[&str]) -> Result<Vec<Subject>, String> {
     let subject = |Template { name, program }: Template| Subject {
         name: name.clone(),
@@ -73,6 +77,10 @@ pub fn subjects(context: &mut Context, default: &[&str]) -> Result<Vec<Subject>,
 }
 
 /// Recipe of a program of the papers. None for another name.
+///
+/// # Errors
+///
+/// The program of the papers is not at the path that `--program` gives.
 pub fn recipe(name: &str, program: &Path) -> Result<Option<Recipe>, String> {
     if !PAPER_PROGRAMS.contains(&name) {
         return Ok(None);
@@ -123,6 +131,10 @@ pub struct Launch<'a> {
 }
 
 /// Starts a device, waits until it answers for a name, and enters it into the record.
+///
+/// # Errors
+///
+/// As [`RunningDevice::start`].
 pub fn start<'p>(
     context: &mut Context,
     place: &'p Place,

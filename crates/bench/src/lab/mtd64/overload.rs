@@ -49,6 +49,10 @@ const THREADS: u16 = 10;
 const POLL: Duration = Duration::from_millis(50);
 
 /// Runs the experiment.
+///
+/// # Errors
+///
+/// As [`devices::subjects`] and [`Place::open`]; a device or the authority cannot be started, or the user stops the experiment.
 pub fn run(context: &mut Context) -> Result<(), String> {
     let default: &[&str] = context.choose(&DEFAULT_QUICK, &DEFAULT);
     let subjects = devices::subjects(context, default)?;

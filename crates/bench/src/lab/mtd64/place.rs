@@ -33,6 +33,10 @@ pub struct Holder {
 
 impl Place {
     /// Opens the place: a namespace if a program needs one.
+    ///
+    /// # Errors
+    ///
+    /// The namespace cannot be made: this needs root, and util-linux and iproute2.
     pub fn open(needs_namespace: bool) -> Result<Place, String> {
         if needs_namespace { Holder::start().map(Place::Own) } else { Ok(Place::Host) }
     }
@@ -53,6 +57,10 @@ impl Place {
 
     /// Prepares the place for a program. With `only`, a socket that it binds to `::` leaves IPv4 alone: MTD64 on port 53 of IPv6 stands
     /// beside the authority on port 53 of IPv4. TOTD needs the opposite: it asks its IPv4 forwarders through its socket on `::`.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's parameter cannot be written.
     pub fn set_v6only(&self, only: bool) -> Result<(), String> {
         match self {
             Place::Host => Ok(()),
@@ -64,6 +72,10 @@ impl Place {
     }
 
     /// Runs `work` in the place. Sockets that it opens stay there.
+    ///
+    /// # Errors
+    ///
+    /// The error of `work`, or the namespace cannot be entered.
     pub fn run<T: Send>(&self, work: impl FnOnce() -> Result<T, String> + Send) -> Result<T, String> {
         match self {
             Place::Host => work(),
@@ -72,6 +84,10 @@ impl Place {
     }
 
     /// Command that leads to an agent in the place; empty for this host.
+    ///
+    /// # Errors
+    ///
+    /// The file of this program is unknown.
     pub fn prefix(&self) -> Result<Vec<String>, String> {
         let Place::Own(holder) = self else { return Ok(Vec::new()) };
         let own = own_program().map_err(|error| format!("this program's own file: {error}"))?;
@@ -80,6 +96,10 @@ impl Place {
     }
 
     /// Connects to an agent in the place.
+    ///
+    /// # Errors
+    ///
+    /// As [`Place::prefix`], or the agent cannot be started.
     pub fn agent(&self) -> Result<AgentClient, String> {
         let prefix = self.prefix()?;
         let prefix = (!prefix.is_empty()).then_some(prefix.as_slice());

@@ -88,6 +88,10 @@ impl Trial {
 }
 
 /// Runs the experiment.
+///
+/// # Errors
+///
+/// The highest rate needs more names in `--duration` than there are, a tool or the receiver fails, or the user stops the experiment.
 pub fn run(context: &mut Context) -> Result<(), String> {
     let rates = context.choose(RATES_QPS.0, RATES_QPS.1);
     let usual = context.choose(Duration::from_secs(2), Duration::from_secs(10));

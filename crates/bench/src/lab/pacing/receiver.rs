@@ -49,6 +49,10 @@ pub struct Receiver {
 
 impl Receiver {
     /// Listens on a port of the IPv6 loopback address, for a number of queries.
+    ///
+    /// # Errors
+    ///
+    /// No port can be bound, or the kernel gives no time stamps.
     pub fn start(queries: usize, core: Option<u16>) -> Result<Receiver, String> {
         let failed = |error: std::io::Error| format!("the receiver of the time stamps: {error}");
         let listen = SocketAddr::from((Ipv6Addr::LOCALHOST, 0));
@@ -70,6 +74,10 @@ impl Receiver {
     }
 
     /// Ends the receiver and returns what it has noted.
+    ///
+    /// # Errors
+    ///
+    /// The thread cannot run on its core, or the error of recvmsg(2).
     pub fn end(mut self) -> Result<Received, String> {
         self.stop.store(true, Ordering::Relaxed);
         let thread = self.thread.take().ok_or("the receiver has ended")?;

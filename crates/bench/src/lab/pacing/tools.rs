@@ -31,6 +31,10 @@ pub struct Tool {
 
 impl Tool {
     /// The tools that are there: those of `--program`, and dnsperf of the system.
+    ///
+    /// # Errors
+    ///
+    /// A program is not at the path that `--program` gives.
     pub fn all(context: &Context) -> Result<Vec<Tool>, String> {
         let mut found = Vec::new();
         for name in TOOLS {
@@ -63,6 +67,10 @@ impl Tool {
     }
 
     /// Runs a load to its end.
+    ///
+    /// # Errors
+    ///
+    /// The program cannot be started or fails, its file of names cannot be written, or the user stops the experiment.
     pub fn run(
         &self,
         context: &mut Context,

@@ -26,6 +26,10 @@ const TOLERANCE: f64 = 0.2;
 const TABLE: &str = "Certificate against the rate that the authority sustains behind a device";
 
 /// The runs, their figures and the claim.
+///
+/// # Errors
+///
+/// A run fails, or the user stops the experiment. A device that is not installed is a warning.
 pub(super) fn run(context: &mut Context) -> Result<(), String> {
     let cores = crate::environment::allowed_cores();
     let (mut inside, mut compared) = (Vec::new(), Vec::new());

@@ -35,6 +35,10 @@ struct Loopback {
 }
 
 /// The self-test at the paper's rate, and the highest rate at which it passes.
+///
+/// # Errors
+///
+/// The agents cannot be started, a trial fails, or the user stops the experiment.
 pub(super) fn run(context: &mut Context) -> Result<(), String> {
     let mut loopback = Loopback::open(Arc::clone(&context.stop))?;
     context.program(Program {

@@ -25,6 +25,10 @@ pub(super) const TABLE_2: [(f64, u64, u64); 12] = [
 ];
 
 /// Minima of 20 plain searches, on servers with a limit of 8,500/s and with those of the paper's medians.
+///
+/// # Errors
+///
+/// The user stops the experiment.
 pub(super) fn run(context: &mut Context) -> Result<(), String> {
     context.progress("minima of 20 searches")?;
     let tables = context.choose(200, 2_000);

@@ -29,6 +29,10 @@ const FAILURES: [f64; 5] = [0.0, 0.005, 0.01, 0.02, 0.05];
 const REPETITIONS: usize = 20;
 
 /// The experiment.
+///
+/// # Errors
+///
+/// The first error of a part: a run or a trial fails, or the user stops the experiment.
 pub fn run(context: &mut Context) -> Result<(), String> {
     formulas(context);
     searches::run(context)?;

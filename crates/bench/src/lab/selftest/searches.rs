@@ -44,6 +44,10 @@ struct Sample {
 }
 
 /// All parts.
+///
+/// # Errors
+///
+/// The user stops the experiment.
 pub(super) fn run(context: &mut Context) -> Result<(), String> {
     let searches = context.choose(4_000, 40_000);
     let mut samples = Vec::new();

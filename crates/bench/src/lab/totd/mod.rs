@@ -27,6 +27,10 @@ const ZONE: &str = "dns64perf.test";
 const PREFIX: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0x64, 0, 0, 0, 0, 0);
 
 /// Runs `totd-load`.
+///
+/// # Errors
+///
+/// A server that is installed cannot be started or gives no right answer, or the user stops the experiment.
 pub fn load(context: &mut Context) -> Result<(), String> {
     context.progress("the stall in virtual time")?;
     stall::simulate(context)?;
@@ -45,6 +49,10 @@ pub fn load(context: &mut Context) -> Result<(), String> {
 }
 
 /// Runs `totd-stability`.
+///
+/// # Errors
+///
+/// `--duration` is below 4 s; otherwise as [`load`].
 pub fn stability(context: &mut Context) -> Result<(), String> {
     stability::run(context)
 }

@@ -46,7 +46,11 @@ struct Proxy {
     began: Instant,
 }
 
-/// Serves until `stop` is set. The error says which address could not be used.
+/// Serves until `stop` is set.
+///
+/// # Errors
+///
+/// An address is not of loopback, or cannot be bound; the error says which.
 pub fn serve(settings: ProxySettings, stop: &AtomicBool) -> Result<BTreeMap<&'static str, u64>, String> {
     let ProxySettings { listen, upstream, .. } = settings;
     if !listen.ip().is_loopback() || !upstream.ip().is_loopback() {

@@ -34,6 +34,10 @@ pub(super) struct Candidate {
 
 impl Candidate {
     /// The forwarder of the laboratory, with further options of its command line.
+    ///
+    /// # Errors
+    ///
+    /// The path of this program is unknown, or is not UTF-8.
     pub fn forwarder(scheme: Scheme, options: &[&str]) -> Result<Candidate, String> {
         let own = crate::process::own_program().map_err(|error| format!("own program: {error}"))?;
         let own = own.to_str().ok_or("the path of this program is not text")?;
@@ -96,6 +100,10 @@ impl Candidate {
 }
 
 /// Installed devices: those of the user, or those of `default`.
+///
+/// # Errors
+///
+/// A device that the user named is missing.
 pub(super) fn devices(context: &mut Context, default: &[&str]) -> Result<Vec<Candidate>, String> {
     let candidate = |Template { name, program }: Template| Candidate {
         name: name.clone(),
@@ -107,6 +115,10 @@ pub(super) fn devices(context: &mut Context, default: &[&str]) -> Result<Vec<Can
 }
 
 /// TOTD itself, as far as the user gave it with `--program`.
+///
+/// # Errors
+///
+/// A program is not at the path that `--program` gives.
 pub(super) fn programs(context: &Context) -> Result<Vec<Candidate>, String> {
     let given = context.options.programs.iter().filter(|(name, _)| TOTD_PROGRAMS.contains(&name.as_str()));
     let mut found = Vec::new();
@@ -119,6 +131,10 @@ pub(super) fn programs(context: &Context) -> Result<Vec<Candidate>, String> {
 }
 
 /// The forwarder with each of its three ways of making IDs, with further options of its command line.
+///
+/// # Errors
+///
+/// As [`Candidate::forwarder`].
 pub(super) fn forwarders(options: &[&str]) -> Result<Vec<Candidate>, String> {
     SCHEMES.into_iter().map(|scheme| Candidate::forwarder(scheme, options)).collect()
 }
@@ -134,11 +150,19 @@ pub(super) struct Bench {
 
 impl Bench {
     /// An authority with these names, on loopback, and an agent for the servers.
+    ///
+    /// # Errors
+    ///
+    /// As [`Bench::with`].
     pub fn new() -> Result<Bench, String> {
         Bench::with(Forwarders::One)
     }
 
     /// As many authorities as the forwarders of TOTD need.
+    ///
+    /// # Errors
+    ///
+    /// An authority cannot listen at its loopback address, or the agent cannot be started.
     pub fn with(forwarders: Forwarders) -> Result<Bench, String> {
         let authority = |listen: SocketAddr| {
             let zone = Zone::new(ZONE).map_err(|error| error.to_string())?;
@@ -156,6 +180,10 @@ impl Bench {
     }
 
     /// Starts a server and waits until it answers.
+    ///
+    /// # Errors
+    ///
+    /// As [`Bench::launch`].
     pub fn start(&mut self, context: &mut Context, candidate: &Candidate) -> Result<RunningDevice, String> {
         let zone = self.zone.clone();
         // Names of 10.255.0.0/16, which no client asks for.
@@ -167,6 +195,10 @@ impl Bench {
     }
 
     /// Starts a server and waits until `is_answering` says that it is ready.
+    ///
+    /// # Errors
+    ///
+    /// The server cannot be started, or is not ready in time; then the error has the end of its output.
     pub fn launch(
         &mut self,
         context: &mut Context,
@@ -191,11 +223,19 @@ impl Bench {
     }
 
     /// Resources that a server has used so far.
+    ///
+    /// # Errors
+    ///
+    /// The agent has ended, or does not answer.
     pub fn usage(&mut self, running: &RunningDevice) -> Result<Usage, String> {
         running.usage(&mut self.agent)
     }
 
     /// Resources that a server has used since `before`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Bench::usage`].
     pub fn used(
         &mut self,
         running: &RunningDevice,

@@ -45,6 +45,10 @@ struct Watch {
 }
 
 /// Runs the experiment.
+///
+/// # Errors
+///
+/// `--duration` is below 4 s, a server cannot be started, or the user stops the experiment.
 pub(super) fn run(context: &mut Context) -> Result<(), String> {
     let whole = context.choose(Duration::from_secs(6), Duration::from_secs(600));
     let duration = context.options.duration.unwrap_or(whole);

@@ -58,6 +58,10 @@ const VARIANTS: [Variant; 6] = [
 ];
 
 /// Simulates all variants after unlucky landings, and the schemes after random ones.
+///
+/// # Errors
+///
+/// The user stops the experiment.
 pub(super) fn simulate(context: &mut Context) -> Result<(), String> {
     let runs: usize = context.choose(20, 1000);
     let clocks = unlucky_clocks(1_400_000_000 + context.seed(1) as u32 % 10_000_000, runs);
@@ -196,6 +200,10 @@ pub(super) const WHOLE: (Duration, Duration, Duration) =
     (Duration::from_secs(60), Duration::from_secs(2), Duration::from_secs(5));
 
 /// Runs the forwarder with sockets and a counter that is about to land near its end, with each scheme.
+///
+/// # Errors
+///
+/// The forwarder cannot be started, or the user stops the experiment.
 pub(super) fn measure(context: &mut Context) -> Result<(), String> {
     let (lifetime, timeout, host) = context.choose(QUICK, WHOLE);
     let second = (1_400_000_000u32..).find(|second| landing(*second) == 0u16.wrapping_sub(900));

@@ -67,6 +67,10 @@ fn variants(name: &str) -> &'static [(Forwarders, Expected)] {
 }
 
 /// Loads all variants of the given versions.
+///
+/// # Errors
+///
+/// A given version cannot be started, no near second sets its counter, or the user stops the experiment.
 pub(super) fn run(context: &mut Context) -> Result<(), String> {
     let candidates = servers::programs(context)?;
     if candidates.is_empty() {

@@ -64,6 +64,10 @@ fn enter_cell(
 }
 
 /// Simulates Tables I to III.
+///
+/// # Errors
+///
+/// The user stops the experiment.
 pub(super) fn simulate(context: &mut Context) -> Result<(), String> {
     let numbers: Vec<usize> = context.choose(vec![1, 2, 3, 4, 10], (1..=10).collect());
     let mut lines = Vec::new();
@@ -184,6 +188,10 @@ fn paper_line(name: &str, value: impl Fn(usize) -> f64) -> ChartLine {
 }
 
 /// Measures the devices and the forwarder.
+///
+/// # Errors
+///
+/// A server cannot be started, or the user stops the experiment.
 pub(super) fn measure(context: &mut Context) -> Result<(), String> {
     // The paper's own programs come first, so that a chart has them.
     let mut candidates = servers::programs(context)?;

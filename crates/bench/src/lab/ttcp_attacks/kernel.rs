@@ -29,6 +29,10 @@ const QUERIES: u64 = 3;
 const TABLE: &str = "Fast Open with the kernel: connections of 3 that began with data on the SYN";
 
 /// Lets the kernel and the stack speak, and tests that the cookie works in both directions.
+///
+/// # Errors
+///
+/// A connection fails, or the user stops the experiment. Without root the part is left out, with a warning.
 pub fn check(context: &mut Context) -> Result<(), String> {
     let left_out = "Fast Open of the kernel was not asked";
     let Some(namespace) = own_namespace::for_check(context, left_out) else { return Ok(()) };

@@ -18,6 +18,10 @@ const BLOCKS: u64 = 8000;
 const PENDING: u64 = 256;
 
 /// Floods of SYNs with data.
+///
+/// # Errors
+///
+/// The user stops the experiment.
 pub fn floods(context: &mut Context) -> Result<(), String> {
     for sent in SENT {
         for (mechanism, forger, row) in [
@@ -95,6 +99,10 @@ fn claims(context: &mut Context, mechanism: Mechanism, forger: Forger, row: &str
 }
 
 /// Reflection by forged queries.
+///
+/// # Errors
+///
+/// The user stops the experiment.
 pub fn reflections(context: &mut Context) -> Result<(), String> {
     let trials = context.choose(200, 5000);
     for (reply, victim) in

@@ -12,6 +12,10 @@ use experiments::attacks::{self, Hits, MECHANISMS, Mechanism};
 use measure::experiment::{Figure, Origin, proportion_interval};
 
 /// Runs the experiment.
+///
+/// # Errors
+///
+/// As [`kernel::check`].
 pub fn run(context: &mut Context) -> Result<(), String> {
     context.progress("blind guesses")?;
     guesses(context);

@@ -29,6 +29,11 @@ const QUERY_LIMIT: Duration = Duration::from_secs(20);
 const TABLE: &str = "TIME-WAIT behind an interface, by the clock";
 
 /// Measures the time from the last answer to the empty table, with T/TCP and with TCP.
+///
+/// # Errors
+///
+/// The interface fails, the table is not empty in time, or the user stops the experiment. Without root the part is left out, with a
+/// warning.
 pub fn check(context: &mut Context) -> Result<(), String> {
     // The short version has shorter timers: 8 * 0.2 s, and 2 * 2 s.
     let rto = context.choose(Duration::from_millis(200), Duration::from_secs(1));

@@ -23,6 +23,10 @@ const END: Duration = Duration::from_secs(80);
 const TABLE: &str = "TIME-WAIT of the kernel";
 
 /// Measures TIME-WAIT of the kernel. Returns its curve; none in the short version, or where the machine cannot measure it.
+///
+/// # Errors
+///
+/// A connection fails, /proc cannot be read, or the user stops the experiment. Without root the part is left out, with a warning.
 pub fn check(context: &mut Context) -> Result<Option<ChartLine>, String> {
     let connections = context.choose(CONNECTIONS_QUICK, CONNECTIONS);
     context.progress(&format!("kernel: {connections} connections over loopback"))?;

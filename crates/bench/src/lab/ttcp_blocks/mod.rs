@@ -30,6 +30,10 @@ const TABLE: &str = "Connection blocks of 10 clients with 1,000 queries each";
 const PLACE: &str = "Figure 5";
 
 /// Runs the experiment.
+///
+/// # Errors
+///
+/// As [`kernel::check`] and [`interface::check`].
 pub fn run(context: &mut Context) -> Result<(), String> {
     let mut lines = curves(context)?;
     rates(context)?;

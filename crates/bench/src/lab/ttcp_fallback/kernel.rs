@@ -31,6 +31,10 @@ const LONG: usize = 600;
 const TABLE: &str = "T/TCP client, server of the kernel";
 
 /// Asks the kernel, and tests as which peer it behaves.
+///
+/// # Errors
+///
+/// The interface fails, or the user stops the experiment. Without root the part is left out, with a warning.
 pub fn check(context: &mut Context) -> Result<(), String> {
     let left_out = "the kernel was not asked";
     let Some(namespace) = own_namespace::for_check(context, left_out) else { return Ok(()) };

@@ -25,6 +25,10 @@ const CLIENTS: [(Client, &str); 3] = [
 const SHOWN: Duration = Duration::from_millis(65);
 
 /// Runs the experiment.
+///
+/// # Errors
+///
+/// As [`kernel::check`].
 pub fn run(context: &mut Context) -> Result<(), String> {
     for peer in PEERS {
         context.progress(name(peer))?;

@@ -13,6 +13,10 @@ mod sweep;
 use super::context::Context;
 
 /// Runs the experiment.
+///
+/// # Errors
+///
+/// As [`real_link::run`] and [`real_servers::run`].
 pub fn run(context: &mut Context) -> Result<(), String> {
     let points = sweep::run(context)?;
     presentation::add_figures(context, &points);

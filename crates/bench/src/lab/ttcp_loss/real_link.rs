@@ -39,7 +39,11 @@ const RESPONDER_WAIT: Duration = Duration::from_millis(50);
 /// anew.
 const FALSE_ALARM: f64 = 0.001;
 
-/// Runs the point and adds its figures and its claim. Without root it is left out, with a warning.
+/// Runs the point and adds its figures and its claim.
+///
+/// # Errors
+///
+/// The link or a socket fails, or the user stops the experiment. Without root the point is left out, with a warning.
 pub fn run(context: &mut Context) -> Result<(), String> {
     context.progress("the check over a TUN link")?;
     let left_out = "the check over a TUN link was left out";

@@ -82,7 +82,12 @@ impl Answers {
     }
 }
 
-/// Runs the devices at each loss rate and adds figures and a claim. What is missing is left out, with a warning.
+/// Runs the devices at each loss rate and adds figures and a claim.
+///
+/// # Errors
+///
+/// A device that the user named is missing, a device cannot be started, the link fails, or the user stops the experiment. Other devices
+/// that are missing are left out, with a warning, and without root all of them.
 pub fn run(context: &mut Context) -> Result<(), String> {
     context.progress("the servers themselves across the link")?;
     let left_out = "the servers themselves across the link were left out";

@@ -72,6 +72,10 @@ pub fn percent((low, high): (f64, f64)) -> (f64, f64) {
 }
 
 /// Runs all points: first UDP, then TCP, by policy, delay and loss.
+///
+/// # Errors
+///
+/// The user stops the experiment.
 pub fn run(context: &Context) -> Result<Vec<LossPoint>, String> {
     let mut points = Vec::new();
     for (policy, number) in POLICIES.iter().zip(1..) {

@@ -11,6 +11,10 @@ use std::time::Duration;
 pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A socket for all questions.
+///
+/// # Errors
+///
+/// The error of bind(2) or connect(2): the network is unreachable.
 pub fn udp(server: SocketAddr) -> io::Result<UdpSocket> {
     let socket = UdpSocket::bind(("0.0.0.0", 0))?;
     socket.connect(server)?;
@@ -19,6 +23,10 @@ pub fn udp(server: SocketAddr) -> io::Result<UdpSocket> {
 }
 
 /// Asks over UDP.
+///
+/// # Errors
+///
+/// The error of send(2) or recv(2). `WouldBlock`: no answer within [`ANSWER_TIMEOUT`].
 pub fn ask_datagram(socket: &UdpSocket, question: &[u8]) -> io::Result<Vec<u8>> {
     socket.send(question)?;
     let mut answer = vec![0; 4096];
@@ -28,6 +36,10 @@ pub fn ask_datagram(socket: &UdpSocket, question: &[u8]) -> io::Result<Vec<u8>> 
 }
 
 /// A connection to the server.
+///
+/// # Errors
+///
+/// The error of connect(2): the server refuses, or does not answer within [`ANSWER_TIMEOUT`].
 pub fn connect(server: SocketAddr) -> io::Result<TcpStream> {
     let stream = TcpStream::connect_timeout(&server, ANSWER_TIMEOUT)?;
     stream.set_nodelay(true)?;
@@ -36,12 +48,20 @@ pub fn connect(server: SocketAddr) -> io::Result<TcpStream> {
 }
 
 /// Asks on a connection.
+///
+/// # Errors
+///
+/// The question is too long for a stream, or the error of send(2) or recv(2). `UnexpectedEof`: the server has closed the connection.
 pub fn ask_stream(stream: &mut TcpStream, question: &[u8]) -> io::Result<Vec<u8>> {
     stream.write_all(&framed(question)?)?;
     read_answer(stream)
 }
 
 /// Asks on a connection of its own with Fast Open (RFC 7413).
+///
+/// # Errors
+///
+/// As [`ask_stream`], or the error of sendto(2): net.ipv4.tcp_fastopen does not let clients use Fast Open.
 pub fn ask_by_fast_open(server: SocketAddr, question: &[u8]) -> io::Result<Vec<u8>> {
     let socket =
         socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, Some(ipproto::TCP))?;

@@ -56,6 +56,10 @@ pub struct Measured {
 }
 
 /// Measures all rows.
+///
+/// # Errors
+///
+/// Namespaces cannot be made, which needs root (the text says so), a query fails, or the user stops the experiment.
 pub fn run(context: &mut Context) -> Result<Measured, String> {
     context.progress("making two network namespaces")?;
     let mut world = World::new()?;

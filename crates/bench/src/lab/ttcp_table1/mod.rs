@@ -64,6 +64,11 @@ fn find(cells: &[Cell], row: Row, round_trip: Duration) -> Option<&Cell> {
 }
 
 /// Runs the experiment.
+///
+/// # Errors
+///
+/// A query fails in virtual time or in the measured part, or the user stops the experiment. Without root the measured part is left out,
+/// with a warning.
 pub fn run(context: &mut Context) -> Result<(), String> {
     let answer = paper::answer_of_authority()?;
     let in_virtual_time = virtual_time::run(context, &answer)?;

@@ -67,6 +67,10 @@ impl Row {
 }
 
 /// A root zone with its 13 servers, without their addresses, and with a name whose TXT records exceed 512 octets.
+///
+/// # Errors
+///
+/// The zone cannot be parsed. Its text is fixed, so this does not happen.
 pub fn root_zone() -> Result<Records, String> {
     let mut text =
         "$ORIGIN .\n. 86400 IN SOA a.root-servers.net. nstld.example. 1 1800 900 604800 86400\n".to_owned();
@@ -81,6 +85,10 @@ pub fn root_zone() -> Result<Records, String> {
 }
 
 /// The answer of the project's authority to the question, over loopback. Both parts use it.
+///
+/// # Errors
+///
+/// The authority cannot listen on loopback, or its answer is missing or wrong.
 pub fn answer_of_authority() -> Result<Vec<u8>, String> {
     let failed = |error: std::io::Error| format!("the authority on loopback: {error}");
     let server =
@@ -96,6 +104,10 @@ pub fn answer_of_authority() -> Result<Vec<u8>, String> {
 }
 
 /// Checks an answer: its ID, NOERROR, whole, 13 records.
+///
+/// # Errors
+///
+/// The answer is shorter than a header, or one of these differs; the error has its header.
 pub fn check(answer: &[u8], id: u16) -> Result<(), String> {
     let header = answer.first_chunk::<12>().ok_or("an answer shorter than a header")?;
     let records = u16::from_be_bytes([header[6], header[7]]);

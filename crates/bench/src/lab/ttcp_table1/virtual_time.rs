@@ -14,6 +14,10 @@ pub const QUERIES: u32 = 1000;
 const ADSL_JITTER: Duration = Duration::from_micros(2500);
 
 /// All rows at all round trips.
+///
+/// # Errors
+///
+/// A question fails, or the user stops the experiment.
 pub fn run(context: &Context, answer: &[u8]) -> Result<Vec<Cell>, String> {
     let mut cells = Vec::new();
     for round_trip in ROUND_TRIPS {

@@ -69,6 +69,10 @@ fn start_order(plan: &Plan, cores: &Cores, upstream: SocketAddr, sweep: &str) ->
 
 impl Testbed<'_> {
     /// Starts the device with a value of the sweep, and waits until it answers. Returns false if the run was stopped.
+    ///
+    /// # Errors
+    ///
+    /// The device cannot be started, ends, or gives no right answer in time; the error has the end of its output.
     pub(super) fn start_device(&mut self, sweep: &str) -> Result<bool, String> {
         self.stop_device();
         let plan = self.plan;
@@ -242,6 +246,10 @@ impl Testbed<'_> {
 
     /// Returns the reason why the device is of no further use, if there is one: every further trial would fail and say
     /// nothing. A failure in an earlier trial stays a failure of that trial.
+    ///
+    /// # Errors
+    ///
+    /// The agent of the device has ended, or does not answer.
     pub(super) fn check_device(&mut self) -> Result<Option<String>, String> {
         if self.has_ended()? {
             return Ok(Some(format!("the device has ended by itself: {}", self.last_output())));

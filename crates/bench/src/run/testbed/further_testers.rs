@@ -19,6 +19,10 @@ pub(super) struct FurtherTesters {
 
 impl FurtherTesters {
     /// Connects to the further hosts of a plan.
+    ///
+    /// # Errors
+    ///
+    /// An agent cannot be started at a host.
     pub(super) fn connect(plan: &Plan) -> Result<FurtherTesters, String> {
         let connect = |(number, host): (usize, &TesterHost)| {
             let agent = AgentClient::connect(&role(number), Some(&host.host));
@@ -33,6 +37,10 @@ impl FurtherTesters {
     }
 
     /// The facts of each host, by role.
+    ///
+    /// # Errors
+    ///
+    /// An agent has ended, or does not answer.
     pub(super) fn environments(
         &mut self,
         addresses: &[IpAddr],
@@ -51,6 +59,10 @@ impl FurtherTesters {
 
     /// Runs a load with all hosts, the first one included: each sends at an equal share of the rate, for the next `names` names of
     /// the range. Returns `None` if the run was stopped. The progress is that of the first host.
+    ///
+    /// # Errors
+    ///
+    /// A host has failed, with its reason.
     pub(super) fn run_load(
         &mut self,
         first: &mut AgentClient,

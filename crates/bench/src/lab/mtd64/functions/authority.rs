@@ -73,6 +73,10 @@ fn bind(address: SocketAddr) -> io::Result<(UdpSocket, TcpListener)> {
 
 impl ScriptedAuthority {
     /// Starts the authority in a place.
+    ///
+    /// # Errors
+    ///
+    /// A port of the authority cannot be bound in the place.
     pub fn start(place: &Place) -> Result<ScriptedAuthority, String> {
         let Sockets { udp, forger, tcp } = Sockets::open(place)?;
         let address = udp.local_addr().map_err(|error| format!("the authority: {error}"))?;

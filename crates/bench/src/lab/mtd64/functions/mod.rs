@@ -52,6 +52,10 @@ const CHANCE_IDS: usize = 3;
 const RESPONSE_MAXIMA: [u16; 2] = [700, 512];
 
 /// Runs the experiment.
+///
+/// # Errors
+///
+/// As [`devices::subjects`] and [`Place::open`]; a device cannot be started, or the user stops the experiment.
 pub fn run(context: &mut Context) -> Result<(), String> {
     let default: &[&str] = context.choose(&DEFAULT_QUICK, &DEFAULT);
     let subjects = devices::subjects(context, default)?;

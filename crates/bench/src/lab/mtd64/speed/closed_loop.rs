@@ -75,6 +75,10 @@ fn expected(experiment: usize, query: usize) -> Ipv6Addr {
 }
 
 /// Runs experiments until all are done, `limit` has passed, or `stop`. The threads run on `core`; None: on any.
+///
+/// # Errors
+///
+/// The sockets cannot be opened in the place.
 pub fn run(
     place: &Place,
     server: SocketAddr,

@@ -55,6 +55,10 @@ pub struct Encrypted {
 }
 
 /// Measures all rows; none, with a warning, if the server is not installed.
+///
+/// # Errors
+///
+/// The server cannot be started, or a query fails. A server that is not installed is a warning.
 pub fn run(context: &mut Context, testbed: &Testbed) -> Result<Option<Encrypted>, String> {
     let template = match server::installed(context) {
         Ok(template) => template,

@@ -46,6 +46,10 @@ impl Drop for EncryptedServer {
 }
 
 /// The template of Sixfold, if the program is there.
+///
+/// # Errors
+///
+/// The program is not installed, with the remedy.
 pub fn installed(context: &Context) -> Result<InstalledTemplate, String> {
     let given = context.options.programs.iter().find(|(name, _)| name == "sixfold");
     let given = given.map(|(_, path)| path.display().to_string());
@@ -63,6 +67,10 @@ pub fn address(transport: Transport) -> SocketAddr {
 
 impl EncryptedServer {
     /// Starts the program and waits until it answers, from its cache from then on.
+    ///
+    /// # Errors
+    ///
+    /// The certificate cannot be made or written, or the server cannot be started or does not answer in time.
     pub fn start(
         context: &mut Context,
         testbed: &Testbed,

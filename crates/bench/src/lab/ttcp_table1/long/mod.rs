@@ -97,6 +97,10 @@ enum Way {
 }
 
 /// Measures all ways to an answer above 512 octets.
+///
+/// # Errors
+///
+/// A question has no answer or a wrong one, an answer above 512 octets is not truncated, or the user stops the experiment.
 pub fn answers(context: &Context, testbed: &Testbed, stub: &mut Stub) -> Result<Vec<LongCell>, String> {
     let mut cells = Vec::new();
     for round_trip in MEASURED {
@@ -133,6 +137,10 @@ pub fn answers(context: &Context, testbed: &Testbed, stub: &mut Stub) -> Result<
 }
 
 /// Measures the zone transfer over TCP of the kernel and over T/TCP, at 65 ms.
+///
+/// # Errors
+///
+/// The testbed cannot be made, which needs root, or a transfer is not whole.
 pub fn transfers(context: &Context) -> Result<Vec<LongCell>, String> {
     let testbed = Testbed::new()?;
     let addresses = [SocketAddr::from((Ipv4Addr::LOCALHOST, PORT)), SocketAddr::from((KERNELS[1], PORT))];
@@ -158,6 +166,10 @@ pub fn transfers(context: &Context) -> Result<Vec<LongCell>, String> {
 }
 
 /// Measures a lookup of a client beside a relay, over TCP on one host, whose relay asks its upstream across the link.
+///
+/// # Errors
+///
+/// The testbed cannot be made, which needs root, or an answer is missing or wrong.
 pub fn lookups(context: &Context) -> Result<Vec<LongCell>, String> {
     let testbed = Testbed::new()?;
     let addresses = [SocketAddr::from((Ipv4Addr::LOCALHOST, PORT)), SocketAddr::from((KERNELS[1], PORT))];

@@ -21,6 +21,10 @@ fn round_trips(number: u32) -> RangeInclusive<f64> {
 }
 
 /// Enters the zone transfer in virtual time: both transports on one stack.
+///
+/// # Errors
+///
+/// A question fails in virtual time.
 pub fn enter_virtual(context: &mut Context) -> Result<(), String> {
     let total = |transport: Transport| {
         let link =

@@ -28,6 +28,10 @@ pub struct TransferServer {
 
 impl TransferServer {
     /// Listens on these addresses of the current thread's namespace.
+    ///
+    /// # Errors
+    ///
+    /// An address cannot be bound.
     pub fn start(addresses: &[SocketAddr]) -> Result<TransferServer, String> {
         let mut server = TransferServer { stop: Arc::new(AtomicBool::new(false)), threads: Vec::new() };
         for address in addresses {
