@@ -7,13 +7,14 @@
 
 #![forbid(unsafe_code)]
 
+mod entries;
 pub mod links;
 mod manual;
 mod page;
 pub mod site;
 pub mod stage;
 
-pub use manual::keys;
+pub use entries::{Entry, entries, keys};
 pub use page::Page;
 pub use stage::stage;
 

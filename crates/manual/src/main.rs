@@ -1,4 +1,4 @@
-//! `cargo run -p sixfold-manual`: writes the generated parts of the manual pages anew.
+//! `cargo run -p sixfold-manual`: writes the generated parts of the manual pages anew, and the example with every key.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;
@@ -15,5 +15,14 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     }
-    ExitCode::SUCCESS
+    let path = sixfold_manual::example_path();
+    let written = sixfold_manual::example()
+        .and_then(|text| std::fs::write(&path, text).map_err(|error| error.to_string()));
+    match written {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("sixfold-manual: {}: {error}", path.display());
+            ExitCode::FAILURE
+        }
+    }
 }
