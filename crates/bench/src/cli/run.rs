@@ -5,6 +5,7 @@ use super::report::print;
 use super::run_summary::summary;
 use super::turns::{conclude, show_estimates};
 use crate::device;
+use crate::file_error::file_error;
 use crate::run::{self, Ended, turns};
 use crate::signals;
 use clap::Args;
@@ -172,7 +173,7 @@ fn parse_sweep(text: &str) -> Result<(String, Vec<String>), String> {
 impl RunArguments {
     /// Carries out the command.
     pub fn run(&self) -> Result<ExitCode, String> {
-        let stop = signals::stop_flag().map_err(|error| format!("signal handlers: {error}"))?;
+        let stop = signals::stop_flag()?;
         let ended = if self.resume {
             let out = self.out()?;
             if turns::is_folder_of_turns(out) {
@@ -245,7 +246,7 @@ impl RunArguments {
         let mut file = match &self.plan {
             Some(path) => {
                 let text = File::open(path).and_then(textfile::read_to_string);
-                let text = text.map_err(|error| format!("{}: {error}", path.display()))?;
+                let text = text.map_err(|error| file_error(path, &error))?;
                 Draft::parse(&text).map_err(|error| format!("{}: {error}", path.display()))?
             }
             None => Draft::default(),
