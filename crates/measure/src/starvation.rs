@@ -147,7 +147,7 @@ mod tests {
         let mut outcome = failed;
         apply(&mut outcome, &used, 10.0);
         let reason = "the threads of the device waited 4.0 s in total for cores that other programs had, and the busiest one ran \
-                      for only 5.0 of 10.0 s; 3 lost";
+                      for only 5.0 of 10.0 s; end those programs, or give the device cores of its own (`cores` of [device]); 3 lost";
         assert_eq!(outcome.reason, reason);
     }
 }
