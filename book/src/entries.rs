@@ -40,10 +40,13 @@ pub fn entries(manual: &str) -> Vec<Entry> {
             "SH" => (heading, is_described) = (None, false),
             "SS" => {
                 // A heading that goes on behind the bracket is about keys that do not exist yet.
-                heading = Some(rest.replace("\\-", "-")).filter(|text| text.starts_with('[') && text.ends_with(']'));
+                heading = Some(rest.replace("\\-", "-"))
+                    .filter(|text| text.starts_with('[') && text.ends_with(']'));
                 is_described = heading.is_some();
                 sentence.clear();
-                entries.extend(heading.iter().map(|heading| Entry { heading: heading.clone(), ..Entry::default() }));
+                entries.extend(
+                    heading.iter().map(|heading| Entry { heading: heading.clone(), ..Entry::default() }),
+                );
             }
             "TP" | "PP" => is_described = false,
             "IP" | "RS" | "RE" => {

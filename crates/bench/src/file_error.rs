@@ -26,7 +26,10 @@ mod tests {
     fn a_file_that_cannot_be_used_is_named_with_the_remedy() {
         let missing = std::fs::read("/nowhere/plan.toml").unwrap_err();
         let told = file_error("/nowhere/plan.toml", &missing);
-        assert!(told.starts_with("/nowhere/plan.toml: No such file") && told.ends_with("; name one that exists"), "{told}");
+        assert!(
+            told.starts_with("/nowhere/plan.toml: No such file") && told.ends_with("; name one that exists"),
+            "{told}"
+        );
         let folder = std::fs::read_to_string("/").unwrap_err();
         assert!(file_error("/", &folder).ends_with("; name a file"));
     }

@@ -42,8 +42,7 @@ pub fn with_remedy(error: &io::Error) -> String {
 }
 
 /// The remedy for a system without random numbers: getrandom(2) fails only where it is not allowed.
-pub const NO_RANDOM: &str =
-    "the system call getrandom(2) must be allowed: look at SystemCallFilter= of the unit and the seccomp profile of the container";
+pub const NO_RANDOM: &str = "the system call getrandom(2) must be allowed: look at SystemCallFilter= of the unit and the seccomp profile of the container";
 
 /// The remedy for an error that nobody expects.
 pub const REPORT: &str = "try again; if it stays, report it: the section BUGS of sixfold(8) says how";

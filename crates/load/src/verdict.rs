@@ -40,7 +40,8 @@ pub fn verdict(outcome: &Outcome, faults: &TesterFaults) -> (Verdict, String) {
 const CORES: &str = "end other programs on this host, or give the tester's threads cores that nothing else uses (--pin; in a plan `cores` of \
                      [tester])";
 /// The remedy for threads that have too much to do.
-const THREADS: &str = "use more threads and cores for the tester (--threads; in a plan `senders` of [tester]), or a lower rate";
+const THREADS: &str =
+    "use more threads and cores for the tester (--threads; in a plan `senders` of [tester]), or a lower rate";
 /// The remedy for packets that an interface dropped.
 const INTERFACE: &str =
     "give the interface a longer queue (ethtool -G, net.core.netdev_max_backlog), or use a lower rate";
@@ -149,8 +150,12 @@ fn remedy(send_error: Option<i32>) -> &'static str {
         Some(limits::TOO_MANY_FILES) => {
             "; too many connections are open: raise the limit of open files (ulimit -n) or use a shorter timeout (--timeout)"
         }
-        Some(limits::REFUSED_BY_POLICY) => "; a firewall of this host refuses them: look at `nft list ruleset`",
-        Some(limits::NO_ROUTE | limits::NO_NETWORK) => "; there is no route to the server: look at `ip route get`",
+        Some(limits::REFUSED_BY_POLICY) => {
+            "; a firewall of this host refuses them: look at `nft list ruleset`"
+        }
+        Some(limits::NO_ROUTE | limits::NO_NETWORK) => {
+            "; there is no route to the server: look at `ip route get`"
+        }
         _ => "; look at the address and the port of --server, and at `ip route get` for it",
     }
 }
@@ -311,7 +316,9 @@ mod tests {
     #[test]
     fn a_refusal_of_the_kernel_has_the_remedy_for_its_cause() {
         // Numbers of Linux: EPERM 1, EMFILE 24, EADDRNOTAVAIL 99, ENETUNREACH 101.
-        for (number, part) in [(1, "nft list ruleset"), (24, "ulimit -n"), (99, "--sources"), (101, "ip route get")] {
+        for (number, part) in
+            [(1, "nft list ruleset"), (24, "ulimit -n"), (99, "--sources"), (101, "ip route get")]
+        {
             assert!(remedy(Some(number)).contains(part), "{number}");
         }
         assert!(remedy(None).contains("--server"));

@@ -7,7 +7,11 @@ pub fn with_version(page: &str, version: &str) -> Result<String, String> {
     // Name and section, date, version, kind: each text is between quotation marks.
     match (parts.len(), parts.first().is_some_and(|first| first.starts_with(".TH "))) {
         (7, true) => parts[3] = format!("Sixfold {version}"),
-        _ => return Err("the page does not begin with .TH NAME SECTION \"DATE\" \"VERSION\" \"KIND\"".to_owned()),
+        _ => {
+            return Err(
+                "the page does not begin with .TH NAME SECTION \"DATE\" \"VERSION\" \"KIND\"".to_owned()
+            );
+        }
     }
     Ok(format!("{}\n{rest}", parts.join("\"")))
 }

@@ -41,6 +41,10 @@ fn every_page_has_a_date_and_the_parts_that_readers_look_for() {
         }
         // A path of the source tree leads nowhere in a package.
         let of_source = text.lines().filter(|line| line.contains("docs/") && !line.contains("in the source"));
-        assert_eq!(of_source.filter(|line| !line.starts_with(".IR docs/")).collect::<Vec<_>>(), [""; 0], "{path}");
+        assert_eq!(
+            of_source.filter(|line| !line.starts_with(".IR docs/")).collect::<Vec<_>>(),
+            [""; 0],
+            "{path}"
+        );
     }
 }

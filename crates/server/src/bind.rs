@@ -206,7 +206,10 @@ fn warned(listen: &[SocketAddr], present: Vec<SocketAddr>, is_demo: bool) -> Vec
     for address in listen.iter().filter(|address| !present.contains(address)) {
         let family = if address.is_ipv6() { "IPv6" } else { "IPv4" };
         let remedy = format!("enable {family}, or list only addresses that it has");
-        warn_unless(is_demo, &format!("not listening on {address}: this machine has no such address; {remedy}"));
+        warn_unless(
+            is_demo,
+            &format!("not listening on {address}: this machine has no such address; {remedy}"),
+        );
     }
     present
 }
@@ -316,7 +319,9 @@ fn control_remedy(error: &io::Error) -> String {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
             "make its directory (RuntimeDirectory= of the unit does)"
         }
-        io::ErrorKind::PermissionDenied => "let the user of the server write its directory (RuntimeDirectory= of the unit does)",
+        io::ErrorKind::PermissionDenied => {
+            "let the user of the server write its directory (RuntimeDirectory= of the unit does)"
+        }
         io::ErrorKind::ReadOnlyFilesystem => "name a directory that can be written",
         _ => remedy(error),
     };
@@ -363,7 +368,10 @@ mod tests {
             (libc::EROFS, "can be written"),
             (libc::ENFILE, "fs.file-max"),
         ] {
-            assert!(told(number).contains(part) && told(number).contains("change `control.socket`"), "{number}");
+            assert!(
+                told(number).contains(part) && told(number).contains("change `control.socket`"),
+                "{number}"
+            );
         }
     }
 

@@ -120,12 +120,12 @@ async fn handle_connection(stream: UnixStream, place: &Place, server: &Arc<Serve
         _ if let Some(request) = request::Request::from_line(command) => {
             attempt::run(server, request).await.map(|upgraded| upgrade_answer(&upgraded, format))
         }
-        _ => tokio::time::timeout(DEADLINE, execute(command, format, server))
-            .await
-            .unwrap_or_else(|_| {
-                let limit = DEADLINE.as_secs();
-                Err(format!("the command took longer than {limit} s; try again; if it stays so, {SILENT_WORKER}\n"))
-            }),
+        _ => tokio::time::timeout(DEADLINE, execute(command, format, server)).await.unwrap_or_else(|_| {
+            let limit = DEADLINE.as_secs();
+            Err(format!(
+                "the command took longer than {limit} s; try again; if it stays so, {SILENT_WORKER}\n"
+            ))
+        }),
     };
     let answer = result.unwrap_or_else(|error| Answer::error(&error, format)).to_wire();
     tokio::time::timeout(ANSWER_DEADLINE, write.write_all(answer.as_bytes())).await??;

@@ -227,7 +227,8 @@ impl Events {
         for TlsFailure { address, name, text, fault } in failures {
             if let Entry::Vacant(place) = self.tls.entry(address) {
                 place.insert(now);
-                let text = format!("upstream {address}: no TLS connection to {name}: {text}; {}", fault.remedy());
+                let text =
+                    format!("upstream {address}: no TLS connection to {name}: {text}; {}", fault.remedy());
                 lines.push(Line {
                     upstream: Some(address.to_string()),
                     reason: Some(fault.code()),

@@ -153,7 +153,8 @@ impl GivenSockets {
 
 /// The place of a socket. The error says what is wrong with it.
 fn place(socket: &Socket) -> Result<Place, String> {
-    let of_system = |error: io::Error| format!("not a socket: {error}; correct the socket unit, or unset LISTEN_FDS");
+    let of_system =
+        |error: io::Error| format!("not a socket: {error}; correct the socket unit, or unset LISTEN_FDS");
     let (kind, domain) = (socket.r#type().map_err(of_system)?, socket.domain().map_err(of_system)?);
     let address = socket.local_addr().map_err(of_system)?;
     let must_listen = || match socket.is_listener() {

@@ -171,7 +171,8 @@ fn start_and_serve(
 /// Raises the soft limit of open files as far as it goes. Returns the limit that holds.
 fn raise_file_limit(is_demo: bool) -> u64 {
     privileges::raise_file_limit().unwrap_or_else(|error| {
-        let remedy = "if it is too low for `limits.tcp-connections`, set LimitNOFILE= of the unit, or `ulimit -n`";
+        let remedy =
+            "if it is too low for `limits.tcp-connections`, set LimitNOFILE= of the unit, or `ulimit -n`";
         warn_unless(is_demo, &format!("cannot raise the limit of open files: {error}; {remedy}"));
         FILE_LIMIT
     })
@@ -469,7 +470,9 @@ fn start_stop(
             stop(&server, threads);
             let _ = sender.send(());
         })
-        .map_err(|error| format!("cannot start the thread that waits for the end: {}", with_remedy(&error)))?;
+        .map_err(|error| {
+            format!("cannot start the thread that waits for the end: {}", with_remedy(&error))
+        })?;
     Ok(stopped)
 }
 

@@ -80,13 +80,18 @@ impl StreamEvents {
                 lines.push(line(Line::new(Level::INFO, "upstream_connections", text)));
             };
             if let Some(count) = new.questions.filter(|_| said.questions.is_none()) {
-                say(format!("closes connections after {count} answers; Sixfold now sends at most {count} queries over each"));
+                say(format!(
+                    "closes connections after {count} answers; Sixfold now sends at most {count} queries over each"
+                ));
             }
             if let Some(ms) = new.idle_ms.filter(|_| said.idle_ms.is_none()) {
-                say(format!("closes idle connections early; Sixfold now closes them first, after {ms} ms without a query"));
+                say(format!(
+                    "closes idle connections early; Sixfold now closes them first, after {ms} ms without a query"
+                ));
             }
             if new.one_at_a_time && !said.one_at_a_time {
-                say("answers one query at a time on a connection; Sixfold now opens several connections".to_owned());
+                say("answers one query at a time on a connection; Sixfold now opens several connections"
+                    .to_owned());
             }
             match (said.over_tcp, new.over_tcp) {
                 (false, true) => {

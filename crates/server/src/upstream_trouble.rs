@@ -37,7 +37,9 @@ impl Trouble {
     /// The first thing to look at, by the cause.
     pub fn remedy(&self) -> &'static str {
         match self.cause {
-            Cause::Silent => "ask it with `dig` from this machine, and look for a firewall or lost packets between",
+            Cause::Silent => {
+                "ask it with `dig` from this machine, and look for a firewall or lost packets between"
+            }
             Cause::Unreachable(Unreachable::PortRefused) => {
                 "no server listens on this port there: start it, or correct its address and port in `forwarders`"
             }
@@ -47,11 +49,17 @@ impl Trouble {
             Cause::Unreachable(Unreachable::Closed | Unreachable::Reset) => {
                 "look into its log for a limit of connections or a list of clients"
             }
-            Cause::Unreachable(Unreachable::Untrusted(_)) => "`sixfold ctl upstreams` shows the error of the handshake",
-            Cause::Unreachable(Unreachable::Failed) => "look at `journalctl -k`, and ask it with `dig` from this machine",
+            Cause::Unreachable(Unreachable::Untrusted(_)) => {
+                "`sixfold ctl upstreams` shows the error of the handshake"
+            }
+            Cause::Unreachable(Unreachable::Failed) => {
+                "look at `journalctl -k`, and ask it with `dig` from this machine"
+            }
             Cause::Replied(Rcode::REFUSED) => "allow the address of this machine in its list of clients",
             Cause::Replied(_) => "ask it with `dig` from this machine, and look into its log",
-            Cause::Useless => "name a resolver in `forwarders`: this one refers to others, or answers nothing",
+            Cause::Useless => {
+                "name a resolver in `forwarders`: this one refers to others, or answers nothing"
+            }
         }
     }
 }

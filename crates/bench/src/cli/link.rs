@@ -144,8 +144,10 @@ pub fn run(arguments: &LinkArguments) -> Result<ExitCode, String> {
     let right = interface::open(right, &[net4.right(), net6.right()], *mtu)?;
     eprintln!("sixfold-bench: link ready");
     let start = Instant::now();
-    let achieved = pump::run(&left, &right, impairments, seed, arguments.duration, &stop)
-        .map_err(|error| format!("the link has failed: {error}; look whether its interfaces are still there (ip link)"))?;
+    let achieved =
+        pump::run(&left, &right, impairments, seed, arguments.duration, &stop).map_err(|error| {
+            format!("the link has failed: {error}; look whether its interfaces are still there (ip link)")
+        })?;
     drop((left, right));
     let summary = Summary::new(&impairments, &achieved, seed, start.elapsed());
     if let Some(path) = &arguments.json {

@@ -216,10 +216,16 @@ impl fmt::Display for DeviceError {
                 transport.name()
             ),
             DeviceError::Certificate(why) => {
-                write!(f, "no certificate could be made: {why}; make TMPDIR a folder that can be written, or use the transport udp")
+                write!(
+                    f,
+                    "no certificate could be made: {why}; make TMPDIR a folder that can be written, or use the transport udp"
+                )
             }
             DeviceError::NoCommand => {
-                write!(f, "the device's command line is empty; give the program and its arguments (--command, or `device.command`)")
+                write!(
+                    f,
+                    "the device's command line is empty; give the program and its arguments (--command, or `device.command`)"
+                )
             }
             DeviceError::Program(error) => error.fmt(f),
             DeviceError::Placeholder(error) => error.fmt(f),

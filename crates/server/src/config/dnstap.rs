@@ -24,8 +24,9 @@ pub fn destination(text: &str) -> Result<Option<Destination>, Fault> {
             length => Err(refuse(format!("{length} octets are more than {}", limits::SOCKET_PATH))),
         };
     }
-    let address =
-        text.strip_prefix("tcp:").ok_or_else(|| refuse("it begins neither with unix: nor with tcp:".to_owned()))?;
+    let address = text
+        .strip_prefix("tcp:")
+        .ok_or_else(|| refuse("it begins neither with unix: nor with tcp:".to_owned()))?;
     // 0 is no port, so it stands for a port that is missing.
     let address = endpoint(address, 0).map_err(|fault| Fault::new(fault.what, HELP))?;
     match address.port() {

@@ -164,9 +164,13 @@ impl TlsDraft {
 
     /// The fault of a table without certificate or key.
     fn missing(&self) -> Fault {
-        let listener = [("listen-dot", &self.listen_dot), ("listen-doh", &self.listen_doh), ("listen-doq", &self.listen_doq)]
-            .into_iter()
-            .find(|(_, addresses)| !addresses.is_empty());
+        let listener = [
+            ("listen-dot", &self.listen_dot),
+            ("listen-doh", &self.listen_doh),
+            ("listen-doq", &self.listen_doq),
+        ]
+        .into_iter()
+        .find(|(_, addresses)| !addresses.is_empty());
         let (given, needed) = match (&self.certificate, &self.key, listener) {
             (None, Some(_), _) => ("key", "certificate"),
             (Some(_), ..) => ("certificate", "key"),

@@ -114,7 +114,8 @@ fn two_ways(address: SocketAddr, before: Option<Identity>, here: Option<Identity
         _ => "with TLS and without",
     };
     let shown = |identity: Option<Identity>| Forwarder { address, identity }.to_string();
-    let (encrypted, other) = if before.is_some() { (shown(before), shown(here)) } else { (shown(here), shown(before)) };
+    let (encrypted, other) =
+        if before.is_some() { (shown(before), shown(here)) } else { (shown(here), shown(before)) };
     Fault::new(
         format!("the forwarder {address} is written {difference}: `{encrypted}` and `{other}`"),
         format!("write it in the same way in [upstream] and in all zones, like \"{encrypted}\""),

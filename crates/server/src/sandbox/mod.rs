@@ -37,8 +37,8 @@ mod seccomp {
     }
 }
 
-pub use files::Needs;
 use datapath::remedy::with_remedy;
+pub use files::Needs;
 use seccomp::Unlisted;
 use std::fmt;
 

@@ -39,9 +39,9 @@ pub async fn run(server: &Arc<ServerHandle>, request: Request) -> Result<Upgrade
         let _ = sender.send(predecessor::replace(&of_thread, &request));
     });
     let result = match spawned {
-        Ok(_) => {
-            result.await.unwrap_or_else(|_| Err(format!("the thread that upgrades has failed; {REPORT}").into()))
-        }
+        Ok(_) => result
+            .await
+            .unwrap_or_else(|_| Err(format!("the thread that upgrades has failed; {REPORT}").into())),
         Err(error) => Err(format!("cannot start the thread that upgrades: {}", with_remedy(&error)).into()),
     };
     note(&server.upgrade, result)
@@ -51,10 +51,14 @@ pub async fn run(server: &Arc<ServerHandle>, request: Request) -> Result<Upgrade
 fn ending(upgrade: &Upgrade) -> Option<String> {
     if let Some(successor) = upgrade.successor() {
         let process = std::process::id();
-        return Some(format!("process {successor} has taken over from process {process}; run the command again\n"));
+        return Some(format!(
+            "process {successor} has taken over from process {process}; run the command again\n"
+        ));
     }
     let ends = upgrade.is_cancelled() || upgrade.successor_has_path().is_some();
-    ends.then(|| "the server stops, so it cannot be upgraded; a start takes the program that is installed\n".to_owned())
+    ends.then(|| {
+        "the server stops, so it cannot be upgraded; a start takes the program that is installed\n".to_owned()
+    })
 }
 
 /// Enters the result of an attempt into the history and the log.
@@ -98,7 +102,10 @@ mod tests {
         assert_eq!(ending(&upgrade), None);
         upgrade.note_successor(4711, "0.2.0", true);
         let told = ending(&upgrade).unwrap();
-        assert!(told.starts_with("process 4711 has taken over") && told.contains("run the command again"), "{told}");
+        assert!(
+            told.starts_with("process 4711 has taken over") && told.contains("run the command again"),
+            "{told}"
+        );
         let upgrade = new();
         tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(upgrade.cancel());
         assert!(ending(&upgrade).unwrap().starts_with("the server stops"));

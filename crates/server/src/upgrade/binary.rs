@@ -48,7 +48,8 @@ pub fn trusted(file: &Path, user: u32) -> Result<PathBuf, String> {
         )
     })?;
     let metadata = |path: &Path| {
-        let unreadable = |error| format!("cannot use {}: {error}; let the user of the server read it", path.display());
+        let unreadable =
+            |error| format!("cannot use {}: {error}; let the user of the server read it", path.display());
         fs::metadata(path).map_err(unreadable)
     };
     let of_file = metadata(&path)?;

@@ -190,8 +190,12 @@ fn not_executable(program: &Path, error: &io::Error) -> String {
 /// The remedy for a program that cannot be started.
 fn start_remedy(error: &io::Error) -> &'static str {
     match error.raw_os_error() {
-        Some(libc::ENOENT) => "it is gone, or its dynamic loader is missing: install the package again, or name another with --binary",
-        Some(libc::ENOEXEC) => "it is damaged, or for another processor: install the package for this machine",
+        Some(libc::ENOENT) => {
+            "it is gone, or its dynamic loader is missing: install the package again, or name another with --binary"
+        }
+        Some(libc::ENOEXEC) => {
+            "it is damaged, or for another processor: install the package for this machine"
+        }
         _ => remedy(error),
     }
 }

@@ -72,8 +72,8 @@ fn try_replace(
     launcher: &Launcher,
     request: &Request,
 ) -> Result<(Successor, Channel), Failure> {
-    let (channel, end) =
-        Channel::pair().map_err(|error| format!("cannot make a channel to a new process: {}", with_remedy(&error)))?;
+    let (channel, end) = Channel::pair()
+        .map_err(|error| format!("cannot make a channel to a new process: {}", with_remedy(&error)))?;
     let process = launcher.start_successor(request.program.as_deref(), end)?;
     tracing::info!(
         event = "upgrade_started",
