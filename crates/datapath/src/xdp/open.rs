@@ -324,3 +324,21 @@ impl std::error::Error for AttachError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_is_called_too_old_only_if_it_is() {
+        for (release, part) in [
+            ("5.8.0-rc1", "5.9 or later is needed, and this is 5.8.0-rc1"),
+            ("4.19.0-27-amd64", "and this is 4.19.0"),
+            ("5.9.0", "has all that is needed"),
+            ("6.1.0-38-amd64", "has all that is needed"),
+            ("", "5.9 or later is needed; without it"),
+        ] {
+            assert!(kernel_remedy(release).contains(part), "{release}: {}", kernel_remedy(release));
+        }
+    }
+}
