@@ -140,12 +140,13 @@ fn bind_encrypted(
 ) -> Result<BoundStreams, String> {
     let tls = &config.tls;
     let Some(server) = &tls.server else { return Ok(streams) };
-    let settings = |protocols| server.server_config(protocols).map_err(|error| error.to_string());
+    let told = |error: tls::Error| format!("{error}; {}", error.remedy());
+    let settings = |protocols| server.server_config(protocols).map_err(told);
     let [listen_dot, listen_doh, listen_doq] = [&tls.listen_dot, &tls.listen_doh, &tls.listen_doq]
         .map(|listen| warned(listen, usable(listen), is_demo));
     let (dot, doh) = (given.take_tcp(&listen_dot), given.take_tcp(&listen_doh));
     let doq = given.take_udp(&listen_doq).into_iter().flat_map(|(_, sockets)| sockets);
-    let quic = quic::Service::new(server.quic_config().map_err(|error| error.to_string())?);
+    let quic = quic::Service::new(server.quic_config().map_err(told)?);
     let service = https::Service::new(settings(&https::ALPN)?, &tls.doh_path);
     streams
         .with_tls(&listen_dot, dot, settings(&[ALPN_DOT])?)
