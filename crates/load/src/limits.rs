@@ -218,6 +218,9 @@ pub const NO_FREE_PORT: i32 = 99;
 /// EPERM: a firewall of this host refuses the packet.
 pub const REFUSED_BY_POLICY: i32 = 1;
 
+/// ENOBUFS: the queue of the interface is full.
+pub const QUEUE_FULL: i32 = 105;
+
 /// ENETUNREACH: no route to the network of the server.
 pub const NO_NETWORK: i32 = 101;
 

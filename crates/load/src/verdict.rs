@@ -153,6 +153,9 @@ fn remedy(send_error: Option<i32>) -> &'static str {
         Some(limits::REFUSED_BY_POLICY) => {
             "; a firewall of this host refuses them: look at `nft list ruleset`"
         }
+        Some(limits::QUEUE_FULL) => {
+            "; the queue of the interface is full: use a lower rate, or a longer queue (ip link set txqueuelen)"
+        }
         Some(limits::NO_ROUTE | limits::NO_NETWORK) => {
             "; there is no route to the server: look at `ip route get`"
         }
