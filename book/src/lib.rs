@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 pub mod copies;
+mod entries;
 pub mod links;
 mod manual;
 mod page;
@@ -16,7 +17,7 @@ pub mod site;
 pub mod stage;
 pub mod words;
 
-pub use manual::keys;
+pub use entries::{Entry, entries, keys};
 pub use page::Page;
 pub use stage::stage;
 

@@ -1,6 +1,7 @@
 //! Manual pages as chapters: the macros of man(7) that our pages use, as Markdown. An unknown macro is an error, so that no
 //! text is lost.
 
+use crate::entries::{arguments, key, plain, table_name};
 use std::fmt::Write;
 
 /// The font of a piece of text.
@@ -9,36 +10,6 @@ enum Font {
     Roman,
     Bold,
     Italic,
-}
-
-/// Keys of the configuration by the manual page, as `table.key`, in the order of the page.
-pub fn keys(manual: &str) -> Vec<String> {
-    let mut table = String::new();
-    let mut keys = Vec::new();
-    for line in manual.lines() {
-        if let Some(heading) = line.strip_prefix(".SS ") {
-            table = table_name(heading);
-        } else if let Some(key) = key(line)
-            && !table.is_empty()
-        {
-            keys.push(format!("{table}.{key}"));
-        }
-    }
-    keys
-}
-
-/// Table of a heading like `[dns64.on\-failure] and its values`; empty if it names none.
-fn table_name(heading: &str) -> String {
-    let heading = heading.replace("\\-", "-").replace('"', "");
-    let name = heading.trim_start_matches('[').split(']').next().unwrap_or_default();
-    if heading.starts_with('[') { name.to_owned() } else { String::new() }
-}
-
-/// Key of a line like `.BR listen " = " \fIaddresses\fR`.
-fn key(line: &str) -> Option<String> {
-    let words = arguments(line.strip_prefix(".BR ")?);
-    let is_key = words.get(1)?.starts_with(" = ");
-    is_key.then(|| words[0].replace("\\-", "-"))
 }
 
 /// Markdown of a manual page, with a heading for every key of the configuration.
@@ -209,39 +180,6 @@ fn capitalized(heading: &str) -> String {
     first + &letters.as_str().to_lowercase()
 }
 
-/// Words of a request: separated by spaces, or in double quotes.
-fn arguments(text: &str) -> Vec<String> {
-    let mut words = Vec::new();
-    let mut rest = text.trim();
-    while !rest.is_empty() {
-        let (word, after) = match rest.strip_prefix('"') {
-            Some(quoted) => quoted.split_once('"').unwrap_or((quoted, "")),
-            None => rest.split_once(' ').unwrap_or((rest, "")),
-        };
-        words.push(word.to_owned());
-        rest = after.trim_start();
-    }
-    words
-}
-
-/// Text without the escapes of troff, other than fonts.
-fn plain(text: &str) -> String {
-    let mut text = text.to_owned();
-    let escapes = [
-        ("\\(dq", "\""),
-        ("\\(aq", "'"),
-        ("\\(co", "©"),
-        ("\\-", "-"),
-        ("\\&", ""),
-        ("\\|", ""),
-        ("\\ ", "\u{a0}"),
-    ];
-    for (escape, letter) in escapes {
-        text = text.replace(escape, letter);
-    }
-    text.replace("\\e", "\\")
-}
-
 /// Markdown of text that starts in this font: bold as code, italic as emphasis.
 fn marked(text: &str, font: Font) -> String {
     let mut out = String::new();
@@ -301,7 +239,6 @@ mod tests {
             A word,\n`\"pass\"`\nor\n`a_b`.\n\nNot a key:\n`x`y\n\n- <em>term</em>\n\n  its text\n\n\
             ```text\na-b *\n```\n";
         assert_eq!(to_markdown(PAGE).expect("known macros"), expected);
-        assert_eq!(keys(PAGE), ["dns64.on-failure.serv-fail"]);
     }
 
     #[test]

@@ -14,6 +14,7 @@
 //! Every file is written under a temporary name and then renamed, so that a reader sees the old file or the new one,
 //! never a part.
 
+use crate::file_error::file_error;
 use measure::run::{Device, Environment, Run, SCHEMA, Settings};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -91,7 +92,7 @@ pub fn read(folder: &Path) -> Result<Run, String> {
 ///
 /// A file or the folder cannot be written, with its path.
 pub fn write(folder: &Path, run: &Run) -> Result<(), String> {
-    fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    fs::create_dir_all(folder).map_err(|error| file_error(folder, &error))?;
     let path = folder.join(RECORD_FILE);
     let text = record_json(run).map_err(|error| format!("{}: {error}", path.display()))?;
     write_atomically(&path, &text, true)?;
@@ -215,7 +216,7 @@ fn write_histograms(folder: &Path, run: &Run) -> Result<(), String> {
     if measured().next().is_none() {
         return Ok(());
     }
-    fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    fs::create_dir_all(folder).map_err(|error| file_error(folder, &error))?;
     for trial in measured() {
         let path = folder.join(format!("trial-{:05}.hgrm", trial.number));
         write_atomically(&path, &report::histogram_text(&trial.outcome.latency_us.intended), false)?;
@@ -227,7 +228,7 @@ fn write_configurations(folder: &Path, files: &BTreeMap<String, String>) -> Resu
     if files.is_empty() {
         return Ok(());
     }
-    fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    fs::create_dir_all(folder).map_err(|error| file_error(folder, &error))?;
     let mut taken = BTreeSet::new();
     for (name, text) in files {
         let mut safe = safe_file_name(name);
@@ -259,7 +260,6 @@ pub(crate) fn safe_file_name(name: &str) -> String {
 ///
 /// The file cannot be written or renamed, with its path. A file of the name stays as it was.
 pub(crate) fn write_atomically(path: &Path, text: &str, durable: bool) -> Result<(), String> {
-    let file_error = |error: io::Error| format!("{}: {error}", path.display());
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.new", std::process::id()));
     let temporary: PathBuf = path.with_file_name(name);
@@ -278,7 +278,7 @@ pub(crate) fn write_atomically(path: &Path, text: &str, durable: bool) -> Result
     renamed.map_err(|error| {
         // The temporary file is of no use. If it does not exist, that is no second error.
         let _ = fs::remove_file(&temporary);
-        file_error(error)
+        file_error(path, &error)
     })
 }
 

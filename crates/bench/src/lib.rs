@@ -19,6 +19,7 @@ pub mod clock;
 pub mod conformance;
 pub mod device;
 pub mod environment;
+mod file_error;
 pub mod lab;
 pub mod link;
 pub mod process;

@@ -1,5 +1,6 @@
 //! SIGINT and SIGTERM as a flag that loops poll.
 
+use datapath::remedy::with_remedy;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::io;
 use std::sync::Arc;
@@ -9,8 +10,12 @@ use std::sync::atomic::AtomicBool;
 ///
 /// # Errors
 ///
-/// The error of sigaction(2).
-pub fn stop_flag() -> io::Result<Arc<AtomicBool>> {
+/// sigaction(2) fails; the text says why.
+pub fn stop_flag() -> Result<Arc<AtomicBool>, String> {
+    register().map_err(|error| format!("cannot wait for signals: {}", with_remedy(&error)))
+}
+
+fn register() -> io::Result<Arc<AtomicBool>> {
     let flag = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         // Register the default action for a flag that is already set, and then the flag. In this order the first signal

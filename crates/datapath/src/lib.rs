@@ -29,6 +29,7 @@ pub mod laboratory;
 pub mod limits;
 mod listen;
 pub mod privileges;
+pub mod remedy;
 mod socket;
 mod upstream;
 mod worker;

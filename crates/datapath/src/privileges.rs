@@ -2,6 +2,7 @@
 //! the permissions of the files that it makes.
 
 use crate::limits::USER_ENTRY_OCTETS;
+use crate::remedy::remedy;
 use crate::socket::syscalls::check;
 use std::ffi::CString;
 use std::fmt;
@@ -23,12 +24,28 @@ impl fmt::Display for PrivilegeError {
                 f,
                 "no such user: {name}; create it (useradd --system --no-create-home {name}) or change `server.user`"
             ),
-            PrivilegeError::Refused(name, error) => write!(f, "cannot become {name}: {error}"),
+            PrivilegeError::Refused(name, error) => {
+                write!(f, "cannot become {name}: {error}; {}", remedy_of_refusal(error))
+            }
         }
     }
 }
 
 impl std::error::Error for PrivilegeError {}
+
+/// The remedy for a change of user that the system refused: setgroups(2), setgid(2), setuid(2).
+fn remedy_of_refusal(error: &io::Error) -> &'static str {
+    match error.raw_os_error() {
+        Some(libc::EPERM) => {
+            "this root lacks CAP_SETUID or CAP_SETGID: give it both, or start the server as this user (User= of the unit), or keep \
+             root with `server.user = \"root\"`"
+        }
+        Some(libc::EINVAL) => {
+            "the container does not map the numbers of this user: map them, or name a user in `server.user` that it maps"
+        }
+        _ => remedy(error),
+    }
+}
 
 /// True if the process runs as root.
 pub fn is_root() -> bool {
@@ -124,6 +141,17 @@ mod tests {
     fn an_unknown_user_is_named_with_the_remedy() {
         let error = become_user("no-such-user-here").unwrap_err().to_string();
         assert!(error.contains("no-such-user-here") && error.contains("useradd"), "{error}");
+    }
+
+    #[test]
+    fn a_refused_change_of_user_has_the_remedy_for_its_cause() {
+        let told = |number| {
+            PrivilegeError::Refused("ann".to_owned(), io::Error::from_raw_os_error(number)).to_string()
+        };
+        assert!(told(libc::EPERM).contains("CAP_SETUID"));
+        // setuid(2): the number is not valid in this user namespace; the user has too many processes.
+        assert!(told(libc::EINVAL).contains("container"));
+        assert!(told(libc::EAGAIN).contains("LimitNPROC="));
     }
 
     #[test]

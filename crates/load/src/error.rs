@@ -47,8 +47,8 @@ impl fmt::Display for LoadError {
                  a lower rate or a shorter duration"
             ),
             LoadError::Companion => f.write_str(
-                "an authority in the load's own thread needs a load with one thread: 1 sender (--threads 1) and \
-                 no receivers (--receivers 0)",
+                "the tester's thread serves the authority, so it must be the only one: use 1 sender (--threads 1) and no receivers \
+                 (--receivers 0), or give the authority a core of its own (in a plan `cores` of [authority])",
             ),
             LoadError::Family(source) => write!(
                 f,

@@ -215,6 +215,18 @@ pub const TOO_MANY_FILES: i32 = 24;
 /// EADDRNOTAVAIL: no local port is free.
 pub const NO_FREE_PORT: i32 = 99;
 
+/// EPERM: a firewall of this host refuses the packet.
+pub const REFUSED_BY_POLICY: i32 = 1;
+
+/// ENOBUFS: the queue of the interface is full.
+pub const QUEUE_FULL: i32 = 105;
+
+/// ENETUNREACH: no route to the network of the server.
+pub const NO_NETWORK: i32 = 101;
+
+/// EHOSTUNREACH: no route to the server.
+pub const NO_ROUTE: i32 = 113;
+
 /// Local ports that are tried for one connection: other programs use some of them. A failed try costs some 3 us.
 pub const PORT_TRIES: usize = 64;
 

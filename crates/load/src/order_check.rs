@@ -102,9 +102,12 @@ fn check_lanes(order: &Load) -> Result<(), LoadError> {
 }
 
 fn check_expectation(order: &Load) -> Result<(), LoadError> {
-    for share in [order.cached_share, order.expect.aaaa_share] {
+    for (share, of, option) in [
+        (order.cached_share, "queries for names that were answered before", "--cached-share"),
+        (order.expect.aaaa_share, "names with real AAAA records", "--aaaa-share"),
+    ] {
         if !(0.0..=1.0).contains(&share) {
-            return refuse(format!("a share of {share}; it must be 0 to 1"));
+            return refuse(format!("the share of {of} is {share}; it must be 0 to 1 ({option})"));
         }
     }
     let expect = &order.expect;

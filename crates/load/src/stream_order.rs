@@ -30,7 +30,8 @@ pub fn check(order: &Load, companion: bool) -> Result<(), LoadError> {
     }
     if companion {
         return refuse(format!(
-            "an authority in the load's own thread needs UDP, and the transport is {name}"
+            "the tester's thread serves the authority, which works over UDP only, and the transport is {name}; give the authority a core of \
+             its own (in a plan `cores` of [authority])"
         ));
     }
     if !(1..=limits::LINES).contains(&lines) {
@@ -57,6 +58,6 @@ mod tests {
         };
         assert!(refusal(&|order| order.lanes.receivers = 1, false).contains("leave out --receivers"));
         assert!(refusal(&|order| order.lanes.connections = 0, false).contains("1 to 1024 (--connections)"));
-        assert!(refusal(&|_| (), true).contains("needs UDP"));
+        assert!(refusal(&|_| (), true).contains("a core of its own"));
     }
 }

@@ -71,7 +71,11 @@ impl TlsClient {
         let builder = ClientConfig::builder_with_provider(tls::provider());
         let builder = match builder.with_safe_default_protocol_versions() {
             Ok(builder) => builder,
-            Err(error) => return refuse(format!("TLS cannot be used: {error}")),
+            Err(error) => {
+                return refuse(format!(
+                    "TLS cannot be used: {error}; report this fault: the section BUGS of sixfold-bench(1) says how"
+                ));
+            }
         };
         let verifier = verifier(options)?;
         let builder = builder.dangerous().with_custom_certificate_verifier(Arc::clone(&verifier));

@@ -27,9 +27,8 @@ pub struct TesterFaults {
 
 /// The verdict, and its reason in words.
 pub fn verdict(outcome: &Outcome, faults: &TesterFaults) -> (Verdict, String) {
-    let limited = limited(outcome, faults);
-    if !limited.is_empty() {
-        return (Verdict::TesterLimited, limited.join("; "));
+    if let Some(reason) = limited(outcome, faults) {
+        return (Verdict::TesterLimited, reason);
     }
     match missing(outcome) {
         Some(reason) => (Verdict::Fail, reason),
@@ -37,55 +36,87 @@ pub fn verdict(outcome: &Outcome, faults: &TesterFaults) -> (Verdict, String) {
     }
 }
 
-/// Reasons why the tester was the bottleneck.
-fn limited(outcome: &Outcome, faults: &TesterFaults) -> Vec<String> {
-    let mut reasons = Vec::new();
+/// The remedy for a thread that did not get its core in time.
+const CORES: &str = "end other programs on this host, or give the tester's threads cores that nothing else uses (--pin; in a plan `cores` of \
+                     [tester])";
+/// The remedy for threads that have too much to do.
+const THREADS: &str =
+    "use more threads and cores for the tester (--threads; in a plan `senders` of [tester]), or a lower rate";
+/// The remedy for packets that an interface dropped.
+const INTERFACE: &str =
+    "give the interface a longer queue (ethtool -G, net.core.netdev_max_backlog), or use a lower rate";
+
+/// Reasons why the tester was the bottleneck, and what to do about each.
+#[derive(Default)]
+struct Reasons {
+    texts: Vec<String>,
+    remedies: Vec<&'static str>,
+}
+
+impl Reasons {
+    /// Adds a reason. Several may have one remedy; it is empty if the text has it.
+    fn push(&mut self, text: String, remedy: &'static str) {
+        self.texts.push(text);
+        if !remedy.is_empty() && !self.remedies.contains(&remedy) {
+            self.remedies.push(remedy);
+        }
+    }
+
+    fn joined(self) -> Option<String> {
+        let parts: Vec<String> =
+            self.texts.into_iter().chain(self.remedies.into_iter().map(str::to_owned)).collect();
+        (!parts.is_empty()).then(|| parts.join("; "))
+    }
+}
+
+/// The reasons why the tester was the bottleneck, with their remedies. None: it was not.
+fn limited(outcome: &Outcome, faults: &TesterFaults) -> Option<String> {
+    let mut reasons = Reasons::default();
     let lag = Duration::from_nanos((outcome.lag_max_us * 1e3) as u64);
     if let Some((after, no_names)) = faults.ended_early {
         let why = if no_names { "no names were left (a larger --names)" } else { "it was stopped" };
-        reasons.push(format!("the load ended after {:.1} s: {why}", after.as_secs_f64()));
+        reasons.push(format!("the load ended after {:.1} s: {why}", after.as_secs_f64()), "");
     }
     if outcome.tester.send_errors > 0 {
         let why = faults.send_error.map(|number| format!(": {}", io::Error::from_raw_os_error(number)));
-        reasons.push(format!(
+        let text = format!(
             "the kernel refused {} queries{}{}",
             grouped(outcome.tester.send_errors),
             why.unwrap_or_default(),
             remedy(faults.send_error)
-        ));
+        );
+        reasons.push(text, "");
     }
     if let Some((sent, asked)) = faults.worst_second
         && sent.abs_diff(asked) as f64 > limits::MAX_DEVIATION * asked as f64
     {
-        reasons.push(format!(
+        let text = format!(
             "in one second the tester sent {} queries instead of {} (more than {:.0} % off)",
             grouped(sent),
             grouped(asked),
             limits::MAX_DEVIATION * 100.0
-        ));
+        );
+        reasons.push(text, CORES);
     }
     if lag > limits::MAX_LAG {
-        reasons.push(format!("a query left {} after it was due", milliseconds(lag)));
+        reasons.push(format!("a query left {} after it was due", milliseconds(lag)), CORES);
     }
     let missing = outcome.sent.saturating_sub(outcome.valid);
     // A reply that the tester read late may seem late because of that.
     let bearable = limits::MAX_LAG.min(faults.timeout / limits::STALL_TIMEOUT_PART);
     if faults.stall > limits::MAX_LAG || faults.stall > bearable && missing > 0 {
-        reasons.push(format!("a tester thread was stalled for {}", milliseconds(faults.stall)));
+        reasons.push(format!("a tester thread was stalled for {}", milliseconds(faults.stall)), CORES);
     }
     if faults.backlog > bearable && missing > 0 {
-        reasons.push(format!(
-            "replies waited {} for a tester thread that was too slow",
-            milliseconds(faults.backlog)
-        ));
+        let text =
+            format!("replies waited {} for a tester thread that was too slow", milliseconds(faults.backlog));
+        reasons.push(text, THREADS);
     }
     // In a closed loop a busy tester shows as a low rate. Encryption costs the tester as much as the server.
     let busy = if faults.encrypting_s > 0.0 { outcome.tester.cpu_s() / faults.encrypting_s } else { 0.0 };
     if outcome.rate_asked == 0.0 && busy > limits::MAX_BUSY {
-        reasons.push(format!(
-            "the tester's threads were busy {:.0} % of the time: use more threads and cores (--threads)",
-            busy.min(1.0) * 100.0
-        ));
+        let text = format!("the tester's threads were busy {:.0} % of the time", busy.min(1.0) * 100.0);
+        reasons.push(text, THREADS);
     }
     // Drops matter only if replies are missing, and only if the drops can explain all of them. Otherwise the server
     // failed in any case.
@@ -93,19 +124,21 @@ fn limited(outcome: &Outcome, faults: &TesterFaults) -> Vec<String> {
     let dropped = (tester.socket_drops + tester.interface_drops).saturating_mul(limits::PACKET_MESSAGES);
     if (1..=dropped).contains(&missing) {
         if tester.socket_drops > 0 {
-            reasons.push(format!(
+            let text = format!(
                 "the tester's sockets dropped {} replies because their queues were full",
                 grouped(tester.socket_drops)
-            ));
+            );
+            reasons.push(text, THREADS);
         }
         if tester.interface_drops > 0 {
-            reasons.push(format!(
+            let text = format!(
                 "the tester's network interfaces or their queues dropped {} packets",
                 grouped(tester.interface_drops)
-            ));
+            );
+            reasons.push(text, INTERFACE);
         }
     }
-    reasons
+    reasons.joined()
 }
 
 /// Remedy for an error with which the kernel refused a connection.
@@ -117,7 +150,16 @@ fn remedy(send_error: Option<i32>) -> &'static str {
         Some(limits::TOO_MANY_FILES) => {
             "; too many connections are open: raise the limit of open files (ulimit -n) or use a shorter timeout (--timeout)"
         }
-        _ => "",
+        Some(limits::REFUSED_BY_POLICY) => {
+            "; a firewall of this host refuses them: look at `nft list ruleset`"
+        }
+        Some(limits::QUEUE_FULL) => {
+            "; the queue of the interface is full: use a lower rate, or a longer queue (ip link set txqueuelen)"
+        }
+        Some(limits::NO_ROUTE | limits::NO_NETWORK) => {
+            "; there is no route to the server: look at `ip route get`"
+        }
+        _ => "; look at the address and the port of --server, and at `ip route get` for it",
     }
 }
 
@@ -262,10 +304,27 @@ mod tests {
             "network interfaces or their queues dropped 1",
         );
         limited(&|outcome, _| outcome.lag_max_us = 100_001.0, "a query left 100 ms after");
+        // One cause, one remedy: both faults come from a thread that had no core.
+        let stalled = |outcome: &mut Outcome, faults: &mut TesterFaults| {
+            (outcome.lag_max_us, faults.stall) = (300_000.0, Duration::from_millis(300));
+        };
+        limited(&stalled, "was stalled for 300 ms; end other programs on this host, or");
+        limited(&|outcome, _| outcome.tester.socket_drops = 1, "were full; use more threads and cores");
         limited(&|_, faults| faults.stall = Duration::from_millis(230), "stalled for 230 ms");
         limited(&|_, faults| faults.backlog = Duration::from_millis(120), "replies waited 120 ms");
         limited(&|_, faults| faults.worst_second = Some((940, 1000)), "sent 940 queries instead of 1,000");
         limited(&|_, faults| faults.ended_early = Some((Duration::from_secs(3), true)), "after 3.0 s");
+    }
+
+    #[test]
+    fn a_refusal_of_the_kernel_has_the_remedy_for_its_cause() {
+        // Numbers of Linux: EPERM 1, EMFILE 24, EADDRNOTAVAIL 99, ENETUNREACH 101.
+        for (number, part) in
+            [(1, "nft list ruleset"), (24, "ulimit -n"), (99, "--sources"), (101, "ip route get")]
+        {
+            assert!(remedy(Some(number)).contains(part), "{number}");
+        }
+        assert!(remedy(None).contains("--server"));
     }
 
     #[test]

@@ -1,5 +1,6 @@
-//! `cargo run -p sixfold-manual`: writes the generated parts of the documents anew, those of the manual pages and the tables and charts of
-//! figures. `cargo run -p sixfold-manual -- constants` takes the figures of the raw tables over into the file of constants before that.
+//! `cargo run -p sixfold-manual`: writes the generated parts of the documents anew, those of the manual pages, the example with every key,
+//! and the tables and charts of figures. `cargo run -p sixfold-manual -- constants` takes the figures of the raw tables over into the file of
+//! constants before that.
 #![forbid(unsafe_code)]
 
 use sixfold_manual::{figures, pages};
@@ -29,6 +30,8 @@ fn write_all() -> Result<(), String> {
         let text = page.rewrite(&text).map_err(|error| format!("{}: {error}", path.display()))?;
         write(&path, &text)?;
     }
+    let path = sixfold_manual::example_path();
+    write(&path, &sixfold_manual::example().map_err(|error| format!("{}: {error}", path.display()))?)?;
     let root = book::workspace();
     for (path, text) in figures::outdated(&root)? {
         println!("{} is written anew", path.display());

@@ -10,7 +10,7 @@ fn the_manual_pages_agree_with_the_definitions_behind_help() {
             assert_eq!(is, should, "{}: run cargo run -p sixfold-manual", path.display());
         }
         assert_eq!(text.lines().count(), written.lines().count(), "{}", path.display());
-        assert!(text.contains("generated: synopsis"), "{}", path.display());
+        assert_eq!(text.contains("generated: synopsis"), page.has_commands(), "{}", path.display());
     }
 }
 
@@ -25,5 +25,26 @@ fn every_visible_command_has_a_block() {
             let block = format!("generated: options {}\n", command.get_name());
             assert!(text.contains(&block), "{}: no {block}", page.path().display());
         }
+    }
+}
+
+#[test]
+fn every_page_has_a_date_and_the_parts_that_readers_look_for() {
+    for page in sixfold_manual::pages() {
+        let text = std::fs::read_to_string(page.path()).unwrap();
+        let path = page.path().display().to_string();
+        let date = text.split('"').nth(1).unwrap();
+        let is_date = date.len() == 10 && date.split('-').all(|part| part.parse::<u16>().is_ok());
+        assert!(is_date, "{path}: {date}");
+        for heading in ["SYNOPSIS", "FILES", "EXAMPLES", "STANDARDS", "BUGS", "SEE ALSO"] {
+            assert!(text.contains(&format!("\n.SH {heading}\n")), "{path}: no {heading}");
+        }
+        // A path of the source tree leads nowhere in a package.
+        let of_source = text.lines().filter(|line| line.contains("docs/") && !line.contains("in the source"));
+        assert_eq!(
+            of_source.filter(|line| !line.starts_with(".IR docs/")).collect::<Vec<_>>(),
+            [""; 0],
+            "{path}"
+        );
     }
 }

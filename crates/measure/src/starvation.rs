@@ -64,7 +64,7 @@ pub fn apply(outcome: &mut Outcome, used: &DeviceUse, load_s: f64) {
         outcome.verdict = Verdict::DeviceStarved;
         outcome.reason = format!(
             "the threads of the device waited {:.1} s in total for cores that other programs had, and the busiest one ran for only \
-             {:.1} of {:.1} s; {}",
+             {:.1} of {:.1} s; end those programs, or give the device cores of its own (`cores` of [device]); {}",
             found.waited_s, found.busiest_thread_s, found.active_s, outcome.reason
         );
     }
@@ -147,7 +147,7 @@ mod tests {
         let mut outcome = failed;
         apply(&mut outcome, &used, 10.0);
         let reason = "the threads of the device waited 4.0 s in total for cores that other programs had, and the busiest one ran \
-                      for only 5.0 of 10.0 s; 3 lost";
+                      for only 5.0 of 10.0 s; end those programs, or give the device cores of its own (`cores` of [device]); 3 lost";
         assert_eq!(outcome.reason, reason);
     }
 }

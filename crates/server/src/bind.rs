@@ -9,8 +9,9 @@ use crate::file_limit::FileLimit;
 use crate::given_sockets::GivenSockets;
 use crate::handle::{steering_warning, stream_limits};
 use crate::taps::Machine;
+use datapath::remedy::{of_forbidden_port, remedy, with_remedy};
 use datapath::steering::Seed;
-use datapath::{Options, Shared, Worker};
+use datapath::{LATE_ADDRESS, Options, Shared, Worker};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::cell::Cell;
 use std::io;
@@ -116,7 +117,7 @@ impl Bound {
             Bound { workers, shared, streams, file_limit, metrics, control, for_successor: Vec::new() };
         bound.for_successor = bound
             .duplicates()
-            .map_err(|error| format!("cannot duplicate the listening sockets: {error}; raise LimitNOFILE"))?;
+            .map_err(|error| format!("cannot duplicate the listening sockets: {}", with_remedy(&error)))?;
         Ok(bound)
     }
 
@@ -144,12 +145,13 @@ fn bind_encrypted(
 ) -> Result<BoundStreams, String> {
     let tls = &config.tls;
     let Some(server) = &tls.server else { return Ok(streams) };
-    let settings = |protocols| server.server_config(protocols).map_err(|error| error.to_string());
+    let told = |error: tls::Error| format!("{error}; {}", error.remedy());
+    let settings = |protocols| server.server_config(protocols).map_err(told);
     let [listen_dot, listen_doh, listen_doq] = [&tls.listen_dot, &tls.listen_doh, &tls.listen_doq]
         .map(|listen| warned(listen, usable(listen), is_demo));
     let (dot, doh) = (given.take_tcp(&listen_dot), given.take_tcp(&listen_doh));
     let doq = given.take_udp(&listen_doq).into_iter().flat_map(|(_, sockets)| sockets);
-    let quic = quic::Service::new(server.quic_config().map_err(|error| error.to_string())?);
+    let quic = quic::Service::new(server.quic_config().map_err(told)?);
     let service = https::Service::new(settings(&https::ALPN)?, &tls.doh_path);
     streams
         .with_tls(&listen_dot, dot, settings(&[ALPN_DOT])?)
@@ -183,8 +185,9 @@ fn warn_of_workers(shared: &Shared<Machine>, wanted: usize, is_demo: bool) {
     }
     if shared.workers() > wanted {
         let warning = format!(
-            "{} workers instead of {wanted}: as many sockets were given for an address, and each needs a reader; a restart of \
-             the service changes that",
+            "{} workers instead of {wanted}: the service manager or the former process has passed as many sockets for an address, and \
+             each needs a reader; restart the service, or set `server.workers` to {}",
+            shared.workers(),
             shared.workers()
         );
         warn_unless(is_demo, &warning);
@@ -207,7 +210,12 @@ fn listen(config: &Config, is_demo: bool) -> Vec<SocketAddr> {
 /// The addresses that are present, after a warning for each of the others.
 fn warned(listen: &[SocketAddr], present: Vec<SocketAddr>, is_demo: bool) -> Vec<SocketAddr> {
     for address in listen.iter().filter(|address| !present.contains(address)) {
-        warn_unless(is_demo, &format!("not listening on {address}: this machine has no such address"));
+        let family = if address.is_ipv6() { "IPv6" } else { "IPv4" };
+        let remedy = format!("enable {family}, or list only addresses that it has");
+        warn_unless(
+            is_demo,
+            &format!("not listening on {address}: this machine has no such address; {remedy}"),
+        );
     }
     present
 }
@@ -243,17 +251,29 @@ fn bind_metrics(
     match listener {
         Ok(listener) => Ok(Some(listener)),
         Err(error) if address == DEFAULT_METRICS => {
-            let warning = format!("no metrics: cannot listen on {address}: {error}; set `metrics.listen`");
-            warn_unless(demo, &warning);
+            let remedy = metrics_remedy(&error, address);
+            warn_unless(demo, &format!("no metrics: cannot listen on {address}: {error}; {remedy}"));
             Ok(None)
         }
         Err(error) => {
-            let later = match error.kind() {
-                io::ErrorKind::AddrNotAvailable => format!("; {}", datapath::LATE_ADDRESS),
-                _ => String::new(),
-            };
-            Err(format!("cannot listen on {address} for metrics: {error}; change `metrics.listen`{later}"))
+            let remedy = metrics_remedy(&error, address);
+            Err(format!("cannot listen on {address} for metrics: {error}; {remedy}"))
         }
+    }
+}
+
+/// The remedy for an address where the metrics cannot be.
+fn metrics_remedy(error: &io::Error, address: SocketAddr) -> String {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => format!(
+            "find the process with `ss -ltnp sport = :{}` and stop it, or change `metrics.listen` (\"\": no metrics)",
+            address.port()
+        ),
+        io::ErrorKind::AddrNotAvailable => format!("change `metrics.listen`; {LATE_ADDRESS}"),
+        io::ErrorKind::PermissionDenied => {
+            format!("change `metrics.listen`; {}", of_forbidden_port(address.port()))
+        }
+        _ => format!("{}, or change `metrics.listen`", remedy(error)),
     }
 }
 
@@ -277,7 +297,9 @@ fn bind_control(
 ) -> Result<Option<ControlSocket>, String> {
     let Some(path) = &config.control_socket else { return Ok(None) };
     if let Some(listener) = given.take_control(path) {
-        listener.set_nonblocking(true).map_err(|error| format!("{}: {error}", path.display()))?;
+        listener.set_nonblocking(true).map_err(|error| {
+            format!("cannot use the passed control socket {}: {}", path.display(), with_remedy(&error))
+        })?;
         return Ok(Some(ControlSocket { listener, path: path.clone(), owns_path: Cell::new(false) }));
     }
     match control::bind(path) {
@@ -285,12 +307,31 @@ fn bind_control(
         Err(error) if path.as_os_str() == DEFAULT_CONTROL || demo.is_some_and(|demo| demo.chose(path)) => {
             let shown = path.display();
             let warning =
-                format!("no control socket: cannot listen on {shown}: {error}; set `control.socket`");
+                format!("no control socket: cannot listen on {shown}: {error}; {}", control_remedy(&error));
             warn_unless(demo.is_some(), &warning);
             Ok(None)
         }
-        Err(error) => Err(format!("cannot listen on {}: {error}; change `control.socket`", path.display())),
+        Err(error) => {
+            Err(format!("cannot listen on {}: {error}; {}", path.display(), control_remedy(&error)))
+        }
     }
+}
+
+/// The remedy for a path where the control socket cannot be.
+fn control_remedy(error: &io::Error) -> String {
+    let otherwise = match error.kind() {
+        // `control::bind` has replaced a socket that no process listens on, and says what else is there.
+        io::ErrorKind::AddrInUse => "stop or remove what is there",
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
+            "make its directory (RuntimeDirectory= of the unit does)"
+        }
+        io::ErrorKind::PermissionDenied => {
+            "let the user of the server write its directory (RuntimeDirectory= of the unit does)"
+        }
+        io::ErrorKind::ReadOnlyFilesystem => "name a directory that can be written",
+        _ => remedy(error),
+    };
+    format!("{otherwise}, or change `control.socket` (\"\": no socket)")
 }
 
 #[cfg(test)]
@@ -316,6 +357,28 @@ mod tests {
         // No interface has this address (RFC 5737), and the operator wrote it.
         let listen = addresses(&["192.0.2.1:53", "0.0.0.0:53"]);
         assert_eq!(usable(&listen), listen);
+    }
+
+    #[test]
+    fn the_remedy_for_metrics_and_control_socket_follows_the_cause() {
+        let address = "127.0.0.1:9464".parse().unwrap();
+        let told = |number| metrics_remedy(&io::Error::from_raw_os_error(number), address);
+        assert!(told(libc::EADDRINUSE).contains("ss -ltnp sport = :9464"));
+        assert!(told(libc::EADDRNOTAVAIL).contains("server.freebind"));
+        assert!(told(libc::EMFILE).contains("LimitNOFILE="));
+        let told = |number| control_remedy(&io::Error::from_raw_os_error(number));
+        for (number, part) in [
+            (libc::EADDRINUSE, "stop or remove what is there"),
+            (libc::ENOENT, "make its directory"),
+            (libc::EACCES, "let the user of the server write"),
+            (libc::EROFS, "can be written"),
+            (libc::ENFILE, "fs.file-max"),
+        ] {
+            assert!(
+                told(number).contains(part) && told(number).contains("change `control.socket`"),
+                "{number}"
+            );
+        }
     }
 
     #[test]

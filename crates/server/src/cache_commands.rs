@@ -5,7 +5,7 @@ use crate::config::Name;
 use crate::control_answer::{Answer, Format};
 use crate::escape;
 use crate::explain::records::lines;
-use crate::handle::ServerHandle;
+use crate::handle::{SILENT_WORKER, ServerHandle};
 use domain::base::iana::Rtype;
 use domain::base::message::Message;
 use domain::base::zonefile_fmt::{DisplayKind, ZonefileFmt};
@@ -41,7 +41,7 @@ pub async fn flush(
         for (worker, flushed) in flushed.await.into_iter().enumerate() {
             let Some((count, more)) = flushed else {
                 return Err(format!(
-                    "worker {worker} does not respond: its entries may still be in the cache; try again\n"
+                    "worker {worker} does not respond: its entries may still be in the cache; try again, then {SILENT_WORKER}\n"
                 ));
             };
             removed += count;
@@ -69,7 +69,7 @@ pub async fn lookup(
     let wanted = qtype.map(record_type).transpose()?;
     let found = server.ask_all(move |engine, now| engine.cached_entries(&wire, wanted, now)).await;
     if let Some(stuck) = found.iter().position(Option::is_none) {
-        return Err(format!("worker {stuck} does not respond; try again\n"));
+        return Err(format!("worker {stuck} does not respond; try again, then {SILENT_WORKER}\n"));
     }
     let mut entries: Vec<CachedEntry> = found.into_iter().flatten().flatten().collect();
     entries.sort_by_key(|entry| {

@@ -25,7 +25,7 @@ pub fn run(arguments: &Check) -> ExitCode {
     match std::io::stdout().lock().write_all(text.as_bytes()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("sixfold: cannot write the configuration: {error}");
+            eprintln!("sixfold: cannot write the configuration: {error}; look at the target of the output");
             ExitCode::FAILURE
         }
     }

@@ -18,7 +18,7 @@ pub fn run(shell: CompletedShell) -> ExitCode {
     match std::io::stdout().write_all(&script) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("sixfold: cannot write the completions: {error}");
+            eprintln!("sixfold: cannot write the completions: {error}; look at the target of the output");
             ExitCode::FAILURE
         }
     }

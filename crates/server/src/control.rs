@@ -4,7 +4,7 @@
 
 use crate::cache_commands;
 use crate::control_answer::{Answer, Format, UNKNOWN_COMMAND};
-use crate::handle::ServerHandle;
+use crate::handle::{SILENT_WORKER, ServerHandle};
 use crate::metrics::Metrics;
 use crate::places::{Place, Places};
 use crate::policy_zones;
@@ -68,7 +68,7 @@ pub fn bind(path: &Path) -> io::Result<std::os::unix::net::UnixListener> {
 fn remove_stale(path: &Path) -> io::Result<()> {
     let taken = |why| Err(io::Error::new(io::ErrorKind::AddrInUse, why));
     if !std::fs::symlink_metadata(path)?.file_type().is_socket() {
-        return taken("a file of another kind is there");
+        return taken("a file that is no socket is there");
     }
     match std::os::unix::net::UnixStream::connect(path) {
         Ok(_) => taken("another server listens there"),
@@ -124,9 +124,12 @@ async fn handle_connection(stream: UnixStream, place: &Place, server: &Arc<Serve
         _ if let Some(request) = request::Request::from_line(command) => {
             attempt::run(server, request).await.map(|upgraded| upgrade_answer(&upgraded, format))
         }
-        _ => tokio::time::timeout(DEADLINE, execute(command, format, server))
-            .await
-            .unwrap_or_else(|_| Err("the command took too long; try again\n".into())),
+        _ => tokio::time::timeout(DEADLINE, execute(command, format, server)).await.unwrap_or_else(|_| {
+            let limit = DEADLINE.as_secs();
+            Err(format!(
+                "the command took longer than {limit} s; try again; if it stays so, {SILENT_WORKER}\n"
+            ))
+        }),
     };
     let answer = result.unwrap_or_else(|error| Answer::error(&error, format)).to_wire();
     tokio::time::timeout(ANSWER_DEADLINE, write.write_all(answer.as_bytes())).await??;
@@ -189,7 +192,7 @@ async fn health(server: &ServerHandle, format: Format) -> Answer {
 /// Takes the server out of service, or back into it. Both are idempotent.
 fn drain(server: &ServerHandle, drained: bool, format: Format) -> Answer {
     let (news, known) = match drained {
-        true => ("drained: not ready from now on, and still answering", "drained already"),
+        true => ("drained: reported as not ready; still answering queries", "drained already"),
         false => ("in service again", "was in service already"),
     };
     let is_changed = server.set_drained(drained);

@@ -31,7 +31,7 @@ pub fn run(arguments: &Convert) -> ExitCode {
         Err(error) => return refuse(&format!("cannot convert {name}: {error}")),
     };
     if let Err(error) = std::io::stdout().lock().write_all(conversion.text.as_bytes()) {
-        return refuse(&format!("cannot write the configuration: {error}"));
+        return refuse(&format!("cannot write the configuration: {error}; look at the target of the output"));
     }
     match conversion.left_over() {
         0 => ExitCode::SUCCESS,
@@ -74,7 +74,7 @@ impl Files for Machine {
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
                 Ok(Vec::new())
             }
-            Err(error) => Err(format!("{folder}: {error}")),
+            Err(error) => Err(format!("cannot list {folder}: {error}; make it readable")),
         }
     }
 }

@@ -2,6 +2,7 @@
 //! inside the process, and has a control socket of its own, so that `sixfold ctl` can be tried too.
 
 use crate::config::{Config, DEFAULT_CONTROL};
+use datapath::remedy::with_remedy;
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::Pid;
@@ -99,7 +100,7 @@ impl Demo {
 }
 
 fn cannot_start(error: &io::Error) -> String {
-    format!("cannot start the demonstration: {error}")
+    format!("cannot start the demonstration: {}", with_remedy(error))
 }
 
 /// Adapts a configuration to the demonstration, which uses addresses for documentation (RFC 5737): they are not global.

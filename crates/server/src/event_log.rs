@@ -6,7 +6,7 @@
 
 use crate::config::Config;
 use crate::date;
-use crate::handle::{ServerHandle, WORKER_TIMEOUT};
+use crate::handle::{SILENT_WORKER, ServerHandle, WORKER_TIMEOUT};
 use crate::log_line::Line;
 use crate::policy_hits;
 use crate::status::{details, is_up};
@@ -227,7 +227,8 @@ impl Events {
         for TlsFailure { address, name, text, fault } in failures {
             if let Entry::Vacant(place) = self.tls.entry(address) {
                 place.insert(now);
-                let text = format!("upstream {address}: no TLS connection to {name}: {text}");
+                let text =
+                    format!("upstream {address}: no TLS connection to {name}: {text}; {}", fault.remedy());
                 lines.push(Line {
                     upstream: Some(address.to_string()),
                     reason: Some(fault.code()),
@@ -245,7 +246,7 @@ impl Events {
         for (worker, load) in self.workers.iter().enumerate() {
             match (before.get(worker).copied().flatten(), load) {
                 (Some(_), None) => {
-                    let text = format!("worker {worker} does not respond");
+                    let text = format!("worker {worker} does not respond; {SILENT_WORKER}");
                     lines.push(of(worker, Level::WARN, "worker_silent", text));
                 }
                 (None, Some(_)) if !is_first => {
@@ -394,9 +395,10 @@ impl UpstreamEvents {
         let trouble = self.trouble();
         let why = trouble.as_ref().map(|trouble| format!(" {trouble}")).unwrap_or_default();
         let details = details(&states).map(|details| format!("; {details}")).unwrap_or_default();
+        let remedy = trouble.as_ref().map(|trouble| format!("; {}", trouble.remedy())).unwrap_or_default();
         let (level, event, text) = match extent {
-            Extent::Down => (Level::WARN, "upstream_down", format!("is down{why}{details}")),
-            Extent::Some => (Level::WARN, "upstream_trouble", format!("has trouble{why}{details}")),
+            Extent::Down => (Level::WARN, "upstream_down", format!("is down{why}{details}{remedy}")),
+            Extent::Some => (Level::WARN, "upstream_trouble", format!("has trouble{why}{details}{remedy}")),
             Extent::Nothing => {
                 let seconds = (self.ended - self.began).as_secs();
                 (Level::INFO, "upstream_up", format!("answers again, after {seconds} s"))
@@ -476,7 +478,10 @@ impl Refusals {
         }
         self.networks.retain(|_, refusal| refusal.last_line.is_some_and(|last| now - last < REFUSAL_PAUSE));
         if self.others.is_due(now) {
-            let text = format!("refused {} of other networks: not in server.allow", self.others.take(now));
+            let text = format!(
+                "refused {} of other networks: not in server.allow (`sixfold_refused_total` counts all)",
+                self.others.take(now)
+            );
             lines.push(Line::new(Level::INFO, "clients_refused", text));
         }
     }

@@ -53,7 +53,8 @@ fn the_failure_and_the_recovery_of_an_upstream_are_one_line_each() {
     assert_eq!(
         told,
         [
-            "WARN upstream 192.0.2.53:53 has trouble since T: port refused (2 failed tries); 1 of 2 workers has stopped asking it"
+            "WARN upstream 192.0.2.53:53 has trouble since T: port refused (2 failed tries); 1 of 2 workers has stopped asking it; no \
+             server listens on this port there: start it, or correct its address and port in `forwarders`"
         ]
     );
     for second in 3..7 {
@@ -63,7 +64,8 @@ fn the_failure_and_the_recovery_of_an_upstream_are_one_line_each() {
     assert_eq!(
         told,
         [
-            "WARN upstream 192.0.2.53:53 is down since T: port refused (4 failed tries); 2 of 2 workers have stopped asking it"
+            "WARN upstream 192.0.2.53:53 is down since T: port refused (4 failed tries); 2 of 2 workers have stopped asking it; no \
+             server listens on this port there: start it, or correct its address and port in `forwarders`"
         ]
     );
     assert_eq!(look(&mut events, 60, &[Closed, Open]), [""; 0], "it has not recovered for all");
@@ -81,7 +83,8 @@ fn an_upstream_that_fails_and_recovers_all_the_time_fills_no_log() {
     assert!(told.len() <= 200, "{}", told.len());
     assert_eq!(
         told[0],
-        "WARN upstream 192.0.2.53:53 is down since T: port refused (2 failed tries); 1 of 1 workers has stopped asking it"
+        "WARN upstream 192.0.2.53:53 is down since T: port refused (2 failed tries); 1 of 1 workers has stopped asking it; no \
+             server listens on this port there: start it, or correct its address and port in `forwarders`"
     );
     let counted: usize = told
         .iter()
@@ -157,7 +160,7 @@ fn a_worker_that_does_not_respond_is_told_once_and_its_return_too() {
         lines.into_iter().map(|line| line.text).collect::<Vec<_>>()
     };
     assert_eq!(look(0, worker(Closed)), [""; 0]);
-    assert_eq!(look(1, None), ["worker 0 does not respond"]);
+    assert_eq!(look(1, None), [format!("worker 0 does not respond; {SILENT_WORKER}")]);
     assert_eq!(look(4, None), [""; 0]);
     assert_eq!(look(7, worker(Closed)), ["worker 0 responds again"]);
 }

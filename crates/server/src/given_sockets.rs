@@ -60,7 +60,7 @@ impl GivenSockets {
     pub fn new(descriptors: Vec<OwnedFd>, origin: Origin) -> Result<GivenSockets, String> {
         let sockets = descriptors.into_iter().enumerate().map(|(number, descriptor)| {
             let socket = Socket::from(descriptor);
-            let place = place(&socket).map_err(|error| format!("given socket {}: {error}", number + 1))?;
+            let place = place(&socket).map_err(|error| format!("passed socket {}: {error}", number + 1))?;
             Ok(Given { socket, place })
         });
         Ok(GivenSockets { origin, sockets: sockets.collect::<Result<_, String>>()? })
@@ -147,7 +147,7 @@ impl GivenSockets {
             (false, Origin::Predecessor) => {
                 tracing::info!(
                     event = "sockets_closed",
-                    "no longer in the configuration, closed: {}",
+                    "sockets of the former process that the configuration no longer names, closed: {}",
                     unused.join(", ")
                 );
                 Ok(())
@@ -163,7 +163,8 @@ impl GivenSockets {
 
 /// The place of a socket. The error says what is wrong with it.
 fn place(socket: &Socket) -> Result<Place, String> {
-    let of_system = |error: io::Error| format!("not a socket: {error}");
+    let of_system =
+        |error: io::Error| format!("not a socket: {error}; correct the socket unit, or unset LISTEN_FDS");
     let (kind, domain) = (socket.r#type().map_err(of_system)?, socket.domain().map_err(of_system)?);
     let address = socket.local_addr().map_err(of_system)?;
     let must_listen = || match socket.is_listener() {
@@ -230,7 +231,7 @@ mod tests {
     fn sockets_that_cannot_serve_are_errors() {
         let (stream, _other) = std::os::unix::net::UnixStream::pair().unwrap();
         let error = GivenSockets::new(vec![stream.into()], Origin::ServiceManager).unwrap_err();
-        assert!(error.contains("given socket 1"), "{error}");
+        assert!(error.contains("passed socket 1"), "{error}");
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let error = GivenSockets::new(vec![client.into()], Origin::ServiceManager).unwrap_err();

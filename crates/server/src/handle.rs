@@ -31,6 +31,10 @@ use transport::Streams;
 /// Time within which a worker must respond.
 pub const WORKER_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// The remedy for a worker that does not respond.
+pub const SILENT_WORKER: &str = "look for a lack of processor time (`top -H`, CPUQuota= of the unit); if the worker is idle, restart the \
+                                 service";
+
 /// Status of one worker.
 pub struct WorkerStatus {
     /// Counters of its engine.
@@ -329,8 +333,8 @@ impl ServerHandle {
         *self.config.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(new);
         tracing::info!(
             event = "addresses_changed",
-            "addresses have changed: networks of this machine's interfaces beside private ones: [{}]",
-            shown.join(", ")
+            "addresses of this machine have changed: \"local\" in `server.allow` now has, beside the private networks, {}",
+            if shown.is_empty() { "none of its interfaces".to_owned() } else { shown.join(", ") }
         );
         true
     }
@@ -396,7 +400,14 @@ pub fn health(statuses: &[Option<Arc<WorkerStatus>>]) -> Result<(), String> {
 
 /// The warning that the kernel does not steer by name.
 pub fn steering_warning(error: &std::io::Error) -> String {
-    format!("the kernel does not steer by name ({error}): workers pass on the queries that other workers own")
+    let remedy = match error.raw_os_error() {
+        Some(_) => datapath::remedy::remedy(error),
+        None => "set `server.workers` to the number of sockets, or `server.steer` to \"flow\"",
+    };
+    format!(
+        "the kernel does not steer by name ({error}): workers pass on the queries that other workers own, which takes processor \
+         time; {remedy}"
+    )
 }
 
 /// Limits of client streams.

@@ -52,7 +52,8 @@ impl Identity {
             let user = &self.user;
             tracing::warn!(
                 event = "control_socket_owner",
-                "cannot give {} to {user}: {error}; only root may use it",
+                "cannot give {} to {user}: {error}; only root may use it: use `sudo sixfold ctl`, or put it into a directory of {user} with \
+                 `control.socket`",
                 path.display()
             );
         }

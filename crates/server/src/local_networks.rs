@@ -26,7 +26,8 @@ pub async fn follow(server: Arc<ServerHandle>) {
         Err(error) => {
             tracing::warn!(
                 event = "addresses_not_followed",
-                "not told when addresses of this machine change: {error}; after a change reload the configuration"
+                "not told when addresses of this machine change: {error}; after a change reload the configuration, or allow netlink \
+                 (RestrictAddressFamilies= of the unit needs AF_NETLINK)"
             );
             return;
         }

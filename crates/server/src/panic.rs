@@ -2,11 +2,18 @@
 //! service manager starts it again. Release builds abort by themselves (`panic = "abort"`); the hook makes other builds, and so the tests,
 //! do the same. The thread for DNS over QUIC is the exception: `transport` contains its panics with a hook before this one.
 
+use std::io::Write;
+
+/// The remedy of a panic.
+const FAULT: &str = "this is a fault of the program, which ends now; report it with the lines above: the section BUGS of sixfold(8) says how";
+
 /// Makes a panic of any thread end the process, once its message is written.
 pub fn end_process_on_panic() {
     let show = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         show(panic);
+        // If standard error is closed, nobody can be told.
+        let _ = writeln!(std::io::stderr(), "sixfold: {FAULT}");
         std::process::abort();
     }));
 }
@@ -37,6 +44,6 @@ mod tests {
         let [said, printed] = [&output.stderr, &output.stdout].map(|octets| String::from_utf8_lossy(octets));
         assert_eq!(output.status.signal(), Some(libc::SIGABRT), "{said}{printed}");
         assert!(said.contains("worker-0") && said.contains("the message of the panic"), "{said}");
-        assert!(!printed.contains("goes on"), "{printed}");
+        assert!(said.contains("BUGS of sixfold(8)") && !printed.contains("goes on"), "{said}{printed}");
     }
 }

@@ -8,6 +8,7 @@ use crate::config::{Config, Overrides, load_again};
 use crate::demo;
 use crate::history::History;
 use crate::reload_changes;
+use datapath::remedy::{REPORT, with_remedy};
 use engine::message::cookie::Secret;
 use engine::{Engine, Settings};
 use std::path::PathBuf;
@@ -36,8 +37,8 @@ pub async fn in_background<T: Send + 'static>(job: impl FnOnce() -> T + Send + '
             // The receiver may have given up.
             let _ = sender.send(job());
         })
-        .map_err(|error| format!("cannot start the thread of the reload: {error}"))?;
-    result.await.map_err(|_| "the thread of the reload has failed".into())
+        .map_err(|error| format!("cannot start the thread of the reload: {}", with_remedy(&error)))?;
+    result.await.map_err(|_| format!("the thread of the reload has failed; {REPORT}"))
 }
 
 /// Frees a value in the background: millions of allocations would hold up a worker, or the control thread.

@@ -26,6 +26,7 @@ use crate::{
     certificate_files, control, event_log, http, local_networks, policy_hits, policy_zones, sandbox,
     service_manager,
 };
+use datapath::remedy::{NO_RANDOM, with_remedy};
 use datapath::{PacketCacheTask, Shared, Worker, privileges};
 use engine::message::cookie::Secret;
 use engine::{Client, Engine};
@@ -170,7 +171,9 @@ fn start_and_serve(
 /// Raises the soft limit of open files as far as it goes. Returns the limit that holds.
 fn raise_file_limit(is_demo: bool) -> u64 {
     privileges::raise_file_limit().unwrap_or_else(|error| {
-        warn_unless(is_demo, &format!("cannot raise the limit of open files: {error}"));
+        let remedy =
+            "if it is too low for `limits.tcp-connections`, set LimitNOFILE= of the unit, or `ulimit -n`";
+        warn_unless(is_demo, &format!("cannot raise the limit of open files: {error}; {remedy}"));
         FILE_LIMIT
     })
 }
@@ -264,14 +267,15 @@ fn start_workers(
             };
             worker
                 .start(Machine::new(engine), streams.clone(), Box::new(hook))
-                .map_err(|error| format!("cannot start a worker: {error}"))
+                .map_err(|error| format!("cannot start a worker: {}", with_remedy(&error)))
         })
         .collect()
 }
 
 fn random<const OCTETS: usize>() -> Result<[u8; OCTETS], String> {
     let mut octets = [0; OCTETS];
-    getrandom::fill(&mut octets).map_err(|error| format!("the system has no random numbers: {error}"))?;
+    getrandom::fill(&mut octets)
+        .map_err(|error| format!("the system has no random numbers: {error}; {NO_RANDOM}"))?;
     Ok(octets)
 }
 
@@ -293,11 +297,13 @@ fn supervise(
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| format!("cannot start the control thread: {error}"))?;
+        .map_err(|error| format!("cannot start the control thread: {}", with_remedy(&error)))?;
     let local = tokio::task::LocalSet::new();
     local.block_on(&runtime, async {
-        let mut signals = Signals::new().map_err(|error| cannot_wait(&error))?;
-        let operators = serve_operators(server, metrics, control).map_err(|error| cannot_wait(&error))?;
+        let mut signals =
+            Signals::new().map_err(|error| format!("cannot wait for signals: {}", with_remedy(&error)))?;
+        let operators = serve_operators(server, metrics, control)
+            .map_err(|error| format!("cannot serve metrics and control socket: {}", with_remedy(&error)))?;
         if let Some(predecessor) = predecessor {
             take_over(server, predecessor, control);
         }
@@ -383,10 +389,6 @@ async fn retire(
     Ok(())
 }
 
-fn cannot_wait(error: &std::io::Error) -> String {
-    format!("cannot wait for signals: {error}")
-}
-
 /// Starts the tasks that serve metrics and the control socket, that write the log, that follow the addresses of this machine and
 /// the files of the certificate, and that answer the watchdog of the service manager. The result has those that accept connections.
 fn serve_operators(
@@ -468,7 +470,9 @@ fn start_stop(
             stop(&server, threads);
             let _ = sender.send(());
         })
-        .map_err(|error| format!("cannot start the thread that waits for the end: {error}"))?;
+        .map_err(|error| {
+            format!("cannot start the thread that waits for the end: {}", with_remedy(&error))
+        })?;
     Ok(stopped)
 }
 

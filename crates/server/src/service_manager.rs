@@ -1,7 +1,7 @@
 //! The service manager, usually systemd, that started the server: it hears when the server is ready, reloads and stops, and whether
 //! it is alive (sd_notify(3)). Without a service manager all of this does nothing.
 
-use crate::handle::ServerHandle;
+use crate::handle::{SILENT_WORKER, ServerHandle};
 use sd_notify::NotifyState;
 use std::ops::AsyncFn;
 use std::sync::Arc;
@@ -71,7 +71,8 @@ pub async fn watchdog(server: Arc<ServerHandle>) {
         if let Some(worker) = silent {
             tracing::warn!(
                 event = "worker_silent",
-                "worker {worker} does not respond: the watchdog of the service manager is not answered"
+                "worker {worker} does not respond: unless it does, the service manager ends the service after WatchdogSec= of the unit; \
+                 {SILENT_WORKER}"
             );
         }
         silent.is_none()

@@ -70,7 +70,8 @@ impl StreamEvents {
             let line = |line| Line { upstream: Some(address.to_string()), ..line };
             if new.in_lower_case && !said.in_lower_case {
                 let text = format!(
-                    "upstream {address} changes the letters of questions: it is asked in lower case, and mixed letters do not protect its replies"
+                    "upstream {address} changes the letters of questions: it is asked in lower case, so mixed letters do not protect its replies; \
+                     use a forwarder that keeps them, or TCP or TLS"
                 );
                 lines.push(line(Line::new(Level::INFO, "upstream_letters", text)));
             }
@@ -79,17 +80,26 @@ impl StreamEvents {
                 lines.push(line(Line::new(Level::INFO, "upstream_connections", text)));
             };
             if let Some(count) = new.questions.filter(|_| said.questions.is_none()) {
-                say(format!("ends connections after {count} answers: each carries {count} queries"));
+                say(format!(
+                    "closes connections after {count} answers; Sixfold now sends at most {count} queries over each"
+                ));
             }
             if let Some(ms) = new.idle_ms.filter(|_| said.idle_ms.is_none()) {
-                say(format!("ends idle connections early: they are used for {ms} ms"));
+                say(format!(
+                    "closes idle connections early; Sixfold now closes them first, after {ms} ms without a query"
+                ));
             }
             if new.one_at_a_time && !said.one_at_a_time {
-                say("answers one query of a connection at a time: it gets several connections".to_owned());
+                say("answers one query at a time on a connection; Sixfold now opens several connections"
+                    .to_owned());
             }
             match (said.over_tcp, new.over_tcp) {
-                (false, true) => say("is good at TCP: it is asked over TCP".to_owned()),
-                (true, false) => say("is asked over UDP again: TCP has failed questions".to_owned()),
+                (false, true) => {
+                    say("answers over TCP without a loss; queries now go over TCP (`upstream.transport` is \"auto\")".to_owned());
+                }
+                (true, false) => {
+                    say("lost queries over TCP, or was late; queries go over UDP again (`upstream.transport` is \"auto\")".to_owned());
+                }
                 _ => {}
             }
             *said = Streams { over_tcp: new.over_tcp, ..said.join(new) };
@@ -116,9 +126,9 @@ mod tests {
         assert_eq!(
             lines([nothing, limited]),
             [
-                "upstream 192.0.2.53:53 ends connections after 7 answers: each carries 7 queries",
-                "upstream 192.0.2.53:53 ends idle connections early: they are used for 1500 ms",
-                "upstream 192.0.2.53:53 answers one query of a connection at a time: it gets several connections",
+                "upstream 192.0.2.53:53 closes connections after 7 answers; Sixfold now sends at most 7 queries over each",
+                "upstream 192.0.2.53:53 closes idle connections early; Sixfold now closes them first, after 1500 ms without a query",
+                "upstream 192.0.2.53:53 answers one query at a time on a connection; Sixfold now opens several connections",
             ]
         );
         // Another worker learns the limits, then all have forgotten them, and learn them again.
@@ -132,11 +142,10 @@ mod tests {
         assert!(said.len() == 1 && said[0].contains("is asked in lower case"), "{said:?}");
         assert!(lines([nothing; 2]).is_empty() && lines([changed; 2]).is_empty());
         let tcp = Streams { over_tcp: true, ..nothing };
-        assert_eq!(lines([tcp, nothing]), ["upstream 192.0.2.53:53 is good at TCP: it is asked over TCP"]);
+        let told = lines([tcp, nothing]);
+        assert!(told.len() == 1 && told[0].contains("queries now go over TCP"), "{told:?}");
         assert!(lines([tcp, tcp]).is_empty());
-        assert_eq!(
-            lines([nothing; 2]),
-            ["upstream 192.0.2.53:53 is asked over UDP again: TCP has failed questions"]
-        );
+        let told = lines([nothing; 2]);
+        assert!(told.len() == 1 && told[0].contains("queries go over UDP again"), "{told:?}");
     }
 }

@@ -1,10 +1,11 @@
 //! Trouble with an upstream over all workers: since when, and why. The log, `sixfold ctl upstreams` and the status page show it.
 
 use crate::date;
-use engine::Instant;
 use engine::upstream::{Cause, Trouble as OfWorker};
+use engine::{Instant, Unreachable};
 use std::fmt;
 use std::time::{Duration, SystemTime};
+use wire::Rcode;
 
 /// Trouble with an upstream.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +33,37 @@ impl Trouble {
     }
 }
 
+impl Trouble {
+    /// The first thing to look at, by the cause.
+    pub fn remedy(&self) -> &'static str {
+        match self.cause {
+            Cause::Silent => {
+                "ask it with `dig` from this machine, and look for a firewall or lost packets between"
+            }
+            Cause::Unreachable(Unreachable::PortRefused) => {
+                "no server listens on this port there: start it, or correct its address and port in `forwarders`"
+            }
+            Cause::Unreachable(Unreachable::NoRoute | Unreachable::NoSocket) => {
+                "look at `ip route get` for its address, and at `upstream.source`"
+            }
+            Cause::Unreachable(Unreachable::Closed | Unreachable::Reset) => {
+                "look into its log for a limit of connections or a list of clients"
+            }
+            Cause::Unreachable(Unreachable::Untrusted(_)) => {
+                "`sixfold ctl upstreams` shows the error of the handshake"
+            }
+            Cause::Unreachable(Unreachable::Failed) => {
+                "look at `journalctl -k`, and ask it with `dig` from this machine"
+            }
+            Cause::Replied(Rcode::REFUSED) => "allow the address of this machine in its list of clients",
+            Cause::Replied(_) => "ask it with `dig` from this machine, and look into its log",
+            Cause::Useless => {
+                "name a resolver in `forwarders`: this one refers to others, or answers nothing"
+            }
+        }
+    }
+}
+
 impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let tries = if self.tries == 1 { "try" } else { "tries" };
@@ -42,8 +74,6 @@ impl fmt::Display for Trouble {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use engine::Unreachable;
-    use wire::Rcode;
 
     #[test]
     fn the_earliest_time_the_most_frequent_cause_and_all_tries_are_told() {
@@ -59,6 +89,9 @@ mod tests {
         let since = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
         let told = |tries, cause| Trouble { since, tries, cause }.to_string();
         assert_eq!(told(12, refused), "since 2023-11-14T22:13:20Z: port refused (12 failed tries)");
+        let remedy = |cause| Trouble { since, tries: 1, cause }.remedy();
+        assert!(remedy(refused).contains("start it") && remedy(Cause::Silent).contains("firewall"));
+        assert!(remedy(Cause::Replied(Rcode::REFUSED)).contains("list of clients"));
         let servfail = Cause::Replied(Rcode::SERVFAIL);
         assert_eq!(told(1, servfail), "since 2023-11-14T22:13:20Z: it replies SERVFAIL (1 failed try)");
     }

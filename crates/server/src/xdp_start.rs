@@ -28,7 +28,8 @@ pub fn start(
         if attached.places == 0 {
             tracing::warn!(
                 event = "xdp_warning",
-                "XDP on {}: no address of `server.listen` can be reached over this interface; sockets serve all queries",
+                "XDP on {}: no address of `server.listen` can be reached over this interface; sockets serve all queries; give it one of \
+                 the addresses, or remove it from `server.interfaces`",
                 attached.interface
             );
         }

@@ -51,7 +51,7 @@ fn every_error_is_told_at_once_on_standard_error() {
         "bad.toml:1:2\n  |\n1 | [dns46]\n  |  ^^^^^\n  = help: did you mean `dns64`?\n",
         "bad.toml:3:13\n  |\n3 | prefixes = [\"64:ff9b::/52\"]\n  |             ^^^^^^^^^^^^^^\n",
         "error: `eventually` is not a value of `dns64.lookup`\n",
-        "bad.toml: 3 errors; correct the errors above\n",
+        "bad.toml: 3 errors; correct them, then run `sixfold check`\n",
     ] {
         assert!(text.contains(words), "{words}\n--- not in\n{text}");
     }

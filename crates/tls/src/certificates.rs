@@ -128,7 +128,7 @@ impl Error {
             Error::TicketSecret(..) | Error::ShortTicketSecret(..) => {
                 "make the file with `openssl rand -out FILE 64`, or delete the key for a random secret"
             }
-            Error::Settings(_) => "report this as a fault of this program",
+            Error::Settings(_) => "report this fault: the section BUGS of sixfold(8) says how",
         }
     }
 }

@@ -7,6 +7,7 @@ use crate::limits::{BACKLOG, Limits, RECEIVE_BUFFER_OCTETS, SEND_BUFFER_OCTETS, 
 use crate::quic;
 use datapath::LATE_ADDRESS;
 use datapath::proxy_protocol::TrustedProxies;
+use datapath::remedy::{of_forbidden_port, of_missing_family, remedy};
 use engine::ClientTransport;
 use rustls::ServerConfig;
 use socket2::{Domain, Protocol, Socket, Type};
@@ -244,7 +245,7 @@ fn set_options(socket: &Socket) -> io::Result<()> {
 pub enum Error {
     /// Another process listens there. Stop it, or choose another address.
     InUse(SocketAddr),
-    /// The process may not use the port. It needs CAP_NET_BIND_SERVICE for ports below 1024.
+    /// The process may not use the port. It needs CAP_NET_BIND_SERVICE for ports below 1024; others are forbidden by a policy.
     NotPermitted(SocketAddr),
     /// No interface has the address. Add it, or start later.
     NoSuchAddress(SocketAddr),
@@ -252,7 +253,7 @@ pub enum Error {
     NoSuchFamily(SocketAddr),
     /// Any other error with an address.
     Socket(SocketAddr, io::Error),
-    /// A socket that this process was given cannot be used. Start the server anew.
+    /// A socket that this process was given cannot be used. Start the socket unit and the server anew.
     Given(io::Error),
     /// DNS over QUIC cannot start.
     Quic(quic::Error),
@@ -284,8 +285,8 @@ impl fmt::Display for Error {
             ),
             Error::NotPermitted(address) => write!(
                 f,
-                "cannot listen on TCP {address}: permission denied; grant CAP_NET_BIND_SERVICE, or use port 1024 \
-                 or higher"
+                "cannot listen on TCP {address}: permission denied; {}",
+                of_forbidden_port(address.port())
             ),
             Error::NoSuchAddress(address) => write!(
                 f,
@@ -294,14 +295,22 @@ impl fmt::Display for Error {
             ),
             Error::NoSuchFamily(address) => write!(
                 f,
-                "cannot listen on TCP {address}: the kernel does not support this address family; remove the address \
-                 from the configuration, or enable IPv6"
+                "cannot listen on TCP {address}: this system has no {}; {}",
+                if address.is_ipv6() { "IPv6" } else { "IPv4" },
+                of_missing_family(address.is_ipv6())
             ),
-            Error::Socket(address, error) => write!(f, "cannot listen on TCP {address}: {error}"),
+            Error::Socket(address, error) => {
+                write!(f, "cannot listen on TCP {address}: {error}; {}", remedy(error))
+            }
             Error::Quic(error) => error.fmt(f),
-            Error::Given(error) => write!(f, "cannot use a given TCP socket: {error}; start the server anew"),
+            Error::Given(error) => write!(
+                f,
+                "cannot use a TCP socket that the service manager or the former process has passed: {error}; {}; then restart \
+                 the socket unit, if there is one, and the service",
+                remedy(error)
+            ),
             Error::Thread(error) => {
-                write!(f, "cannot start a thread for client streams: {error}; raise TasksMax and LimitNOFILE")
+                write!(f, "cannot start a thread for client streams: {error}; {}", remedy(error))
             }
         }
     }
@@ -361,6 +370,18 @@ mod tests {
         let error = bind(&[&address]).unwrap_err();
         assert!(matches!(error, Error::InUse(_)));
         assert!(error.to_string().contains(&address) && error.to_string().contains("ss -ltnp"));
+    }
+
+    #[test]
+    fn the_remedy_follows_the_cause() {
+        let told = |address: &str, number| {
+            Error::at(address.parse().unwrap(), io::Error::from_raw_os_error(number)).to_string()
+        };
+        // Numbers of Linux: EACCES 13, EMFILE 24, EAFNOSUPPORT 97.
+        assert!(told("192.0.2.1:853", 13).contains("CAP_NET_BIND_SERVICE"));
+        assert!(told("192.0.2.1:8853", 13).contains("SELinux"));
+        assert!(told("192.0.2.1:853", 24).contains("LimitNOFILE="));
+        assert!(told("[::1]:853", 97).contains("no IPv6; enable it"));
     }
 
     #[test]

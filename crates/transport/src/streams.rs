@@ -221,7 +221,7 @@ fn start_thread(
         let stream_thread = Rc::new(StreamThread::new(running.shared.clone(), queries, index));
         let local = LocalSet::new();
         if let Err(error) = local.block_on(&runtime, stream_thread.serve(listeners)) {
-            tracing::error!(%error, "client streams have ended");
+            tracing::error!(%error, "TCP, TLS and HTTPS have ended; restart the server to serve them again");
         }
         // The tasks are dropped first, with their sockets and connection slots. `running` then wakes the caller of `drain`.
         drop(local);

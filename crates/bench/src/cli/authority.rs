@@ -127,7 +127,7 @@ pub fn run(arguments: &AuthorityArguments) -> Result<ExitCode, String> {
             SteerBy::Name => Steer::Name,
             SteerBy::Flow => Steer::Flow,
         });
-    let stop = signals::stop_flag().map_err(|error| format!("authority: signals: {error}"))?;
+    let stop = signals::stop_flag().map_err(|error| format!("authority: {error}"))?;
     let server = Server::with(&arguments.listen, &settings).map_err(|error| format!("authority: {error}"))?;
     let addresses: Vec<_> = server.addresses().iter().map(SocketAddr::to_string).collect();
     eprintln!("sixfold-bench: authority ready on {}", addresses.join(", "));

@@ -4,6 +4,7 @@ use super::authority::parse_endpoint;
 use super::report::print;
 use super::result_file::{check_writable, write_result};
 use crate::conformance::{self, Circumstances, Comparison, Scorecard};
+use crate::file_error::file_error;
 use crate::{clock, device, environment, signals};
 use clap::{ArgGroup, Args};
 use conform::namespace::{self, Entry};
@@ -136,7 +137,7 @@ pub fn conform(arguments: &ConformArguments) -> Result<ExitCode, String> {
         Execution::InProcess(runner) => runner,
         Execution::InNamespace(code) => return Ok(code),
     };
-    let stop = signals::stop_flag().map_err(|error| format!("conform: signals: {error}"))?;
+    let stop = signals::stop_flag().map_err(|error| format!("conform: {error}"))?;
     let runner = runner.stop_when(stop.clone());
     runner.check_target().map_err(|error| {
         let program = arguments.device.as_ref().map_or("", |_| device.as_str());
@@ -189,7 +190,7 @@ fn compare_servers(arguments: &ConformArguments, folder: &Path) -> Result<ExitCo
     }
     if let Some(file) = &arguments.page {
         let page = File::open(file).and_then(textfile::read_to_string);
-        let page = page.map_err(|error| failed(format!("{}: {error}", file.display())))?;
+        let page = page.map_err(|error| failed(file_error(file, &error)))?;
         let page = comparison.fill_page(&page).map_err(failed)?;
         write_result("conform", file, &page)?;
     }
@@ -201,7 +202,7 @@ fn select_cases(arguments: &ConformArguments) -> Result<Vec<Case>, String> {
     let all = match &arguments.cases {
         Some(file) => {
             let text = File::open(file).and_then(textfile::read_to_string);
-            let text = text.map_err(|error| format!("{}: {error}", file.display()))?;
+            let text = text.map_err(|error| file_error(file, &error))?;
             Case::read_all(&text).map_err(|error| format!("{}: {error}", file.display()))?
         }
         None => suite::built_in()?,

@@ -2,6 +2,7 @@
 
 use crate::bundle::safe_file_name;
 use crate::device;
+use crate::file_error::file_error;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use measure::plan::{DeviceDraft, Draft};
 use std::collections::BTreeSet;
@@ -46,7 +47,7 @@ pub(super) fn read(value: &str) -> Result<DeviceDraft, String> {
         return Ok(DeviceDraft { template: Some(value.to_owned()), ..DeviceDraft::default() });
     }
     let text = File::open(value).and_then(textfile::read_to_string);
-    let text = text.map_err(|error| format!("--device {value}: {error}"))?;
+    let text = text.map_err(|error| format!("--device {}", file_error(value, &error)))?;
     let draft = Draft::parse(&text).map_err(|error| format!("--device {value}: {error}"))?;
     let device = draft.device.clone();
     if draft != (Draft { device: device.clone(), ..Draft::default() }) {

@@ -1,5 +1,6 @@
 //! `sixfold-bench link`: a link between two network namespaces.
 
+use crate::file_error::file_error;
 use crate::link::interface::{self, LinkNetwork};
 use crate::link::namespace::Namespace;
 use crate::link::options::{apply, apply_list};
@@ -142,20 +143,22 @@ pub fn run(arguments: &LinkArguments) -> Result<ExitCode, String> {
         Some(seed) => seed,
         None => random_seed()?,
     };
-    let stop = signals::stop_flag().map_err(|error| format!("cannot wait for signals: {error}"))?;
+    let stop = signals::stop_flag()?;
     let LinkArguments { left, right, net4, net6, mtu, .. } = arguments;
     let left = interface::open(left, &[net4.left(), net6.left()], *mtu)?;
     let right = interface::open(right, &[net4.right(), net6.right()], *mtu)?;
     eprintln!("sixfold-bench: link ready");
     let start = Instant::now();
-    let achieved = pump::run(&left, &right, impairments, seed, arguments.duration, &stop)
-        .map_err(|error| format!("the link has failed: {error}"))?;
+    let achieved =
+        pump::run(&left, &right, impairments, seed, arguments.duration, &stop).map_err(|error| {
+            format!("the link has failed: {error}; look whether its interfaces are still there (ip link)")
+        })?;
     drop((left, right));
     let summary = Summary::new(&impairments, &achieved, seed, start.elapsed());
     if let Some(path) = &arguments.json {
         let text = serde_json::to_string_pretty(&summary).map_err(|error| format!("as JSON: {error}"))?;
         std::fs::write(path, text + "\n")
-            .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+            .map_err(|error| format!("cannot write {}", file_error(path, &error)))?;
     }
     // A closed standard output is no failure of the link.
     let _ = write!(std::io::stdout(), "{summary}");
@@ -164,6 +167,8 @@ pub fn run(arguments: &LinkArguments) -> Result<ExitCode, String> {
 
 fn random_seed() -> Result<u64, String> {
     let mut octets = [0; 8];
-    getrandom::fill(&mut octets).map_err(|error| format!("the system has no random numbers: {error}"))?;
+    getrandom::fill(&mut octets).map_err(|error| {
+        format!("the system has no random numbers: {error}; give a seed (--seed), or allow getrandom(2)")
+    })?;
     Ok(u64::from_le_bytes(octets))
 }

@@ -204,7 +204,7 @@ pub fn run(arguments: &LoadArguments) -> Result<ExitCode, String> {
             return Ok(ExitCode::from(2));
         }
     };
-    let stop = signals::stop_flag().map_err(|error| format!("load: signals: {error}"))?;
+    let stop = signals::stop_flag().map_err(|error| format!("load: {error}"))?;
     let display = LoadDisplay::new(arguments.quiet);
     let outcome = load::run_with(&order, &options, None::<&mut NoCompanion>, |progress| {
         display.show(progress);

@@ -5,6 +5,7 @@ use super::report::print;
 use super::run_summary::summary;
 use super::turns::{conclude, show_estimates};
 use crate::device;
+use crate::file_error::file_error;
 use crate::run::{self, Ended, turns};
 use crate::signals;
 use clap::Args;
@@ -176,7 +177,7 @@ impl RunArguments {
     ///
     /// The folder is missing or has another run, a host cannot be reached, or the run fails. A plan with an error is exit status 2.
     pub fn run(&self) -> Result<ExitCode, String> {
-        let stop = signals::stop_flag().map_err(|error| format!("signal handlers: {error}"))?;
+        let stop = signals::stop_flag()?;
         let ended = if self.resume {
             let out = self.out()?;
             if turns::is_folder_of_turns(out) {
@@ -249,7 +250,7 @@ impl RunArguments {
         let mut file = match &self.plan {
             Some(path) => {
                 let text = File::open(path).and_then(textfile::read_to_string);
-                let text = text.map_err(|error| format!("{}: {error}", path.display()))?;
+                let text = text.map_err(|error| file_error(path, &error))?;
                 Draft::parse(&text).map_err(|error| format!("{}: {error}", path.display()))?
             }
             None => Draft::default(),

@@ -49,7 +49,7 @@ fn scheme(text: &str) -> Result<Scheme, String> {
 ///
 /// As [`proxy::serve`].
 pub fn run(arguments: &ForwarderArguments) -> Result<ExitCode, String> {
-    let stop = signals::stop_flag().map_err(|error| format!("totd-forwarder: signals: {error}"))?;
+    let stop = signals::stop_flag().map_err(|error| format!("totd-forwarder: {error}"))?;
     let settings = ProxySettings {
         listen: arguments.listen,
         upstream: arguments.upstream,

@@ -224,8 +224,18 @@ impl fmt::Display for DeviceError {
                  {CERTIFICATE_FILE} and {KEY_FILE}, or name one that runs already (--device-address)",
                 transport.name()
             ),
-            DeviceError::Certificate(why) => write!(f, "no certificate could be made: {why}"),
-            DeviceError::NoCommand => write!(f, "the device's command line is empty"),
+            DeviceError::Certificate(why) => {
+                write!(
+                    f,
+                    "no certificate could be made: {why}; make TMPDIR a folder that can be written, or use the transport udp"
+                )
+            }
+            DeviceError::NoCommand => {
+                write!(
+                    f,
+                    "the device's command line is empty; give the program and its arguments (--command, or `device.command`)"
+                )
+            }
             DeviceError::Program(error) => error.fmt(f),
             DeviceError::Placeholder(error) => error.fmt(f),
             DeviceError::File(name, error) => write!(f, "device.files, \"{name}\": {error}"),

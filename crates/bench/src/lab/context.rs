@@ -56,7 +56,7 @@ impl Context {
             host: environment::read(&[]),
             ..heading
         };
-        let stop = signals::stop_flag().map_err(|error| format!("cannot wait for signals: {error}"))?;
+        let stop = signals::stop_flag()?;
         Ok(Context { options, out: out.to_owned(), stop, record })
     }
 

@@ -202,7 +202,9 @@ impl fmt::Display for ProcessError {
             ProcessError::Folder(path, error) => {
                 write!(f, "{}: {error}; set TMPDIR to a writable folder", path.display())
             }
-            ProcessError::Supervisor(error) => write!(f, "the supervisor of the device: {error}"),
+            ProcessError::Supervisor(error) => {
+                write!(f, "the supervisor of the device: {error}; {}", datapath::remedy::remedy(error))
+            }
             ProcessError::Failed(why) => f.write_str(why),
         }
     }

@@ -1,6 +1,7 @@
 //! Conformance cases of a plan, played before the measurement.
 
 use super::progress::RunDisplay;
+use crate::file_error::file_error;
 use conform::{Outcome, Program, Runner};
 use measure::plan::Plan;
 use measure::run::{Correctness, Device};
@@ -30,7 +31,7 @@ pub fn play_cases(
         return Ok(());
     }
     let text = File::open(file).and_then(textfile::read_to_string);
-    let text = text.map_err(|error| format!("{file}: {error}"))?;
+    let text = text.map_err(|error| file_error(file, &error))?;
     let cases = conform::case::Case::read_all(&text).map_err(|error| format!("{file}: {error}"))?;
     let program = device.command.first().ok_or("the device was not started")?;
     let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);

@@ -2,11 +2,12 @@
 //! these two files. One process at a time writes the journal: the file is locked.
 
 use crate::bundle;
+use crate::file_error::file_error;
 use measure::plan::Plan;
 use measure::procedure::{Event, Procedure};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -122,10 +123,6 @@ pub fn in_progress(folder: &Path) -> Result<Option<Unfinished>, String> {
     let (started, mut procedure) = read_plan(folder)?;
     replay(&path, &mut procedure)?;
     Ok(Some(Unfinished { started, procedure }))
-}
-
-fn file_error(path: &Path, error: &io::Error) -> String {
-    format!("{}: {error}", path.display())
 }
 
 /// Opens the events for appending, with a lock for this process. A child of a process that has just ended or closed the file may hold

@@ -2,6 +2,7 @@
 //! A file keeps the lines, each with its time.
 
 use crate::clock;
+use crate::file_error::file_error;
 use measure::amount;
 use measure::outcome::{Outcome, Verdict};
 use measure::procedure::{Procedure, Task};
@@ -41,7 +42,7 @@ impl RunDisplay {
     pub fn new(quiet: bool, earlier_trials: u32, folder: &Path) -> Result<RunDisplay, String> {
         let path = folder.join(LOG_FILE);
         let log = OpenOptions::new().create(true).append(true).open(&path);
-        let log = log.map_err(|error| format!("{}: {error}", path.display()))?;
+        let log = log.map_err(|error| file_error(&path, &error))?;
         Ok(RunDisplay {
             quiet,
             terminal: std::io::stderr().is_terminal(),

@@ -53,7 +53,11 @@ fn apply_authority_drops(outcome: &mut Outcome, counted: &BTreeMap<String, u64>)
     let missing = outcome.sent.saturating_sub(outcome.valid);
     if dropped > 0 && dropped.saturating_mul(MESSAGES_A_DROP) >= missing {
         outcome.verdict = Verdict::TesterLimited;
-        outcome.reason = format!("the authority did not keep up: {}; {}", drops.join(", "), outcome.reason);
+        outcome.reason = format!(
+            "the authority did not keep up: {}; give it more cores or a host of its own (`cores` and `host` of [authority]); {}",
+            drops.join(", "),
+            outcome.reason
+        );
     }
 }
 

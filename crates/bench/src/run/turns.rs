@@ -11,6 +11,7 @@
 use super::{Ended, Session, is_finished, profile_line};
 use crate::bundle;
 use crate::clock;
+use crate::file_error::file_error;
 use crate::run::journal::{self, Journal};
 use crate::run::progress::RunDisplay;
 use measure::amount;
@@ -122,7 +123,7 @@ pub fn resume(out: &Path, quiet: bool, stop: &AtomicBool) -> Result<Vec<Device>,
 /// Names of the devices of a folder. They come from a file, so they are checked: each is one part of a path.
 fn names(out: &Path) -> Result<Vec<String>, String> {
     let path = out.join(TURNS_FILE);
-    let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let text = fs::read_to_string(&path).map_err(|error| file_error(&path, &error))?;
     let Turns { devices } =
         serde_json::from_str(&text).map_err(|error| format!("{}: {error}; it is damaged", path.display()))?;
     match devices.iter().find(|name| bundle::safe_file_name(name) != **name) {

@@ -5,6 +5,7 @@
 //! ([`UdpListener::adopt`]). Such a group may have fewer sockets than there are workers, which then share them.
 
 use crate::limits::{RECEIVE_BUFFER, SEND_BUFFER};
+use crate::remedy::{of_forbidden_port, of_missing_family, remedy};
 use crate::socket::syscalls::{
     EpollRegistry, ignore_path_mtu, receive_queue, set_option, set_receive_buffer,
 };
@@ -186,7 +187,7 @@ fn set_options(socket: &Socket, address: SocketAddr) -> Result<(), BindError> {
 pub enum BindError {
     /// Another process uses the address. Stop that process, or choose another port.
     InUse(SocketAddr),
-    /// Ports below 1024 need root or CAP_NET_BIND_SERVICE.
+    /// The process may not use the port. Ports below 1024 need root or CAP_NET_BIND_SERVICE; others are forbidden by a policy.
     Permission(SocketAddr),
     /// No interface of this machine has the address. Add the address, or correct the configuration.
     NoSuchAddress(SocketAddr),
@@ -207,7 +208,7 @@ impl BindError {
     fn new(address: SocketAddr, step: &'static str, error: io::Error) -> BindError {
         match error.raw_os_error() {
             Some(libc::EADDRINUSE) => BindError::InUse(address),
-            Some(libc::EACCES | libc::EPERM) => BindError::Permission(address),
+            Some(libc::EACCES | libc::EPERM) if step == "bind" => BindError::Permission(address),
             Some(libc::EADDRNOTAVAIL) => BindError::NoSuchAddress(address),
             Some(libc::EAFNOSUPPORT) => BindError::NoSuchFamily(address),
             _ => BindError::Failed { address, step, error },
@@ -239,11 +240,8 @@ impl fmt::Display for BindError {
                 "the port is in use; find the process with `ss -lunp sport = :{}` and stop it, or listen on another port",
                 address.port()
             ),
-            BindError::Permission(address) if address.port() < 1024 => f.write_str(
-                "permission denied; ports below 1024 need root or the capability CAP_NET_BIND_SERVICE",
-            ),
-            BindError::Permission(_) => {
-                f.write_str("permission denied; run as another user or lift the restriction")
+            BindError::Permission(address) => {
+                write!(f, "permission denied; {}", of_forbidden_port(address.port()))
             }
             BindError::NoSuchAddress(address) => {
                 let family = if matches!(address.ip(), IpAddr::V6(_)) { "[::]" } else { "0.0.0.0" };
@@ -255,9 +253,9 @@ impl fmt::Display for BindError {
             }
             BindError::NoSuchFamily(address) => {
                 let family = if address.is_ipv6() { "IPv6" } else { "IPv4" };
-                write!(f, "this system has no {family}; enable it, or remove the address")
+                write!(f, "this system has no {family}; {}", of_missing_family(address.is_ipv6()))
             }
-            BindError::Failed { step, error, .. } => write!(f, "{step}: {error}"),
+            BindError::Failed { step, error, .. } => write!(f, "{step}: {error}; {}", remedy(error)),
         }
     }
 }
@@ -321,6 +319,21 @@ mod tests {
         let error = UdpListener::bind("192.0.2.77:0".parse().unwrap(), false).unwrap_err();
         assert!(matches!(error, BindError::NoSuchAddress(_)));
         assert!(error.to_string().contains("0.0.0.0:0"));
+    }
+
+    #[test]
+    fn the_remedy_of_an_error_follows_its_step_and_its_cause() {
+        let told = |address: &str, step, number| {
+            let error = io::Error::from_raw_os_error(number);
+            BindError::new(address.parse().unwrap(), step, error).to_string()
+        };
+        assert!(told("192.0.2.1:53", "bind", libc::EACCES).contains("CAP_NET_BIND_SERVICE"));
+        assert!(told("192.0.2.1:5353", "bind", libc::EACCES).contains("journalctl -k"));
+        // A socket option needs no privilege of the port.
+        let option = told("192.0.2.1:53", "SO_REUSEPORT", libc::EPERM);
+        assert!(option.contains("SO_REUSEPORT: ") && option.contains("SELinux"), "{option}");
+        assert!(told("[::1]:53", "socket", libc::EAFNOSUPPORT).contains("AF_INET6"));
+        assert!(told("[::1]:53", "socket", libc::EMFILE).contains("LimitNOFILE="));
     }
 
     #[test]

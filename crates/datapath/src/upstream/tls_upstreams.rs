@@ -102,6 +102,35 @@ impl TlsFault {
         }
     }
 
+    /// The remedy, for the operator.
+    pub fn remedy(self) -> &'static str {
+        match self {
+            TlsFault::Name => "write a name that the certificate has behind the # of the forwarder",
+            TlsFault::Expired => {
+                "compare the clock of this machine with the dates of the certificate; its owner must renew it"
+            }
+            TlsFault::Issuer => {
+                "name the issuer in `upstream.tls-ca`, or write a pin of the key behind the # of the forwarder; somebody may also stand \
+                 between"
+            }
+            TlsFault::Pin => {
+                "ask the owner for the new key, and write its pin behind the # of the forwarder; somebody may also stand between"
+            }
+            TlsFault::Certificate => {
+                "the owner must correct the certificate; another forwarder can serve meanwhile"
+            }
+            TlsFault::Protocol => {
+                "look whether this port of the forwarder speaks TLS: `openssl s_client -connect ADDRESS:PORT`"
+            }
+            TlsFault::Closed => {
+                "the forwarder ends connections: look into its log for a limit or a list of clients"
+            }
+            TlsFault::Timeout => {
+                "the forwarder or the path to it is slow: look for lost packets, or raise `upstream.timeout`"
+            }
+        }
+    }
+
     /// Code of the fault for programs, which is also the label value of the metric.
     pub fn code(self) -> &'static str {
         match self {

@@ -6,6 +6,7 @@ use crate::listen::hot_names::HotNames;
 use crate::listen::listener::{BindError, UdpListener};
 use crate::listen::proxy_protocol::TrustedProxies;
 use crate::listen::steering::{Seed, Steer, SteeringChange};
+use crate::remedy::remedy;
 use crate::worker::event_loop::{Listening, Worker};
 use crate::worker::mailbox::Mailbox;
 use crate::worker::packet_cache_task::NO_COMMON_ANSWERS;
@@ -173,7 +174,7 @@ fn open_group(
             Steering::Changed(SteeringChange::ByName { first: first()?, workers, seed, proxied })
         }
         Steer::Name => Steering::Impossible(io::Error::other(format!(
-            "{bound} given socket{} on {address} for {workers} workers",
+            "{bound} passed socket{} on {address} for {workers} workers",
             if bound == 1 { "" } else { "s" }
         ))),
         // The process that used the sockets before may have steered by name.
@@ -188,8 +189,7 @@ fn open_group(
 pub enum BuildError {
     /// An address cannot be listened on. The text contains the remedy.
     Bind(BindError),
-    /// The system refused a step that never fails on a healthy system. Most likely the limit of open files (`ulimit -n`, or
-    /// LimitNOFILE= of the unit) is too low.
+    /// The system refused a step that never fails on a healthy system. The text contains the remedy for the error's number.
     System {
         /// The step that failed.
         step: &'static str,
@@ -203,7 +203,7 @@ impl fmt::Display for BuildError {
         match self {
             BuildError::Bind(error) => error.fmt(f),
             BuildError::System { step, error } => {
-                write!(f, "cannot set up the workers: {step}: {error}; check the limit of open files")
+                write!(f, "cannot set up the workers: {step}: {error}; {}", remedy(error))
             }
         }
     }

@@ -2,6 +2,7 @@
 //! needs CAP_BPF, CAP_NET_ADMIN and CAP_NET_RAW, and happens before the process gives up its privileges.
 
 use crate::limits::{XDP_PLACES, XDP_PROCESSORS, XDP_QUEUES};
+use crate::remedy::remedy;
 use crate::xdp::interface::{Interface, attached_program, local_addresses};
 use crate::xdp::packet_cache::PacketCache;
 use crate::xdp::program::{Mode, Place, Program, Refusal, SharedArrays};
@@ -197,7 +198,7 @@ enum Cause {
     NoInterface,
     /// It is a loopback interface, a tunnel or another one whose packets have no Ethernet header.
     NotEthernet,
-    /// The system does not tell about it.
+    /// Its properties or addresses cannot be read.
     Unknown(io::Error),
     /// It has an XDP program already, of this ID if the kernel tells.
     Occupied(Option<u32>),
@@ -237,14 +238,16 @@ impl fmt::Display for AttachError {
             Cause::NotEthernet => {
                 f.write_str("its packets have no Ethernet header; remove it from `server.interfaces`, the sockets serve it")
             }
-            Cause::Unknown(error) => write!(f, "the system does not tell about it: {error}"),
-            Cause::Poll(error) => write!(f, "epoll: {error}; check the limit of open files"),
+            Cause::Unknown(error) => {
+                write!(f, "its properties cannot be read: {error}; {}, or set {SOCKETS}", remedy(error))
+            }
+            Cause::Poll(error) => write!(f, "epoll: {error}; {}", remedy(error)),
             Cause::Occupied(id) => {
                 let id = id.map(|id| format!(" (ID {id})")).unwrap_or_default();
                 write!(
                     f,
                     "it has another XDP program{id}; `bpftool net show dev {name}` names it; stop its owner, or detach it with `ip link \
-                     set dev {name} xdp off`, or set `server.datapath = \"sockets\"`"
+                     set dev {name} xdp off`, or set {SOCKETS}"
                 )
             }
             Cause::TooManyQueues(queues) => write!(
@@ -261,19 +264,20 @@ impl fmt::Display for AttachError {
             ),
             Cause::PacketCache(error) => write!(
                 f,
-                "there is no memory for the packet cache: {error}; raise the limit of locked memory (LimitMEMLOCK=infinity in the unit); \
-                 Linux 5.9 or later is needed"
+                "there is no memory for the packet cache: {error}; raise the limit of locked memory (LimitMEMLOCK=infinity in the unit); {}",
+                kernel_remedy(&release())
             ),
             Cause::Program(Refusal { error, log }) => {
                 write!(f, "the kernel does not load the program: {error}; ")?;
                 if !log.is_empty() {
                     write!(f, "the verifier says: {log}; ")?;
                 }
-                f.write_str("Linux 5.9 or later is needed")
+                f.write_str(&kernel_remedy(&release()))
             }
             Cause::Attach(error) => write!(
                 f,
-                "the kernel does not attach the program, neither in the driver nor in generic mode: {error}; Linux 5.9 or later is needed"
+                "the kernel does not attach the program, neither in the driver nor in generic mode: {error}; {}",
+                kernel_remedy(&release())
             ),
             Cause::Queue { queue, step, error } => {
                 write!(f, "queue {queue} has no socket: {step}: {error}; ")?;
@@ -282,10 +286,33 @@ impl fmt::Display for AttachError {
                         "raise the limit of locked memory (LimitMEMLOCK=infinity in the unit), 6 MiB are needed for each queue"
                     }
                     Some(libc::EBUSY) => "another program has an AF_XDP socket for the queue: stop it",
-                    _ => "set `server.datapath = \"sockets\"` if the driver has no AF_XDP",
+                    _ => "the driver may have no AF_XDP: set `server.datapath = \"sockets\"`",
                 })
             }
         }
+    }
+}
+
+/// The setting without XDP.
+const SOCKETS: &str = "`server.datapath = \"sockets\"`";
+
+/// Release of the running kernel, like `6.1.0-38-amd64`; empty if it cannot be read.
+fn release() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned()
+}
+
+/// The remedy for a kernel of this release that refuses the program: links of XDP programs exist since Linux 5.9.
+fn kernel_remedy(release: &str) -> String {
+    let mut numbers = release.split(['.', '-']).map_while(|number| number.parse::<u32>().ok());
+    match (numbers.next(), numbers.next()) {
+        (Some(major), Some(minor)) if (major, minor) < (5, 9) => {
+            format!("Linux 5.9 or later is needed, and this is {release}: boot a newer one, or set {SOCKETS}")
+        }
+        (Some(_), Some(_)) => format!(
+            "Linux {release} has all that is needed, but a policy may forbid it (`journalctl -k`, lockdown, \
+             kernel.unprivileged_bpf_disabled), or this driver lacks it: set {SOCKETS}"
+        ),
+        _ => format!("Linux 5.9 or later is needed; without it set {SOCKETS}"),
     }
 }
 
@@ -299,6 +326,24 @@ impl std::error::Error for AttachError {
             | Cause::Queue { error, .. } => Some(error),
             Cause::Program(refusal) => Some(&refusal.error),
             _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_is_called_too_old_only_if_it_is() {
+        for (release, part) in [
+            ("5.8.0-rc1", "5.9 or later is needed, and this is 5.8.0-rc1"),
+            ("4.19.0-27-amd64", "and this is 4.19.0"),
+            ("5.9.0", "has all that is needed"),
+            ("6.1.0-38-amd64", "has all that is needed"),
+            ("", "5.9 or later is needed; without it"),
+        ] {
+            assert!(kernel_remedy(release).contains(part), "{release}: {}", kernel_remedy(release));
         }
     }
 }

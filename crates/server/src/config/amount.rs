@@ -97,7 +97,7 @@ fn amount(text: &str, units: &[(&str, u128)]) -> Result<u128, &'static str> {
     let digits: u128 = format!("{whole}{fraction}").parse().map_err(|_| "the number cannot be read")?;
     let scale = 10u128.pow(fraction.len() as u32);
     if !(digits * size).is_multiple_of(scale) {
-        return Err("it is finer than the smallest step");
+        return Err("it has more decimal places than its smallest unit, the nanosecond or the byte");
     }
     Ok(digits * size / scale)
 }
@@ -144,7 +144,7 @@ mod tests {
             ("1h30m", "the unit is unknown"),
             ("1S", "the unit is unknown"),
             ("9999999999999d", "too many"),
-            ("0.0000001ms", "finer"),
+            ("0.0000001ms", "more decimal places than"),
             ("99999999999d", "out of range"),
         ] {
             let fault = read(text).unwrap_err();

@@ -13,7 +13,8 @@ pub fn read(mut table: Table<'_>, draft: &mut Draft, problems: &Problems) {
     if let Some(size) = table.parse("size", "a size like \"64MiB\"", amount::size) {
         if size.value != 0 && !limits::CACHE.contains(&size.value) {
             let (low, high) = (limits::CACHE.start() >> 20, limits::CACHE.end() >> 30);
-            let what = format!("a cache of {} octets is too small or too large", size.value);
+            let size_of = if size.value < *limits::CACHE.start() { "small" } else { "large" };
+            let what = format!("a cache of {} octets is too {size_of}", size.value);
             let help = format!("write a size from \"{low}MiB\" to \"{high}GiB\", or \"0MiB\" for no cache");
             problems.add(&size.place, Fault::new(what, help));
         }

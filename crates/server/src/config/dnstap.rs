@@ -29,13 +29,16 @@ pub fn destination(text: &str) -> Result<Option<Destination>, Fault> {
             length => Err(refuse(format!("{length} octets are more than {}", limits::SOCKET_PATH))),
         };
     }
-    let address =
-        text.strip_prefix("tcp:").ok_or_else(|| refuse("it begins with another word".to_owned()))?;
+    let address = text
+        .strip_prefix("tcp:")
+        .ok_or_else(|| refuse("it begins neither with unix: nor with tcp:".to_owned()))?;
     // 0 is no port, so it stands for a port that is missing.
     let address = endpoint(address, 0).map_err(|fault| Fault::new(fault.what, HELP))?;
     match address.port() {
         0 => Err(refuse("the port is missing".to_owned())),
-        _ if address.ip().is_unspecified() => Err(refuse("it means every address".to_owned())),
+        _ if address.ip().is_unspecified() => {
+            Err(refuse("the address stands for all addresses, and a reader has one".to_owned()))
+        }
         _ => Ok(Some(Destination::Tcp(address))),
     }
 }
@@ -56,13 +59,13 @@ mod tests {
     fn other_texts_are_refused_with_the_reason() {
         let long = format!("unix:/{}", "x".repeat(107));
         for (text, reason) in [
-            ("/run/dnstap.sock", "another word"),
+            ("/run/dnstap.sock", "neither with unix: nor with tcp:"),
             ("unix:dnstap.sock", "begin with /"),
             ("unix:", "begin with /"),
             ("unix:/a\0b", "zero octet"),
             (&long[..], "108 octets"),
             ("tcp:192.0.2.1", "port is missing"),
-            ("tcp:0.0.0.0:6000", "every address"),
+            ("tcp:0.0.0.0:6000", "all addresses"),
             ("tcp:collector.example:6000", "neither IPv4 nor IPv6"),
             ("tcp:", "neither IPv4 nor IPv6"),
         ] {

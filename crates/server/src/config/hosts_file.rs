@@ -71,7 +71,8 @@ pub fn parse(file: &Path, text: &[u8], warnings: &mut Vec<String>) -> Vec<LocalR
         }
     }
     if left_out > limits::HOSTS_WARNINGS {
-        warnings.push(format!("{}: left out: {left_out} words in all", file.display()));
+        warnings
+            .push(format!("{}: left out: {left_out} words in all; correct or delete them", file.display()));
     }
     records
 }

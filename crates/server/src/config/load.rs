@@ -123,7 +123,8 @@ fn read(
         match of_interfaces() {
             Ok(networks) => config.server.allow.interfaces = networks,
             Err(why) => warnings.push(format!(
-                "cannot read the networks of this machine's interfaces: {why}; `\"local\"` in `server.allow` does not contain them"
+                "cannot read the networks of this machine's interfaces: {why}; `\"local\"` in `server.allow` does not contain them; allow netlink \
+                 (RestrictAddressFamilies= of the unit needs AF_NETLINK), or list the networks there"
             )),
         }
     }

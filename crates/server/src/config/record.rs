@@ -53,7 +53,7 @@ pub fn parse(text: &str) -> Result<ConfiguredRecord, Fault> {
     })?;
     let Some(Entry::Record(record)) = entry else { return Err(refuse("there is none")) };
     if !matches!(reader.next_entry(), Ok(None)) {
-        return Err(refuse("only one record may stand here"));
+        return Err(refuse("it has more than one record; write each as a text of its own"));
     }
     let rtype = Type(record.rtype().to_int());
     if matches!(rtype, Type::SOA | Type::NS | Type::DNAME) {
@@ -61,7 +61,7 @@ pub fn parse(text: &str) -> Result<ConfiguredRecord, Fault> {
     }
     // RFC 6895 section 3.1.
     if matches!(rtype, Type::OPT | Type(0 | 128..=255)) {
-        return Err(refuse("this type is only for questions and messages, names have no records of it"));
+        return Err(refuse("no name has records of this type, which is for questions and messages only"));
     }
     let record = engine_record(&record).map_err(refuse)?;
     // The text stays unchanged: a blank at its end may belong to the data.

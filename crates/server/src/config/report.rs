@@ -159,8 +159,9 @@ impl fmt::Display for Report {
             writeln!(f, "{:gutter$} = help: {}\n", "", problem.fault.help)?;
         }
         let count = self.problems.len();
-        let errors = if count == 1 { "1 error".to_owned() } else { format!("{count} errors") };
-        write!(f, "sixfold: cannot use {}: {errors}; correct the errors above", self.file)
+        let (errors, them) =
+            if count == 1 { ("1 error".to_owned(), "it") } else { (format!("{count} errors"), "them") };
+        write!(f, "sixfold: cannot use {}: {errors}; correct {them}, then run `sixfold check`", self.file)
     }
 }
 
@@ -193,7 +194,7 @@ mod tests {
     fn a_problem_is_shown_with_its_line_and_underlined() {
         let shown = report("[a]\n  b = \"ü\" # ...\n", 10..14).to_string();
         let expected = "error: wrong\n --> x.toml:2:7\n  |\n2 |   b = \"ü\" # ...\n  |       ^^^\n  = help: right\n\n\
-             sixfold: cannot use x.toml: 1 error; correct the errors above";
+             sixfold: cannot use x.toml: 1 error; correct it, then run `sixfold check`";
         assert_eq!(shown, expected);
     }
 

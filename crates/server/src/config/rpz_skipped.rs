@@ -98,7 +98,10 @@ impl Skipped {
             warnings.push(warning);
         }
         if self.others > 0 {
-            warnings.push(format!("{file}: left out: {} records for other reasons", self.others));
+            warnings.push(format!(
+                "{file}: left out: {} records for other reasons; correct those above first",
+                self.others
+            ));
         }
         if self.beyond_limits > 0 {
             warnings.push(format!(

@@ -164,13 +164,20 @@ impl TlsDraft {
 
     /// The fault of a table without certificate or key.
     fn missing(&self) -> Fault {
-        let (missing, other) = match (&self.certificate, &self.key) {
-            (None, Some(_)) => ("`tls.certificate`", "`tls.key` is"),
-            (Some(_), _) => ("`tls.key`", "`tls.certificate` is"),
-            (None, None) => ("`tls.certificate`", "an encrypted listener is"),
+        let listener = [
+            ("listen-dot", &self.listen_dot),
+            ("listen-doh", &self.listen_doh),
+            ("listen-doq", &self.listen_doq),
+        ]
+        .into_iter()
+        .find(|(_, addresses)| !addresses.is_empty());
+        let (given, needed) = match (&self.certificate, &self.key, listener) {
+            (None, Some(_), _) => ("key", "certificate"),
+            (Some(_), ..) => ("certificate", "key"),
+            (None, None, listener) => (listener.map_or("listen-dot", |(key, _)| key), "certificate"),
         };
         Fault::new(
-            format!("{missing} is missing, and {other} there"),
+            format!("`tls.{given}` needs `tls.{needed}`, which is missing"),
             "write the paths of a certificate chain and of its private key (PEM): certificate = \
              \"/etc/sixfold/fullchain.pem\" and key = \"/etc/sixfold/privkey.pem\"",
         )

@@ -104,13 +104,26 @@ pub fn check(
                         not leave in the clear when a forwarder fails";
             problems.add(&item.place, Fault::new(what, help));
         }
-        if known.insert(*address, identity.clone()).is_some_and(|other| other != *identity) {
-            let what = format!(
-                "the forwarder {address} has two names or other pins, or is asked with and without TLS"
-            );
-            problems.add(&item.place, Fault::new(what, "write it in the same way in all zones"));
+        if let Some(before) = known.insert(*address, identity.clone()).filter(|before| before != identity) {
+            problems.add(&item.place, two_ways(*address, before, identity.clone()));
         }
     }
+}
+
+/// The fault of a forwarder that stands in the configuration twice, with other identities.
+fn two_ways(address: SocketAddr, before: Option<Identity>, here: Option<Identity>) -> Fault {
+    let difference = match (&before, &here) {
+        (Some(before), Some(here)) if before.name != here.name => "with two names",
+        (Some(_), Some(_)) => "with other pins",
+        _ => "with TLS and without",
+    };
+    let shown = |identity: Option<Identity>| Forwarder { address, identity }.to_string();
+    let (encrypted, other) =
+        if before.is_some() { (shown(before), shown(here)) } else { (shown(here), shown(before)) };
+    Fault::new(
+        format!("the forwarder {address} is written {difference}: `{encrypted}` and `{other}`"),
+        format!("write it in the same way in [upstream] and in all zones, like \"{encrypted}\""),
+    )
 }
 
 impl Upstream {
@@ -151,5 +164,27 @@ impl Upstream {
     /// A forwarder as it is written in the configuration.
     pub(super) fn shown(&self, address: SocketAddr) -> Forwarder {
         Forwarder { address, identity: self.identities.get(&address).cloned() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_forwarder_that_is_written_in_two_ways_is_shown_in_both() {
+        let told = |before: &str, here: &str| {
+            let identity = |text: &str| Identity::parse(text).ok();
+            two_ways("192.0.2.53:853".parse().unwrap(), identity(before), identity(here))
+        };
+        assert_eq!(
+            told("a.example", "b.example").what,
+            "the forwarder 192.0.2.53:853 is written with two names: `192.0.2.53:853#a.example` and `192.0.2.53:853#b.example`"
+        );
+        let fault = told("", "a.example");
+        assert!(fault.what.contains("is written with TLS and without: "), "{}", fault.what);
+        assert!(fault.help.ends_with("like \"192.0.2.53:853#a.example\""), "{}", fault.help);
+        let pin = format!("sha256/{}=", "A".repeat(43));
+        assert!(told("a.example", &format!("a.example#{pin}")).what.contains("with other pins"));
     }
 }

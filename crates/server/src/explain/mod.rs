@@ -15,6 +15,7 @@ pub use words::name;
 use crate::config::Name;
 use crate::control_answer::{Answer, Format};
 use crate::handle::ServerHandle;
+use datapath::remedy::NO_RANDOM;
 use engine::Client;
 use engine::explain::Explainer;
 use std::fmt::Write as _;
@@ -117,7 +118,7 @@ pub async fn explain(server: &ServerHandle, rest: &str, format: Format) -> Resul
         .ok_or("explain: no worker responds, so the settings in force are unknown; try again\n")?;
     let mut seed = [0; 32];
     getrandom::fill(&mut seed)
-        .map_err(|error| format!("explain: the system has no random numbers: {error}\n"))?;
+        .map_err(|error| format!("explain: the system has no random numbers: {error}; {NO_RANDOM}\n"))?;
     let mut client = Client::udp(SocketAddr::new(request.client, 0));
     client.transport = engine::ClientTransport::Tcp;
     let query = request.query(u16::from_be_bytes([seed[0], seed[1]]));

@@ -20,6 +20,7 @@ mod writer;
 
 use crate::config;
 use counts::Counts;
+use datapath::remedy::with_remedy;
 use layer::{LevelHandle, QueueLayer, level_filter};
 use queue::Queue;
 use record::Record;
@@ -87,7 +88,9 @@ impl Log {
     pub fn start_writer(&mut self) -> Result<(), String> {
         let Some(writer) = self.writer.take() else { return Ok(()) };
         let thread = std::thread::Builder::new().name("log".into()).spawn(|| writer.run());
-        thread.map(drop).map_err(|error| format!("cannot start the thread that writes the log: {error}"))
+        thread
+            .map(drop)
+            .map_err(|error| format!("cannot start the thread that writes the log: {}", with_remedy(&error)))
     }
 
     /// Access for other parts of the server.

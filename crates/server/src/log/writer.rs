@@ -206,12 +206,13 @@ impl Writer {
     /// Notes that the target refuses, and says so on standard error once.
     fn fail(&mut self, error: &io::Error) {
         if !self.is_failing && !self.queue.is_closed() {
-            let path = match self.target {
-                LogTarget::Journald => &self.paths.journald,
-                LogTarget::Syslog | LogTarget::Stderr => &self.paths.syslog,
+            let (path, daemon) = match self.target {
+                LogTarget::Journald => (&self.paths.journald, "systemd-journald"),
+                LogTarget::Syslog | LogTarget::Stderr => (&self.paths.syslog, "the syslog daemon"),
             };
             let text = format!(
-                "sixfold: cannot log to {}: {error}; new lines wait, and those without room are dropped and counted",
+                "sixfold: cannot log to {}: {error}; new lines wait, and those without room are dropped and counted; look whether \
+                 {daemon} runs, or change `log.to`",
                 path.display()
             );
             let record = Record::new(Level::ERROR, "log_target_failed", text);

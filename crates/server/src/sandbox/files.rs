@@ -108,13 +108,15 @@ pub fn restrict(needs: &Needs) -> Result<i32, String> {
     let status = ruleset(needs).and_then(RulesetCreated::restrict_self).map_err(|error| error.to_string())?;
     match (status.ruleset, status.landlock) {
         (RulesetStatus::NotEnforced, LandlockStatus::NotEnabled) => {
-            Err("this kernel was started without Landlock (boot parameter `lsm=`)".into())
+            Err("this kernel was started without Landlock: add landlock to the boot parameter `lsm=`".into())
         }
-        (RulesetStatus::NotEnforced, _) => Err("this kernel has no Landlock".into()),
+        (RulesetStatus::NotEnforced, _) => Err(
+            "this kernel has no Landlock (Linux 5.13 or later has it), or the container hides it: allow the system calls landlock_*".into(),
+        ),
         (_, LandlockStatus::Available { effective_abi, kernel_abi }) => {
             Ok(kernel_abi.unwrap_or(effective_abi as i32))
         }
-        _ => Err("the state of Landlock is unknown".into()),
+        _ => Err("Landlock is in a state that this version does not know".into()),
     }
 }
 

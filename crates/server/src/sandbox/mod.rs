@@ -41,6 +41,7 @@ mod seccomp {
     }
 }
 
+use datapath::remedy::with_remedy;
 pub use files::Needs;
 use seccomp::Unlisted;
 use std::fmt;
@@ -75,21 +76,30 @@ pub fn enter(needs: &Needs) -> Result<Sandbox, String> {
 }
 
 fn enter_with(needs: &Needs, unlisted: Unlisted) -> Result<Sandbox, String> {
-    capabilities::drop_all().map_err(|error| format!("cannot give up capabilities: {error}"))?;
+    capabilities::drop_all()
+        .map_err(|error| format!("cannot give up capabilities: {}", with_remedy(&error.into())))?;
     let landlock = match files::restrict(needs) {
         Ok(version) => {
             reach::limit_to(&needs.readable);
             Some(version)
         }
         Err(why) => {
-            tracing::warn!(event = "sandbox_incomplete", "the sandbox does not restrict files: {why}");
+            tracing::warn!(
+                event = "sandbox_incomplete",
+                "the sandbox does not restrict files: {why}; the server serves all the same, and only permissions, and the unit or the \
+                 container, keep files from an attacker"
+            );
             None
         }
     };
     let seccomp = match seccomp::restrict(unlisted) {
         Ok(()) => true,
         Err(why) => {
-            tracing::warn!(event = "sandbox_incomplete", "the sandbox does not restrict system calls: {why}");
+            tracing::warn!(
+                event = "sandbox_incomplete",
+                "the sandbox does not restrict system calls: {why}; the server serves all the same, and SystemCallFilter= of the unit, \
+                 or the profile of the container, can restrict them"
+            );
             false
         }
     };

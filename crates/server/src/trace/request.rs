@@ -46,7 +46,11 @@ impl Request {
                     let parsed = network(value()?, Family::Both);
                     request.client = Some(parsed.map_err(|fault| format!("trace: {fault}\n"))?);
                 }
-                other => return Err(format!("trace: unknown word: {other:?}\n")),
+                other => {
+                    return Err(format!(
+                        "trace: unknown word: {other:?}; `sixfold ctl trace --help` has the options\n"
+                    ));
+                }
             }
         }
         Ok(request)

@@ -5,6 +5,7 @@ use crate::handle::ServerHandle;
 use crate::upgrade::predecessor::{self, Failure, Successor};
 use crate::upgrade::request::Request;
 use crate::upgrade::state::Upgrade;
+use datapath::remedy::{REPORT, with_remedy};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -32,10 +33,10 @@ pub struct Upgraded {
 /// begin to serve. This process then goes on.
 pub async fn run(server: &Arc<ServerHandle>, request: Request) -> Result<Upgraded, String> {
     let Some(_turn) = server.upgrade.try_turn() else {
-        return Err("an upgrade is under way; wait for its end\n".into());
+        return Err("an upgrade is under way; wait for its end, which `sixfold ctl status` shows\n".into());
     };
-    if server.upgrade.is_cancelled() || server.upgrade.successor_has_path().is_some() {
-        return Err("this process stops; ask its successor\n".into());
+    if let Some(error) = ending(&server.upgrade) {
+        return Err(error);
     }
     let (sender, result) = oneshot::channel();
     let of_thread = Arc::clone(server);
@@ -43,12 +44,26 @@ pub async fn run(server: &Arc<ServerHandle>, request: Request) -> Result<Upgrade
         let _ = sender.send(predecessor::replace(&of_thread, &request));
     });
     let result = match spawned {
-        Ok(_) => {
-            result.await.unwrap_or_else(|_| Err("the thread that upgrades has failed".to_owned().into()))
-        }
-        Err(error) => Err(format!("cannot start the thread that upgrades: {error}").into()),
+        Ok(_) => result
+            .await
+            .unwrap_or_else(|_| Err(format!("the thread that upgrades has failed; {REPORT}").into())),
+        Err(error) => Err(format!("cannot start the thread that upgrades: {}", with_remedy(&error)).into()),
     };
     note(&server.upgrade, result)
+}
+
+/// The error of a process that is about to end. None: it goes on.
+fn ending(upgrade: &Upgrade) -> Option<String> {
+    if let Some(successor) = upgrade.successor() {
+        let process = std::process::id();
+        return Some(format!(
+            "process {successor} has taken over from process {process}; run the command again\n"
+        ));
+    }
+    let ends = upgrade.is_cancelled() || upgrade.successor_has_path().is_some();
+    ends.then(|| {
+        "the server stops, so it cannot be upgraded; a start takes the program that is installed\n".to_owned()
+    })
 }
 
 /// Enters the result of an attempt into the history and the log.
@@ -78,4 +93,26 @@ fn note(upgrade: &Upgrade, result: Result<Successor, Failure>) -> Result<Upgrade
 pub fn retire(server: &ServerHandle) {
     server.upgrade.close_sockets();
     server.streams.retire(CONNECTIONS, BUSY_CONNECTIONS);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::upgrade::state::Refusal;
+
+    #[test]
+    fn a_process_that_ends_says_which_one_to_ask() {
+        let new = || Upgrade::prepare(Vec::new(), false, Default::default(), Some(Refusal::Demo));
+        let upgrade = new();
+        assert_eq!(ending(&upgrade), None);
+        upgrade.note_successor(4711, "0.2.0", true);
+        let told = ending(&upgrade).unwrap();
+        assert!(
+            told.starts_with("process 4711 has taken over") && told.contains("run the command again"),
+            "{told}"
+        );
+        let upgrade = new();
+        tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(upgrade.cancel());
+        assert!(ending(&upgrade).unwrap().starts_with("the server stops"));
+    }
 }

@@ -55,14 +55,19 @@ pub fn trusted(file: &Path, user: u32) -> Result<PathBuf, String> {
              (BindReadOnlyPaths=)"
         )
     })?;
-    let metadata =
-        |path: &Path| fs::metadata(path).map_err(|error| format!("cannot use {}: {error}", path.display()));
+    let metadata = |path: &Path| {
+        let unreadable =
+            |error| format!("cannot use {}: {error}; let the user of the server read it", path.display());
+        fs::metadata(path).map_err(unreadable)
+    };
     let of_file = metadata(&path)?;
     if !of_file.is_file() || of_file.mode() & 0o111 == 0 {
-        return Err(format!("{shown} is no program: name an executable file"));
+        return Err(format!("{shown} is no program: name an executable file (`chmod a+x {shown}`)"));
     }
     if !path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(NAME.as_bytes())) {
-        return Err(format!("not starting {shown}: name a program whose name begins with {NAME}"));
+        return Err(format!(
+            "not starting {shown}: the control socket starts only programs whose name begins with {NAME}; rename the file"
+        ));
     }
     let may_be_changed = |metadata: &Metadata, mode: u32| {
         metadata.uid() != 0 && metadata.uid() != user || metadata.permissions().mode() & mode != 0
@@ -129,7 +134,7 @@ mod tests {
         assert_eq!(trusted(&link, user).unwrap(), fs::canonicalize(&program).unwrap());
         let other = folder.0.join("editor");
         fs::copy(&program, &other).unwrap();
-        assert!(trusted(&other, user).unwrap_err().contains("begins with sixfold"));
+        assert!(trusted(&other, user).unwrap_err().contains("begins with sixfold; rename"));
         assert!(trusted(&folder.0.join("nothing"), user).unwrap_err().contains("No such file"));
     }
 

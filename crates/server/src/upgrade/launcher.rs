@@ -8,6 +8,7 @@
 use crate::upgrade::binary;
 use crate::upgrade::channel::Channel;
 use crate::upgrade::successor::{HANDOVER, STDIN};
+use datapath::remedy::remedy;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::io;
@@ -183,7 +184,9 @@ fn start(
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             Answer::Refused(not_executable(&program, &error))
         }
-        Err(error) => Answer::Refused(format!("cannot start {}: {error}", program.display())),
+        Err(error) => {
+            Answer::Refused(format!("cannot start {}: {error}; {}", program.display(), start_remedy(&error)))
+        }
     }
 }
 
@@ -194,6 +197,19 @@ fn not_executable(program: &Path, error: &io::Error) -> String {
         "cannot start {shown}: {error}; programs there may not be executed: put it below /usr, or add its folder to ExecPaths= \
          (and BindReadOnlyPaths=) of the systemd unit, or mount its file system without `noexec`"
     )
+}
+
+/// The remedy for a program that cannot be started.
+fn start_remedy(error: &io::Error) -> &'static str {
+    match error.raw_os_error() {
+        Some(libc::ENOENT) => {
+            "it is gone, or its dynamic loader is missing: install the package again, or name another with --binary"
+        }
+        Some(libc::ENOEXEC) => {
+            "it is damaged, or for another processor: install the package for this machine"
+        }
+        _ => remedy(error),
+    }
 }
 
 fn end(successor: Option<Child>) -> Answer {

@@ -1,12 +1,13 @@
 //! The side of the old process: it has a successor started, hands it the listening sockets, waits until the successor can serve, and
 //! stops reading. Until then nothing changes for clients or sockets, so a failure costs nothing. These functions block, on a thread of their own.
 
-use crate::handle::ServerHandle;
+use crate::handle::{SILENT_WORKER, ServerHandle};
 use crate::upgrade::channel::Channel;
 use crate::upgrade::launcher::Launcher;
 use crate::upgrade::request::Request;
 use crate::upgrade::state::lock;
 use crate::upgrade::successor::{Confirmation, Handover, PROTOCOL, Reply};
+use datapath::remedy::with_remedy;
 use sd_notify::NotifyState;
 use std::io::ErrorKind;
 use std::os::fd::AsFd;
@@ -43,6 +44,9 @@ impl From<String> for Failure {
     }
 }
 
+/// The place of a successor's reason.
+const LOG: &str = "look for its reason in the log (`journalctl -u sixfold`)";
+
 /// Starts a successor, and waits until it serves. After a failure no process is left, and this one goes on. The service manager
 /// hears of both.
 ///
@@ -72,8 +76,8 @@ fn try_replace(
     launcher: &Launcher,
     request: &Request,
 ) -> Result<(Successor, Channel), Failure> {
-    let (channel, end) =
-        Channel::pair().map_err(|error| format!("cannot make a channel to a new process: {error}"))?;
+    let (channel, end) = Channel::pair()
+        .map_err(|error| format!("cannot make a channel to a new process: {}", with_remedy(&error)))?;
     let process = launcher.start_successor(request.program.as_deref(), end)?;
     tracing::info!(
         event = "upgrade_started",
@@ -111,7 +115,7 @@ fn hand_over(server: &ServerHandle, channel: &Channel, patience: Duration) -> Re
     if let Err(error) = sent
         && !matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset)
     {
-        return Err(format!("cannot hand over the sockets: {error}"));
+        return Err(format!("cannot hand over the sockets: {}", with_remedy(&error)));
     }
     drop(borrowed);
     drop(sockets);
@@ -123,16 +127,14 @@ fn hand_over(server: &ServerHandle, channel: &Channel, patience: Duration) -> Re
                 return Err(format!("the new process cannot start: {error}"));
             }
             Err(_) => {
-                return Err(
-                    "the new process has ended before it was ready; the log may have its reason".into()
-                );
+                return Err(format!("the new process has ended before it was ready; {LOG}"));
             }
             Ok(None) if server.upgrade.is_cancelled() => {
                 return Err("this process stops; the new one was ended".into());
             }
             Ok(None) if Instant::now() >= end => {
                 return Err(format!(
-                    "the new process was not ready within {} s, and was ended",
+                    "the new process was not ready within {} s, and was ended; {LOG}, or give it more time with `--timeout`",
                     patience.as_secs_f64()
                 ));
             }
@@ -146,7 +148,7 @@ fn release(server: &ServerHandle, channel: &Channel) -> Result<(), String> {
     if !server.workers.release_listeners(RELEASE) {
         tracing::warn!(
             event = "worker_silent",
-            "a worker has not stopped reading within {} s",
+            "a worker has not stopped reading within {} s; {SILENT_WORKER}",
             RELEASE.as_secs()
         );
     }
@@ -154,7 +156,7 @@ fn release(server: &ServerHandle, channel: &Channel) -> Result<(), String> {
         return Ok(());
     }
     server.read_sockets();
-    Err("the new process was ready, but has ended before it took over; the log may have its reason".into())
+    Err(format!("the new process was ready, but has ended before it took over; {LOG}"))
 }
 
 /// Tells the service manager. Without one this does nothing.

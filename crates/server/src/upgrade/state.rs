@@ -3,6 +3,7 @@
 
 use crate::upgrade::history::History;
 use crate::upgrade::launcher::Launcher;
+use datapath::remedy::remedy;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -56,7 +57,8 @@ impl Upgrade {
             Launcher::start().inspect_err(|error| {
                 tracing::warn!(
                     event = "no_launcher",
-                    "cannot start the launcher: {error}; upgrades need a restart of the service"
+                    "cannot start the launcher: {error}; {}; until then only a restart of the service upgrades it",
+                    remedy(error)
                 );
             })
         });

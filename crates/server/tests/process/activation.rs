@@ -89,7 +89,7 @@ fn sockets_of_the_service_manager_are_taken_with_what_waits_in_them() {
     }
     assert_eq!(Tcp::to(address).ask(&name_of(2), Type::AAAA).addresses, [embedded(PREFIX, 2)]);
     // Three workers share the one UDP socket.
-    assert!(server.log().contains("1 given socket on"), "{}", server.log());
+    assert!(server.log().contains("1 passed socket on"), "{}", server.log());
 }
 
 #[test]

@@ -136,7 +136,7 @@ fn a_drained_server_is_not_ready_and_still_answers() {
     let ready = || request(server.metrics, "GET", "/readyz").status;
     assert_eq!(stdout(&server.ctl(&["undrain"])), "was in service already\n");
     for (said, drained) in
-        [("drained: not ready from now on, and still answering\n", 1.0), ("drained already\n", 1.0)]
+        [("drained: reported as not ready; still answering queries\n", 1.0), ("drained already\n", 1.0)]
     {
         assert_eq!(stdout(&server.ctl(&["drain"])), said);
         assert_eq!(Scrape::of(server.metrics).value("drained", &[]), drained);

@@ -1,9 +1,10 @@
-//! `sixfold ctl --json`: the objects, with the fields of docs/reference/control-socket.md.
+//! `sixfold ctl --json`: the objects, with the fields of docs/reference/control-socket.md and of sixfold(8).
 
 use crate::client::{Udp, name_of};
-use crate::daemon::{Daemon, PREFIX, Setup};
+use crate::daemon::{Daemon, Directory, PREFIX, Setup};
 use crate::upstream::{Behavior, Upstream};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use wire::Type;
 
 /// Runs a command with `--json`. Returns its exit status and its object.
@@ -23,6 +24,43 @@ fn yes(server: &Daemon, arguments: &[&str]) -> Value {
 
 fn fields(object: &Value) -> Vec<&str> {
     object.as_object().unwrap().keys().map(String::as_str).collect()
+}
+
+/// The fields of an object in the section JSON of sixfold(8): the words in bold of its entry.
+fn in_manual(object: &str) -> BTreeSet<String> {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/man/sixfold.8");
+    let page = std::fs::read_to_string(path).unwrap();
+    let section = page.split("\n.SH JSON\n").nth(1).and_then(|rest| rest.split("\n.SH ").next()).unwrap();
+    let entry = section.split("\n.TP\n.I ").find(|entry| entry.lines().next() == Some(object));
+    let entry = entry.unwrap_or_else(|| panic!("no entry {object}"));
+    entry.split("\\fB").skip(1).map(|rest| rest.split("\\fR").next().unwrap().to_owned()).collect()
+}
+
+/// Compares the fields of an object with those of the manual.
+fn expect_manual(name: &str, object: &Value) {
+    let fields: BTreeSet<String> = fields(object).into_iter().map(str::to_owned).collect();
+    assert_eq!(fields, in_manual(name), "{name}");
+}
+
+#[test]
+fn the_objects_have_the_fields_of_the_manual() {
+    let upstream = Upstream::start(|_| Behavior::Answer);
+    let directory = Directory::new();
+    let zone = directory.file("policy.rpz");
+    std::fs::write(&zone, "@ SOA localhost. root.localhost. 1 3600 600 86400 60\nads.example CNAME .\n")
+        .unwrap();
+    let server = Setup::new(upstream.address).line(&format!("filter.rpz = [{zone:?}]")).start();
+    Udp::to(server.v6()).ask(&name_of(1), Type::AAAA);
+    for command in ["status", "upstreams", "rpz", "health", "reload", "drain", "trace off"] {
+        expect_manual(command, &yes(&server, &command.split(' ').collect::<Vec<_>>()));
+    }
+    expect_manual("explain", &yes(&server, &["explain", &name_of(1)]));
+    let found = yes(&server, &["lookup", &name_of(1)]);
+    expect_manual("lookup", &found);
+    expect_manual("entry of lookup", &found["entries"][0]);
+    expect_manual("flush", &yes(&server, &["flush", &name_of(1)]));
+    expect_manual("error", &object(&server, &["lookup", "a..b"]).1);
+    server.process.stop();
 }
 
 #[test]

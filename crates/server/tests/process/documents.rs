@@ -116,6 +116,58 @@ fn every_key_of_the_manual_exists() {
     }
 }
 
+/// The values in quotation marks that a line has, each as its first word.
+fn words_in_quotes<'a>(line: &'a str, mark: &str) -> BTreeSet<&'a str> {
+    line.split(mark).skip(1).step_by(2).filter_map(|value| value.split([' ', '\\']).next()).collect()
+}
+
+#[test]
+fn a_key_with_few_values_shows_all_of_them() {
+    let manual = document("man/sixfold.toml.5");
+    let (mut table, mut heading, mut told, mut text) = (String::new(), "", BTreeMap::new(), String::new());
+    for line in manual.lines() {
+        if let Some(name) = line.strip_prefix(".SS ") {
+            (table, heading) = (name.trim_matches(['[', ']']).replace("\\-", "-"), name);
+        } else if line.starts_with(".SH") {
+            heading = "";
+        } else if let Some((key, values)) =
+            line.strip_prefix(".BR ").and_then(|line| line.split_once(" \" = \" "))
+            && heading.ends_with(']')
+        {
+            let key = format!("{table}.{}", key.replace("\\-", "-"));
+            assert!(!values.contains("word"), "{key} does not show its values");
+            if values.contains("\\(dq") {
+                text += &format!("{heading}\n{} = \"no-such-word\"\n", key.rsplit('.').next().unwrap());
+                told.insert(key, words_in_quotes(values, "\\(dq"));
+            }
+        }
+    }
+    // Each table once: a table may not be repeated.
+    let mut tables: BTreeMap<&str, String> = BTreeMap::new();
+    for (heading, line) in text.lines().collect::<Vec<_>>().chunks(2).map(|pair| (pair[0], pair[1])) {
+        *tables.entry(heading).or_default() += &format!("{line}\n");
+    }
+    let text: String = tables.iter().map(|(heading, keys)| format!("{heading}\n{keys}")).collect();
+    let directory = Directory::new();
+    let config = directory.file("sixfold.toml");
+    std::fs::write(&config, text).unwrap();
+    let output = sixfold(&["check", "--config", &config.display().to_string()]);
+    let report = String::from_utf8(output.stderr).unwrap();
+    let mut seen = 0;
+    for problem in report.split("error: `no-such-word` is not a value of `").skip(1) {
+        let (key, rest) = problem.split_once('`').unwrap();
+        let help = rest.split_once("help: ").and_then(|(_, help)| help.lines().next()).unwrap();
+        let mut values = words_in_quotes(help, "\"");
+        if key == "dns64.dnssec" {
+            // The section NOT SUPPORTED YET has it.
+            values.remove("validate");
+        }
+        assert_eq!(told.get(key), Some(&values), "{key}");
+        seen += 1;
+    }
+    assert!(seen > 15, "{seen}: {report}");
+}
+
 #[test]
 fn every_option_and_every_command_is_in_the_manual() {
     let manual = document("man/sixfold.8").replace("\\-", "-");

@@ -55,7 +55,7 @@ fn networks_come_and_go() {
         ip(&format!("address del {network} dev near"));
         wait_until("the removed network is refused", || ask(&server, client) == Rcode::REFUSED);
     }
-    assert!(server.process.wait_for("addresses have changed").is_some());
+    assert!(server.process.wait_for("addresses of this machine have changed").is_some());
     assert_eq!(ask(&server, own), Rcode::NOERROR);
 
     // A list without "local" does not follow the interfaces; after a reload with it, the server does so again.

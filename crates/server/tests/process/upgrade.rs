@@ -151,7 +151,7 @@ fn changed_addresses_and_workers_take_effect_and_the_state_survives() {
     service.server.rewrite(&lines.each_ref().map(String::as_str));
     service.upgrade();
     assert_eq!(service.server.stat("workers"), 3.0);
-    assert!(service.server.process.log().contains("2 given sockets on"), "{}", service.server.process.log());
+    assert!(service.server.process.log().contains("2 passed sockets on"), "{}", service.server.process.log());
     for (number, address) in [(1, v4), (2, added), (3, v4), (4, added)] {
         assert_eq!(Udp::to(address).ask(&name_of(number), Type::AAAA).addresses, [embedded(PREFIX, number)]);
         assert_eq!(Tcp::to(address).ask(&name_of(number), Type::AAAA).addresses, [embedded(PREFIX, number)]);

@@ -1,6 +1,7 @@
 //! The reasons why DNS over QUIC cannot start.
 
 use datapath::LATE_ADDRESS;
+use datapath::remedy::{of_forbidden_port, remedy};
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -8,7 +9,7 @@ use std::net::SocketAddr;
 /// The reason why DNS over QUIC cannot start.
 #[derive(Debug)]
 pub enum Error {
-    /// A UDP socket could not be bound. Free the port, or choose another address.
+    /// A UDP socket could not be bound. The text contains the remedy for the cause.
     Socket(SocketAddr, io::Error),
     /// The TLS settings lack TLS 1.3 with AES-128-GCM, which QUIC begins with (RFC 9001 section 5.2).
     WithoutTls13,
@@ -24,20 +25,23 @@ impl fmt::Display for Error {
                 "cannot listen on UDP {address} for DNS over QUIC: no interface has this address; add it, or change `listen-doq`; \
                  {LATE_ADDRESS}"
             ),
-            Error::Socket(address, error) => write!(
-                f,
-                "cannot listen on UDP {address} for DNS over QUIC: {error}; find a process that uses the port with `ss -lunp \
-                 sport = :{}`, or change `listen-doq`",
-                address.port()
-            ),
+            Error::Socket(address, error) => {
+                let port = address.port();
+                write!(f, "cannot listen on UDP {address} for DNS over QUIC: {error}; ")?;
+                match error.kind() {
+                    io::ErrorKind::AddrInUse => write!(
+                        f,
+                        "find the process that uses the port with `ss -lunp sport = :{port}` and stop it, or change `listen-doq`"
+                    ),
+                    io::ErrorKind::PermissionDenied => f.write_str(of_forbidden_port(port)),
+                    _ => f.write_str(remedy(error)),
+                }
+            }
             Error::WithoutTls13 => {
                 write!(f, "DNS over QUIC needs TLS 1.3 with AES-128-GCM; allow both, or remove `listen-doq`")
             }
             Error::Thread(error) => {
-                write!(
-                    f,
-                    "cannot start the thread for DNS over QUIC: {error}; raise TasksMax and LimitNOFILE"
-                )
+                write!(f, "cannot start the thread for DNS over QUIC: {error}; {}", remedy(error))
             }
         }
     }

@@ -60,7 +60,9 @@ fn supervise(shared: &Arc<Shared>, work: Arc<impl Work>) {
             return;
         }
         shared.counters.count(Counter::QuicRestarted);
-        tracing::error!("DNS over QUIC has failed and starts again: {reason}");
+        tracing::error!(
+            "DNS over QUIC has failed and starts again: {reason}; report this fault: the section BUGS of sixfold(8) says how"
+        );
         thread::sleep((restarts + 1) * limits::QUIC_RESTART_PAUSE);
     }
 }
@@ -79,7 +81,8 @@ fn run_thread(shared: &Arc<Shared>, work: &Arc<impl Work>, restarts: u32) -> io:
         ended.recv().unwrap_or_else(|_| Err(io::Error::other("the thread has ended without a reason")));
     if !shares.release() {
         tracing::error!(
-            "the thread for DNS over QUIC has died with a lock that the other transports need: {outcome:?}"
+            "the thread for DNS over QUIC has died with a lock that the other transports need, so the process ends: {outcome:?}; report this \
+             fault: the section BUGS of sixfold(8) says how"
         );
         std::process::abort();
     }
