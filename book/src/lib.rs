@@ -4,9 +4,12 @@
 //! knows one folder only and leaves links alone. So [`stage()`] lays out a copy: the chapters of `docs/SUMMARY.md`, with links
 //! that hold in the book, and reference chapters made from the manual pages and from the tables of metrics, which have no
 //! second source. [`links::faults`] checks the documents in the source tree, [`site::faults`] the pages that mdBook built.
+//!
+//! Packages have pages without scripts, which need no mdBook: [`html::write`] makes them from the same copy.
 
 #![forbid(unsafe_code)]
 
+pub mod html;
 pub mod links;
 mod manual;
 mod page;
