@@ -1,6 +1,6 @@
 # Everyday commands.
 
-.PHONY: test deb bench fmt lint book
+.PHONY: test deb static bench fmt lint book
 
 # All checks and tests; see ./test.
 test:
@@ -9,6 +9,10 @@ test:
 # Debian packages of the server and the laboratory, in target/debian. Options in DEB: make deb DEB='--help'
 deb:
 	packaging/build-deb $(DEB)
+
+# Static binaries for x86-64 and 64-bit Arm, in target/static. Options in STATIC: make static STATIC='--help'
+static:
+	packaging/build-static $(STATIC)
 
 # Benchmark of Sixfold beside a bare reflector, Unbound, BIND, PowerDNS and Knot Resolver, and of the laboratory's parts beside similar
 # programs. Pass options in BENCH: make bench BENCH='--quick', make bench BENCH='--rivals DIR --page FILE'

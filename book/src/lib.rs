@@ -4,12 +4,13 @@
 //! knows one folder only and leaves links alone. So [`stage()`] lays out a copy: the chapters of `docs/SUMMARY.md`, with links
 //! that hold in the book, and reference chapters made from the manual pages. [`links::faults`] checks the documents in the source
 //! tree, [`copies::faults`] the files that pages show, [`words::faults`] words that a page must not have, and [`site::faults`] the
-//! pages that mdBook built.
+//! pages that mdBook built. Packages have pages without scripts, which need no mdBook: [`html::write`] makes them from the same copy.
 
 #![forbid(unsafe_code)]
 
 pub mod copies;
 mod entries;
+pub mod html;
 pub mod links;
 mod manual;
 mod page;

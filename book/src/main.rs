@@ -1,5 +1,6 @@
 //! `cargo run -p sixfold-book` checks the links of the documents and lays out the book in target/book, where mdBook builds it:
 //! `mdbook build target/book`. `cargo run -p sixfold-book -- site DIR` checks a book that mdBook built.
+//! `cargo run -p sixfold-book -- html DIR` lays out the book in DIR and makes the pages for packages in DIR/html, without mdBook.
 
 #![forbid(unsafe_code)]
 
@@ -15,7 +16,8 @@ fn main() -> ExitCode {
         ["site", folder] => report(
             sixfold_book::site::faults(Path::new(folder)).map_err(|error| format!("{folder}: {error}")),
         ),
-        _ => Err("usage: sixfold-book [site DIR]".to_owned()),
+        ["html", folder] => pages(Path::new(folder)),
+        _ => Err("usage: sixfold-book [site DIR | html DIR]".to_owned()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -35,6 +37,11 @@ fn lay_out() -> Result<(), String> {
     sixfold_book::stage(&root, &target)?;
     println!("the book is in {}; `mdbook build` there writes html/index.html", target.display());
     Ok(())
+}
+
+fn pages(target: &Path) -> Result<(), String> {
+    sixfold_book::stage(&sixfold_book::workspace(), target)?;
+    sixfold_book::html::write(target)
 }
 
 fn report(faults: Result<Vec<String>, String>) -> Result<(), String> {

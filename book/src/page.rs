@@ -47,11 +47,7 @@ impl Page {
     /// Reads a page.
     pub fn read(text: &str) -> Page {
         let mut page = Page { includes: includes(text), ..Page::default() };
-        let mut seen = BTreeMap::new();
-        let mut heading: Option<String> = None;
-        let options =
-            Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_HEADING_ATTRIBUTES;
-        for (event, range) in Parser::new_ext(text, options).into_offset_iter() {
+        for (event, range) in events(text) {
             match event {
                 Event::Start(
                     Tag::Link { link_type, dest_url, .. } | Tag::Image { link_type, dest_url, .. },
@@ -62,17 +58,6 @@ impl Page {
                 Event::Start(Tag::Heading { id: Some(id), .. }) => {
                     page.anchors.insert(id.into_string());
                 }
-                Event::Start(Tag::Heading { .. }) => heading = Some(String::new()),
-                Event::End(TagEnd::Heading(_)) => {
-                    if let Some(text) = heading.take() {
-                        page.anchors.insert(unique(&anchor(&text), &mut seen));
-                    }
-                }
-                Event::Text(part) | Event::Code(part) => {
-                    if let Some(text) = &mut heading {
-                        text.push_str(&part);
-                    }
-                }
                 Event::Html(html) | Event::InlineHtml(html) => {
                     page.anchors.extend(attributes(&html, "id"));
                     page.links.extend(pictures(&html, range.start));
@@ -82,6 +67,32 @@ impl Page {
         }
         page
     }
+}
+
+/// Parts of a page with their places in it. Each heading has its anchor: the one that the page gives it, or one made from its text.
+pub(crate) fn events(text: &str) -> Vec<(Event<'_>, Range<usize>)> {
+    let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_HEADING_ATTRIBUTES;
+    let mut events: Vec<_> = Parser::new_ext(text, options).into_offset_iter().collect();
+    let mut seen = BTreeMap::new();
+    for place in 0..events.len() {
+        if matches!(&events[place].0, Event::Start(Tag::Heading { id: None, .. })) {
+            let name = unique(&anchor(&heading_text(&events[place..])), &mut seen);
+            if let Event::Start(Tag::Heading { id, .. }) = &mut events[place].0 {
+                *id = Some(name.into());
+            }
+        }
+    }
+    events
+}
+
+/// Text of the heading that the parts begin with.
+pub(crate) fn heading_text(events: &[(Event<'_>, Range<usize>)]) -> String {
+    let inside = events.iter().take_while(|(event, _)| !matches!(event, Event::End(TagEnd::Heading(_))));
+    let texts = inside.filter_map(|(event, _)| match event {
+        Event::Text(part) | Event::Code(part) => Some(&**part),
+        _ => None,
+    });
+    texts.collect()
 }
 
 /// Anchor of a heading, as mdBook and the usual code forges make it.

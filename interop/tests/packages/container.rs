@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// Program and folder that the build stage hands to `packaging/container/stage`.
-const BUILT: &str = "target/release/sixfold";
+const BUILT: &str = "/static/*/sixfold";
 const STAGE: &str = "/stage";
 
 /// The one capability of the container: bit 10, CAP_NET_BIND_SERVICE.

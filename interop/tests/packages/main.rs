@@ -1,10 +1,11 @@
-//! Packages, the container image and the Kubernetes manifests, as operators get them. They hold the programs of this build, so that
-//! no release build is needed. The steps within a root or a container are scripts in `packaging/tests`.
+//! Packages, the container image, the Kubernetes manifests and the static programs, as operators get them. Packages and image hold the
+//! programs of this build, so that no release build is needed. The steps within a root or a container are scripts in `packaging/tests`.
 #![forbid(unsafe_code)]
 
 mod container;
 mod debian;
 mod kubernetes;
+mod static_binaries;
 
 use sixfold_interop::missing_program;
 use std::path::PathBuf;

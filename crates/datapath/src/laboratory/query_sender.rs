@@ -6,7 +6,9 @@
 
 use crate::limits::{GSO_OCTETS, GSO_SEGMENTS, TESTER_BUFFER};
 use crate::socket::address::ControlMessages;
-use crate::socket::syscalls::{check, receive_drops, receive_queue, set_option, set_receive_buffer};
+use crate::socket::syscalls::{
+    check, receive_drops, receive_queue, send_messages, set_option, set_receive_buffer,
+};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::mem::zeroed;
@@ -306,14 +308,7 @@ impl QuerySender {
         while sent < count {
             // SAFETY: the headers from `sent` to `count` point at the address in `self` and at `iovecs`, which point at
             // the messages; all of them live through the call, which writes only the headers' lengths.
-            let result = check(unsafe {
-                libc::sendmmsg(
-                    port.descriptor(),
-                    headers[sent..].as_mut_ptr(),
-                    (count - sent) as u32,
-                    libc::MSG_DONTWAIT as _,
-                )
-            });
+            let result = check(unsafe { send_messages(port.descriptor(), &mut headers[sent..count]) });
             match result {
                 Ok(taken) if taken > 0 => sent += taken,
                 Ok(_) => return (sent, Err(io::ErrorKind::WriteZero.into())),

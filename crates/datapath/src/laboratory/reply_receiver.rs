@@ -5,7 +5,7 @@ use crate::laboratory::query_sender::{Peer, Port, QuerySender};
 use crate::limits::{TESTER_BATCH, TESTER_STRIDE};
 use crate::socket::pinned_array::{PinnedArray, empty_header, empty_iovec};
 use crate::socket::syscalls::check;
-use std::mem::{offset_of, size_of};
+use std::mem::{offset_of, size_of, zeroed};
 use std::net::SocketAddr;
 
 /// The only control message that may come: UDP_GRO, an int with the size of the messages in the datagram.
@@ -19,11 +19,8 @@ struct GroControl {
 
 impl GroControl {
     fn empty() -> GroControl {
-        GroControl {
-            header: libc::cmsghdr { cmsg_len: 0, cmsg_level: 0, cmsg_type: 0 },
-            octets: 0,
-            padding: 0,
-        }
+        // SAFETY: it consists of integers; all zeros is a valid value.
+        unsafe { zeroed() }
     }
 
     /// Octets of each message in a large datagram, or `None` if the kernel did not put messages together.

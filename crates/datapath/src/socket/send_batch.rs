@@ -9,7 +9,7 @@ use crate::counters::{Counter, Counters};
 use crate::limits::{GSO_MESSAGE_OCTETS, GSO_OCTETS, GSO_SEGMENTS};
 use crate::socket::address::{ControlMessages, Sockaddr};
 use crate::socket::pinned_array::{PinnedArray, empty_header, empty_iovec};
-use crate::socket::syscalls::set_option;
+use crate::socket::syscalls::{send_messages, set_option};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
@@ -251,10 +251,8 @@ impl SendBatch {
 /// The memory that the headers point at must be valid during the call.
 unsafe fn sendmmsg(socket: RawFd, headers: &mut [libc::mmsghdr]) -> Result<usize, i32> {
     loop {
-        // SAFETY: `headers` is a slice of that length; the caller vouches for what they point at.
-        let sent = unsafe {
-            libc::sendmmsg(socket, headers.as_mut_ptr(), headers.len() as u32, libc::MSG_DONTWAIT as _)
-        };
+        // SAFETY: all headers began as `empty_header`; the caller vouches for what they point at.
+        let sent = unsafe { send_messages(socket, headers) };
         if sent > 0 {
             return Ok(sent as usize);
         }

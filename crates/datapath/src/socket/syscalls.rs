@@ -27,7 +27,7 @@ pub fn now() -> Instant {
 /// Sleeps until a time of [`now`]. A signal ends the sleep early.
 pub(crate) fn sleep_until(end: Instant) {
     let time = libc::timespec {
-        tv_sec: (end.0 / 1_000_000_000) as libc::time_t,
+        tv_sec: (end.0 / 1_000_000_000) as _,
         tv_nsec: (end.0 % 1_000_000_000) as _,
     };
     // SAFETY: `time` is a valid timespec that lives through the call, and no remaining time is asked for.
@@ -95,9 +95,12 @@ impl ThreadClock {
 ///
 /// The error of sched_setscheduler(2). EPERM: a sandbox may forbid it.
 pub fn run_when_idle() -> io::Result<()> {
-    let parameter = libc::sched_param { sched_priority: 0 };
-    // SAFETY: 0 stands for the calling thread, and the parameter is a valid sched_param, which the call only reads.
-    check(unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &parameter) }).map(drop)
+    let priority: libc::c_int = 0;
+    // The system call, as musl has no function for it: its own always fails, because POSIX means the whole process.
+    // SAFETY: 0 stands for the calling thread, and the kernel's sched_param is an int, which the call only reads.
+    let result =
+        unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_IDLE, &raw const priority) };
+    check(result as libc::c_int).map(drop)
 }
 
 /// The result of a system call as a `Result`: -1 means that errno holds the error.
@@ -107,6 +110,28 @@ pub fn run_when_idle() -> io::Result<()> {
 /// The error that errno holds, if `result` is negative.
 pub(crate) fn check(result: libc::c_int) -> io::Result<usize> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as usize) }
+}
+
+/// Sends messages until one fails, without waiting, in one system call: sendmmsg(2). Returns its result. The function of that name in
+/// musl makes one call for each message, because lengths in its headers are shorter than the kernel's. Here the octets behind these
+/// lengths are zero, so on a little-endian processor the kernel reads the same numbers.
+///
+/// # Safety
+///
+/// The headers must be zero where nothing was set, and the memory that they point at must be valid during the call.
+pub(crate) unsafe fn send_messages(socket: RawFd, headers: &mut [libc::mmsghdr]) -> libc::c_int {
+    const { assert!(cfg!(any(target_env = "gnu", target_endian = "little"))) };
+    // SAFETY: `headers` is a slice of that length; the caller vouches for what they point at.
+    let sent = unsafe {
+        libc::syscall(
+            libc::SYS_sendmmsg,
+            socket,
+            headers.as_mut_ptr(),
+            headers.len() as libc::c_uint,
+            libc::MSG_DONTWAIT as libc::c_uint,
+        )
+    };
+    sent as libc::c_int
 }
 
 /// Sets a socket option whose value is an int.
@@ -226,7 +251,7 @@ pub(crate) fn readable(descriptor: RawFd) -> libc::pollfd {
 /// it is exact to the nanosecond, as far as the kernel's timers are. An interrupted wait counts as a wait without events.
 pub(crate) fn wait_readable(descriptors: &mut [libc::pollfd], span: Span) {
     let span = libc::timespec {
-        tv_sec: (span.0 / 1_000_000_000) as libc::time_t,
+        tv_sec: (span.0 / 1_000_000_000) as _,
         tv_nsec: (span.0 % 1_000_000_000) as libc::c_long,
     };
     // SAFETY: `descriptors` is a slice of that length, `span` lives through the call, and no signal mask is given.
@@ -325,7 +350,7 @@ impl Epoll {
     /// Waits for at most `nanoseconds` (0: does not wait). An interrupted wait counts as a wait without events.
     pub(crate) fn wait_nanoseconds(&mut self, nanoseconds: u64) {
         let time = libc::timespec {
-            tv_sec: (nanoseconds / 1_000_000_000) as libc::time_t,
+            tv_sec: (nanoseconds / 1_000_000_000) as _,
             tv_nsec: (nanoseconds % 1_000_000_000) as _,
         };
         // SAFETY: `events` has room for as many events as the call is told; `time` lives through the call; no signal mask is
