@@ -35,6 +35,19 @@ pub fn read(pids: &[u32], port: u16, raise: bool) -> Participant {
     found
 }
 
+/// The warning about a device whose listening sockets have a smaller receive buffer than [`WANTED`] although they were to be raised.
+pub fn warning_of_small_buffer(found: &Participant) -> Option<String> {
+    let (smallest, _) = found.receive_buffer;
+    let is_small = found.sockets > 0 && smallest < u64::from(WANTED);
+    is_small.then(|| {
+        format!(
+            "the receive buffer of the device has {smallest} octets, not {WANTED} as that of other servers: run as root, or `sysctl \
+             net.core.rmem_max={}`",
+            WANTED / 2
+        )
+    })
+}
+
 /// Datagrams that the sockets of these processes at `port` dropped so far, because their receive buffers were full.
 pub fn drops(pids: &[u32], port: u16) -> u64 {
     listening(pids, port).iter().map(|socket| u64::from(socket.drops)).sum()
