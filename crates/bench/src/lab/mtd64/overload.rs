@@ -80,7 +80,7 @@ fn start<'p>(
     upstream: SocketAddr,
 ) -> Result<(RunningDevice, Client<'p>), String> {
     let workers = if subject.is_of_the_papers() { THREADS } else { 1 };
-    let launch = Launch { upstream, zone: ZONE, workers, cores: String::new(), response_maximum: 512 };
+    let launch = Launch { workers, ..Launch::new(upstream, ZONE) };
     devices::start(context, place, agent, subject, &launch, &name("011", 0))
 }
 
