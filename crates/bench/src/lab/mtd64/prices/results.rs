@@ -54,7 +54,7 @@ impl Series {
     /// Loads of a setup.
     fn of(&self, setup: &Setup) -> &[Measured] {
         let at = self.setups.iter().position(|other| other == setup);
-        at.and_then(|at| self.rounds.get(at)).map_or(&[], Vec::as_slice)
+        at.and_then(|at| self.rounds.get(at)).map(Vec::as_slice).unwrap_or_default()
     }
 
     /// Median of the upstream queries for an answer.
@@ -234,7 +234,7 @@ fn chart(context: &mut Context, device: &str, series: &Series) {
         }
     };
     context.chart(Chart {
-        id: format!("prices-{device}"),
+        id: format!("prices-{}", device.replace('.', "-")),
         title: format!("{device}: CPU time for an answer, as a ratio to the same without the change"),
         description: "Each point is a pair of loads of one round. A line near 1 is a change without a price; its spread is that of the \
                       machine."
