@@ -4,13 +4,16 @@
 
 use crate::configuration::configuration;
 use crate::kind::{Kind, Setup};
+use crate::limits;
 use crate::process::{Folder, Process};
 use crate::tester::Check;
+use datapath::laboratory::device_sockets::{self, WANTED};
 use std::fs;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Instant;
 
 /// An installed device.
 #[derive(Clone, Debug)]
@@ -121,11 +124,10 @@ impl Device {
                 command.extend([path, seen.display().to_string()]);
             }
         }
-        Ok(Running {
-            address,
-            check: self.kind.check(),
-            process: Process::start(&command, setup.cores, setup.quota, folder)?,
-        })
+        let process = Process::start(&command, setup.cores, setup.quota, folder)?;
+        let mut running = Running { address, check: self.kind.check(), process };
+        running.equalize_receive_buffer();
+        Ok(running)
     }
 
     /// Options of the recursor. From version 5.2 on it reads its older form of configuration only if it is told so.
@@ -178,6 +180,49 @@ pub struct Running {
     pub check: Check,
     /// Its process.
     pub process: Process,
+}
+
+impl Running {
+    /// Waits until the device listens, and gives its sockets the receive buffer of every device. One that does not listen in time
+    /// gives no right answer either, which the caller finds.
+    fn equalize_receive_buffer(&mut self) {
+        let (pids, port, begun) = ([self.process.id()], self.address.port(), Instant::now());
+        while device_sockets::listening(&pids, port).is_empty()
+            && begun.elapsed() < limits::LISTEN_TIMEOUT
+            && !self.process.has_ended()
+        {
+            std::thread::sleep(limits::LISTEN_POLL);
+        }
+        // A server with several sockets binds them one after the other.
+        std::thread::sleep(limits::LISTEN_POLL);
+        device_sockets::equalize(&pids, port);
+        let sockets = device_sockets::listening(&pids, port);
+        if sockets.iter().any(|found| found.receive_buffer < WANTED) {
+            eprintln!(
+                "the receive buffer of the device at {} is smaller than that of the others",
+                self.address
+            );
+        }
+    }
+}
+
+/// The receive buffers of the devices in words. They are equal if this process may set those of other processes; a socket of its own
+/// shows it.
+pub fn describe_receive_buffers() -> String {
+    let probe = || {
+        let socket = UdpSocket::bind("[::1]:0")?;
+        let (own, port) = ([std::process::id()], socket.local_addr()?.port());
+        device_sockets::equalize(&own, port);
+        Ok(device_sockets::listening(&own, port).iter().any(|found| found.receive_buffer >= WANTED))
+    };
+    match probe() {
+        Ok::<bool, io::Error>(true) => {
+            format!("The sockets of each device have a receive buffer of {} MiB.", (WANTED / 2) >> 20)
+        }
+        _ => "The receive buffers of the devices are as each server makes them, because this process may not raise them (run it \
+              as root)."
+            .to_owned(),
+    }
 }
 
 /// A port of the loopback interface that is free now.

@@ -32,7 +32,7 @@ pub const IDLE_SLEEP: Duration = Duration::from_micros(20);
 pub const SOCKET_BUFFER: usize = 4 << 20;
 
 /// Outstanding queries in a closed loop: enough to keep a device busy, and few enough for the kernel's default receive
-/// buffer (212,992 octets, about 277 small datagrams), which BIND does not change.
+/// buffer (212,992 octets, about 277 small datagrams), which a device keeps if this process may not raise it.
 pub const WINDOW: u64 = 256;
 
 /// Silence after which a closed loop gives up its outstanding queries: far longer than an answer takes.
@@ -40,6 +40,11 @@ pub const STALL_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// Time for a server to end its processes.
 pub const STOP_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Time for a device to listen, and the time between two looks.
+pub const LISTEN_TIMEOUT: Duration = Duration::from_secs(20);
+/// See [`LISTEN_TIMEOUT`].
+pub const LISTEN_POLL: Duration = Duration::from_millis(10);
 
 /// Time for a device to give its first right answer.
 pub const READY_TIMEOUT: Duration = Duration::from_secs(60);

@@ -251,7 +251,7 @@ fn benchmark(arguments: &Arguments) -> Result<(), String> {
     }
 
     // Before the tester pins itself to one core, after which it sees only that core.
-    let machine = describe_machine();
+    let machine = format!("{} {}", describe_machine(), device::describe_receive_buffers());
     println!("# Sixfold and its rivals\n\n{machine}\n");
     for reason in &left_out {
         println!("Left out: {reason}\n");

@@ -109,6 +109,11 @@ impl Process {
         self.child.id()
     }
 
+    /// True if the process has ended.
+    pub fn has_ended(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(Some(_)))
+    }
+
     /// Standard output and standard error so far: the reason if it does not answer.
     pub fn output(&mut self) -> String {
         let mut text = String::new();

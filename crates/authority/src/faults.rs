@@ -20,6 +20,8 @@ pub struct Faults {
     /// A query is lost if its hash (32 bits) is below this; 2^32 means every query.
     loss_below: u64,
     failures: Vec<Failure>,
+    /// True if the server knows no EDNS.
+    lacks_edns: bool,
     seed: u64,
 }
 
@@ -90,6 +92,12 @@ impl Faults {
         self
     }
 
+    /// Makes a server that knows no EDNS: to a query with an OPT record it answers FORMERR (RFC 6891 section 7).
+    pub fn without_edns(mut self) -> Faults {
+        self.lacks_edns = true;
+        self
+    }
+
     /// Lets a share of the names fail. Shares of one type add up, because a name fails in one way only.
     ///
     /// # Errors
@@ -120,6 +128,12 @@ impl Faults {
     /// True if answers are delayed.
     pub(crate) fn may_delay(&self) -> bool {
         self.delay + self.jitter > Duration::ZERO
+    }
+
+    /// True if the server knows no EDNS.
+    #[inline]
+    pub(crate) fn lacks_edns(&self) -> bool {
+        self.lacks_edns
     }
 
     /// True if some answers fail.

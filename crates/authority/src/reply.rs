@@ -101,6 +101,21 @@ pub(crate) fn respond(
     Some(Answer { length, kind: body.kind, qtype: Some(asked.qtype()) })
 }
 
+/// The answer of a server without EDNS to a query with an OPT record: FORMERR, without an OPT record (RFC 6891 section 7). `None` for
+/// all other messages.
+pub(crate) fn refuse_opt(query: &[u8], out: &mut [u8]) -> Option<Answer> {
+    if is_unanswerable(query) {
+        return None;
+    }
+    let asked = Message::parse(query).ok().filter(|asked| asked.opt().is_some())?;
+    let length = start(&asked);
+    let reply = out.get_mut(..length)?;
+    reply.copy_from_slice(&query[..length]);
+    header::set_flags(reply, reply_flags(query).with_rcode(Rcode::FORMERR));
+    set_counts(reply, 1, 0, 0, 0);
+    Some(Answer { length, kind: Kind::FaultFormerr, qtype: Some(asked.qtype()) })
+}
+
 /// Offset of the first record of the answer to a query: after the question.
 #[inline]
 pub(crate) fn start(asked: &Message<'_>) -> usize {

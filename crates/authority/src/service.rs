@@ -48,7 +48,9 @@ impl Service {
         out: &mut [u8],
         count: impl FnOnce(Kind, Option<wire::Type>),
     ) -> usize {
-        let answer = reply::respond(query, size, out, |asked, message| self.body(asked, size, message));
+        let refused = if self.faults.lacks_edns() { reply::refuse_opt(query, out) } else { None };
+        let answer = refused
+            .or_else(|| reply::respond(query, size, out, |asked, message| self.body(asked, size, message)));
         match answer {
             Some(Answer { length, kind, qtype }) => {
                 count(kind, qtype);
@@ -80,6 +82,45 @@ impl Service {
         match &self.content {
             Content::Computed(zone) => zone.body(asked, message),
             Content::File(records) => records.body(asked, message),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::{Rcode, Type, header};
+
+    /// A query for the A record of a name of the zone; with an OPT record of 1,232 octets if it has EDNS.
+    fn query(edns: bool) -> Vec<u8> {
+        let mut query = vec![0, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, u8::from(edns)];
+        query.extend(b"\x0710-0-0-1\x04demo\x04test\x00\x00\x01\x00\x01");
+        if edns {
+            query.extend([0, 0, 41, 0x04, 0xd0, 0, 0, 0, 0, 0, 0]);
+        }
+        query
+    }
+
+    /// RFC 6891 section 7: a responder without EDNS responds with FORMERR to messages with an OPT record.
+    #[test]
+    fn a_server_without_edns_refuses_a_query_with_an_opt_record_alone() {
+        let answered = |faults: Faults, edns: bool| {
+            let content = Content::from(Zone::new("demo.test").unwrap());
+            let service = Service { content, faults, counters: ServerCounters::new(1, Vec::new()) };
+            let (mut out, mut kind) = ([0; 512], None);
+            let length = service.answer(&query(edns), 512, &mut out, |of, asked| kind = Some((of, asked)));
+            (out[..length].to_vec(), kind.unwrap())
+        };
+        let (reply, kind) = answered(Faults::default().without_edns(), true);
+        assert_eq!(kind, (Kind::FaultFormerr, Some(Type::A)));
+        assert_eq!(header::flags(&reply).rcode(), Rcode::FORMERR);
+        assert_eq!(reply.len(), query(false).len(), "header and question alone");
+        assert_eq!(reply[..2], [0, 7]);
+        assert_eq!(reply[4..12], [0, 1, 0, 0, 0, 0, 0, 0]);
+        for (faults, edns) in [(Faults::default().without_edns(), false), (Faults::default(), true)] {
+            let (reply, kind) = answered(faults, edns);
+            assert_eq!(kind, (Kind::Address4, Some(Type::A)));
+            assert_eq!(reply[6..8], [0, 1]);
         }
     }
 }

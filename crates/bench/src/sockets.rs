@@ -1,20 +1,11 @@
 //! The real UDP sockets of a server: their receive buffers, which decide how long a pause of the server may be before it loses
-//! queries. They are read over sock_diag(7) and found by the descriptors in `/proc/PID/fd`.
-//!
-//! Not every server has a setting for its receive buffer, and the kernel cuts the size that a server asks for to
-//! `net.core.rmem_max` unless the server insists as root. So the buffers of listening sockets that are smaller than that of the
-//! other servers are raised from outside ([`DeviceSocket`]).
+//! queries. They are read and raised from outside ([`device_sockets`]).
 
 use crate::usage::Usage;
-use datapath::laboratory::DeviceSocket;
-use datapath::limits::RECEIVE_BUFFER;
-use load::netlink::{self, UdpSocket};
+use datapath::laboratory::device_sockets;
 use measure::run::Participant;
-use std::collections::BTreeMap;
-use std::fs;
 
-/// Receive buffer of the listening sockets of every server, in octets as the kernel counts them.
-pub const WANTED: u32 = 2 * RECEIVE_BUFFER as u32;
+pub use datapath::laboratory::device_sockets::{WANTED, listening};
 
 /// Reads the sockets of these processes; those at `port` receive queries. `raise`: gives these sockets a receive buffer of
 /// [`WANTED`], as far as this process may.
@@ -24,21 +15,18 @@ pub fn read(pids: &[u32], port: u16, raise: bool) -> Participant {
     let mut found = Participant {
         threads: usage.processes.iter().map(|process| process.threads.len() as u32).sum(),
         cores: cores.join(","),
+        raised: if raise { device_sockets::equalize(pids, port) } else { 0 },
         ..Participant::default()
     };
-    for (socket, (pid, descriptor)) in sockets_of(pids) {
-        if socket.is_connected || socket.local.port() != port {
+    for of_process in device_sockets::of(pids) {
+        let receive_buffer = of_process.socket.receive_buffer;
+        if !of_process.listens_at(port) {
             found.other_sockets += 1;
-            found.other_receive_buffer = widened(found.other_receive_buffer, socket.receive_buffer);
+            found.other_receive_buffer = widened(found.other_receive_buffer, receive_buffer);
             continue;
         }
-        let mut receive_buffer = socket.receive_buffer;
-        // Without the permission, buffer and offload stay as they are.
-        if let Ok(taken) = DeviceSocket::take(pid, descriptor) {
-            if raise && receive_buffer < WANTED {
-                receive_buffer = taken.raise_receive_buffer();
-                found.raised += u32::from(receive_buffer > socket.receive_buffer);
-            }
+        // Without the permission, it is unknown.
+        if let Ok(taken) = of_process.take() {
             found.coalescing = Some(found.coalescing == Some(true) || taken.is_coalescing());
         }
         found.sockets += 1;
@@ -47,34 +35,22 @@ pub fn read(pids: &[u32], port: u16, raise: bool) -> Participant {
     found
 }
 
-/// The sockets of these processes that listen at `port`.
-pub fn listening(pids: &[u32], port: u16) -> Vec<UdpSocket> {
-    let sockets = sockets_of(pids).into_iter().map(|(socket, _)| socket);
-    sockets.filter(|socket| !socket.is_connected && socket.local.port() == port).collect()
+/// The warning about a device whose listening sockets have a smaller receive buffer than [`WANTED`] although they were to be raised.
+pub fn warning_of_small_buffer(found: &Participant) -> Option<String> {
+    let (smallest, _) = found.receive_buffer;
+    let is_small = found.sockets > 0 && smallest < u64::from(WANTED);
+    is_small.then(|| {
+        format!(
+            "the receive buffer of the device has {smallest} octets, not {WANTED} as that of other servers: run as root, or `sysctl \
+             net.core.rmem_max={}`",
+            WANTED / 2
+        )
+    })
 }
 
 /// Datagrams that the sockets of these processes at `port` dropped so far, because their receive buffers were full.
 pub fn drops(pids: &[u32], port: u16) -> u64 {
     listening(pids, port).iter().map(|socket| u64::from(socket.drops)).sum()
-}
-
-/// The UDP sockets of these processes, each once, with a process and a descriptor that lead to it.
-fn sockets_of(pids: &[u32]) -> Vec<(UdpSocket, (u32, i32))> {
-    let mut places = BTreeMap::new();
-    for pid in pids {
-        for entry in fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten() {
-            let target = fs::read_link(entry.path()).unwrap_or_default();
-            let inode = target.to_str().and_then(|text| text.strip_prefix("socket:[")?.strip_suffix(']'));
-            let inode = inode.and_then(|text| text.parse::<u32>().ok());
-            let descriptor = entry.file_name().to_str().and_then(|text| text.parse::<i32>().ok());
-            if let (Some(inode), Some(descriptor)) = (inode, descriptor) {
-                places.insert(inode, (*pid, descriptor));
-            }
-        }
-    }
-    // A kernel without sock_diag knows no sockets, and the record says nothing about them.
-    let all = netlink::udp_sockets().unwrap_or_default();
-    all.into_iter().filter_map(|socket| Some((socket, *places.get(&socket.inode)?))).collect()
 }
 
 /// The range with one value more. A range that begins with 0 is empty.

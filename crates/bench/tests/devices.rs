@@ -4,6 +4,7 @@
 mod fixtures;
 
 use fixtures::{TIME_LIMIT, ask, has, has_foreign, has_sixfold, host, question};
+use measure::order::{Expectation, Load, Pace, Transport};
 use sixfold_bench::agent::protocol::{Start, Started};
 use sixfold_bench::agent_client::AgentClient;
 use sixfold_bench::device::{Recipe, Settings};
@@ -113,6 +114,57 @@ fn check(name: &str, option: &str) {
         log.text.contains("no-such-option") || log.text.contains("nonsense") || log.text.contains("'='"),
         "{log:?}"
     );
+}
+
+/// Asks a template over encrypted transports, until it gives right answers alone.
+fn check_encrypted(name: &str, transports: &[Transport]) {
+    for &transport in transports {
+        let mut host = host("device");
+        let upstream = host.authority(&fixtures::authority("[::1]:0", 0.0)).unwrap()[0];
+        let listen = "[::1]:0".parse().unwrap();
+        let settings =
+            Settings { transport, ..Settings::new(listen, upstream, (PREFIX, 96), "dns64perf.test") };
+        let recipe = Recipe::Template { name: name.to_owned(), program: None };
+        let start = Start { recipe, settings, cores: String::new(), environment: BTreeMap::new() };
+        let device = host.start(&start).unwrap();
+        let pace = Pace::Open { rate_qps: 200.0, burst: 1 };
+        let expect = Expectation::synthesized("dns64perf.test", (PREFIX, 96));
+        let names = "20.3.0.0/16".parse().unwrap();
+        let duration = Duration::from_millis(500);
+        let load = Load { transport, ..Load::of_new_names(device.listen, pace, duration, names, expect) };
+        let end = Instant::now() + TIME_LIMIT;
+        loop {
+            let outcome = host.load(&load, |_| true).unwrap();
+            assert_eq!(outcome.invalid_total(), 0, "{name} over {}: {outcome:?}", transport.name());
+            if outcome.valid > 0 {
+                break;
+            }
+            // It does not listen yet.
+            let log = host.log(device.device).unwrap();
+            assert!(log.ended.is_none() && Instant::now() < end, "{log:?}\n{:#?}", device.files);
+        }
+        host.stop(device.device, Duration::from_secs(30)).unwrap();
+    }
+}
+
+#[test]
+fn unbound_bind_and_knot_resolver_are_asked_over_tls_and_https() {
+    for (name, program, package) in [
+        ("unbound", "unbound", "unbound"),
+        ("bind", "named", "bind9"),
+        ("knot-resolver", "kresd", "knot-resolver"),
+    ] {
+        if has(program, package) {
+            check_encrypted(name, &[Transport::Tls, Transport::Https]);
+        }
+    }
+}
+
+#[test]
+fn coredns_is_asked_over_tls_https_and_quic() {
+    if has_foreign("coredns", "go install github.com/coredns/coredns@latest") {
+        check_encrypted("coredns", &[Transport::Tls, Transport::Https, Transport::Quic]);
+    }
 }
 
 #[test]

@@ -407,6 +407,29 @@ fn every_example_plan_is_one_that_the_program_takes_and_is_named_in_the_guide() 
     }
 }
 
+/// RFC 8219 section 9.2: 6 shares of AAAA records and 6 of cached names; with all names cached the first makes no difference, so 31 remain.
+#[test]
+fn the_grid_of_several_servers_has_31_cells_for_each_and_its_time_is_told_before_it_starts() {
+    let plan = path("docs/examples/quick-grid.toml");
+    let text = document("docs/examples/quick-grid.toml");
+    let (_, command) = text.split_once("--out /tmp/grids").expect("the command for several servers");
+    let named: Vec<&str> = words(command.split_once("profile").expect("the plan follows").0);
+    let devices: Vec<&str> = named.into_iter().filter(|word| device::NAMES.contains(word)).collect();
+    assert_eq!(devices, ["sixfold", "unbound", "bind", "powerdns", "knot-resolver", "coredns"]);
+    let given = devices.iter().flat_map(|name| ["--device", *name]);
+    let arguments: Vec<&str> =
+        ["run", "--plan", plan.to_str().unwrap(), "--estimate"].into_iter().chain(given).collect();
+    let output = bench(&arguments);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let plans: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    for name in devices {
+        assert_eq!(plans[name]["cells"].as_array().unwrap().len(), 31, "{name}");
+        assert!(said.contains(&format!("{name}: about ")), "{said}");
+    }
+    assert!(said.contains("in turns: about "), "{said}");
+}
+
 /// RFC 3629 section 6: a byte order mark before a text is no part of it. A carriage return alone ends a line, too.
 #[test]
 fn a_plan_as_editors_write_it_is_read() {

@@ -37,7 +37,6 @@ pub mod limits;
 mod merge;
 mod multiplexed;
 mod names;
-pub mod netlink;
 mod options;
 mod order_check;
 mod outstanding;

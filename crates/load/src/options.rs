@@ -10,6 +10,8 @@ pub struct LoadOptions {
     /// Queries to ask in place of computed names. Their replies are checked as far as they can be: question, flags, form and
     /// RCODE.
     pub queries: Option<Arc<QueryList>>,
+    /// Gives the queries for computed names an OPT record (RFC 6891). Without it they have one only if the expected answers need it.
+    pub edns: bool,
     /// Records the times of every query ([`QueryTimes`](crate::QueryTimes)).
     pub query_times: bool,
     /// Settings of TLS.

@@ -97,7 +97,7 @@ impl Plan {
             return Err(LoadError::Companion);
         }
         let judge = judge(order)?;
-        let template = template(order, judge.max_records())?;
+        let template = template(order, judge.max_records(), options.edns)?;
         let start = limits::START_DELAY.as_nanos() as u64;
         let (timing, measured) = timing(order, start);
         let (tls, requests) = encryption(order, options)?;
@@ -276,8 +276,9 @@ fn judge(order: &Load) -> Result<Judge, LoadError> {
     Err(LoadError::Prefix(prefix, bits))
 }
 
-/// The template of the queries, with an OPT record if an answer of `records` records needs it. Refuses too large answers.
-fn template(order: &Load, records: usize) -> Result<Template, LoadError> {
+/// The template of the queries, with an OPT record if an answer of `records` records needs it or `edns` asks for it. Refuses too large
+/// answers.
+fn template(order: &Load, records: usize, edns: bool) -> Result<Template, LoadError> {
     let expect = &order.expect;
     if records > limits::RECORDS {
         return refuse(format!(
@@ -298,7 +299,7 @@ fn template(order: &Load, records: usize) -> Result<Template, LoadError> {
              (--addresses, --prefix)"
         ));
     }
-    Template::new(&expect.zone, large).map_err(LoadError::Zone)
+    Template::new(&expect.zone, large || edns).map_err(LoadError::Zone)
 }
 
 /// The sending times, and the start of the measured time of a load that begins at `start`.

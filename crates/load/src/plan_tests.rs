@@ -142,6 +142,8 @@ fn the_largest_answer_over_udp_can_be_asked_for() {
 fn large_answers_are_asked_for_with_edns() {
     let mut order = order(1000.0, 1000);
     let plain = Plan::new(&order, false).unwrap().template.length();
+    let options = LoadOptions { edns: true, ..LoadOptions::default() };
+    assert_eq!(Plan::with(&order, &options, false).unwrap().template.length(), plain + 11, "on request, too");
     order.expect.addresses = 17;
     assert_eq!(Plan::new(&order, false).unwrap().template.length(), plain + 11);
 }

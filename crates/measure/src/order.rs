@@ -4,6 +4,7 @@
 use crate::name_range::NameRange;
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
 
 /// One load on one server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -38,6 +39,30 @@ pub struct Load {
 }
 
 impl Load {
+    /// A load over UDP whose queries are all for new names: one thread, no warm-up, the timeout of RFC 8219 section 9.2, which is 1 s.
+    pub fn of_new_names(
+        server: SocketAddr,
+        pace: Pace,
+        duration: Duration,
+        names: NameRange,
+        expect: Expectation,
+    ) -> Load {
+        Load {
+            server,
+            pace,
+            duration_ms: u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
+            warm_up_ms: 0,
+            timeout_ms: 1000,
+            names,
+            first_name: 0,
+            expect,
+            cached_share: 0.0,
+            lanes: Lanes::default(),
+            seed: 1,
+            transport: Transport::Udp,
+        }
+    }
+
     /// True if each query has a connection of its own.
     pub fn has_connection_per_query(&self) -> bool {
         match self.transport {
@@ -235,6 +260,28 @@ pub struct Expectation {
     /// The rule; all fields above but the zone count only for [`Validity::Exact`].
     #[serde(default)]
     pub validity: Validity,
+}
+
+impl Expectation {
+    /// One synthesized address for each name of a zone whose names have no AAAA records, with a TTL of at most an hour, which is that of an
+    /// authority by default.
+    pub fn synthesized(zone: &str, prefix: (Ipv6Addr, u8)) -> Expectation {
+        Expectation { prefixes: vec![prefix], aaaa_share: 0.0, ..Expectation::native(zone) }
+    }
+
+    /// One AAAA record for each name of a zone whose names all have one, with such a TTL.
+    pub fn native(zone: &str) -> Expectation {
+        Expectation {
+            zone: zone.to_owned(),
+            prefixes: Vec::new(),
+            addresses: 1,
+            cname_depth: 0,
+            aaaa_share: 1.0,
+            aaaa_seed: 0,
+            ttl: (0, 3600),
+            validity: Validity::Exact,
+        }
+    }
 }
 
 /// Options of an authority.

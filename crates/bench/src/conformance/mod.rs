@@ -14,7 +14,6 @@ use crate::device::{DeviceError, InstalledTemplate, Settings};
 use conform::configuration::RunParameters;
 use conform::{Case, ConfigDemands, ForeignServer, Launch, Program, Target};
 use dialects::Dialect;
-use measure::order::Transport;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::path::Path;
 
@@ -53,16 +52,10 @@ impl ForeignServer for TemplateServer {
     fn launch(&self, case: &Case, places: &RunParameters) -> Result<Launch, String> {
         let demands = ConfigDemands::of(case)?;
         let setup = (self.dialect)(&demands, places)?;
+        let listen = SocketAddr::from((Ipv6Addr::LOCALHOST, places.port));
         let settings = Settings {
-            listen: SocketAddr::from((Ipv6Addr::LOCALHOST, places.port)),
-            upstream: places.upstream,
-            prefix: setup.prefix,
-            zone: "example".to_owned(),
-            workers: 1,
-            value: String::new(),
             options: setup.options,
-            transport: Transport::Udp,
-            as_shipped: false,
+            ..Settings::new(listen, places.upstream, setup.prefix, "example")
         };
         let mut plan = self.known.plan(&settings, places.directory);
         // A template has one file, its configuration.

@@ -1,7 +1,8 @@
 //! CoreDNS.
 
 use super::config_lines::merge_options;
-use super::{LaunchPlan, Template, TemplateInput};
+use super::{CERTIFICATE_FILE, KEY_FILE, LaunchPlan, Template, TemplateInput};
+use measure::order::Transport;
 
 pub(super) const TEMPLATE: Template = Template {
     name: "coredns",
@@ -9,23 +10,32 @@ pub(super) const TEMPLATE: Template = Template {
     remedy: "install it with `go install github.com/coredns/coredns@latest`",
     version: &["--version"],
     version_prefix: "CoreDNS",
-    encrypted: &[],
+    encrypted: &[Transport::Tls, Transport::Https, Transport::Quic],
     plan,
 };
 
 fn plan(input: &TemplateInput) -> LaunchPlan {
     let (settings, folder) = (input.settings, input.folder.display());
     let (prefix, length) = settings.prefix;
+    let scheme = match settings.transport {
+        Transport::Tls => "tls://",
+        Transport::Https => "https://",
+        Transport::Quic => "quic://",
+        Transport::Udp | Transport::Tcp | Transport::TcpReuse | Transport::Tfo => "",
+    };
     // CoreDNS caches only if configured, and synthesizes for clients over IPv4 only if configured. GOMAXPROCS bounds
     // the threads that run Go code.
-    let ours = vec![
+    let mut ours = vec![
         format!("bind {}", settings.listen.ip()),
         format!("dns64 {{\n    prefix {prefix}/{length}\n    allow_ipv4\n  }}"),
         "cache".to_owned(),
         format!("forward . {}", settings.upstream),
     ];
+    if !scheme.is_empty() {
+        ours.push(format!("tls {folder}/{CERTIFICATE_FILE} {folder}/{KEY_FILE}"));
+    }
     let text = format!(
-        ".:{} {{\n  {}\n}}\n",
+        "{scheme}.:{} {{\n  {}\n}}\n",
         settings.listen.port(),
         merge_options(ours, &settings.options).join("\n  ")
     );

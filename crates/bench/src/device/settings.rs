@@ -29,18 +29,29 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Returns settings for tests and examples.
-    pub fn example() -> Settings {
+    /// Settings of a device with one worker, asked over UDP, with raised limits and without further lines.
+    pub fn new(listen: SocketAddr, upstream: SocketAddr, prefix: (Ipv6Addr, u8), zone: &str) -> Settings {
         Settings {
-            listen: SocketAddr::from((Ipv6Addr::LOCALHOST, 5301)),
-            upstream: SocketAddr::from((Ipv6Addr::LOCALHOST, 5302)),
-            prefix: (Ipv6Addr::new(0x2001, 0xdb8, 0x64, 0, 0, 0, 0, 0), 96),
-            zone: "dns64perf.test".to_owned(),
+            listen,
+            upstream,
+            prefix,
+            zone: zone.to_owned(),
             workers: 1,
             value: String::new(),
             options: Vec::new(),
             transport: Transport::Udp,
             as_shipped: false,
         }
+    }
+
+    /// Returns settings for tests and examples.
+    pub fn example() -> Settings {
+        let [listen, upstream] = [5301, 5302].map(|port| SocketAddr::from((Ipv6Addr::LOCALHOST, port)));
+        Settings::new(
+            listen,
+            upstream,
+            (Ipv6Addr::new(0x2001, 0xdb8, 0x64, 0, 0, 0, 0, 0), 96),
+            "dns64perf.test",
+        )
     }
 }

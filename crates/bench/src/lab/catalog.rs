@@ -255,6 +255,17 @@ pub const EXPERIMENTS: &[Entry] = &[
         run: super::mtd64::overload::run,
     },
     Entry {
+        name: "mtd64-prices",
+        title: "How much do the order of the lookups, the cache and EDNS cost, one by one?",
+        paper: MTD64,
+        part: "section VI, plans",
+        takes: ("15 minutes", "20 seconds"),
+        needs_root: false,
+        subjects: Subjects::Papers,
+        has_duration: false,
+        run: super::mtd64::prices::run,
+    },
+    Entry {
         name: "mtd64ng-threads",
         title: "How does the highest rate without loss depend on the number of threads?",
         paper: MTD64_NG,

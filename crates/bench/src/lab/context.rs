@@ -2,6 +2,7 @@
 
 use crate::{clock, environment, signals};
 use measure::experiment::{Chart, Claim, Experiment, Figure, Note, Origin, Program, SCHEMA};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -137,9 +138,12 @@ impl Context {
         self.record.differences.push(Note { subject: subject.into(), text: text.into() });
     }
 
-    /// Adds a warning: a part that could not be measured here, or a doubtful number.
+    /// Adds a warning, once: a part that could not be measured here, or a doubtful number.
     pub fn warning(&mut self, text: impl Into<String>) {
-        self.record.warnings.push(text.into());
+        let text = text.into();
+        if !self.record.warnings.contains(&text) {
+            self.record.warnings.push(text);
+        }
     }
 
     /// Adds a program that takes part, once.
@@ -157,6 +161,14 @@ impl Context {
     /// The record, complete.
     pub fn finish(self) -> Experiment {
         Experiment { ended: clock::now_utc(), ..self.record }
+    }
+}
+
+/// Lets a load go on until the user wants to stop.
+pub fn until_stopped(stop: &AtomicBool) -> impl Fn(&load::Progress) -> ControlFlow<()> {
+    move |_| match stop.load(Ordering::Relaxed) {
+        true => ControlFlow::Break(()),
+        false => ControlFlow::Continue(()),
     }
 }
 

@@ -6,6 +6,7 @@ use crate::agent::protocol::{Start, Started};
 use crate::agent_client::AgentClient;
 use crate::device::InstalledTemplate;
 use crate::process::{DeviceLog, may_start_elsewhere};
+use crate::sockets;
 use crate::usage::Usage;
 use measure::experiment::Program;
 use std::net::SocketAddr;
@@ -83,6 +84,7 @@ impl RunningDevice {
             let device = RunningDevice { address: started.listen, number: started.device };
             starts += 1;
             if device.is_ready_in_time(agent, &is_answering) {
+                device.raise_receive_buffer(context, agent, name)?;
                 context.program(Program {
                     name: name.to_owned(),
                     version: version.unwrap_or(started.version),
@@ -99,6 +101,21 @@ impl RunningDevice {
                 "{name}: {address} was taken before the device had it: it is started at another port"
             ))?;
         }
+    }
+
+    /// Gives its listening sockets the receive buffer of the other servers. Where that is not possible, the record says so.
+    fn raise_receive_buffer(
+        &self,
+        context: &mut Context,
+        agent: &mut AgentClient,
+        name: &str,
+    ) -> Result<(), String> {
+        let found = agent.sockets(Some(self.number), self.address.port(), true);
+        let found = found.map_err(|error| format!("{name}: {error}"))?;
+        if let Some(warning) = sockets::warning_of_small_buffer(&found) {
+            context.warning(format!("{name}: {warning}"));
+        }
+        Ok(())
     }
 
     /// Asks until an answer comes. False: the device has ended, or does not answer in time.

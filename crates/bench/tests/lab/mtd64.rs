@@ -106,6 +106,40 @@ fn a_flood_for_silent_servers_makes_no_thread_of_sixfold() {
     assert!(value(&record, "sixfold", "another client is answered within 1 s").expect("asked") >= 90.0);
 }
 
+/// Expected numbers of upstream queries: RFC 6147 section 5.1 (an AAAA query, then an A query if there is no AAAA record) and section
+/// 5.1.8 (both at once).
+#[test]
+fn the_price_of_each_function_is_measured_with_one_change_at_a_time() {
+    if !has_sixfold() {
+        return;
+    }
+    let record = run_with_sixfold("mtd64-prices");
+    for (setup, queries) in [
+        ("new names", 2.0),
+        ("new names, no cache", 2.0),
+        ("names asked again", 0.0),
+        ("names asked again, no cache", 2.0),
+        ("AAAA records, sequential", 1.0),
+        ("AAAA records, parallel", 2.0),
+        ("new names, upstream without EDNS", 2.0),
+    ] {
+        let row = format!("sixfold: {setup}");
+        let asked = value(&record, &row, "upstream queries for an answer").expect("counted");
+        assert!((asked - queries).abs() <= 0.1, "{row}: {asked}");
+        assert!(value(&record, &row, "CPU time for an answer").expect("measured") > 0.0, "{row}");
+    }
+    let figures = record["figures"].as_array().expect("figures");
+    let is_ratio = |figure: &&serde_json::Value| figure["row"] == "sixfold: client with EDNS";
+    let ratio = figures.iter().find(is_ratio).expect("compared");
+    assert_eq!(ratio["samples"].as_u64(), Some(3), "one ratio for each round: {ratio}");
+    assert!(ratio["interval"].is_array(), "{ratio}");
+    let sentences = record["claims"].to_string();
+    assert!(
+        !sentences.contains("CPU time") && !sentences.contains("times as long"),
+        "no time is judged: {sentences}"
+    );
+}
+
 #[test]
 fn the_search_has_a_rate_for_each_number_of_threads_and_the_papers_beside_it() {
     if !has_sixfold() {

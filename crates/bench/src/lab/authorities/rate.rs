@@ -3,13 +3,13 @@
 use super::limits;
 use super::running::Running;
 use super::zone_file::{FIRST, ZONE, address};
+use crate::lab::context::until_stopped;
 use load::NoCompanion;
 use measure::name_range::NameRange;
-use measure::order::{Expectation, Lanes, Load, Pace, Transport, Validity};
+use measure::order::{Expectation, Lanes, Load, Pace};
 use measure::outcome::Outcome;
 use measure::search::{Found, Limits, Method, Search, Step};
 use measure::starvation;
-use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -60,40 +60,26 @@ impl Tester<'_> {
     /// The load is impossible on this host or fails, or the user stops the experiment.
     pub fn trial(&self, server: &Running, rate_qps: f64) -> Result<Outcome, String> {
         let load = self.load(server, rate_qps);
-        let stopped = || self.stop.load(Ordering::Relaxed);
-        let progress =
-            |_: &load::Progress| if stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
         let before = server.usage();
-        let mut outcome =
-            load::run(&load, None::<&mut NoCompanion>, progress).map_err(|error| error.to_string())?;
+        let mut outcome = load::run(&load, None::<&mut NoCompanion>, until_stopped(self.stop))
+            .map_err(|error| error.to_string())?;
         let used = server.usage().since(&before, outcome.valid);
         starvation::apply(&mut outcome, &used, self.trial.as_secs_f64());
-        if stopped() { Err("stopped by a signal; nothing was written".to_owned()) } else { Ok(outcome) }
+        match self.stop.load(Ordering::Relaxed) {
+            true => Err("stopped by a signal; nothing was written".to_owned()),
+            false => Ok(outcome),
+        }
     }
 
     fn load(&self, server: &Running, rate_qps: f64) -> Load {
         let last = address(((1u64 << self.bits) - 1) as u32);
         let pairs = (self.cores.len() as u16 / 2).max(1);
+        let names = NameRange::new(FIRST, last).expect("the first address is before the last");
+        let expect =
+            Expectation { ttl: (server.answers.ttl, server.answers.ttl), ..Expectation::native(ZONE) };
+        let pace = Pace::Open { rate_qps, burst: 1 };
         Load {
-            server: server.address,
-            transport: Transport::Udp,
-            pace: Pace::Open { rate_qps, burst: 1 },
-            duration_ms: self.trial.as_millis() as u64,
-            warm_up_ms: 0,
             timeout_ms: limits::TIMEOUT.as_millis() as u64,
-            names: NameRange::new(FIRST, last).expect("the first address is before the last"),
-            first_name: 0,
-            expect: Expectation {
-                zone: ZONE.to_owned(),
-                prefixes: Vec::new(),
-                addresses: 1,
-                cname_depth: 0,
-                aaaa_share: 1.0,
-                aaaa_seed: 0,
-                ttl: (server.answers.ttl, server.answers.ttl),
-                validity: Validity::Exact,
-            },
-            cached_share: 0.0,
             lanes: Lanes {
                 senders: pairs,
                 // With one core, the sending thread receives as well.
@@ -103,6 +89,7 @@ impl Tester<'_> {
                 ..Lanes::default()
             },
             seed: self.seed,
+            ..Load::of_new_names(server.address, pace, self.trial, names, expect)
         }
     }
 

@@ -11,7 +11,6 @@ use crate::agent_client::AgentClient;
 use crate::device::{Recipe, Settings};
 use crate::lab::context::Context;
 use crate::lab::device::{self, RunningDevice, Template};
-use measure::order::Transport;
 use std::collections::BTreeMap;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::path::Path;
@@ -128,6 +127,22 @@ pub struct Launch<'a> {
     pub cores: String,
     /// Longest reply of the papers' programs, in octets.
     pub response_maximum: u16,
+    /// Lines for the configuration of a template, in its own syntax.
+    pub options: Vec<String>,
+}
+
+impl<'a> Launch<'a> {
+    /// One worker on any core, replies of at most 512 octets, and no further lines.
+    pub fn new(upstream: SocketAddr, zone: &'a str) -> Launch<'a> {
+        Launch {
+            upstream,
+            zone,
+            workers: 1,
+            cores: String::new(),
+            response_maximum: 512,
+            options: Vec::new(),
+        }
+    }
 }
 
 /// Starts a device, waits until it answers for a name, and enters it into the record.
@@ -144,15 +159,10 @@ pub fn start<'p>(
     name: &str,
 ) -> Result<(RunningDevice, Client<'p>), String> {
     let settings = Settings {
-        listen: subject.listen(),
-        upstream: launch.upstream,
-        prefix: PREFIX,
-        zone: launch.zone.to_owned(),
         workers: launch.workers,
         value: launch.response_maximum.to_string(),
-        options: Vec::new(),
-        transport: Transport::Udp,
-        as_shipped: false,
+        options: launch.options.clone(),
+        ..Settings::new(subject.listen(), launch.upstream, PREFIX, launch.zone)
     };
     let recipe = subject.recipe.clone();
     let order = Start { recipe, settings, cores: launch.cores.clone(), environment: BTreeMap::new() };

@@ -84,7 +84,7 @@ fn start<'p>(
     upstream: SocketAddr,
 ) -> Result<(RunningDevice, Client<'p>), String> {
     let workers = if subject.is_of_the_papers() { THREADS } else { 1 };
-    let launch = Launch { upstream, zone: ZONE, workers, cores: String::new(), response_maximum: 512 };
+    let launch = Launch { workers, ..Launch::new(upstream, ZONE) };
     devices::start(context, place, agent, subject, &launch, &name("011", 0))
 }
 
@@ -277,6 +277,22 @@ fn enter_leak(context: &mut Context, subject: &Subject, rounds: &[(u64, u64)]) {
     enter("after the last round", Some(*late as f64 / 1_048_576.0), "MiB");
     let growth = (queries > 0).then(|| (*late as f64 - *early as f64) / queries as f64);
     enter("growth for each answered query between", growth, "octets");
+    // Rounds of the short version are too short: resident memory has steps, and a leak of some octets for a query is within one.
+    if row == "mtd64" && !context.options.quick {
+        let sizes: Vec<String> =
+            rounds.iter().map(|(_, octets)| format!("{:.2}", *octets as f64 / 1_048_576.0)).collect();
+        context.claim(
+            "MTD64: each round of answered queries takes more memory than the one before, as the paper on mtd64-ng says of it",
+            "a round after the first that takes no more memory",
+            format!("{} MiB", sizes.join(", ")),
+            grows_in_every_round(rounds),
+        );
+    }
+}
+
+/// True if each round after the first has more octets than the one before.
+fn grows_in_every_round(rounds: &[(u64, u64)]) -> bool {
+    rounds.len() > 1 && rounds.windows(2).all(|pair| pair[1].1 > pair[0].1)
 }
 
 fn differences(context: &mut Context) {
@@ -362,6 +378,13 @@ mod tests {
         assert!(is_silent(&query(&name(SILENT, 7))));
         assert!(!is_silent(&query(&name(ANSWERED, 7))));
         assert!(!is_silent(b"short"));
+    }
+
+    #[test]
+    fn a_leak_grows_in_every_round() {
+        assert!(grows_in_every_round(&[(5, 100), (10, 110), (15, 111)]));
+        assert!(!grows_in_every_round(&[(5, 100), (10, 110), (15, 110)]));
+        assert!(!grows_in_every_round(&[(5, 100)]), "one round shows no growth");
     }
 
     #[test]

@@ -9,17 +9,15 @@ mod receiver;
 mod record;
 pub mod tools;
 
-use super::context::Context;
+use super::context::{Context, until_stopped};
 use crate::environment::allowed_cores;
 use load::{LoadOptions, NoCompanion, QueryTimes};
 use measure::name_range::NameRange;
-use measure::order::{Expectation, Lanes, Load, Pace, Transport, Validity};
+use measure::order::{Expectation, Lanes, Load, Pace};
 use measure::outcome::{Outcome, Verdict};
 use outside::Outside;
 use receiver::{Received, Receiver};
 use std::net::Ipv4Addr;
-use std::ops::ControlFlow;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tools::Tool;
 
@@ -156,35 +154,15 @@ fn trial_once(context: &Context, rate_qps: f64, way: Way, duration: Duration) ->
     let (tester_cores, receiver_core) = split(&allowed_cores());
     let queries = (rate_qps * duration.as_secs_f64()).round() as usize;
     let receiver = Receiver::start(queries, receiver_core)?;
+    let pace = Pace::Open { rate_qps, burst: 1 };
+    let expect = Expectation { ttl: (TTL_SECS, TTL_SECS), ..Expectation::native(ZONE) };
     let order = Load {
-        server: receiver.address(),
-        transport: Transport::Udp,
-        pace: Pace::Open { rate_qps, burst: 1 },
-        duration_ms: duration.as_millis() as u64,
-        warm_up_ms: 0,
-        timeout_ms: 1000,
-        names: names(),
-        first_name: 0,
-        expect: Expectation {
-            zone: ZONE.to_owned(),
-            prefixes: Vec::new(),
-            addresses: 1,
-            cname_depth: 0,
-            aaaa_share: 1.0,
-            aaaa_seed: 0,
-            ttl: (TTL_SECS, TTL_SECS),
-            validity: Validity::Exact,
-        },
-        cached_share: 0.0,
         lanes: Lanes { group: way.group, spin: way.spin, pins: tester_cores, ..Lanes::default() },
         seed: context.seed(rate_qps as u64),
+        ..Load::of_new_names(receiver.address(), pace, duration, names(), expect)
     };
     let options = LoadOptions { query_times: true, ..LoadOptions::default() };
-    let stop = &context.stop;
-    let progress = |_: &load::Progress| match stop.load(Ordering::Relaxed) {
-        true => ControlFlow::Break(()),
-        false => ControlFlow::Continue(()),
-    };
+    let progress = until_stopped(&context.stop);
     let loaded = load::run_with(&order, &options, None::<&mut NoCompanion>, progress);
     let received = receiver.end()?;
     let (inside, times) = loaded.map_err(|error| error.to_string())?;

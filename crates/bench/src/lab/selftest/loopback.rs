@@ -5,7 +5,7 @@ use crate::agent_client::AgentClient;
 use crate::lab::context::{Context, figure};
 use experiments::bisection::self_test_rates;
 use measure::experiment::{Figure, Origin, Program, median_interval, proportion_interval};
-use measure::order::{Authority, Expectation, Lanes, Load, Pace, Transport, Validity};
+use measure::order::{Authority, Expectation, Lanes, Load, Pace};
 use measure::outcome::{Outcome, Verdict};
 use measure::plan::{Draft, Plan};
 use measure::run::Summary;
@@ -13,6 +13,7 @@ use measure::search::{Limits, Method, Search, Step};
 use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// Timeout of the self-test: a quarter of the 1 s of the test (RFC 8219 section 9.2.1).
 const TIMEOUT_MS: u64 = 250;
@@ -173,28 +174,21 @@ impl Loopback {
     /// A trial.
     fn trial(&mut self, rate_qps: f64, duration_ms: u64) -> Result<Outcome, String> {
         let names = &self.plan.names;
+        let expect = Expectation {
+            addresses: names.addresses,
+            cname_depth: names.cname_depth,
+            aaaa_seed: names.seed,
+            ttl: (0, names.ttl),
+            ..Expectation::native(&names.zone)
+        };
+        let pace = Pace::Open { rate_qps, burst: self.plan.tester.burst };
+        let duration = Duration::from_millis(duration_ms);
         let load = Load {
-            server: self.server,
-            transport: Transport::Udp,
-            pace: Pace::Open { rate_qps, burst: self.plan.tester.burst },
-            duration_ms,
-            warm_up_ms: 0,
             timeout_ms: TIMEOUT_MS,
-            names: names.window,
             first_name: self.next_name,
-            expect: Expectation {
-                zone: names.zone.clone(),
-                prefixes: Vec::new(),
-                addresses: names.addresses,
-                cname_depth: names.cname_depth,
-                aaaa_share: 1.0,
-                aaaa_seed: names.seed,
-                ttl: (0, names.ttl),
-                validity: Validity::Exact,
-            },
-            cached_share: 0.0,
             lanes: self.lanes.clone(),
             seed: names.seed.wrapping_add(self.next_name),
+            ..Load::of_new_names(self.server, pace, duration, names.window, expect)
         };
         let stop = &self.stop;
         let outcome =

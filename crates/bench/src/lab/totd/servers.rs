@@ -11,7 +11,6 @@ use crate::device::{Recipe, Settings};
 use crate::usage::Usage;
 use authority::{Server, Zone};
 use experiments::totd::ids::{SCHEMES, Scheme};
-use measure::order::Transport;
 use measure::run::DeviceUse;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -205,16 +204,10 @@ impl Bench {
         candidate: &Candidate,
         is_answering: impl Fn(SocketAddr, u16) -> bool,
     ) -> Result<RunningDevice, String> {
+        let listen = (Ipv4Addr::LOCALHOST, 0).into();
         let settings = Settings {
-            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
-            upstream: self.upstream,
-            prefix: (PREFIX, 96),
-            zone: ZONE.to_owned(),
-            workers: 1,
-            value: String::new(),
             options: candidate.options.clone(),
-            transport: Transport::Udp,
-            as_shipped: false,
+            ..Settings::new(listen, self.upstream, (PREFIX, 96), ZONE)
         };
         let recipe = candidate.recipe.clone();
         let order = Start { recipe, settings, cores: String::new(), environment: BTreeMap::new() };

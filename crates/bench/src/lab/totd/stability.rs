@@ -1,6 +1,6 @@
 //! The paper's run over a night (section 4): constant load near the capacity, second by second.
 
-use super::super::context::{Context, figure};
+use super::super::context::{Context, figure, until_stopped};
 use super::super::device::RunningDevice;
 use super::servers::{self, Bench, Candidate};
 use super::{PREFIX, ZONE};
@@ -9,11 +9,9 @@ use experiments::totd::ids::Scheme;
 use load::NoCompanion;
 use measure::experiment::{Chart, ChartAxis, ChartLine, Figure, Origin, Point};
 use measure::name_range::NameRange;
-use measure::order::{Expectation, Lanes, Load, Pace, Transport, Validity};
+use measure::order::{Expectation, Load, Pace};
 use measure::outcome::Outcome;
 use std::net::Ipv4Addr;
-use std::ops::ControlFlow;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Share of the found capacity that is sent. Less in the short version, whose machine may be busy with other work.
@@ -96,11 +94,8 @@ fn run_one(context: &mut Context, candidate: &Candidate, duration: Duration) -> 
     let failed = |error: load::LoadError| format!("{}: {error}", candidate.name);
     let closed = order(&running, Pace::Closed { outstanding: OUTSTANDING }, SEARCH, 0)?;
     let stop = std::sync::Arc::clone(&context.stop);
-    let go_on = |_: &load::Progress| match stop.load(Ordering::Relaxed) {
-        true => ControlFlow::Break(()),
-        false => ControlFlow::Continue(()),
-    };
-    let found = load::run(&closed, None::<&mut NoCompanion>, go_on).map_err(failed)?;
+    let go_on = until_stopped(&stop);
+    let found = load::run(&closed, None::<&mut NoCompanion>, &go_on).map_err(failed)?;
     let share = context.choose(SHARE.0, SHARE.1);
     let rate_qps = (found.goodput_qps() * share).floor().max(1.0);
     context.progress(&format!("{:.0} answers/s found, {rate_qps} are sent", found.goodput_qps()))?;
@@ -124,29 +119,9 @@ fn resident(usage: &Usage) -> u64 {
 /// A load for names that were not asked for yet.
 fn order(running: &RunningDevice, pace: Pace, duration: Duration, first_name: u64) -> Result<Load, String> {
     let names = NameRange::new(Ipv4Addr::new(1, 0, 0, 0), Ipv4Addr::new(126, 255, 255, 255));
-    Ok(Load {
-        server: running.address,
-        transport: Transport::Udp,
-        pace,
-        duration_ms: duration.as_millis() as u64,
-        warm_up_ms: 0,
-        timeout_ms: 1000,
-        names: names.ok_or("the range of names is empty")?,
-        first_name,
-        expect: Expectation {
-            zone: ZONE.to_owned(),
-            prefixes: vec![(PREFIX, 96)],
-            addresses: 1,
-            cname_depth: 0,
-            aaaa_share: 0.0,
-            aaaa_seed: 0,
-            ttl: (0, 3600),
-            validity: Validity::Exact,
-        },
-        cached_share: 0.0,
-        lanes: Lanes::default(),
-        seed: 1,
-    })
+    let names = names.ok_or("the range of names is empty")?;
+    let expect = Expectation::synthesized(ZONE, (PREFIX, 96));
+    Ok(Load { first_name, ..Load::of_new_names(running.address, pace, duration, names, expect) })
 }
 
 /// Longest run of seconds without a valid answer, the last, incomplete second aside.

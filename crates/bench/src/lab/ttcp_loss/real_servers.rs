@@ -20,7 +20,6 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use experiments::loss::retry::{RetryPolicy, SIXFOLD, UNBOUND};
 use link::{Impairments, Loss};
 use measure::experiment::{Figure, Origin, binomial_range, proportion_interval};
-use measure::order::Transport;
 use measure::run::Summary;
 use std::collections::BTreeMap;
 use std::io;
@@ -174,17 +173,7 @@ fn ask_device(
     let Template { name, program } = template.clone();
     let order = Start {
         recipe: Recipe::Template { name, program },
-        settings: Settings {
-            listen: SocketAddr::from((Ipv6Addr::LOCALHOST, 0)),
-            upstream,
-            prefix: (PREFIX, 96),
-            zone: ZONE.to_owned(),
-            workers: 1,
-            value: String::new(),
-            options: Vec::new(),
-            transport: Transport::Udp,
-            as_shipped: false,
-        },
+        settings: Settings::new((Ipv6Addr::LOCALHOST, 0).into(), upstream, (PREFIX, 96), ZONE),
         cores: String::new(),
         environment: BTreeMap::new(),
     };

@@ -126,17 +126,10 @@ impl Testbed<'_> {
             self.running.as_ref().and_then(|running| Some((running.number?, running.address.port())));
         let (Some(host), Some((number, port))) = (self.device_agent.as_mut(), running) else { return Ok(()) };
         let found = host.sockets(Some(number), port, raise).map_err(|error| error.to_string())?;
-        let (smallest, _) = found.receive_buffer;
-        if raise && found.sockets > 0 && smallest < u64::from(sockets::WANTED) {
-            let warning = format!(
-                "the receive buffer of the device has {smallest} octets, not {} as that of other servers: run as root, or `sysctl \
-                 net.core.rmem_max={}`",
-                sockets::WANTED,
-                sockets::WANTED / 2
-            );
-            if !self.surroundings.warnings.contains(&warning) {
-                self.surroundings.warnings.push(warning);
-            }
+        if let Some(warning) = sockets::warning_of_small_buffer(&found).filter(|_| raise)
+            && !self.surroundings.warnings.contains(&warning)
+        {
+            self.surroundings.warnings.push(warning);
         }
         self.surroundings.participants.insert("device".to_owned(), found);
         Ok(())

@@ -150,13 +150,7 @@ fn test_device(
         if round > 0 && !subject.is_of_the_papers() {
             break;
         }
-        let launch = Launch {
-            upstream: authority.address,
-            zone: replies::ZONE,
-            workers: 1,
-            cores: String::new(),
-            response_maximum,
-        };
+        let launch = Launch { response_maximum, ..Launch::new(authority.address, replies::ZONE) };
         place.set_v6only(subject.is_v6only())?;
         let (device, client) = devices::start(context, place, agent, subject, &launch, script::REAL)?;
         if round == 0 {

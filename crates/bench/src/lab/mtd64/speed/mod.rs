@@ -6,6 +6,7 @@
 
 mod closed_loop;
 
+use super::cores::Cores;
 use super::devices::{self, Launch, Subject};
 use super::limits;
 use super::place::Place;
@@ -65,25 +66,6 @@ pub fn run(context: &mut Context) -> Result<(), String> {
     Ok(())
 }
 
-/// Cores of the roles, in the syntax of `taskset -c` and as a number; both unset on a machine with one core.
-struct Cores {
-    device: String,
-    tester: Option<u16>,
-}
-
-impl Cores {
-    /// Gives the device the first core that this program may use, and tester and authority the last one.
-    fn choose(context: &mut Context, agent: &AgentClient) -> Cores {
-        match agent.greeting().allowed.as_slice() {
-            [first, .., last] => Cores { device: first.to_string(), tester: Some(*last) },
-            _ => {
-                context.warning("device and tester share the only core of this machine");
-                Cores { device: String::new(), tester: None }
-            }
-        }
-    }
-}
-
 /// Starts the authority.
 fn serve(agent: &mut AgentClient, place: &Place, cores: &Cores) -> Result<SocketAddr, String> {
     let order = Authority {
@@ -112,7 +94,7 @@ fn measure(
     cores: &Cores,
 ) -> Result<(Measured, f64), String> {
     let workers = if subject.is_of_the_papers() { PAPER_PROGRAM_THREADS } else { 1 };
-    let launch = Launch { upstream, zone: ZONE, workers, cores: cores.device.clone(), response_maximum: 512 };
+    let launch = Launch { workers, cores: cores.device.clone(), ..Launch::new(upstream, ZONE) };
     place.set_v6only(subject.is_v6only())?;
     let first = format!("011-000-000-000.{ZONE}");
     let (device, _) = devices::start(context, place, agent, subject, &launch, &first)?;

@@ -11,18 +11,17 @@ mod server;
 pub use results::enter;
 
 use super::paper::ADSL;
-use crate::lab::context::Context;
+use crate::lab::context::{Context, until_stopped};
 use crate::ttcp_dns::testbed::{Testbed, packets};
 use link::{Delay, Impairments};
 use load::{LoadOptions, NoCompanion, QueryList, TlsOptions, run_with};
-use measure::order::{Expectation, Load, Validity};
+use measure::name_range::NameRange;
+use measure::order::{Expectation, Load};
 use measure::outcome::{Outcome, PerQuery, TlsConnections};
 use rows::{EncryptedRow, MEASURED};
 use server::{EncryptedServer, NAME, address};
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// Queries of a row after the first one. All rows have 23 round trips a query, 1.5 s: 4.5 s in the short version, else 2.5 minutes;
 /// and the first queries, the closing of connections and the start take 3 s.
@@ -117,28 +116,15 @@ fn load(
 ) -> Result<(Outcome, Vec<f64>), String> {
     let failed = |why: String| format!("{}: {why}", row.name);
     let (pace, duration) = row.pace(queries);
+    // The query list has the only question: neither names nor expected records of a zone count.
+    let names: NameRange = "10.0.0.0/8".parse().map_err(|error| failed(format!("{error}")))?;
+    let expect = Expectation::native("dns64perf.test");
     let order = Load {
-        server: address(row.transport),
-        pace,
-        duration_ms: duration.as_millis() as u64,
-        warm_up_ms: 0,
         timeout_ms: TIMEOUT_MS,
-        names: "10.0.0.0/8".parse().map_err(|error| failed(format!("{error}")))?,
-        first_name: 0,
-        expect: Expectation {
-            zone: "dns64perf.test".to_owned(),
-            prefixes: Vec::new(),
-            addresses: 1,
-            cname_depth: 0,
-            aaaa_share: 0.0,
-            aaaa_seed: 0,
-            ttl: (0, i32::MAX as u32),
-            validity: Validity::Exact,
-        },
-        cached_share: 0.0,
         lanes: row.lanes(),
         seed: context.seed(40),
         transport: row.transport,
+        ..Load::of_new_names(address(row.transport), pace, duration, names, expect)
     };
     let list = QueryList::read(&b". NS\n"[..], "the question".as_ref());
     let tls = TlsOptions {
@@ -154,10 +140,8 @@ fn load(
         tls,
         ..LoadOptions::default()
     };
-    let (outcome, times) = run_with(&order, &options, None::<&mut NoCompanion>, |_| {
-        if context.stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    })
-    .map_err(|error| failed(error.to_string()))?;
+    let (outcome, times) = run_with(&order, &options, None::<&mut NoCompanion>, until_stopped(&context.stop))
+        .map_err(|error| failed(error.to_string()))?;
     context.check_stop()?;
     let times: Vec<f64> =
         times.queries().filter_map(|query| Some((query.received? - query.sent?) as f64 / 1e9)).collect();

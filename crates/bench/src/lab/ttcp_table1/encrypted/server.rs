@@ -89,17 +89,8 @@ impl EncryptedServer {
         let command =
             [template.program(), "serve", "--config", "{dir}/sixfold.toml"].map(str::to_owned).to_vec();
         let authority = SocketAddr::from((Ipv4Addr::LOCALHOST, PORT));
-        let settings = Settings {
-            listen: address(Transport::Udp),
-            upstream: authority,
-            prefix: ([0x64, 0xff9b, 0, 0, 0, 0, 0, 0].into(), 96),
-            zone: String::new(),
-            workers: 1,
-            value: String::new(),
-            options: Vec::new(),
-            transport: Transport::Udp,
-            as_shipped: false,
-        };
+        let prefix = ([0x64, 0xff9b, 0, 0, 0, 0, 0, 0].into(), 96);
+        let settings = Settings::new(address(Transport::Udp), authority, prefix, "");
         let recipe = Recipe::Custom { command, files };
         let order = Start { recipe, settings, cores: String::new(), environment: BTreeMap::new() };
         let mut agent = testbed
