@@ -347,6 +347,35 @@ fn the_types_that_local_records_may_not_have_are_those_of_the_manual() {
 }
 
 #[test]
+fn every_field_of_an_object_in_json_is_documented() {
+    let upstream = Upstream::start(|_| Behavior::Answer);
+    let server = Setup::new(upstream.address).start();
+    Udp::to(server.v6()).ask(&name_of(1), Type::AAAA);
+    let page = document("reference/control-socket.md");
+    let table = page.split("\n## JSON\n").nth(1).unwrap();
+    let question = name_of(1);
+    for (command, arguments) in [
+        ("status", &["status"][..]),
+        ("upstreams", &["upstreams"]),
+        ("lookup", &["lookup", &question]),
+        ("health", &["health"]),
+        ("reload", &["reload"]),
+    ] {
+        let output = server.ctl(&[arguments, &["--json"]].concat());
+        let object: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let row = table.lines().find(|line| line.starts_with(&format!("| `{command}` | "))).unwrap();
+        let entry = object["entries"][0].as_object().into_iter().flatten();
+        let fields: Vec<&String> =
+            object.as_object().unwrap().iter().chain(entry).map(|(field, _)| field).collect();
+        assert!(!fields.is_empty(), "{command}");
+        for field in fields {
+            assert!(row.contains(&format!("`{field}`")), "{command}: {field} is not documented");
+        }
+    }
+    server.process.stop();
+}
+
+#[test]
 fn the_manual_pages_are_set_without_a_warning() {
     for page in ["man/sixfold.8", "man/sixfold.toml.5"] {
         match Command::new("groff").args(["-man", "-ww", "-z", "-Tutf8"]).arg(path(page)).output() {
