@@ -112,8 +112,8 @@ pub struct ConformArguments {
 ///
 /// # Errors
 ///
-/// A result file cannot be written, the server cannot be found or does not pass a plain query, or a signal comes. Cases that cannot be selected are exit
-/// status 2, failed cases 1.
+/// A result file cannot be written, the server cannot be found or does not pass a plain query, or a signal comes. Cases that cannot be
+/// selected are exit status 2, failed cases 1.
 pub fn conform(arguments: &ConformArguments) -> Result<ExitCode, String> {
     if let Some(folder) = &arguments.servers {
         return compare_servers(arguments, folder);
