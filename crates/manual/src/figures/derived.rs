@@ -19,7 +19,7 @@ pub fn value(constants: &Constants, expression: &str) -> Option<f64> {
 }
 
 fn operand(constants: &Constants, text: &str) -> Option<f64> {
-    let number = text.parse().ok().filter(|number: &f64| number.is_finite());
+    let number = text.parse::<f64>().ok().filter(|number| number.is_finite());
     number.or_else(|| constants.figure(text)).or_else(|| sizing(constants, text.strip_prefix("computed.")?))
 }
 
