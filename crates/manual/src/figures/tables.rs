@@ -6,8 +6,9 @@ use super::derived::{times, value};
 use super::number::written;
 use std::fmt::Write;
 
-/// End of the keys of servers of the older release of Debian, which the table `newest` leaves out.
+/// Ends of the keys of servers of the older and of the newer release of Debian. The table `newest` leaves the older ones out.
 const OLDER: &str = "-12";
+const NEWER: &str = "-13";
 
 /// Shares of answers from the cache that sizing counts with, in percent.
 const SHARES: [u32; 2] = [90, 50];
@@ -41,12 +42,18 @@ pub fn table(marker: &str, constants: &Constants) -> Result<String, String> {
     }
 }
 
-/// Names of the devices that a section has figures of, with their medians; not of servers of the older release.
+/// Names of the devices that a section has figures of, with their medians. Where it has servers of both releases, the older ones are left
+/// out.
 pub fn medians(constants: &Constants, section: &str) -> Result<Vec<(String, f64)>, String> {
     let figure =
         |(key, name): (&str, &str)| Some((name.to_owned(), constants.figure(&format!("{section}.{key}"))?));
-    let newest = constants.devices().into_iter().filter(|(key, _)| !key.ends_with(OLDER));
-    let found: Vec<(String, f64)> = newest.filter_map(figure).collect();
+    let has = |release: &str| {
+        let mut keys = constants.devices().into_iter().filter(|(key, _)| key.ends_with(release));
+        keys.any(|device| figure(device).is_some())
+    };
+    let hidden = if has(NEWER) { OLDER } else { NEWER };
+    let shown = constants.devices().into_iter().filter(|(key, _)| !key.ends_with(hidden));
+    let found: Vec<(String, f64)> = shown.filter_map(figure).collect();
     if found.is_empty() { Err(format!("there are no figures {section}")) } else { Ok(found) }
 }
 
