@@ -94,7 +94,7 @@ mod tests {
     /// A query for the A record of a name of the zone; with an OPT record of 1,232 octets if it has EDNS.
     fn query(edns: bool) -> Vec<u8> {
         let mut query = vec![0, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, u8::from(edns)];
-        query.extend(b"\x0710-0-0-1\x04demo\x04test\x00\x00\x01\x00\x01");
+        query.extend(b"\x0810-0-0-1\x04demo\x04test\x00\x00\x01\x00\x01");
         if edns {
             query.extend([0, 0, 41, 0x04, 0xd0, 0, 0, 0, 0, 0, 0]);
         }

@@ -259,8 +259,8 @@ fn check_names_the_fault_of_an_encrypted_listener() {
     );
     let dot = "listen-dot = [\"127.0.0.1:853\"]";
     for (lines, fault) in [
-        (&[dot][..], "`tls.certificate` is missing"),
-        (&[dot, &certificate], "`tls.key` is missing"),
+        (&[dot][..], "needs `tls.certificate`, which is missing"),
+        (&[dot, &certificate], "needs `tls.key`, which is missing"),
         (&[dot, &certificate, &wrong_key], &unfit),
         (&[dot, &certificate, &key, "doh-path = \"dns-query\""], "it does not begin with /"),
         (

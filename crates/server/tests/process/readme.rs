@@ -13,7 +13,7 @@ const NOT_RUN: [(&str, &str, &str, &str); 10] = [
         "docker build -f packaging/container/Containerfile -t sixfold .",
         "needs a container engine and a registry; interop/tests/packages makes the image without them",
         "packaging/container/Containerfile",
-        "\nRUN cargo build --release --locked -p sixfold\n",
+        "\nRUN packaging/build-static --server-only --output /static $TARGETARCH\n",
     ),
     (
         "docker run --read-only --cap-drop ALL --cap-add NET_BIND_SERVICE -p 53:53/udp -p 53:53/tcp ",
