@@ -12,6 +12,10 @@ const START: &str = "<!-- file: ";
 const END: &str = "-->";
 
 /// Every code block below `root` that differs from its file, and every page that has `{{#include FILE}}`.
+///
+/// # Errors
+///
+/// A file or folder of the documents cannot be read.
 pub fn faults(root: &Path) -> std::io::Result<Vec<String>> {
     let mut faults = Vec::new();
     for path in files(root, Path::new(""))?.into_iter().filter(|path| is_page(path)) {

@@ -19,8 +19,12 @@ const STYLE: &str = "body { max-width: 52em; margin: auto; padding: 1em; font: 1
                      table { border-collapse: collapse } th, td { border: 1px solid; padding: .2em .5em; text-align: left; vertical-align: top } \
                      img { max-width: 100%; background: white }";
 
-/// Makes the pages of a book that [`crate::stage()`] laid out in the folder `book`, from its `src` in its `html`. The error says which
-/// file is at fault.
+/// Makes the pages of a book that [`crate::stage()`] laid out in the folder `book`, from its `src` in its `html`.
+///
+/// # Errors
+///
+/// A file of the laid-out book cannot be read, a page includes a file that is not there or outside of the book, or a page cannot be
+/// written. The text names the file.
 pub fn write(book: &Path) -> Result<(), String> {
     let (source, target) = (book.join("src"), book.join("html"));
     let summary = read(&source.join(SUMMARY))?;
@@ -36,7 +40,8 @@ pub fn write(book: &Path) -> Result<(), String> {
                 page(&title, &neighbours(&chapters, &path), &text).as_bytes(),
             )?;
         } else {
-            let octets = fs::read(source.join(&path)).map_err(|error| format!("{}: {error}", path.display()))?;
+            let octets =
+                fs::read(source.join(&path)).map_err(|error| format!("{}: {error}", path.display()))?;
             save(&target.join(path), &octets)?;
         }
     }
@@ -133,7 +138,8 @@ mod tests {
         write(&book).expect("the pages are made");
         let faults = crate::site::faults(&book.join("html")).expect("the pages can be read");
         let recipe = read(&book.join("html/recipes/nat64/index.html")).expect("a page of a folder");
-        let included = read(&book.join("src/recipes/nat64/tayga.conf")).expect("a file that the page includes");
+        let included =
+            read(&book.join("src/recipes/nat64/tayga.conf")).expect("a file that the page includes");
         let chapters = chapters(&read(&book.join("src/SUMMARY.md")).expect("the list"));
         fs::remove_dir_all(&book).expect("our own folder");
         assert!(faults.is_empty(), "\n{}\n", faults.join("\n"));

@@ -62,6 +62,10 @@ const TERMS: &str = "docs/reference/terms.md";
 const LINES: usize = 150;
 
 /// Every fault below `root`: file, line, fault.
+///
+/// # Errors
+///
+/// A file or folder of the documents cannot be read.
 pub fn faults(root: &Path) -> std::io::Result<Vec<String>> {
     let mut faults = Vec::new();
     let mut unused: Vec<&str> = ALLOWED.to_vec();

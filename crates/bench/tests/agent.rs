@@ -451,7 +451,8 @@ fn a_load_that_cannot_be_is_refused() {
     let several = Load { lanes: Lanes { senders: 2, ..Lanes::default() }, ..load(address, 100.0, 500) };
     let error = host.load(&several, |_| true).unwrap_err();
     assert!(
-        matches!(error, AgentError::Refused { .. }) && error.to_string().contains("use 1 sender (--threads 1)"),
+        matches!(error, AgentError::Refused { .. })
+            && error.to_string().contains("use 1 sender (--threads 1)"),
         "{error}"
     );
     assert!(host.counters().is_ok());

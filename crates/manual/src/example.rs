@@ -23,7 +23,11 @@ const DESCRIPTION: usize = 360;
 /// A key without a default and without an example is not to be used as it stands.
 const PLACEHOLDER: &str = "\"...\"";
 
-/// The file, by the text of the manual page. The error names a key without a description.
+/// The file, by the text of the manual page.
+///
+/// # Errors
+///
+/// A key of the page has no description. The text names it.
 pub fn write(manual: &str) -> Result<String, String> {
     let mut file = HEAD.to_owned();
     for entry in book::entries(manual) {

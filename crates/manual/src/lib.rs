@@ -77,6 +77,10 @@ pub fn example_path() -> PathBuf {
 }
 
 /// The text of the example with every key.
+///
+/// # Errors
+///
+/// sixfold.toml(5) cannot be read, or as [`example::write`].
 pub fn example() -> Result<String, String> {
     let path = document("man").join(CONFIGURATION);
     let manual = std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;

@@ -1,6 +1,10 @@
 //! The title of a page (`.TH`): name, section, date, version, kind. The date is that of the last change of its text by hand.
 
-/// The page with the version of the programs in its title. The error names what is missing.
+/// The page with the version of the programs in its title.
+///
+/// # Errors
+///
+/// The first line is not `.TH` with a name, a section and three texts in quotation marks.
 pub fn with_version(page: &str, version: &str) -> Result<String, String> {
     let (title, rest) = page.split_once('\n').unwrap_or((page, ""));
     let mut parts: Vec<String> = title.split('"').map(str::to_owned).collect();

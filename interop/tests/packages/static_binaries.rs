@@ -45,7 +45,17 @@ fn answers_in_an_empty_root(arch: &str) {
     let scratch = Scratch::new();
     let Some(program) = build(arch, scratch.path()) else { return };
     let mut command = Command::new("unshare");
-    command.args(["--net", "--pid", "--fork", "--kill-child", "--", "sh", "-c", "ip link set lo up && exec \"$@\"", "sh"]);
+    command.args([
+        "--net",
+        "--pid",
+        "--fork",
+        "--kill-child",
+        "--",
+        "sh",
+        "-c",
+        "ip link set lo up && exec \"$@\"",
+        "sh",
+    ]);
     command.arg(source().join("packaging/tests/static-root")).arg(&program);
     command.arg(source().join("docs/examples/server/home.toml")).arg(scratch.path()).args(emulator);
     let ran = run(300, &mut command);

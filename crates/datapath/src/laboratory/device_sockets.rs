@@ -30,6 +30,10 @@ impl ProcessSocket {
     }
 
     /// Duplicates it, as far as this process may.
+    ///
+    /// # Errors
+    ///
+    /// The error of pidfd_open(2) or pidfd_getfd(2): the process has ended, has closed the socket, or may not be traced by this one.
     pub fn take(&self) -> io::Result<DeviceSocket> {
         let (pid, descriptor) = self.place;
         DeviceSocket::take(pid, descriptor)

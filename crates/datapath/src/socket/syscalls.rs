@@ -26,10 +26,7 @@ pub fn now() -> Instant {
 
 /// Sleeps until a time of [`now`]. A signal ends the sleep early.
 pub(crate) fn sleep_until(end: Instant) {
-    let time = libc::timespec {
-        tv_sec: (end.0 / 1_000_000_000) as _,
-        tv_nsec: (end.0 % 1_000_000_000) as _,
-    };
+    let time = libc::timespec { tv_sec: (end.0 / 1_000_000_000) as _, tv_nsec: (end.0 % 1_000_000_000) as _ };
     // SAFETY: `time` is a valid timespec that lives through the call, and no remaining time is asked for.
     unsafe {
         libc::clock_nanosleep(

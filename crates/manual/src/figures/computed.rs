@@ -17,7 +17,11 @@ pub fn is_end(line: &str) -> bool {
     line == END
 }
 
-/// The page with its tables written anew. The error names the table.
+/// The page with its tables written anew.
+///
+/// # Errors
+///
+/// There is no table of the name in a marker, a figure of it is missing, or a marker has no end. The text names the table.
 pub fn rewrite(text: &str, constants: &Constants) -> Result<String, String> {
     let (mut new, mut open) = (String::new(), None);
     for line in text.split_inclusive('\n') {

@@ -17,6 +17,10 @@ pub struct Constants(Table);
 
 impl Constants {
     /// Reads the text of the file.
+    ///
+    /// # Errors
+    ///
+    /// The text is not TOML.
     pub fn read(text: &str) -> Result<Constants, String> {
         text.parse().map(Constants).map_err(|error| format!("{FILE}: {error}"))
     }
@@ -43,7 +47,11 @@ impl Constants {
     }
 
     /// Text of the file in which each figure with a source is that of the raw tables, and date and commit are those of their run, if the
-    /// page tells them. The error names a figure that the tables do not have.
+    /// page tells them.
+    ///
+    /// # Errors
+    ///
+    /// The text is not TOML, or the tables do not have a figure. The text of the error names it.
     pub fn updated(text: &str, page: &str) -> Result<String, String> {
         let constants = Constants::read(text)?;
         let (mut section, mut new) = ("", String::new());

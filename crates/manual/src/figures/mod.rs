@@ -39,11 +39,19 @@ const CHARTS: [(&str, &str, &str, f64); 2] = [
 const STRICT: [&str; 1] = ["docs/performance.md"];
 
 /// The constants of the source tree.
+///
+/// # Errors
+///
+/// The file cannot be read, or is not TOML.
 pub fn constants(root: &Path) -> Result<Constants, String> {
     Constants::read(&read(root, Path::new(FILE))?)
 }
 
 /// Charts with their files.
+///
+/// # Errors
+///
+/// A section of a chart has no figures.
 pub fn chart_files(constants: &Constants) -> Result<Vec<(PathBuf, String)>, String> {
     let chart =
         |(file, section, title, divisor): (&str, &str, &str, f64)| -> Result<(PathBuf, String), String> {
@@ -55,6 +63,10 @@ pub fn chart_files(constants: &Constants) -> Result<Vec<(PathBuf, String)>, Stri
 }
 
 /// Files that differ from what the constants say, with the text that they should have.
+///
+/// # Errors
+///
+/// A file cannot be read, or a table cannot be computed. The text names the file.
 pub fn outdated(root: &Path) -> Result<Vec<(PathBuf, String)>, String> {
     let constants = constants(root)?;
     let mut outdated = Vec::new();
@@ -75,6 +87,10 @@ pub fn outdated(root: &Path) -> Result<Vec<(PathBuf, String)>, String> {
 }
 
 /// Numbers of the documents that are not those of the constants: file, line, fault.
+///
+/// # Errors
+///
+/// A file cannot be read, or the constants are not TOML.
 pub fn faults(root: &Path) -> Result<Vec<String>, String> {
     let constants = constants(root)?;
     let mut faults = Vec::new();
@@ -88,6 +104,10 @@ pub fn faults(root: &Path) -> Result<Vec<String>, String> {
 }
 
 /// The file of constants, with the figures of the raw tables.
+///
+/// # Errors
+///
+/// A file cannot be read, or as [`Constants::updated`].
 pub fn updated(root: &Path) -> Result<String, String> {
     Constants::updated(&read(root, Path::new(FILE))?, &read(root, Path::new(RAW))?)
 }

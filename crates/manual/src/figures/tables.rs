@@ -25,6 +25,10 @@ const WORKERS: [u32; 5] = [1, 2, 8, 32, 64];
 const FEWER_PENDING: u32 = 8_192;
 
 /// Text of a table, without the lines around it.
+///
+/// # Errors
+///
+/// There is no table of this name, or a figure of it is missing.
 pub fn table(marker: &str, constants: &Constants) -> Result<String, String> {
     let mut words = marker.split_whitespace();
     let name = words.next().unwrap_or_default();
@@ -44,6 +48,10 @@ pub fn table(marker: &str, constants: &Constants) -> Result<String, String> {
 
 /// Names of the devices that a section has figures of, with their medians. Where it has servers of both releases, the older ones are left
 /// out.
+///
+/// # Errors
+///
+/// The section has no figures.
 pub fn medians(constants: &Constants, section: &str) -> Result<Vec<(String, f64)>, String> {
     let figure =
         |(key, name): (&str, &str)| Some((name.to_owned(), constants.figure(&format!("{section}.{key}"))?));

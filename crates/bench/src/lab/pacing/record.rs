@@ -103,7 +103,12 @@ fn enter_trial(context: &mut Context, trial: &Trial) {
         enter(table, "largest", way.max_us, "us");
     }
     enter("Queries that came to the receiver", "came", came as f64, "");
-    enter("Queries that came to the receiver", "dropped by its full queue", trial.received.dropped as f64, "");
+    enter(
+        "Queries that came to the receiver",
+        "dropped by its full queue",
+        trial.received.dropped as f64,
+        "",
+    );
     enter("Queries that came to the receiver", "ordered", trial.received.stamps.len() as f64, "");
     context.figure(Figure {
         samples: came,

@@ -33,6 +33,10 @@ const DEFAULT: [&str; 2] = ["sixfold", "unbound"];
 const NAMES: (Ipv4Addr, Ipv4Addr) = (Ipv4Addr::new(10, 0, 0, 0), Ipv4Addr::new(10, 255, 255, 255));
 
 /// Runs the experiment.
+///
+/// # Errors
+///
+/// A server does not start, a load cannot be made, or the experiment was stopped.
 pub fn run(context: &mut Context) -> Result<(), String> {
     let subjects = devices::subjects(context, &DEFAULT)?;
     let place = Place::open(subjects.iter().any(Subject::is_of_the_papers))?;

@@ -15,6 +15,10 @@ pub struct Upstreams(Vec<(Upstream, Server)>);
 
 impl Upstreams {
     /// Starts them. The plain one is at the address that the papers' programs ask.
+    ///
+    /// # Errors
+    ///
+    /// An authority cannot listen on its address.
     pub fn start(place: &Place, cores: &Cores) -> Result<Upstreams, String> {
         let start = |kind: Upstream| -> Result<(Upstream, Server), String> {
             let listen = match kind {
