@@ -99,6 +99,6 @@ mod tests {
     #[test]
     fn a_marker_without_a_block_shows_nothing() {
         assert_eq!(copies("<!-- file: a -->\n\nText.\n"), [("a".to_owned(), String::new())]);
-        assert_eq!(copies("<!-- other -->\n```\nx\n```\n"), []);
+        assert!(copies("<!-- other -->\n```\nx\n```\n").is_empty());
     }
 }
