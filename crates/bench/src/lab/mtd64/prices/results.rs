@@ -22,6 +22,9 @@ const ABOUT: f64 = 0.1;
 const AT_ONCE: f64 = 0.65;
 const STAGGERED_AT_MOST: f64 = 0.9;
 
+/// A figure of a load.
+type OfLoad = fn(&Measured) -> f64;
+
 /// One load.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Measured {
@@ -63,13 +66,13 @@ impl Series {
     }
 
     /// Ratios of a comparison, round by round.
-    fn ratios(&self, comparison: &Comparison, of: fn(&Measured) -> f64) -> Vec<f64> {
+    fn ratios(&self, comparison: &Comparison, of: OfLoad) -> Vec<f64> {
         let pairs = self.of(&comparison.base).iter().zip(self.of(&comparison.changed));
         pairs.map(|(base, changed)| of(changed) / of(base)).filter(|ratio| ratio.is_finite()).collect()
     }
 
     /// Ratios of the pair with this changed setup.
-    fn ratios_of(&self, changed: &Setup, of: fn(&Measured) -> f64) -> Vec<f64> {
+    fn ratios_of(&self, changed: &Setup, of: OfLoad) -> Vec<f64> {
         let found = self.comparisons.iter().find(|comparison| comparison.changed == *changed);
         found.map(|comparison| self.ratios(comparison, of)).unwrap_or_default()
     }
@@ -112,7 +115,7 @@ pub fn enter(context: &mut Context, device: &str, series: &Series) {
 
 fn enter_setup(context: &mut Context, device: &str, setup: &Setup, loads: &[Measured]) {
     let row = format!("{device}: {}", setup.name);
-    let columns: [(&str, &str, fn(&Measured) -> f64); 4] = [
+    let columns: [(&str, &str, OfLoad); 4] = [
         ("CPU time for an answer", "us", |load| load.cpu_us),
         ("median latency", "ms", |load| load.latency_ms),
         ("upstream queries for an answer", "", |load| load.upstream),
@@ -128,7 +131,7 @@ fn enter_setup(context: &mut Context, device: &str, setup: &Setup, loads: &[Meas
 
 fn enter_comparison(context: &mut Context, device: &str, comparison: &Comparison, series: &Series) {
     let row = format!("{device}: {}", comparison.name);
-    let columns: [(&str, fn(&Measured) -> f64); 2] =
+    let columns: [(&str, OfLoad); 2] =
         [("CPU time for an answer", |load| load.cpu_us), ("median latency", |load| load.latency_ms)];
     for (column, of) in columns {
         let ratios = series.ratios(comparison, of);
@@ -194,10 +197,10 @@ fn claim_counts(context: &mut Context, series: &Series) {
 /// Claims on times, of the whole version alone.
 fn claim_times(context: &mut Context, series: &Series) {
     let seed = context.seed(3);
-    let interval = |changed: &Setup, of: fn(&Measured) -> f64| {
+    let interval = |changed: &Setup, of: OfLoad| {
         median_interval(&series.ratios_of(changed, of), seed).unwrap_or((f64::NAN, f64::NAN))
     };
-    let latency: fn(&Measured) -> f64 = |load| load.latency_ms;
+    let latency: OfLoad = |load| load.latency_ms;
     let said = |(low, high): (f64, f64)| format!("ratio {low:.3} to {high:.3}");
     let at_once = interval(&PARALLEL, latency);
     context.claim(
