@@ -232,7 +232,16 @@ mod tests {
         assert_eq!(of("devices c.closed r.closed"), expected);
         assert_eq!(of("newest c.closed r.closed"), expected.replace("| BIND 9.18.49 | 7.0 |  |\n", ""));
         let constants = Constants::read(CONSTANTS).unwrap();
-        assert_eq!(medians(&constants, "c.closed").unwrap(), [("Sixfold 0.1.0".to_owned(), 2.0)]);
+        let bars = |text: &str| medians(&Constants::read(text).unwrap(), "c.closed").unwrap();
+        let of_name = |name: &str, figure: f64| (name.to_owned(), figure);
+        let [sixfold, older, newer] = [("Sixfold 0.1.0", 2.0), ("BIND 9.18.49", 7.0), ("BIND 9.20.30", 6.0)]
+            .map(|(name, figure)| of_name(name, figure));
+        assert_eq!(bars(CONSTANTS), [sixfold.clone(), older], "there is no newer release");
+        let both = CONSTANTS.replace(
+            "[\"bind-12\", \"BIND 9.18.49\"]",
+            "[\"bind-12\", \"BIND 9.18.49\"], [\"bind-13\", \"BIND 9.20.30\"]",
+        );
+        assert_eq!(bars(&both.replace("bind-12 = 7", "bind-12 = 7\nbind-13 = 6")), [sixfold, newer]);
         assert!(medians(&constants, "none").is_err() && table("devices none", &constants).is_err());
     }
 
