@@ -55,6 +55,7 @@ pub fn works(state: &str, upstreams: &[UpstreamStatus]) -> Answer {
         _ if up < all => Answer::new("", format!("Yes, but only {up} of {all} upstreams answer.")),
         _ if !is_asked => Answer::new("good", "Yes. No upstream was asked yet."),
         1 => Answer::new("good", "Yes, and its upstream answers."),
+        2 => Answer::new("good", "Yes, and both upstreams answer."),
         _ => Answer::new("good", format!("Yes, and all {all} upstreams answer.")),
     }
 }
@@ -212,7 +213,7 @@ mod tests {
         for (state, upstreams, tone, text) in [
             ("serving", &[(0, true)][..], "good", "Yes. No upstream was asked yet."),
             ("serving", &[(1, true)], "good", "Yes, and its upstream answers."),
-            ("serving", &[(1, true), (2, true)], "good", "Yes, and all 2 upstreams answer."),
+            ("serving", &[(1, true), (2, true)], "good", "Yes, and both upstreams answer."),
             ("serving", &[(1, false), (2, true)], "", "Yes, but only 1 of 2 upstreams answer."),
             ("serving", &[(1, false)], "bad", "Hardly: it serves, but no upstream answers as it should."),
             ("not serving: no upstream answers", &[(1, false)], "bad", "No: no upstream answers."),
