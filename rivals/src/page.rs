@@ -47,7 +47,7 @@ const CONDITIONS: &str = "\
     - Everything runs on one machine, over loopback: no network card, no driver, no wire.\n\
     - A device has one worker on core 0; load and authority share core 1.\n\
     - Each query is a datagram of its own, except where groups are named: loopback hands a group over whole, and no wire does.\n\
-    - The receive buffers differ: each device has the size that it asks for by itself, which is 6 MiB for Sixfold.\n\
+    - Each device has the same receive buffer, 6 MiB.\n\
     - Limits on pending queries are raised for all devices, because the load is one client. Nothing is validated or logged.\n";
 
 fn text(stem: &str, frame: &Frame<'_>, sections: &[Section]) -> String {
