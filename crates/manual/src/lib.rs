@@ -42,7 +42,7 @@ impl Page {
     ///
     /// # Errors
     ///
-    /// As [`blocks::rewrite`].
+    /// As `blocks::rewrite`.
     pub fn rewrite(&self, text: &str) -> Result<String, String> {
         let text = title::with_version(text, env!("CARGO_PKG_VERSION"))?;
         self.command.as_ref().map_or(Ok(text.clone()), |command| blocks::rewrite(&text, command))

@@ -149,7 +149,7 @@ impl<'a> Launch<'a> {
 ///
 /// # Errors
 ///
-/// As [`RunningDevice::start`].
+/// As `RunningDevice::start`.
 pub fn start<'p>(
     context: &mut Context,
     place: &'p Place,

@@ -52,7 +52,7 @@ const POLL: Duration = Duration::from_millis(50);
 ///
 /// # Errors
 ///
-/// As [`devices::subjects`] and [`Place::open`]; a device or the authority cannot be started, or the user stops the experiment.
+/// As [`devices::subjects`] and `Place::open`; a device or the authority cannot be started, or the user stops the experiment.
 pub fn run(context: &mut Context) -> Result<(), String> {
     let default: &[&str] = context.choose(&DEFAULT_QUICK, &DEFAULT);
     let subjects = devices::subjects(context, default)?;

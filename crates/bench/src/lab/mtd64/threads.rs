@@ -68,7 +68,7 @@ const QUICK: [u16; 3] = [1, 2, 4];
 ///
 /// # Errors
 ///
-/// As [`devices::subjects`] and [`Place::open`]; Sixfold cannot be measured, or the user stops the experiment. Another device that
+/// As [`devices::subjects`] and `Place::open`; Sixfold cannot be measured, or the user stops the experiment. Another device that
 /// cannot be measured is a warning.
 pub fn run(context: &mut Context) -> Result<(), String> {
     let default: &[&str] = context.choose(&DEFAULT_QUICK, &DEFAULT);

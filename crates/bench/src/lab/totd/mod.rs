@@ -52,7 +52,7 @@ pub fn load(context: &mut Context) -> Result<(), String> {
 ///
 /// # Errors
 ///
-/// `--duration` is below 4 s; otherwise as [`load`].
+/// `--duration` is below 4 s; otherwise as [`load()`].
 pub fn stability(context: &mut Context) -> Result<(), String> {
     stability::run(context)
 }

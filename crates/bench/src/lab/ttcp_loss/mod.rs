@@ -16,7 +16,7 @@ use super::context::Context;
 ///
 /// # Errors
 ///
-/// As [`real_link::run`] and [`real_servers::run`].
+/// As `real_link::run` and `real_servers::run`.
 pub fn run(context: &mut Context) -> Result<(), String> {
     let points = sweep::run(context)?;
     presentation::add_figures(context, &points);

@@ -55,7 +55,7 @@ const RESPONSE_MAXIMA: [u16; 2] = [700, 512];
 ///
 /// # Errors
 ///
-/// As [`devices::subjects`] and [`Place::open`]; a device cannot be started, or the user stops the experiment.
+/// As [`devices::subjects`] and `Place::open`; a device cannot be started, or the user stops the experiment.
 pub fn run(context: &mut Context) -> Result<(), String> {
     let default: &[&str] = context.choose(&DEFAULT_QUICK, &DEFAULT);
     let subjects = devices::subjects(context, default)?;

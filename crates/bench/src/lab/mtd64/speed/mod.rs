@@ -45,7 +45,7 @@ const INVALID_SHARE: f64 = 0.01;
 ///
 /// # Errors
 ///
-/// As [`devices::subjects`] and [`Place::open`]; a device or the authority cannot be started, or the user stops the experiment.
+/// As [`devices::subjects`] and `Place::open`; a device or the authority cannot be started, or the user stops the experiment.
 pub fn run(context: &mut Context) -> Result<(), String> {
     let default: &[&str] = context.choose(&DEFAULT_QUICK, &DEFAULT);
     let subjects = devices::subjects(context, default)?;
