@@ -113,7 +113,7 @@ pub fn speed(windows: &[Window<'_>; 3]) -> Answer {
     )
 }
 
-/// What fails, and why? `recent` has the last minutes.
+/// Failures and their reasons. `recent` has the last minutes.
 pub fn fails(
     upstreams: &[UpstreamStatus],
     recent: &Window<'_>,

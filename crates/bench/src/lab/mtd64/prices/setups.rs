@@ -92,7 +92,7 @@ pub const NEW: Setup = Setup {
 pub const NEW_UNCACHED: Setup = Setup { name: "new names, no cache", change: Change::NoCache, ..NEW };
 /// Names that were asked just before.
 pub const AGAIN: Setup = Setup { name: "names asked again", again: true, ..NEW };
-/// The same without a cache.
+/// That setup without a cache.
 pub const AGAIN_UNCACHED: Setup =
     Setup { name: "names asked again, no cache", change: Change::NoCache, ..AGAIN };
 /// New names, and a client with EDNS.
