@@ -285,9 +285,13 @@ pub struct Certificate {
     pub device_qps: f64,
     /// The rate that the self-test must pass: 2 * (1 + delta) * r.
     pub required_qps: f64,
-    /// The highest rate that it passed; 0 if it passed none.
+    /// The highest rate that it passed; 0 if it passed none, or in a record of an earlier release.
+    #[serde(default)]
+    pub passed_qps: f64,
+    /// The certified rate: `passed_qps`, times [`Certificate::cost_ratio`] if a query cost the authority less CPU time in the
+    /// self-test than behind the device.
     pub certified_qps: f64,
-    /// True if it passed at `required_qps` or above.
+    /// True if `certified_qps` is at least `required_qps`.
     pub sufficient: bool,
     /// True if no higher rate was tried: the authority may sustain more.
     pub censored: bool,
@@ -310,6 +314,14 @@ impl Certificate {
     pub fn cost_ratio(&self) -> Option<f64> {
         let cpu_us = |of: Option<Upstream>| of.and_then(|it| it.cpu_us).filter(|cost| *cost > 0.0);
         Some(cpu_us(self.in_self_test)? / cpu_us(self.behind_device)?)
+    }
+
+    /// The certificate for a rate that the self-test has passed: no more than the authority would sustain if each query cost what it
+    /// cost behind the device.
+    #[must_use]
+    pub fn passed_at(self, passed_qps: f64) -> Certificate {
+        let certified_qps = passed_qps * self.cost_ratio().map_or(1.0, |ratio| ratio.min(1.0));
+        Certificate { passed_qps, certified_qps, sufficient: certified_qps >= self.required_qps, ..self }
     }
 }
 

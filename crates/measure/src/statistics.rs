@@ -30,6 +30,12 @@ impl Summary {
         }
     }
 
+    /// True if the standard deviation is above 10 % of the mean, which Lencse and Bakai (mtd64-ng, 2017, section 4.3) call scattered
+    /// results: the repetitions have met different conditions, and their median is no property of the device alone.
+    pub fn is_scattered(&self) -> bool {
+        self.deviation > 0.1 * self.mean
+    }
+
     /// The interval of the true rate: from the 1st percentile of the repetitions to the 99th, and beyond it by the
     /// precision of the search (a share of 1). A search ends at a passed rate r with a failed rate of at most r / (1 -
     /// precision) above it, and the true limit lies between the two.
@@ -193,6 +199,10 @@ mod tests {
         assert_eq!(median(&[]), None);
         let one = Summary::of(&[7.0]);
         assert_eq!((one.median, one.p1, one.p99, one.mean, one.deviation), (7.0, 7.0, 7.0, 7.0, 0.0));
+        assert!(!one.is_scattered() && !Summary::default().is_scattered());
+        // Mean 100, standard deviations 10 and 10.1.
+        assert!(!Summary::of(&[90.0, 100.0, 110.0]).is_scattered());
+        assert!(Summary::of(&[89.9, 100.0, 110.1]).is_scattered());
     }
 
     #[test]

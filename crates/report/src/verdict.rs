@@ -218,7 +218,7 @@ pub fn objections(run: &Run) -> Vec<(&'static str, String)> {
         objections.push((
             "The authority is not certified for the device's traffic",
             format!(
-                "With queries like those of the device it passed the self-test at {} queries/s, and 2(1+d) times the rate of a result \
+                "With queries like those of the device it is certified for {} queries/s, and 2(1+d) times the rate of a result \
                  are {} queries/s: the authority may have used more than half of the timeout. Give it more cores or a host of its own.",
                 number::rate(failed.certified_qps),
                 number::rate(failed.required_qps)

@@ -20,7 +20,7 @@ use datapath::Shared;
 use engine::limits::HOPS;
 use engine::message::cookie::Secret;
 use engine::upstream::Server;
-use engine::{Counters, Engine, Settings};
+use engine::{Counters, Settings};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -179,24 +179,24 @@ impl ServerHandle {
         self.drained.swap(drained, Ordering::Relaxed) != drained
     }
 
-    /// Runs a function on the engine of every worker and collects the results. None for a worker that does not
+    /// Runs a function on the machine of every worker and collects the results. None for a worker that does not
     /// respond in time.
     pub async fn ask_all<T: Send + 'static>(
         &self,
-        ask: impl Fn(&mut Engine, engine::Instant) -> T + Clone + Send + 'static,
+        ask: impl Fn(&mut Machine, engine::Instant) -> T + Clone + Send + 'static,
     ) -> Vec<Option<T>> {
-        self.ask_each(move |_, engine, now| ask(engine, now)).await
+        self.ask_each(move |_, machine, now| ask(machine, now)).await
     }
 
     /// Like [`ServerHandle::ask_all`]; the function also gets the number of the worker.
     async fn ask_each<T: Send + 'static>(
         &self,
-        ask: impl Fn(usize, &mut Engine, engine::Instant) -> T + Clone + Send + 'static,
+        ask: impl Fn(usize, &mut Machine, engine::Instant) -> T + Clone + Send + 'static,
     ) -> Vec<Option<T>> {
         let receivers: Vec<_> = (0..self.workers.workers())
             .map(|worker| {
                 let ask = ask.clone();
-                self.submit(worker, move |engine, now| ask(worker, engine, now))
+                self.submit(worker, move |machine, now| ask(worker, machine, now))
             })
             .collect();
         let deadline = tokio::time::Instant::now() + WORKER_TIMEOUT;
@@ -210,11 +210,11 @@ impl ServerHandle {
         results
     }
 
-    /// Has one worker run a function on its engine. The receiver gets the result. None if the worker's mailbox takes no more.
+    /// Has one worker run a function on its machine. The receiver gets the result. None if the worker's mailbox takes no more.
     pub fn submit<T: Send + 'static>(
         &self,
         worker: usize,
-        task: impl FnOnce(&mut Engine, engine::Instant) -> T + Send + 'static,
+        task: impl FnOnce(&mut Machine, engine::Instant) -> T + Send + 'static,
     ) -> Option<oneshot::Receiver<T>> {
         let (sender, receiver) = oneshot::channel();
         let posted = self.workers.mailbox(worker).submit(move |machine: &mut Machine, now| {
@@ -296,6 +296,10 @@ impl ServerHandle {
                 ));
                 replaced.free_later();
             }
+        }
+        if former.len() == self.workers.workers() {
+            // The listeners of dnstap and policy zones went into the mailboxes after the settings.
+            self.ask_all(|_, _| ()).await;
         }
         free((old, former));
         Ok(Reloaded { changes, notes })

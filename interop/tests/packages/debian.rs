@@ -113,6 +113,7 @@ fn the_packages_live_and_go_in_a_clean_debian_13() {
 
 /// Builds the server in bare roots with the packages of the README, and tries the demonstration there.
 #[test]
+#[ignore = "long: two builds in roots of their own take minutes"]
 fn the_packages_that_the_readme_names_are_enough_on_debian_12_and_13() {
     if skips(&["mmdebstrap", "unshare", "ip"]) {
         return;

@@ -276,7 +276,6 @@ fn misplaced_option(arguments: &LoadArguments, transport: Transport) -> Option<(
     let of_tls = [
         ("--connection-per-query", arguments.connection_per_query),
         ("--resume", arguments.resume),
-        ("--early-data", arguments.early_data),
         ("--tls-ca", arguments.tls_ca.is_some()),
         ("--tls-name", arguments.tls_name.is_some()),
         ("--tls-insecure", arguments.tls_insecure),
@@ -285,6 +284,8 @@ fn misplaced_option(arguments: &LoadArguments, transport: Transport) -> Option<(
         |options: &[(&'static str, bool)]| options.iter().find(|option| option.1).map(|option| option.0);
     let misplaced = (!transport.is_encrypted()).then(|| given(&of_tls)).flatten();
     let misplaced = misplaced.map(|option| (option, "tls, https or quic"));
+    let is_early = arguments.early_data && !transport.is_encrypted();
+    let misplaced = misplaced.or_else(|| is_early.then_some(("--early-data", "tls or quic")));
     misplaced.or_else(|| Some((given(&of_https)?, "https"))).filter(|_| transport != Transport::Https)
 }
 

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 const HELP: &str = "\
 With one DIR and without an option the command writes all files that are derived from DIR/run.json: report.html, trials.csv, \
-hist/, environment.json and configs/. While the run is in progress it writes report.html alone, with the results so far.
+certificates.csv, hist/, environment.json and configs/. While the run is in progress it writes report.html alone, with the results so far.
 
 With several DIR it makes one report with all devices in one table, charts of latency, loss and CPU time against rate with all \
 devices, the conditions that differ between the runs, and the method. It writes the page to devices.html in the first DIR, the charts \

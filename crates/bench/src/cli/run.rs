@@ -97,8 +97,8 @@ pub struct RunArguments {
     /// Threads of the device, or processes if it has no threads, 1 to 1024 [default: 1]
     #[arg(long, value_name = "N")]
     workers: Option<u16>,
-    /// Measure for each value of a parameter: workers=1,2,4, or any name, and {value} for its value in --command and
-    /// --device-option
+    /// Measure for each value of a parameter: workers=1,2,4, or any name, and {value} for its value in --command,
+    /// --device-option and --device-file
     #[arg(long, value_name = "NAME=V1,V2,...", value_parser = parse_sweep)]
     sweep: Option<(String, Vec<String>)>,
     /// Measure all combinations of 0, 20, 40, 60, 80 and 100 % of names with AAAA records and of cached names [default: 0 and 0]

@@ -95,7 +95,7 @@ fn authority(run: &Run) -> Assessment {
     };
     let failed = certificates.iter().filter(|it| !it.sufficient).count();
     let said = format!(
-        "with queries like those of the device the authority passed at {:.0} queries/s within {}, where {:.0} are required",
+        "with queries like those of the device the authority is certified for {:.0} queries/s within {}, where {:.0} are required",
         worst.certified_qps,
         shown(worst.timeout_ms),
         worst.required_qps

@@ -15,7 +15,7 @@ pub(super) fn section(view: &View) -> String {
         return "<p>There is no result yet: no search has ended.</p>".to_owned();
     }
     let mut out = String::from(
-        "<p>The highest rates at which every query got a valid answer in time. Percentiles follow RFC 2330 section 11.3: of up to 99 values the 99th is the largest, of up to 100 the 1st is the smallest. The strict result is the one of RFC 8219; in a confirmed result a failure counts only if a second trial at that rate fails too, which is an addition to the RFC, like the rates at which a given share of the queries may be lost. “Queries per CPU second” is the computing-power-relative performance: the rate divided by the number of cores that the device kept busy.</p>",
+        "<p>The highest rates at which every query got a valid answer in time. Percentiles follow RFC 2330 section 11.3: of up to 99 values the 99th is the largest, of up to 100 the 1st is the smallest. The strict result is the one of RFC 8219; in a confirmed result a failure counts only if a second trial at that rate fails too, which is an addition to the RFC, like the rates at which a given share of the queries may be lost. “Queries per CPU second” is the computing-power-relative performance: the rate divided by the number of cores that the device kept busy. Results whose standard deviation is above 10 % of their mean are called scattered: the repetitions met different conditions.</p>",
     );
     out.push_str(&table(view).html());
     out.push_str(&super::spread::figure(view));
@@ -70,10 +70,19 @@ fn fields(name: &str, kind: &str, censored: bool, summary: &Summary, cost: [Stri
         number::rate(summary.p1),
         number::rate(summary.p99),
         number::rate(summary.mean),
-        number::fixed(summary.deviation, 1),
+        deviation(summary),
     ];
     fields.extend(cost);
     fields
+}
+
+/// The standard deviation, and its share of the mean where the results are scattered.
+fn deviation(summary: &Summary) -> String {
+    let deviation = number::fixed(summary.deviation, 1);
+    match summary.is_scattered() {
+        true => format!("{deviation} ({} of the mean: scattered)", number::measured_percent(summary.deviation / summary.mean)),
+        false => deviation,
+    }
 }
 
 /// The grid as a heat table for each value of the sweep.

@@ -11,7 +11,7 @@ pub use request::Request;
 
 use crate::control_answer::{Answer, Format};
 use crate::handle::ServerHandle;
-use crate::taps::{Machine, Taps, TraceQueue};
+use crate::taps::{Taps, TraceQueue};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -46,18 +46,16 @@ impl Drop for Running {
     }
 }
 
-/// Begins the trace of a request at all workers.
-fn begin(server: &ServerHandle, request: &Request) -> Result<Running, String> {
+/// Begins the trace of a request at all workers, and waits until they know it: a query that comes after the status is shown.
+async fn begin(server: &ServerHandle, request: &Request) -> Result<Running, String> {
     let running = Running(server.traces.begin(request.filter())?);
     running.0.refill(QUERIES_PER_PERIOD, QUERIES_PER_SECOND);
-    for worker in 0..server.workers.workers() {
-        let queue = Arc::clone(&running.0);
-        let task = move |machine: &mut Machine, _| Taps::add_trace(machine, queue);
-        if server.workers.mailbox(worker).submit(task).is_err() {
-            return Err(format!("trace: worker {worker} takes no request now; try again\n"));
-        }
+    let queue = Arc::clone(&running.0);
+    let known = server.ask_all(move |machine, _| Taps::add_trace(machine, Arc::clone(&queue))).await;
+    match known.iter().position(Option::is_none) {
+        Some(worker) => Err(format!("trace: worker {worker} takes no request now; try again\n")),
+        None => Ok(running),
     }
-    Ok(running)
 }
 
 /// Executes `trace on`: writes the status, then lines until the operator closes the connection, the trace is ended, a bound is
@@ -74,8 +72,10 @@ pub async fn follow(
     reader: &mut (impl AsyncRead + Unpin),
     writer: &mut (impl AsyncWrite + Unpin),
 ) -> io::Result<()> {
-    let request = Request::from_line(rest);
-    let begun = request.and_then(|request| begin(server, &request).map(|running| (request, running)));
+    let begun = match Request::from_line(rest) {
+        Ok(request) => begin(server, &request).await.map(|running| (request, running)),
+        Err(text) => Err(text),
+    };
     let (request, running) = match begun {
         Ok(begun) => begun,
         Err(text) => return writer.write_all(Answer::error(&text, format).to_wire().as_bytes()).await,

@@ -327,12 +327,12 @@ fn report(folders: &Folders, mutants: &[Mutant]) -> Result<(), String> {
     let count = |start: &str| results.iter().filter(|result| result.starts_with(start)).count();
     let mut page = format!(
         "# Planted bugs\n\n\
-         `cargo run -p sixfold-sim --bin mutants` plants each of these bugs (`crates/sim/mutants.txt` has their texts) in a copy of the\n\
-         workspace and builds it in the development profile. It runs {SEEDS} worlds of {QUERIES} client queries, up to the first broken\n\
-         invariant, and then a siege with {FORGED} forged replies of each attacker. If the simulator and {POLICY_WORLDS} worlds of policy zones find nothing, it runs the tests of\n\
-         the engine, `wire` and `pref64`. Each line shows the result. The program writes this page.\n\n\
+         `cargo run -p sixfold-sim --bin mutants` plants each of these bugs in a copy of the workspace and builds it in the development profile.\n\
+         `crates/sim/mutants.txt` says what is wrong with each, and where. The program runs {SEEDS} worlds of {QUERIES} client queries, up to the first\n\
+         broken invariant ([the simulator](simulation.md#what-is-checked)), then a siege with {FORGED} forged replies of each attacker, then {POLICY_WORLDS} worlds of policy\n\
+         zones. If they find nothing, it runs the tests of the engine, `wire` and `pref64`. The program writes this page.\n\n\
          Of {} bugs the simulator found {} and the tests {} more; {} were found by neither, and {} were not run.\n\n\
-         | bug | what is wrong | file | found by |\n| --- | --- | --- | --- |\n",
+         | bug | found by |\n| --- | --- |\n",
         mutants.len(),
         count("simulator"),
         count("tests"),
@@ -340,17 +340,7 @@ fn report(folders: &Folders, mutants: &[Mutant]) -> Result<(), String> {
         count("not run"),
     );
     for (mutant, result) in mutants.iter().zip(&results) {
-        let file = mutant.places.first().and_then(|(place, old, _)| find(&folders.root, place, old).ok());
-        let file = file.map_or(String::new(), |(path, _)| {
-            path.strip_prefix(folders.root.join("crates")).unwrap_or(&path).display().to_string()
-        });
-        let _ = writeln!(
-            page,
-            "| {} | {} | `{file}` | {} |",
-            mutant.name,
-            mutant.what,
-            result.replace('|', "\\|")
-        );
+        let _ = writeln!(page, "| {} | {} |", mutant.name, result.replace('|', "\\|"));
     }
     write(&folders.root.join("docs/mutants.md"), &page)
 }

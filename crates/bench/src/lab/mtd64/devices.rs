@@ -100,7 +100,9 @@ pub fn recipe(name: &str, program: &Path) -> Result<Option<Recipe>, String> {
             (in_etc(&program), "mtd64-ng.conf", text)
         }
         _ => {
-            let text = "forwarder {upstream_address} port {upstream_port}\nprefix {prefix_address}\nport {listen_port}\n";
+            // With the usual file a second TOTD would refuse to start, and remove the file.
+            let text = "forwarder {upstream_address} port {upstream_port}\nprefix {prefix_address}\nport {listen_port}\n\
+                        pidfile {dir}/totd.pid\n";
             let script = format!("'{program}' -c {{dir}}/totd.conf; exec sleep 2147483647");
             (vec!["sh".to_owned(), "-c".to_owned(), script], "totd.conf", text.to_owned())
         }
@@ -183,7 +185,7 @@ mod tests {
         for (name, keys) in [
             ("mtd64", ["nameserver {upstream_address}", "response-maxlength {value}", "timeout-time-sec 1"]),
             ("mtd64-ng", ["num-threads {workers}", "port {listen_port}", "timeout-time 1.0"]),
-            ("totd", ["forwarder {upstream_address} port", "prefix {prefix_address}", "port {listen_port}"]),
+            ("totd", ["forwarder {upstream_address} port", "port {listen_port}", "pidfile {dir}/"]),
         ] {
             let Some(Recipe::Custom { files, .. }) = recipe(name, &own).unwrap() else { panic!("{name}") };
             let text = files.into_values().next().unwrap();
