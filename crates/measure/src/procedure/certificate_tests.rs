@@ -3,6 +3,7 @@
 use super::tests::{QUICK, World, procedure, world};
 use super::*;
 use crate::outcome::Verdict;
+use crate::run::Upstream;
 
 /// Runs a procedure whose authority counts 3 datagrams with one receive call and 40 ports behind the device, and sustains this
 /// rate in the self-test of a cell. A query costs it 5 us behind the device, and 4 us in the self-test.
@@ -80,7 +81,8 @@ fn an_authority_that_sustains_less_is_not_certified() {
 fn a_query_that_is_cheaper_in_the_self_test_reduces_the_certificate_and_a_dearer_one_does_not_raise_it() {
     let cost = |cpu_us| Some(Upstream { cpu_us, ..Upstream::default() });
     let between = |device, test| {
-        let known = Certificate { required_qps: 22_000.0, behind_device: cost(device), ..Certificate::default() };
+        let known =
+            Certificate { required_qps: 22_000.0, behind_device: cost(device), ..Certificate::default() };
         let it = Certificate { in_self_test: cost(test), ..known }.passed_at(24_000.0);
         (it.passed_qps, it.certified_qps, it.sufficient)
     };

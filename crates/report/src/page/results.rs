@@ -80,7 +80,10 @@ fn fields(name: &str, kind: &str, censored: bool, summary: &Summary, cost: [Stri
 fn deviation(summary: &Summary) -> String {
     let deviation = number::fixed(summary.deviation, 1);
     match summary.is_scattered() {
-        true => format!("{deviation} ({} of the mean: scattered)", number::measured_percent(summary.deviation / summary.mean)),
+        true => format!(
+            "{deviation} ({} of the mean: scattered)",
+            number::measured_percent(summary.deviation / summary.mean)
+        ),
         false => deviation,
     }
 }

@@ -23,7 +23,6 @@ const TIMEOUT: Duration = Duration::from_secs(600);
 /// A bug.
 struct Mutant {
     name: String,
-    what: String,
     /// Changes: a file or folder, the text that it contains once, and the replacement.
     places: Vec<(String, String, String)>,
 }
@@ -117,8 +116,8 @@ fn parse_list(text: &str) -> Result<Vec<Mutant>, String> {
                 mutant.and_then(|mutant| mutant.places.last_mut()).ok_or_else(wrong)?.2 = new.to_owned();
             }
             _ => {
-                let (name, what) = line.split_once(": ").ok_or_else(wrong)?;
-                mutants.push(Mutant { name: name.to_owned(), what: what.to_owned(), places: vec![] });
+                let (name, _) = line.split_once(": ").ok_or_else(wrong)?;
+                mutants.push(Mutant { name: name.to_owned(), places: vec![] });
             }
         }
     }
