@@ -129,12 +129,16 @@ fn same_numbers(record: &Run, rows: &[Vec<String>], look: Look) {
         for (text, value) in shown.into_iter().zip([summary.median, summary.p1, summary.p99, summary.mean]) {
             assert!((number(text) - value).abs() <= 0.5, "{look:?}: {text} is not {value}");
         }
+        let (deviation, is_scattered) = match row[7].split_once(" (") {
+            Some((deviation, rest)) => (deviation, rest.ends_with("scattered)")),
+            None => (&*row[7], false),
+        };
         assert!(
-            (number(&row[7]) - summary.deviation).abs() <= 0.05 + 1e-9,
-            "{}: {}",
-            row[7],
+            (number(deviation) - summary.deviation).abs() <= 0.05 + 1e-9,
+            "{row:?}: {}",
             summary.deviation
         );
+        assert_eq!(is_scattered, summary.deviation > summary.mean / 10.0, "{row:?}");
         match result.cpu_us_per_query {
             Some(cost) if strict => {
                 assert!((number(&row[8]) / cost - 1.0).abs() < 0.005, "{}: {cost}", row[8]);
