@@ -1,0 +1,210 @@
+//! Check of the words in the documents for users.
+//!
+//! - Words such as "yet" age: what is missing today may be there tomorrow, and nobody reads the sentence again. They stand only in
+//!   phrases that a list here allows, so each is looked at when it is written and when its feature comes.
+//! - Pages for operators have the standard terms of `docs/reference/terms.md`, and none of the code's.
+//! - Such a page has one topic: it is short.
+
+use crate::{files, is_page};
+use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+use std::path::{Path, PathBuf};
+
+/// Folders of the pages for operators, below `docs`.
+const FOR_OPERATORS: [&str; 5] = ["tutorials", "how-to", "reference", "explanation", "recipes"];
+
+/// Other documents for users.
+const FOR_USERS: [&str; 4] =
+    ["README.md", "SECURITY.md", "docs/troubleshooting/README.md", "packaging/debian/control"];
+
+/// Folder of the manual pages.
+const MANUALS: &str = "docs/man";
+
+/// Words that age.
+const AGEING: [&str; 6] =
+    ["yet", "not supported", "unsupported", "planned", "not implemented", "in the future"];
+
+/// Phrases in which they may stand, in lower case. A phrase that no document has is a fault: its sentence is gone.
+const ALLOWED: [&str; 11] = [
+    // The state of the project.
+    "not yet released",
+    "no image in a registry yet",
+    "not there yet: dnssec validation",
+    "http/3 is not supported",
+    // The values that `sixfold check` refuses.
+    "not supported yet",
+    "features that do not exist yet",
+    // Names and states, not features.
+    "21 not supported",
+    "not valid yet",
+    "does not exist yet",
+    "no interface has yet",
+    "not supported, so that",
+];
+
+/// Words of the code, and the page's words for them.
+const PRIVATE: [(&str, &str); 10] = [
+    ("leg", "lookup"),
+    ("legs", "lookups"),
+    ("waiter", "pending query"),
+    ("waiters", "pending queries"),
+    ("hot name", "popular name"),
+    ("hot names", "popular names"),
+    ("hot answers", "popular answers"),
+    ("gives way", "is closed, or is evicted"),
+    ("strangers", "untrusted clients"),
+    ("octets", "bytes"),
+];
+
+/// The page that explains such words.
+const TERMS: &str = "docs/reference/terms.md";
+
+/// Most lines of a page for operators.
+const LINES: usize = 150;
+
+/// Every fault below `root`: file, line, fault.
+///
+/// # Errors
+///
+/// A file or folder of the documents cannot be read.
+pub fn faults(root: &Path) -> std::io::Result<Vec<String>> {
+    let mut faults = Vec::new();
+    let mut unused: Vec<&str> = ALLOWED.to_vec();
+    for path in documents(root)? {
+        let text = std::fs::read_to_string(root.join(&path))?;
+        let for_operators =
+            FOR_OPERATORS.iter().any(|folder| path.starts_with(Path::new("docs").join(folder)));
+        let lines = if is_page(&path) { prose(&text) } else { numbered(&text) };
+        for (line, words) in &lines {
+            let (told, used) = ageing(words);
+            unused.retain(|phrase| !used.contains(phrase));
+            let place = format!("{}:{line}", path.display());
+            faults.extend(
+                told.into_iter().map(|word| format!("{place}: \"{word}\" ages: see tools/book/src/words.rs")),
+            );
+            if for_operators && path != Path::new(TERMS) {
+                let private = PRIVATE.iter().filter(|(word, _)| places(words, word).next().is_some());
+                faults.extend(private.map(|(word, term)| format!("{place}: \"{word}\": write \"{term}\"")));
+            }
+        }
+        if for_operators && text.lines().count() > LINES {
+            faults.push(format!("{}: more than {LINES} lines: make two pages of it", path.display()));
+        }
+    }
+    faults.extend(
+        unused.into_iter().map(|phrase| format!("no document has \"{phrase}\": see tools/book/src/words.rs")),
+    );
+    Ok(faults)
+}
+
+/// The documents that are checked, in their order.
+fn documents(root: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let mut documents: Vec<PathBuf> = FOR_USERS.iter().map(PathBuf::from).collect();
+    for folder in FOR_OPERATORS {
+        documents
+            .extend(files(root, &Path::new("docs").join(folder))?.into_iter().filter(|path| is_page(path)));
+    }
+    documents.extend(files(root, Path::new(MANUALS))?);
+    Ok(documents.into_iter().filter(|path| root.join(path).is_file()).collect())
+}
+
+/// Lines of a text without form, in lower case, with their numbers.
+fn numbered(text: &str) -> Vec<(usize, String)> {
+    text.lines().enumerate().map(|(number, line)| (number + 1, line.to_lowercase())).collect()
+}
+
+/// Paragraphs, cells and headings of a page in lower case, without code, each with the number of its first line.
+fn prose(page: &str) -> Vec<(usize, String)> {
+    let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_HEADING_ATTRIBUTES;
+    let (mut blocks, mut is_code): (Vec<(usize, String)>, bool) = (Vec::new(), false);
+    for (event, range) in Parser::new_ext(page, options).into_offset_iter() {
+        match event {
+            Event::Start(Tag::CodeBlock(_)) => is_code = true,
+            Event::End(TagEnd::CodeBlock) => is_code = false,
+            Event::Start(Tag::Paragraph | Tag::Heading { .. } | Tag::TableCell | Tag::Item) => {
+                let line = page[..range.start].matches('\n').count() + 1;
+                blocks.push((line, String::new()));
+            }
+            Event::Text(part) if !is_code => append(&mut blocks, &part.to_lowercase()),
+            // A word that no check looks for, so that the words around it are not read as one phrase.
+            Event::Code(_) => append(&mut blocks, "`"),
+            Event::SoftBreak | Event::HardBreak => append(&mut blocks, " "),
+            _ => {}
+        }
+    }
+    blocks
+}
+
+fn append(blocks: &mut [(usize, String)], words: &str) {
+    if let Some((_, text)) = blocks.last_mut() {
+        text.push_str(words);
+    }
+}
+
+/// Words of a text that age and stand in no allowed phrase, and the phrases that it has.
+fn ageing(text: &str) -> (Vec<&'static str>, Vec<&'static str>) {
+    let allowed: Vec<(usize, &str)> =
+        ALLOWED.iter().flat_map(|phrase| places(text, phrase).map(move |place| (place, *phrase))).collect();
+    let covers =
+        |place: usize| allowed.iter().any(|&(start, phrase)| (start..start + phrase.len()).contains(&place));
+    let told = AGEING.iter().filter(|word| places(text, word).any(|place| !covers(place)));
+    (told.copied().collect(), allowed.iter().map(|&(_, phrase)| phrase).collect())
+}
+
+/// Places of whole words in a text.
+fn places<'t>(text: &'t str, words: &'t str) -> impl Iterator<Item = usize> + 't {
+    let is_end = |letter: Option<char>| !letter.is_some_and(char::is_alphanumeric);
+    text.match_indices(words).map(|(place, _)| place).filter(move |&place| {
+        is_end(text[..place].chars().next_back()) && is_end(text[place + words.len()..].chars().next())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workspace;
+
+    #[test]
+    fn the_documents_have_no_word_that_ages_and_none_of_the_code() {
+        let faults = faults(&workspace()).expect("the documents can be read");
+        assert!(faults.is_empty(), "\n{}\n", faults.join("\n"));
+    }
+
+    #[test]
+    fn a_word_that_ages_is_found_unless_its_phrase_is_allowed() {
+        assert_eq!(
+            ageing("tls is not supported; views are planned."),
+            (vec!["not supported", "planned"], vec![])
+        );
+        assert_eq!(ageing("http/3 is not supported"), (vec![], vec!["http/3 is not supported"]));
+        assert_eq!(ageing("http/3 is not supported, nor yet http/4").0, ["yet"]);
+        assert_eq!(ageing("unplanned, yeti").0, [""; 0]);
+    }
+
+    #[test]
+    fn words_in_code_do_not_count_and_a_phrase_may_go_over_a_line() {
+        let page = "# Not\n\nIt is not\nsupported `yet`.\n\n    planned\n\n| a | planned |\n| --- | --- |\n";
+        let found: Vec<_> = prose(page).into_iter().filter(|(_, text)| !ageing(text).0.is_empty()).collect();
+        assert_eq!(found, [(3, "it is not supported `.".to_owned()), (8, "planned".to_owned())]);
+    }
+
+    #[test]
+    fn private_words_long_pages_and_phrases_without_a_sentence_are_faults() {
+        let root = std::env::temp_dir().join(format!("sixfold-book-words-{}", std::process::id()));
+        std::fs::create_dir_all(root.join("docs/how-to")).expect("a folder");
+        for folder in ["tutorials", "reference", "explanation", "recipes", "man"] {
+            std::fs::create_dir_all(root.join("docs").join(folder)).expect("a folder");
+        }
+        std::fs::write(root.join("docs/how-to/a.md"), "# Legs\n\nEach\nleg `leg`.\n").expect("a file");
+        std::fs::write(root.join("docs/how-to/b.md"), "x\n".repeat(LINES + 1)).expect("a file");
+        let found = faults(&root).expect("the pages can be read");
+        std::fs::remove_dir_all(&root).expect("our own folder");
+        let expected = [
+            "docs/how-to/a.md:1: \"legs\": write \"lookups\"",
+            "docs/how-to/a.md:3: \"leg\": write \"lookup\"",
+            "docs/how-to/b.md: more than 150 lines: make two pages of it",
+            "no document has \"not yet released\": see tools/book/src/words.rs",
+        ];
+        assert_eq!(found[..4], expected);
+        assert_eq!(found.len(), 3 + ALLOWED.len());
+    }
+}
