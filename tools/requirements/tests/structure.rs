@@ -33,7 +33,11 @@ fn packages() -> BTreeMap<String, String> {
     let mut packages = BTreeMap::new();
     for part in ["server", "laboratory", "testing", "tools"] {
         for entry in fs::read_dir(workspace().join(part)).expect("a part of the workspace") {
-            let name = entry.expect("an entry").file_name().into_string().expect("a name in UTF-8");
+            let entry = entry.expect("an entry");
+            let name = entry.file_name().into_string().expect("a name in UTF-8");
+            if !entry.path().is_dir() {
+                continue;
+            }
             packages.insert(name.clone(), format!("{part}/{name}"));
         }
     }
