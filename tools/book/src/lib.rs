@@ -26,7 +26,11 @@ use std::path::{Component, Path, PathBuf};
 
 /// Root of the source tree.
 pub fn workspace() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("the crate is in the workspace").to_owned()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .ancestors()
+        .nth(2)
+        .expect("the crate is in the workspace")
+        .to_owned()
 }
 
 /// Path with its `.` and `..` carried out. `None`: it leads out of the folder that it starts from.

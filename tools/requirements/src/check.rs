@@ -39,7 +39,8 @@ pub fn faults(list: &List, places: &[Place], cases: &Cases) -> Vec<String> {
         let at = format!("{}: requirement {}", place.file, place.number);
         let in_tests = !place.file.contains("/src/") && !place.file.starts_with("scenarios/");
         match list.find(&place.number) {
-            None => faults.push(format!("{at} is not in the list; add it to tools/requirements/requirements.toml")),
+            None => faults
+                .push(format!("{at} is not in the list; add it to tools/requirements/requirements.toml")),
             Some(requirement) if !place.rfc.is_empty() && place.rfc != requirement.rfc => {
                 faults.push(format!("{at} is cited as {}; it is {}", place.rfc, requirement.rfc));
             }
