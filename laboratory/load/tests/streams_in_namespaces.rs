@@ -54,7 +54,8 @@ fn assert_counted(counted: (u64, u64), carried: (u64, u64)) {
 #[test]
 fn the_packets_and_octets_of_a_load_are_those_that_the_interface_carried() {
     if !namespace::is_inside() {
-        let name = "streams_in_namespaces::the_packets_and_octets_of_a_load_are_those_that_the_interface_carried";
+        let name =
+            "streams_in_namespaces::the_packets_and_octets_of_a_load_are_those_that_the_interface_carried";
         namespace::run_inside(name, &namespace::network(NAMESPACE));
         return;
     }

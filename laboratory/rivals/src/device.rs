@@ -66,7 +66,8 @@ impl Device {
         };
         if !program.is_file() {
             return Err(
-                "sixfold is not built: cargo build --profile dist -p sixfold, or give --sixfold PATH".to_owned()
+                "sixfold is not built: cargo build --profile dist -p sixfold, or give --sixfold PATH"
+                    .to_owned(),
             );
         }
         let version = match kind {

@@ -6,11 +6,11 @@ mod conform;
 mod devices;
 mod documents;
 mod fixtures;
-mod load;
-mod report;
-mod run;
-mod ssh;
 #[path = "lab/main.rs"]
 mod lab;
 #[path = "links/main.rs"]
 mod links;
+mod load;
+mod report;
+mod run;
+mod ssh;

@@ -176,7 +176,8 @@ fn the_packages_are_built_from_what_an_earlier_build_has_compiled() {
     let build = script.split("&& cargo ").nth(1).and_then(|rest| rest.split(')').next()).expect("its build");
     let words: Vec<&str> = build.split_whitespace().collect();
     assert!(
-        words.windows(2).any(|pair| pair == ["--profile", "dist"]) && words.ends_with(&["-p", "sixfold", "-p", "sixfold-bench"]),
+        words.windows(2).any(|pair| pair == ["--profile", "dist"])
+            && words.ends_with(&["-p", "sixfold", "-p", "sixfold-bench"]),
         "{build}"
     );
     let packages = units(&words);
