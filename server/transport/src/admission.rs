@@ -10,7 +10,7 @@ use crate::handshake_rate::HandshakeRates;
 use crate::limits::{Limits, SITE_PARTS};
 use engine::{Client, ClientNetwork, IdleTimeout};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The counts of open connections.
@@ -147,11 +147,6 @@ impl Admission {
             told: open.limits.idle_timeout_at(open.connections),
             answer_wait: open.limits.answer_wait,
         }
-    }
-
-    /// True if some thread holds the lock.
-    pub(crate) fn is_locked(&self) -> bool {
-        matches!(self.0.try_lock(), Err(TryLockError::WouldBlock))
     }
 
     fn open(&self) -> MutexGuard<'_, Open> {

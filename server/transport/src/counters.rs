@@ -134,10 +134,6 @@ counters! {
     QuicNoQuic = "quic_datagrams_ignored_total" "reason": "not_quic";
     /// Datagrams that were ignored because they belong to no connection that this process has had.
     QuicNoConnection = "quic_datagrams_ignored_total" "reason": "unknown_connection";
-    /// Restarts of the QUIC thread after a failure.
-    QuicRestarted = "quic_thread_failures_total" "result": "restarted";
-    /// Failures of the QUIC thread after which it was not started again.
-    QuicGivenUp = "quic_thread_failures_total" "result": "given_up";
     /// Answers queued for their connection.
     AnswersQueued = "stream_answers_total" "result": "queued";
     /// Answers whose connection was gone or could not take them.
