@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 macro_rules! counters {
     ($($(#[$doc:meta])* $variant:ident = $family:literal $label:literal : $value:literal;)*) => {
         /// One counter of the client streams.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        // Neither compared nor matched: a counter is told of a decision, as a `CloseReason`.
+        #[derive(Clone, Copy, Debug)]
         #[repr(usize)]
         pub enum Counter { $($(#[$doc])* $variant,)* }
 

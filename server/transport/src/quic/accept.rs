@@ -81,8 +81,8 @@ pub(crate) fn admit<Q: QuerySink>(
             }
             Some(slot)
         }
-        Err(reason) if is_validated => {
-            context.count(reason);
+        Err(refusal) if is_validated => {
+            context.count(refusal.counter());
             incoming.refuse();
             return None;
         }
@@ -150,8 +150,8 @@ pub(crate) async fn complete<Q: QuerySink>(
                 context.count(Counter::Accepted);
                 connection.slot.replace(Some(admitted));
             }
-            Err(reason) => {
-                context.count(reason);
+            Err(refusal) => {
+                context.count(refusal.counter());
                 connection.close_at_once(CloseReason::ClientLimit, "too many connections");
                 return Err(CloseReason::ClientLimit);
             }
