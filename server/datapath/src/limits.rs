@@ -226,10 +226,10 @@ pub(crate) const SEND_BUFFER: usize = 512 << 10;
 pub(crate) const IPV6_MINIMUM_MTU: i32 = 1280;
 
 /// Messages in one GSO send: the number that every kernel takes (UDP_MAX_SEGMENTS).
-pub(crate) const GSO_SEGMENTS: usize = 64;
+pub const GSO_SEGMENTS: usize = 64;
 
 /// Octets in one GSO send: a datagram that the kernel cuts up has at most 65,535 - 20 - 8 = 65,507.
-pub(crate) const GSO_OCTETS: usize = 65_000;
+pub const GSO_OCTETS: usize = 65_000;
 
 /// Longest message in a GSO send, in octets. With its headers it must not exceed the path's MTU, because the kernel does not
 /// cut up a message that needs fragments. 1,280 - 40 - 8 = 1,232 fits wherever IPv6 does (RFC 9715).
@@ -374,43 +374,7 @@ pub(crate) const REFLECTOR_LINKS: u16 = 64;
 /// Queries that wait for replies, by their IDs of 16 bits: 65,536 of some 320 octets, 20 MiB.
 pub(crate) const REFLECTOR_SLOTS: usize = 1 << 16;
 
-// The responder.
-
-/// Buffers of one receive of a responder. Each has [`RESPONDER_BUFFER`] octets of address space, 2.1 MiB in all. Plain
-/// datagrams touch a page or two of each: 32 x 8 KiB = 256 KiB.
-pub(crate) const RESPONDER_SLOTS: usize = 32;
-
-/// Octets of one buffer: datagrams that the kernel hands over as one (GRO) can have 65,535.
-pub(crate) const RESPONDER_BUFFER: usize = 65_535;
-
-/// Receives from one socket in a turn: 8 x 32 datagrams fill the response queue once.
-pub(crate) const RESPONDER_RECEIVES: usize = 8;
-
-/// Answers of a socket that wait to leave together. The more there are, the more of them go to the same client and leave in
-/// one GSO send. A slot has eight bits in the keys by which they are sorted.
-pub(crate) const RESPONDER_ANSWERS: usize = 256;
-
-// A tester.
-
-/// Receive and send buffer of each source port of a load, in octets: that of a listening socket. It holds 15,000 small replies,
-/// so a tester that was held up for 100 ms at 100,000 a second loses none. Only waiting datagrams take memory.
-pub(crate) const TESTER_BUFFER: i32 = RECEIVE_BUFFER;
-
-/// Datagrams in one receive of a tester.
-pub(crate) const TESTER_BATCH: usize = 32;
-
-/// Octets for one datagram of a tester: the largest possible one, because the kernel may put many replies together (UDP
-/// GRO), and a cache line more, so that the beginnings spread over all sets of the processor's caches. 32 of them are
-/// 2 MiB, of which only written pages are ever resident.
-pub(crate) const TESTER_STRIDE: usize = (64 << 10) + 64;
-
-/// Ports that one wait of a tester may report. The next wait reports the others.
-pub(crate) const TESTER_EVENTS: usize = 64;
-
 // Start-up.
 
 /// Longest entry of the user database that can be read, in octets. The C library suggests 1 KiB.
 pub(crate) const USER_ENTRY_OCTETS: usize = 16 << 10;
-
-/// Connections that one wait of a tester may report: 3 KiB of events.
-pub(crate) const CONNECTION_EVENTS: usize = 256;

@@ -1,7 +1,7 @@
 //! Socket activation: sockets that the service manager has bound before it started this process (sd_listen_fds(3)). So a process
 //! without privileges listens on port 53.
 
-use crate::socket::syscalls::check;
+use kernel::syscalls::check;
 use std::fmt;
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};

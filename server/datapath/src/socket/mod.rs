@@ -1,10 +1,9 @@
-//! The kernel's interface to sockets: system calls, socket addresses and control messages in the kernel's form, the arrays
-//! that recvmmsg and sendmmsg work on, and UDP GSO and GRO.
+//! Batches of datagrams: socket addresses in the kernel's form, the arrays that recvmmsg and sendmmsg work on, and UDP GSO and GRO; and
+//! the system calls of workers. What the laboratory and AF_XDP need too is in the crate `kernel`.
 //!
 //! Nothing here knows workers, machines or upstreams. Read `syscalls.rs` first, then `receive_batch.rs` and `send_batch.rs`.
 
 pub(crate) mod address;
-pub(crate) mod pinned_array;
 pub(crate) mod receive_batch;
 pub(crate) mod send_batch;
 pub(crate) mod syscalls;

@@ -22,7 +22,7 @@ use crate::listen::listener::{UdpListener, start_reading};
 use crate::listen::response_queue::ResponseQueue;
 use crate::socket::receive_batch::ReceiveBatch;
 use crate::socket::send_batch::kernel_supports_gso;
-use crate::socket::syscalls::{Epoll, now, receive_drops, sleep_until};
+use crate::socket::syscalls::{now, sleep_until};
 use crate::socket::unreleased::UnreleasedOctets;
 use crate::upstream::links::{LINK_TOKEN, Links, ReadMode, failure_reason, from_token};
 use crate::worker::mailbox::{LISTEN, Mailbox, RELEASE, StreamSink};
@@ -39,6 +39,8 @@ use crate::xdp::{
 };
 use engine::limits::{LINKS, MESSAGE};
 use engine::{Instant, Link, Machine};
+use kernel::epoll::Epoll;
+use kernel::syscalls::receive_drops;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;

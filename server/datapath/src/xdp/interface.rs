@@ -1,9 +1,9 @@
 //! Facts about a network interface: its number, its Ethernet address, its MTU, its queues, its addresses, and the XDP program that it
 //! has already (netdevice(7), ethtool, rtnetlink(7)).
 
-use crate::interfaces;
-use crate::socket::syscalls::check;
 use crate::xdp::frame::EthernetAddress;
+use kernel::interfaces;
+use kernel::syscalls::check;
 use std::ffi::CString;
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};

@@ -2,12 +2,12 @@
 //! needs CAP_BPF, CAP_NET_ADMIN and CAP_NET_RAW, and happens before the process gives up its privileges.
 
 use crate::limits::{XDP_PLACES, XDP_PROCESSORS, XDP_QUEUES};
-use crate::remedy::remedy;
 use crate::xdp::interface::{Interface, attached_program, local_addresses};
 use crate::xdp::packet_cache::PacketCache;
 use crate::xdp::program::{Mode, Place, Program, Refusal, SharedArrays};
 use crate::xdp::reply::{Origins, Replies};
 use crate::xdp::socket::{self, Receiver};
+use kernel::remedy::remedy;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;

@@ -3,8 +3,8 @@
 //! however that ends.
 
 use crate::limits::{XDP_PLACES, XDP_VERIFIER_LOG};
-use crate::socket::syscalls::check;
 use crate::xdp::frame::EthernetAddress;
+use kernel::syscalls::check;
 use std::ffi::CStr;
 use std::io;
 use std::net::Ipv6Addr;

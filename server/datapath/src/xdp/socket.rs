@@ -8,8 +8,8 @@
 //! ```
 
 use crate::limits::{BATCH, XDP_FRAME, XDP_RECEIVE_FRAMES, XDP_SEND_BUFFER, XDP_SEND_FRAMES, XDP_WAKEUPS};
-use crate::socket::syscalls::{check, set_option};
 use crate::xdp::ring::{Entry, Mapping, Ring};
+use kernel::syscalls::{check, set_option};
 use std::io;
 use std::mem::{size_of, size_of_val, zeroed};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
