@@ -3,9 +3,13 @@
 //!
 //! Nothing here knows workers, machines or upstreams. Read `syscalls.rs` first, then `receive_batch.rs` and `send_batch.rs`.
 
+#[allow(unsafe_code)]
 pub(crate) mod address;
+#[allow(unsafe_code)]
 pub(crate) mod receive_batch;
+#[allow(unsafe_code)]
 pub(crate) mod send_batch;
+#[allow(unsafe_code)]
 pub(crate) mod syscalls;
 mod truncation;
 pub(crate) mod unreleased;

@@ -30,13 +30,10 @@ use crate::worker::outbox::SocketOutbox;
 use crate::worker::packet_cache_task::NO_COMMON_ANSWERS;
 #[cfg(feature = "xdp")]
 use crate::worker::publisher::Publisher;
+#[cfg(feature = "xdp")]
+use crate::worker::replies::Replies;
 use crate::worker::shared::Shared;
 use crate::worker::turn_pause::TurnPause;
-#[cfg(feature = "xdp")]
-use crate::xdp::{
-    Queues, Receiver,
-    reply::{Replies, Route},
-};
 use engine::limits::{LINKS, MESSAGE};
 use engine::{Instant, Link, Machine};
 use kernel::epoll::Epoll;
@@ -45,6 +42,8 @@ use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 use std::thread::JoinHandle;
+#[cfg(feature = "xdp")]
+use xdp::{Queues, Receiver, Route};
 
 /// A callback that a worker calls about every [`TICK`], to publish the machine's counters for example.
 pub type Hook<M> = Box<dyn FnMut(&mut M, Instant) + Send>;
@@ -175,7 +174,7 @@ impl<M: Machine + Send + 'static> Worker<M> {
     /// The worker, and the sending halves of its AF_XDP sockets.
     #[cfg(feature = "xdp")]
     fn split_replies(mut self) -> (Worker<M>, Replies) {
-        let replies = self.queues.take_replies();
+        let replies = Replies::of(&mut self.queues);
         (self, replies)
     }
 
