@@ -11,7 +11,7 @@ use crate::process::{Folder, Process, resident_kib, usage};
 use crate::report::{Bound, Goal, Section, Table, cell};
 use crate::series::Timing;
 use crate::statistics::Summary;
-use datapath::laboratory::device_sockets;
+use load::sockets::device_sockets;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::fs;

@@ -7,7 +7,7 @@ use crate::kind::{Kind, Setup};
 use crate::limits;
 use crate::process::{Folder, Process};
 use crate::tester::Check;
-use datapath::laboratory::device_sockets::{self, WANTED};
+use load::sockets::device_sockets::{self, WANTED};
 use std::fs;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};

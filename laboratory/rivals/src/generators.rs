@@ -16,7 +16,7 @@ use crate::process::{Folder, Process};
 use crate::report::{Bound, Goal, Section, Table, cell};
 use crate::statistics::Summary;
 use crate::{limits, series::Timing};
-use datapath::laboratory::Usage;
+use load::sockets::Usage;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::fs;

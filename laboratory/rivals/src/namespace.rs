@@ -2,6 +2,7 @@
 //! server that distinguishes clients by their networks sees many. The machine's own network stays unchanged.
 
 use crate::limits;
+use load::sockets::netlink::{UdpSocket, udp_sockets};
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv6Addr};
 use std::process::{Command, ExitCode, Stdio};
@@ -71,30 +72,24 @@ pub fn others(networks: u16) -> Vec<IpAddr> {
 ///
 /// # Errors
 ///
-/// /proc/net/udp6 cannot be read: the kernel has no IPv6.
+/// As [`udp_sockets`].
 pub fn drops_towards(port: u16) -> io::Result<u64> {
-    std::fs::read_to_string("/proc/net/udp6").map(|table| sum_drops(&table, REMOTE, port))
+    drops(|socket| socket.peer_port == Some(port))
 }
 
 /// Datagrams that the kernel has dropped at the UDP sockets that are bound to a port, over IPv6.
 ///
 /// # Errors
 ///
-/// As [`drops_towards`].
+/// As [`udp_sockets`].
 pub fn drops_at(port: u16) -> io::Result<u64> {
-    std::fs::read_to_string("/proc/net/udp6").map(|table| sum_drops(&table, LOCAL, port))
+    drops(|socket| socket.local.port() == port)
 }
 
-/// Columns of `/proc/net/udp6`.
-const LOCAL: usize = 1;
-const REMOTE: usize = 2;
-
-/// The sum of the last column of `/proc/net/udp6`, of the sockets whose address in a column has this port.
-fn sum_drops(table: &str, column: usize, port: u16) -> u64 {
-    let end = format!(":{port:04X}");
-    let rows = table.lines().skip(1).map(|row| row.split_whitespace().collect::<Vec<_>>());
-    let of_port = rows.filter(|row| row.get(column).is_some_and(|address| address.ends_with(&end)));
-    of_port.filter_map(|row| row.last()?.parse::<u64>().ok()).sum()
+fn drops(counts: impl Fn(&UdpSocket) -> bool) -> io::Result<u64> {
+    let sockets = udp_sockets()?;
+    let counted = sockets.iter().filter(|socket| socket.local.is_ipv6() && counts(socket));
+    Ok(counted.map(|socket| u64::from(socket.drops)).sum())
 }
 
 fn address(network: u16, host: u16) -> IpAddr {
@@ -103,19 +98,21 @@ fn address(network: u16, host: u16) -> IpAddr {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{drops_at, drops_towards};
+    use std::net::UdpSocket;
 
     #[test]
     fn the_drops_of_sockets_of_a_port_are_added() {
-        let row = |remote: &str, drops: u64| {
-            format!(
-                "  7: 0000:D431 0000:{remote} 01 00000000:00000000 00:00000000 00000000 0 0 9 2 0 {drops}\n"
-            )
-        };
-        let table = ["sl local remote\n".to_owned(), row("0035", 3), row("1035", 5), row("0035", 4)].concat();
-        assert_eq!(sum_drops(&table, REMOTE, 0x35), 7);
-        assert_eq!(sum_drops(&table, REMOTE, 53 << 8), 0);
-        assert_eq!(sum_drops(&table, LOCAL, 0xd431), 12);
-        assert_eq!(sum_drops(&table, LOCAL, 0x35), 0);
+        let [receiver, sender] = [(); 2].map(|()| UdpSocket::bind("[::1]:0").unwrap());
+        let ports = [&receiver, &sender].map(|socket| socket.local_addr().unwrap().port());
+        receiver.connect(sender.local_addr().unwrap()).unwrap();
+        socket2::SockRef::from(&receiver).set_recv_buffer_size(1).unwrap();
+        let to = receiver.local_addr().unwrap();
+        let sent = (0..100).map(|_| u64::from(sender.send_to(&[0; 500], to).is_ok())).sum::<u64>();
+        receiver.set_nonblocking(true).unwrap();
+        let read = std::iter::from_fn(|| receiver.recv(&mut [0; 512]).ok()).count() as u64;
+        assert!(read < sent);
+        assert_eq!([drops_at(ports[0]).unwrap(), drops_towards(ports[1]).unwrap()], [sent - read; 2]);
+        assert_eq!([drops_at(ports[1]).unwrap(), drops_towards(ports[0]).unwrap()], [0; 2]);
     }
 }

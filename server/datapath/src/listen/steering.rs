@@ -7,7 +7,7 @@
 
 use crate::limits::STEERING_OCTETS;
 use crate::listen::proxy_protocol;
-use crate::socket::syscalls::{check, set_option};
+use kernel::syscalls::{check, set_option};
 use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};

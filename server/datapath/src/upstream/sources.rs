@@ -7,7 +7,7 @@
 
 use crate::limits::{PORTS_TRIED, STRAY_DATAGRAMS};
 use crate::listen::listener::set_freebind;
-use crate::socket::syscalls::set_option;
+use kernel::syscalls::set_option;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::collections::BTreeMap;
 use std::io;

@@ -4,10 +4,11 @@
 
 use crate::counters::{Counter, Counters};
 use crate::limits::{LINK_RECEIVE_BUFFER, QUESTION_OCTETS, WAITING_QUESTIONS};
-use crate::socket::pinned_array::PinnedArray;
 use crate::socket::send_batch::{SendBatch, SendCounters};
-use crate::socket::syscalls::{ignore_path_mtu, receive_drops, set_receive_buffer};
+use crate::socket::syscalls::ignore_path_mtu;
 use crate::upstream::sources::SourceTable;
+use kernel::pinned_array::PinnedArray;
+use kernel::syscalls::{receive_drops, set_receive_buffer};
 use socket2::Socket;
 use std::cmp::Reverse;
 use std::io;

@@ -2,7 +2,7 @@
 //! the work of a trial.
 
 use super::{TTL_SECS, names};
-use datapath::laboratory::{Pinned, StampedReceiver};
+use load::sockets::{Pinned, StampedReceiver};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -126,7 +126,7 @@ fn next(
     socket: &StampedReceiver,
     buffer: &mut [u8],
     stop: &AtomicBool,
-) -> std::io::Result<Option<datapath::laboratory::Stamped>> {
+) -> std::io::Result<Option<load::sockets::Stamped>> {
     loop {
         let is_over = stop.load(Ordering::Relaxed);
         match socket.receive(buffer)? {

@@ -1,10 +1,12 @@
 //! The threads of a load: waits, exact to the nanosecond, for readiness or an instant; the core that a thread runs on; and
 //! the CPU time that it has used.
 
-use crate::laboratory::query_sender::Port;
-use crate::socket::syscalls::{Epoll, check};
+use super::query_sender::Port;
+use kernel::epoll::Epoll;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity, set_current_timer_slack};
 use std::io;
-use std::mem::{size_of, zeroed};
+use std::mem::zeroed;
+use std::num::NonZero;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
 
@@ -76,7 +78,8 @@ pub struct PreciseTimers(());
 impl PreciseTimers {
     /// Makes the timers exact from now on.
     pub fn new() -> PreciseTimers {
-        set_slack(1);
+        // Without exact timers the load goes on, and its record has the delays.
+        let _ = set_current_timer_slack(NonZero::new(1));
         PreciseTimers(())
     }
 }
@@ -89,18 +92,12 @@ impl Default for PreciseTimers {
 
 impl Drop for PreciseTimers {
     fn drop(&mut self) {
-        // 0 means the thread's default.
-        set_slack(0);
+        let _ = set_current_timer_slack(None);
     }
 }
 
-fn set_slack(nanoseconds: libc::c_ulong) {
-    // SAFETY: the option takes one integer and no pointer.
-    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, nanoseconds, 0, 0, 0) };
-}
-
 /// A guard that pins the calling thread to one processor until it is dropped.
-pub struct Pinned(libc::cpu_set_t);
+pub struct Pinned(CpuSet);
 
 impl Pinned {
     /// Pins the thread from now on.
@@ -110,25 +107,20 @@ impl Pinned {
     /// The error of sched_getaffinity(2) or sched_setaffinity(2). EINVAL: the machine has no such processor, or the process may not use
     /// it.
     pub fn new(processor: usize) -> io::Result<Pinned> {
-        if processor >= libc::CPU_SETSIZE as usize {
+        if processor >= CpuSet::MAX_CPU {
             return Err(io::Error::from_raw_os_error(libc::EINVAL));
         }
-        // SAFETY: cpu_set_t is an array of integers, for which all zeros is a valid value (the empty set).
-        let (mut before, mut set): (libc::cpu_set_t, libc::cpu_set_t) = unsafe { (zeroed(), zeroed()) };
-        // SAFETY: 0 means the calling thread; the set is valid and of the size given.
-        check(unsafe { libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut before) })?;
-        // SAFETY: `processor` is below CPU_SETSIZE, so the bit lies inside the set.
-        unsafe { libc::CPU_SET(processor, &mut set) };
-        // SAFETY: as above.
-        check(unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set) })?;
+        let (before, mut set) = (sched_getaffinity(None)?, CpuSet::new());
+        set.set(processor);
+        sched_setaffinity(None, &set)?;
         Ok(Pinned(before))
     }
 }
 
 impl Drop for Pinned {
     fn drop(&mut self) {
-        // SAFETY: 0 means the calling thread; the set is valid and of the size given.
-        unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &self.0) };
+        // The processors that the thread had may be gone.
+        let _ = sched_setaffinity(None, &self.0);
     }
 }
 

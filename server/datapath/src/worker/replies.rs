@@ -1,72 +1,35 @@
 //! The way of an answer to a client whose query came in a frame: through a queue of the same interface that the answering worker owns,
 //! to the Ethernet address that brought the query. An answer for which that is not possible leaves through the listening socket: the
 //! worker owns no queue of the interface, no frame is free, or the answer is longer than a packet that passes everywhere.
-//!
-//! The route (interface and Ethernet address) travels in [`Client::stream`], which the engine and the mailbox keep for the datapath and
-//! which datagrams do not use otherwise.
 
 use crate::counters::{Counter, Counters};
-use crate::limits::XDP_MESSAGE;
 use crate::listen::response_queue::ResponseQueue;
-use crate::xdp::frame::{Addresses, EthernetAddress, LONGEST_HEADERS, write_headers};
-use crate::xdp::socket::Sender;
 use engine::Client;
 use std::sync::Arc;
-
-/// Marks a route, so that none is zero.
-const IS_ROUTE: u64 = 1 << 63;
-/// Bits of an Ethernet address. The number of the interface lies above them.
-const ETHERNET_BITS: u32 = 48;
-
-/// The way back to a client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Route {
-    /// Number of the interface, in the order of the configuration.
-    pub(crate) interface: u8,
-    /// Ethernet address of the client or of a router.
-    pub(crate) neighbour: EthernetAddress,
-}
-
-impl Route {
-    /// The route as a number.
-    pub(crate) fn to_token(self) -> u64 {
-        let neighbour = self.neighbour.iter().fold(0, |bits, &octet| bits << 8 | u64::from(octet));
-        IS_ROUTE | u64::from(self.interface) << ETHERNET_BITS | neighbour
-    }
-
-    /// The route to a client; none if its query came through a socket.
-    pub(crate) fn of(client: &Client) -> Option<Route> {
-        let token = client.stream;
-        if token & IS_ROUTE == 0 || !client.transport.is_datagram() {
-            return None;
-        }
-        let [_, _, neighbour @ ..] = token.to_be_bytes();
-        Some(Route { interface: (token >> ETHERNET_BITS) as u8, neighbour })
-    }
-}
-
-/// Facts about the interfaces and listening addresses that answers need; all workers share them.
-#[derive(Debug, Default)]
-pub(crate) struct Origins {
-    /// Ethernet address and number of each interface, in the order of the configuration.
-    pub(crate) interfaces: Vec<(EthernetAddress, u32)>,
-    /// Longest IP packet of each interface, in octets.
-    pub(crate) mtus: Vec<usize>,
-    /// Port of each listening socket.
-    pub(crate) ports: Vec<u16>,
-}
+use xdp::limits::XDP_MESSAGE;
+use xdp::{Addresses, LONGEST_HEADERS, Origins, Queues, Route, Sender, write_headers};
 
 /// The queues through which a worker sends answers.
 #[derive(Default)]
 pub(crate) struct Replies {
     /// Number of the interface, and the sending half of the socket.
-    pub(crate) senders: Vec<(u8, Sender)>,
+    senders: Vec<(u8, Sender)>,
+    /// Facts about interfaces and listening addresses.
     pub(crate) origins: Arc<Origins>,
     /// State of the generator of IPv4 identifications. A seed from the system makes the first ones hard to guess.
-    pub(crate) generator: u64,
+    generator: u64,
 }
 
 impl Replies {
+    /// Takes the sending halves out of a worker's queues.
+    pub(crate) fn of(queues: &mut Queues) -> Replies {
+        Replies {
+            senders: std::mem::take(&mut queues.senders),
+            origins: Arc::clone(&queues.origins),
+            generator: getrandom::u64().unwrap_or_default(),
+        }
+    }
+
     /// Writes an answer and queues it. `size` is its greatest length. Returns false if the answer cannot be sent.
     #[inline]
     pub(crate) fn push(
@@ -150,27 +113,6 @@ impl Replies {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_route_survives_the_way_through_the_engine() {
-        for interface in [0, 1, 7, 255] {
-            for neighbour in [[0; 6], [2, 0, 0, 0, 0, 9], [0xfe; 6]] {
-                let route = Route { interface, neighbour };
-                let mut client = Client::udp("192.0.2.9:5353".parse().unwrap());
-                assert_eq!(Route::of(&client), None);
-                client.stream = route.to_token();
-                assert_eq!(Route::of(&client), Some(route));
-            }
-        }
-    }
-
-    #[test]
-    fn the_token_of_a_connection_is_no_route() {
-        let mut client = Client::udp("192.0.2.9:5353".parse().unwrap());
-        client.stream = Route { interface: 0, neighbour: [0; 6] }.to_token();
-        client.transport = engine::ClientTransport::Tcp;
-        assert_eq!(Route::of(&client), None);
-    }
 
     #[test]
     fn an_answer_of_a_worker_without_a_queue_leaves_through_the_socket() {

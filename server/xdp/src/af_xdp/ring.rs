@@ -1,7 +1,7 @@
 //! The rings between a worker and the kernel (AF_XDP, Documentation/networking/af_xdp.rst): arrays in shared memory with the positions of
 //! a producer and of a consumer, one of which is the worker. Positions count entries and wrap around at 2^32.
 
-use crate::socket::syscalls::check;
+use kernel::syscalls::check;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::ptr::NonNull;

@@ -2,9 +2,9 @@
 //! its commands are all that is needed, and the link is held by a descriptor alone, so that the program is gone with the process,
 //! however that ends.
 
-use crate::limits::{XDP_PLACES, XDP_VERIFIER_LOG};
-use crate::socket::syscalls::check;
-use crate::xdp::frame::EthernetAddress;
+use crate::af_xdp::frame::EthernetAddress;
+use crate::af_xdp::limits::{XDP_PLACES, XDP_VERIFIER_LOG};
+use kernel::syscalls::check;
 use std::ffi::CStr;
 use std::io;
 use std::net::Ipv6Addr;

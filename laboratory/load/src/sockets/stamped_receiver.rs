@@ -4,10 +4,10 @@
 //!
 //! Nothing here knows DNS.
 
-use crate::laboratory::query_sender::Peer;
+use super::query_sender::Peer;
 use crate::limits::TESTER_BUFFER;
-use crate::socket::address::ControlMessages;
-use crate::socket::syscalls::{check, receive_drops, set_option, set_receive_buffer};
+use kernel::control_messages::ControlMessages;
+use kernel::syscalls::{check, receive_drops, set_option, set_receive_buffer};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::mem::zeroed;

@@ -8,15 +8,12 @@
 //! The owner drives it: [`Responder::turn`] never blocks, and [`Responder::wait`] does. An answer may also come later, by
 //! [`Responder::answer`]. There is no thread, clock or timer here.
 
-use crate::counters::{Counter, Counters};
 use crate::limits::{RESPONDER_ANSWERS, RESPONDER_BUFFER, RESPONDER_RECEIVES, RESPONDER_SLOTS};
-use crate::listen::listener::UdpListener;
-use crate::listen::response_queue::ResponseQueue;
-use crate::socket::receive_batch::ReceiveBatch;
-use crate::socket::send_batch::kernel_supports_gso;
-use crate::socket::syscalls::{readable, receive_drops, set_option, wait_readable};
+use datapath::counters::Counters;
+use datapath::{Counter, ReceiveBatch, ResponseQueue, UdpListener, kernel_supports_gso};
 use engine::{Client, Span};
-use std::net::SocketAddr;
+use kernel::epoll::ReadableWait;
+use kernel::syscalls::{receive_drops, set_option};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::Arc;
 
@@ -26,8 +23,7 @@ pub struct Responder {
     /// The response queue of each listener.
     answers: Vec<ResponseQueue>,
     batch: ReceiveBatch,
-    /// The descriptors of a wait, in the order of the listeners.
-    pollfds: Vec<libc::pollfd>,
+    wait: ReadableWait,
     /// Drops of each listener that are already in the counters.
     counted_drops: Vec<u32>,
     counters: Arc<Counters>,
@@ -58,18 +54,13 @@ impl Responder {
         Responder {
             answers: listeners.iter().map(answers).collect(),
             batch: ReceiveBatch::with_slots(RESPONDER_BUFFER, RESPONDER_SLOTS),
-            pollfds: listeners.iter().map(|listener| readable(raw(listener))).collect(),
+            wait: ReadableWait::new(listeners.iter().map(raw)),
             counted_drops: vec![0; listeners.len()],
             counters: Arc::default(),
             buffers: 0,
             listeners,
             size,
         }
-    }
-
-    /// The listening addresses.
-    pub fn addresses(&self) -> impl Iterator<Item = SocketAddr> + '_ {
-        self.listeners.iter().map(UdpListener::address)
     }
 
     /// The descriptors that are readable when a turn has work, for owners that wait for other events too.
@@ -109,7 +100,7 @@ impl Responder {
 
     /// Waits until datagrams come, for `span` at most. Datagrams that wait already end the wait at once.
     pub fn wait(&mut self, span: Span) {
-        wait_readable(&mut self.pollfds, span);
+        self.wait.wait(span.0);
     }
 
     /// Queues an answer that was not ready when its query came. It leaves with the next [`Responder::flush`] or turn.

@@ -7,9 +7,9 @@
 //! because a virtual processor may be stopped for longer: the program reads it before all else of the slot, and compares it at its end.
 //! It is odd while the slot is written. BPF has no read barrier; a processor that reads out of order does so within less than the grace.
 
-use crate::limits::{XDP_ALLOWED, XDP_ANSWERS, XDP_GRACE};
-use crate::xdp::program::{Array, SharedArrays};
-use crate::xdp::ring::Mapping;
+use crate::af_xdp::limits::{XDP_ALLOWED, XDP_ANSWERS, XDP_GRACE};
+use crate::af_xdp::program::{Array, SharedArrays};
+use crate::af_xdp::ring::Mapping;
 use engine::message::plain_query::{KEY_WORDS, Key, PlainQuery};
 use engine::settings::Network;
 use engine::{CommonAnswer, Instant};
@@ -66,7 +66,7 @@ impl Words {
 }
 
 /// The packet cache, which all workers share. They touch it when an answer becomes hot, and to count; never for each packet.
-pub(crate) struct PacketCache {
+pub struct PacketCache {
     control: Words,
     index: Words,
     answers: Words,
@@ -89,22 +89,22 @@ struct State {
 
 /// A published answer, which its worker withdraws.
 #[derive(Debug)]
-pub(crate) struct Published {
+pub struct Published {
     slot: usize,
     /// Word of the index.
     place: usize,
     until: Instant,
     /// Octets of a query without OPT record, and of its answer.
-    pub(crate) octets: [u64; 2],
+    pub octets: [u64; 2],
     counted: [u64; HIT_WORDS],
 }
 
 /// Answers that the program has given: to IPv4 clients without and with OPT record, to IPv6 clients likewise.
-pub(crate) type Hits = [u64; HIT_WORDS];
+pub type Hits = [u64; HIT_WORDS];
 
 impl Published {
     /// True if the answer has ended.
-    pub(crate) fn has_ended(&self, now: Instant) -> bool {
+    pub fn has_ended(&self, now: Instant) -> bool {
         self.until <= now
     }
 }
@@ -167,17 +167,17 @@ impl PacketCache {
     }
 
     /// The hash under which a query is looked up.
-    pub(crate) fn hash(&self, query: &PlainQuery) -> u64 {
+    pub fn hash(&self, query: &PlainQuery) -> u64 {
         query.hash(self.seed)
     }
 
     /// Number of times that all answers have ended.
-    pub(crate) fn epoch(&self) -> u64 {
+    pub fn epoch(&self) -> u64 {
         self.epoch.load(Ordering::Acquire)
     }
 
     /// Publishes the answer to a query. None: no answer may be published now, there is no room, or the answer is too long.
-    pub(crate) fn publish(
+    pub fn publish(
         &self,
         now: Instant,
         epoch: u64,
@@ -212,7 +212,7 @@ impl PacketCache {
 
     /// Withdraws an answer. Read its hits before ([`PacketCache::new_hits`]): they are lost then. `epoch`: that in which it was
     /// published.
-    pub(crate) fn withdraw(&self, published: &Published, epoch: u64, now: Instant) {
+    pub fn withdraw(&self, published: &Published, epoch: u64, now: Instant) {
         let mut state = self.state();
         // After the end of all answers the place may be another one's.
         if self.epoch() == epoch {
@@ -222,7 +222,7 @@ impl PacketCache {
     }
 
     /// Hits of an answer since the last call.
-    pub(crate) fn new_hits(&self, published: &mut Published) -> Hits {
+    pub fn new_hits(&self, published: &mut Published) -> Hits {
         let all = self.read_hits(published.slot);
         let counted = std::mem::replace(&mut published.counted, all);
         std::array::from_fn(|kind| all[kind].wrapping_sub(counted[kind]))
@@ -238,7 +238,7 @@ impl PacketCache {
     }
 
     /// Ends all answers at once. `worker` may let new ones be published after a pause; none: nobody may.
-    pub(crate) fn end_all(&self, now: Instant, worker: Option<usize>) {
+    pub fn end_all(&self, now: Instant, worker: Option<usize>) {
         let mut state = self.state();
         self.control.at(0).store(0, Ordering::Release);
         (0..SETS * WAYS).for_each(|place| self.index.at(place).store(0, Ordering::Relaxed));
@@ -252,12 +252,12 @@ impl PacketCache {
     }
 
     /// True if this worker is to call [`PacketCache::resume`].
-    pub(crate) fn may_resume(&self, now: Instant, worker: usize) -> bool {
+    pub fn may_resume(&self, now: Instant, worker: usize) -> bool {
         self.state().resume.is_some_and(|(from, by)| from <= now && by == worker)
     }
 
     /// Lets answers be published, for these clients. If there are too many networks, nothing is published until the next change.
-    pub(crate) fn resume(&self, clients: &[Network]) {
+    pub fn resume(&self, clients: &[Network]) {
         let mut state = self.state();
         let ranges = ranges(clients);
         if state.resume.is_none() {

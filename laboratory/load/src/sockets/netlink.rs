@@ -1,22 +1,9 @@
 //! Queries to the kernel over rtnetlink(7) and sock_diag(7): the interfaces with their drops, the drops of their queueing
-//! disciplines, the interface over which a packet leaves, and the UDP sockets with their receive buffers. Unlike the files below
-//! /sys, it reports the network namespace of the process.
+//! disciplines, the interface over which a packet leaves, and the UDP sockets with their receive buffers.
 
-use socket2::{Domain, Protocol, Socket, Type};
-use std::io::{self, Read, Write};
+use kernel::netlink::{DUMP, ask, attribute, word};
+use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
-use std::time::Duration;
-
-// linux/netlink.h: a header is length 4, type 2, flags 2, sequence 4, port 4; an attribute is length 2, type 2, data.
-// Both begin at multiples of 4.
-const AF_NETLINK: i32 = 16;
-const HEADER: usize = 16;
-const ERROR: u16 = 2;
-const DONE: u16 = 3;
-const REQUEST: u16 = 1;
-const DUMP: u16 = 0x300;
-/// Bits of an attribute's type field that hold the type.
-const KIND: u16 = 0x3fff;
 
 /// Families of netlink (linux/netlink.h): routes and interfaces, and sockets.
 const ROUTES: i32 = 0;
@@ -66,12 +53,6 @@ const QUEUE_COUNTS: u16 = 3;
 const QUEUE_DROPS: usize = 2;
 /// Parent of the root queueing discipline, which stands for all of an interface.
 const ROOT: u32 = 0xffff_ffff;
-
-/// The kernel sends up to 32 KiB at a time (NLMSG_GOODSIZE and the size that a dump requests).
-const BUFFER: usize = 64 << 10;
-
-/// Datagrams of one answer: those of a host with a hundred thousand interfaces.
-const ANSWERS: usize = 4096;
 
 /// An interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,8 +123,8 @@ pub struct UdpSocket {
     pub inode: u32,
     /// Its own address and port.
     pub local: SocketAddr,
-    /// True if it is connected to one peer.
-    pub is_connected: bool,
+    /// The port of the one peer that it is connected to, if it is.
+    pub peer_port: Option<u16>,
     /// Its receive buffer in octets, as the kernel counts it: twice the size that a program asks for.
     pub receive_buffer: u32,
     /// Datagrams that it dropped so far, because the buffer was full (wraps around).
@@ -180,7 +161,7 @@ fn udp_socket(body: &[u8]) -> Option<UdpSocket> {
     Some(UdpSocket {
         inode: word(body.get(SOCKET_MESSAGE - 4..)?)?,
         local: SocketAddr::new(address, port(4)?),
-        is_connected: port(6)? != 0,
+        peer_port: Some(port(6)?).filter(|port| *port != 0),
         receive_buffer: word(memory.get(4 * MEMORY_RECEIVE_BUFFER..)?)?,
         drops: word(memory.get(4 * MEMORY_DROPS..)?)?,
     })
@@ -210,68 +191,6 @@ fn queue(body: &[u8]) -> Option<(u32, u64)> {
 
 fn out(body: &[u8]) -> Option<u32> {
     attribute(body.get(ROUTE..)?, ROUTE_OUT).and_then(word)
-}
-
-fn word(octets: &[u8]) -> Option<u32> {
-    octets.first_chunk::<4>().map(|octets| u32::from_ne_bytes(*octets))
-}
-
-/// The data of an attribute.
-fn attribute(mut rest: &[u8], wanted: u16) -> Option<&[u8]> {
-    loop {
-        let (length, kind) = (half(rest)?, half(rest.get(2..)?)?);
-        let data = rest.get(4..usize::from(length))?;
-        if kind & KIND == wanted {
-            return Some(data);
-        }
-        rest = rest.get(usize::from(length).next_multiple_of(4)..)?;
-    }
-}
-
-fn half(octets: &[u8]) -> Option<u16> {
-    octets.first_chunk::<2>().map(|octets| u16::from_ne_bytes(*octets))
-}
-
-/// Sends a request to a family of netlink, and passes each message of the answer to `take`: its type and the octets after its
-/// header.
-fn ask(family: i32, kind: u16, flags: u16, body: &[u8], mut take: impl FnMut(u16, &[u8])) -> io::Result<()> {
-    let mut socket = Socket::new(Domain::from(AF_NETLINK), Type::RAW, Some(Protocol::from(family)))?;
-    // The kernel answers at once; the timeout bounds the wait if it does not.
-    socket.set_read_timeout(Some(Duration::from_secs(1)))?;
-    let mut question = ((HEADER + body.len()) as u32).to_ne_bytes().to_vec();
-    question.extend(kind.to_ne_bytes());
-    question.extend((REQUEST | flags).to_ne_bytes());
-    question.extend([0; 8]);
-    question.extend(body);
-    socket.write_all(&question)?;
-    let mut buffer = vec![0; BUFFER];
-    for _ in 0..ANSWERS {
-        let length = socket.read(&mut buffer)?;
-        let mut rest = &buffer[..length];
-        while let Some((kind, body, after)) = message(rest) {
-            match kind {
-                DONE => return Ok(()),
-                ERROR => {
-                    return Err(io::Error::from_raw_os_error(
-                        word(body).map_or(0, u32::cast_signed).wrapping_neg(),
-                    ));
-                }
-                _ => take(kind, body),
-            }
-            rest = after;
-        }
-        if flags & DUMP == 0 {
-            return Ok(());
-        }
-    }
-    Err(io::Error::other("the kernel's answer does not end"))
-}
-
-/// The first of some messages: its type, the octets after its header, and the other messages.
-fn message(octets: &[u8]) -> Option<(u16, &[u8], &[u8])> {
-    let (length, kind) = (word(octets)? as usize, half(octets.get(4..)?)?);
-    let body = octets.get(HEADER..length)?;
-    Some((kind, body, octets.get(length.next_multiple_of(4)..).unwrap_or_default()))
 }
 
 #[cfg(test)]
@@ -306,10 +225,10 @@ mod tests {
             let local = socket.local_addr().unwrap();
             let find = || udp_sockets().unwrap().into_iter().find(|found| found.local == local).unwrap();
             let found = find();
-            assert_eq!((found.receive_buffer, found.is_connected), (40_000, false), "the kernel doubles it");
+            assert_eq!((found.receive_buffer, found.peer_port), (40_000, None), "the kernel doubles it");
             assert!(found.inode > 0 && found.drops == 0, "{found:?}");
             socket.connect(local).unwrap();
-            assert!(find().is_connected);
+            assert_eq!(find().peer_port, Some(local.port()));
         }
         for length in 0..SOCKET_MESSAGE + 40 {
             assert_eq!(udp_socket(&vec![2; length]), None, "a message that is cut off");
@@ -357,24 +276,5 @@ mod tests {
         for length in 0..body(ROOT).len() {
             assert_eq!(queue(&body(ROOT)[..length]), None);
         }
-    }
-
-    #[test]
-    fn messages_that_are_cut_off_end_the_reading() {
-        let mut two = Vec::new();
-        for kind in [NEW_LINK, DONE] {
-            two.extend(18u32.to_ne_bytes());
-            two.extend(kind.to_ne_bytes());
-            two.extend([0; 10]);
-            two.extend([kind as u8, 1, 0, 0]);
-        }
-        let (kind, body, rest) = message(&two).unwrap();
-        assert_eq!((kind, body), (NEW_LINK, &[16, 1][..]));
-        assert_eq!(message(rest), Some((DONE, &[3, 1][..], &[][..])));
-        for length in 0..18 {
-            assert_eq!(message(&two[..length]), None);
-        }
-        assert_eq!(message(&[0; 64]), None);
-        assert_eq!(attribute(&[0; 64], 1), None);
     }
 }

@@ -1,9 +1,9 @@
 //! Facts about a network interface: its number, its Ethernet address, its MTU, its queues, its addresses, and the XDP program that it
 //! has already (netdevice(7), ethtool, rtnetlink(7)).
 
-use crate::interfaces;
-use crate::socket::syscalls::check;
-use crate::xdp::frame::EthernetAddress;
+use crate::af_xdp::frame::EthernetAddress;
+use kernel::syscalls::check;
+use kernel::{interfaces, netlink};
 use std::ffi::CString;
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -13,8 +13,8 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 const ETHTOOL_GDRVINFO: u32 = 3;
 const ETHTOOL_GCHANNELS: u32 = 0x3c;
 
-/// Octets of a reply about one interface. It has statistics and the properties of its kind, some KiB.
-const REPLY: usize = 32 << 10;
+/// Octets of struct ifinfomsg.
+const LINK: usize = 16;
 
 // Attributes of include/uapi/linux/if_link.h.
 const IFLA_XDP: u16 = 43;
@@ -152,54 +152,22 @@ pub(super) fn local_addresses(listen: SocketAddr, interface: u32) -> io::Result<
 ///
 /// The kernel does not tell.
 pub(super) fn attached_program(interface: u32) -> io::Result<Option<u32>> {
-    // SAFETY: the call takes plain numbers.
-    let socket =
-        unsafe { libc::socket(libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_CLOEXEC, libc::NETLINK_ROUTE) };
-    // SAFETY: `check` has found a descriptor, which was just made and which nothing else owns.
-    let socket = unsafe { OwnedFd::from_raw_fd(check(socket)? as RawFd) };
-    // struct nlmsghdr: length, type and flags, sequence, port; struct ifinfomsg: family and type, number, flags, changes.
-    let kind = u32::from(libc::RTM_GETLINK) | (libc::NLM_F_REQUEST as u32) << 16;
-    let request = [
-        32,
-        if cfg!(target_endian = "little") { kind } else { kind.rotate_left(16) },
-        1,
-        0,
-        0,
-        interface,
-        0,
-        0,
-    ];
-    // SAFETY: the buffer has the octets of the request, and lives through the call.
-    let sent = unsafe { libc::send(socket.as_raw_fd(), request.as_ptr().cast(), size_of_val(&request), 0) };
-    check(sent as libc::c_int)?;
-    let mut reply = vec![0u8; REPLY];
-    // SAFETY: the buffer has room for the octets that it names.
-    let received = unsafe { libc::recv(socket.as_raw_fd(), reply.as_mut_ptr().cast(), reply.len(), 0) };
-    let length = check(received as libc::c_int)?;
-    if length < 32 || u16::from_ne_bytes([reply[4], reply[5]]) != libc::RTM_NEWLINK {
-        return Err(io::Error::other("an unexpected reply about the interface"));
-    }
-    Ok(program_of(&reply[32..length]))
+    // struct ifinfomsg: family and type, number, flags, changes.
+    let mut request = [0; LINK];
+    request[4..8].copy_from_slice(&interface.to_ne_bytes());
+    let mut found = None;
+    netlink::ask(libc::NETLINK_ROUTE, libc::RTM_GETLINK, 0, &request, |kind, body| {
+        found = body.get(LINK..).filter(|_| kind == libc::RTM_NEWLINK).map(program_of);
+    })?;
+    found.ok_or_else(|| io::Error::other("an unexpected reply about the interface"))
 }
 
 /// The ID of a program in the attributes of an interface.
 fn program_of(attributes: &[u8]) -> Option<u32> {
-    let xdp = each_attribute(attributes).find(|(kind, _)| *kind == IFLA_XDP)?.1;
+    let xdp = netlink::attribute(attributes, IFLA_XDP)?;
     let ids = [IFLA_XDP_PROG_ID, IFLA_XDP_DRV_PROG_ID, IFLA_XDP_SKB_PROG_ID, IFLA_XDP_HW_PROG_ID];
-    let id = each_attribute(xdp).find(|(kind, value)| ids.contains(kind) && value.len() == 4)?.1;
-    Some(u32::from_ne_bytes([id[0], id[1], id[2], id[3]])).filter(|&id| id != 0)
-}
-
-/// Attributes of netlink: a length, a type, a value, filled up to a multiple of four octets.
-fn each_attribute(mut octets: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
-    std::iter::from_fn(move || {
-        let half = |at: usize| Some(u16::from_ne_bytes([*octets.get(at)?, *octets.get(at + 1)?]));
-        let (length, kind) = (usize::from(half(0)?), half(2)?);
-        let value = octets.get(4..length)?;
-        octets = octets.get(length.next_multiple_of(4)..).unwrap_or_default();
-        // The two highest bits are flags (NLA_F_NESTED).
-        Some((kind & 0x3fff, value))
-    })
+    let id = ids.iter().find_map(|id| netlink::attribute(xdp, *id))?;
+    netlink::word(id).filter(|&id| id != 0)
 }
 
 #[cfg(test)]

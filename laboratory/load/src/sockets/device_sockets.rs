@@ -6,7 +6,7 @@
 
 use super::DeviceSocket;
 use super::netlink::{UdpSocket, udp_sockets};
-use crate::limits::RECEIVE_BUFFER;
+use datapath::limits::RECEIVE_BUFFER;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -26,7 +26,7 @@ pub struct ProcessSocket {
 impl ProcessSocket {
     /// True if it receives queries at this port.
     pub fn listens_at(&self, port: u16) -> bool {
-        !self.socket.is_connected && self.socket.local.port() == port
+        self.socket.peer_port.is_none() && self.socket.local.port() == port
     }
 
     /// Duplicates it, as far as this process may.
@@ -65,6 +65,11 @@ pub fn listening(pids: &[u32], port: u16) -> Vec<UdpSocket> {
     of(pids).into_iter().filter(|found| found.listens_at(port)).map(|found| found.socket).collect()
 }
 
+/// True if a UDP socket of any process is bound to the port. A kernel without sock_diag tells of none.
+pub fn is_bound(port: u16) -> bool {
+    udp_sockets().unwrap_or_default().iter().any(|socket| socket.local.port() == port)
+}
+
 /// Gives the sockets of these processes that receive queries at a port a receive buffer of [`WANTED`], as far as this process may.
 /// Returns the number of those that have a larger one now.
 pub fn equalize(pids: &[u32], port: u16) -> u32 {
@@ -82,6 +87,16 @@ mod tests {
     use super::*;
     use socket2::SockRef;
     use std::net;
+
+    #[test]
+    fn a_bound_port_is_seen_over_both_families() {
+        for address in ["127.0.0.1:0", "[::1]:0"] {
+            let socket = net::UdpSocket::bind(address).unwrap();
+            assert!(is_bound(socket.local_addr().unwrap().port()), "{address}");
+        }
+        // Nobody can have it.
+        assert!(!is_bound(0));
+    }
 
     #[test]
     fn the_listening_sockets_of_a_process_get_one_size_and_the_others_stay() {

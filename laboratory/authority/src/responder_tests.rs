@@ -1,7 +1,8 @@
 //! The responder between real sockets on loopback.
 
 use super::*;
-use std::net::UdpSocket;
+use kernel::syscalls::option;
+use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
 /// Far longer than anything here takes.
@@ -182,9 +183,9 @@ fn datagrams_that_do_not_fit_the_queue_of_the_socket_are_counted() {
 #[test]
 fn a_wait_ends_with_its_time_or_with_a_message() {
     let (mut responder, at) = responder("127.0.0.1:0", true);
-    let before = crate::now();
+    let before = datapath::now();
     responder.wait(Span(3_000_000));
-    assert!(crate::now() - before >= Span(3_000_000));
+    assert!(datapath::now() - before >= Span(3_000_000));
     client("127.0.0.1:0", at).send(b"x").unwrap();
     responder.wait(TEST_TIMEOUT);
     assert_eq!(responder.turn(|_, _, _| 0), 1);
@@ -194,19 +195,9 @@ fn a_wait_ends_with_its_time_or_with_a_message() {
 fn offload_is_switched_on_only_if_it_is_wanted() {
     for wanted in [false, true] {
         let (mut responder, at) = responder("127.0.0.1:0", wanted);
-        let (mut value, mut length) = (-1 as libc::c_int, size_of::<libc::c_int>() as libc::socklen_t);
         let descriptor = responder.descriptors().next().unwrap().as_raw_fd();
-        // SAFETY: both pointers are of live variables, and the length is that of the value.
-        let result = unsafe {
-            libc::getsockopt(
-                descriptor,
-                libc::SOL_UDP,
-                libc::UDP_GRO,
-                (&raw mut value).cast(),
-                &raw mut length,
-            )
-        };
-        assert_eq!((result, value), (0, libc::c_int::from(wanted)));
+        let value = option(descriptor, libc::SOL_UDP, libc::UDP_GRO).unwrap();
+        assert_eq!(value, i32::from(wanted));
         // A sender's large send is taken apart by the kernel, and each message is answered.
         let client = client("127.0.0.1:0", at);
         set_option(client.as_raw_fd(), libc::SOL_UDP, libc::UDP_SEGMENT, 20).unwrap();

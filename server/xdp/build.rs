@@ -1,4 +1,4 @@
-//! Builds the XDP program for the feature `xdp`: clang compiles it, llvm-objcopy takes the instructions out. Without the feature it
+//! Builds the XDP program for the feature `program`: clang compiles it, llvm-objcopy takes the instructions out. Without the feature it
 //! does nothing, and needs neither.
 
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ const SOURCE: &str = "bpf/steer.c";
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
-    if std::env::var_os("CARGO_FEATURE_XDP").is_none() {
+    if std::env::var_os("CARGO_FEATURE_PROGRAM").is_none() {
         return;
     }
     println!("cargo:rerun-if-changed=bpf");

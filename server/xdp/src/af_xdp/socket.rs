@@ -7,9 +7,9 @@
 //!   frames XDP_RECEIVE_FRAMES .. all frames     send ring --> kernel --> completion ring
 //! ```
 
-use crate::limits::{BATCH, XDP_FRAME, XDP_RECEIVE_FRAMES, XDP_SEND_BUFFER, XDP_SEND_FRAMES, XDP_WAKEUPS};
-use crate::socket::syscalls::{check, set_option};
-use crate::xdp::ring::{Entry, Mapping, Ring};
+use crate::af_xdp::limits::{XDP_FRAME, XDP_RECEIVE_FRAMES, XDP_SEND_BUFFER, XDP_SEND_FRAMES, XDP_WAKEUPS};
+use crate::af_xdp::ring::{Entry, Mapping, Ring};
+use kernel::syscalls::{check, set_option};
 use std::io;
 use std::mem::{size_of, size_of_val, zeroed};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -128,7 +128,7 @@ fn ring<T: Entry>(
 }
 
 /// The half of a socket that receives.
-pub(crate) struct Receiver {
+pub struct Receiver {
     shared: Arc<Shared>,
     fill: Ring<u64>,
     received: Ring<libc::xdp_desc>,
@@ -149,17 +149,17 @@ impl Receiver {
     }
 
     /// The socket, which is readable while frames wait.
-    pub(crate) fn socket(&self) -> BorrowedFd<'_> {
+    pub fn socket(&self) -> BorrowedFd<'_> {
         self.shared.socket.as_fd()
     }
 
-    /// Number of frames that wait, a batch at most.
-    pub(crate) fn waiting(&self) -> usize {
-        (self.received.available() as usize).min(BATCH)
+    /// Number of frames that wait.
+    pub fn waiting(&self) -> usize {
+        self.received.available() as usize
     }
 
     /// One of the frames that wait.
-    pub(crate) fn frame(&self, index: usize) -> &[u8] {
+    pub fn frame(&self, index: usize) -> &[u8] {
         let descriptor = self.received.peek(index as u32);
         let (start, length) = (descriptor.addr as usize, descriptor.len as usize);
         if start > RECEIVE_OCTETS || length > RECEIVE_OCTETS - start {
@@ -171,7 +171,7 @@ impl Receiver {
     }
 
     /// Gives the first `count` frames back to the kernel.
-    pub(crate) fn release(&mut self, count: usize) {
+    pub fn release(&mut self, count: usize) {
         for index in 0..count {
             let address = self.received.peek(index as u32).addr;
             // The kernel leaves room at the beginning of a frame.
@@ -196,7 +196,7 @@ impl Receiver {
     }
 
     /// Frames that the kernel has dropped since the last call because the worker was too slow.
-    pub(crate) fn new_drops(&mut self) -> u64 {
+    pub fn new_drops(&mut self) -> u64 {
         // SAFETY: the struct consists of integers, for which all zeros is a valid value.
         let mut statistics: libc::xdp_statistics = unsafe { zeroed() };
         if get(self.shared.socket.as_raw_fd(), libc::XDP_STATISTICS, &mut statistics).is_err() {
@@ -208,7 +208,7 @@ impl Receiver {
 }
 
 /// The half of a socket that sends.
-pub(crate) struct Sender {
+pub struct Sender {
     shared: Arc<Shared>,
     send: Ring<libc::xdp_desc>,
     completed: Ring<u64>,
@@ -218,7 +218,7 @@ pub(crate) struct Sender {
 }
 
 /// A frame that the worker fills. It goes to [`Sender::queue`] or [`Sender::give_back`].
-pub(crate) struct Place(u32);
+pub struct Place(u32);
 
 impl Sender {
     fn new(shared: Arc<Shared>, offsets: &libc::xdp_mmap_offsets) -> io::Result<Sender> {
@@ -230,7 +230,7 @@ impl Sender {
     }
 
     /// A frame that nobody uses, if there is one.
-    pub(crate) fn take(&mut self) -> Option<Place> {
+    pub fn take(&mut self) -> Option<Place> {
         if self.free.is_empty() {
             self.reclaim();
         }
@@ -238,7 +238,7 @@ impl Sender {
     }
 
     /// The octets of a frame.
-    pub(crate) fn octets(&mut self, place: &Place) -> &mut [u8] {
+    pub fn octets(&mut self, place: &Place) -> &mut [u8] {
         let start = self.shared.frames.at(place.0 as usize, XDP_FRAME);
         // SAFETY: the octets lie in the sender's part of the frames, which live as long as `self`. The frame was taken from `free`, so
         // the kernel does not use it; `place` is the only one of its kind, and `&mut self` makes the access exclusive.
@@ -246,7 +246,7 @@ impl Sender {
     }
 
     /// Queues a frame of `length` octets.
-    pub(crate) fn queue(&mut self, place: Place, length: usize) {
+    pub fn queue(&mut self, place: Place, length: usize) {
         let descriptor = libc::xdp_desc { addr: u64::from(place.0), len: length as u32, options: 0 };
         // The ring has an entry for each frame, so there is room.
         if !self.send.push(descriptor) {
@@ -255,12 +255,12 @@ impl Sender {
     }
 
     /// Gives a frame back that is not sent.
-    pub(crate) fn give_back(&mut self, place: Place) {
+    pub fn give_back(&mut self, place: Place) {
         self.free.push(place.0);
     }
 
     /// Sends the queued frames, and those for which there was no room before. Returns the number of system calls.
-    pub(crate) fn flush(&mut self) -> u64 {
+    pub fn flush(&mut self) -> u64 {
         if self.send.outstanding() == 0 {
             return 0;
         }

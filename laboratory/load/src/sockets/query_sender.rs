@@ -4,11 +4,10 @@
 //! [`reply_receiver`](super::reply_receiver) receives the replies. [`tester_thread`](super::tester_thread) waits, and measures
 //! the usage of a thread. Nothing here knows DNS.
 
-use crate::limits::{GSO_OCTETS, GSO_SEGMENTS, TESTER_BUFFER};
-use crate::socket::address::ControlMessages;
-use crate::socket::syscalls::{
-    check, receive_drops, receive_queue, send_messages, set_option, set_receive_buffer,
-};
+use crate::limits::TESTER_BUFFER;
+use datapath::limits::{GSO_OCTETS, GSO_SEGMENTS};
+use kernel::control_messages::ControlMessages;
+use kernel::syscalls::{check, receive_drops, send_messages, set_option, set_receive_buffer, socket_memory};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::mem::zeroed;
@@ -112,7 +111,7 @@ impl Port {
 
     /// Its receive buffer in octets, as the kernel counts it: twice the size that was asked for.
     pub fn receive_buffer(&self) -> u32 {
-        receive_queue(self.descriptor()).size
+        socket_memory(self.descriptor()).size
     }
 
     /// The address that replies go to.

@@ -3,10 +3,11 @@
 //!
 //! The kernel permits it if the calling process may trace the other one (ptrace(2)): root, or the same user for its own children.
 
-use crate::limits::RECEIVE_BUFFER;
-use crate::socket::syscalls::{check, receive_queue, set_receive_buffer};
+use datapath::limits::RECEIVE_BUFFER;
+use kernel::syscalls::{option, set_receive_buffer, socket_memory};
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 
 /// A duplicate of a socket of another process.
 #[derive(Debug)]
@@ -20,47 +21,36 @@ impl DeviceSocket {
     /// The error of pidfd_open(2) or pidfd_getfd(2): ESRCH if there is no such process, EPERM if this one may not trace it, EBADF if it
     /// has no such descriptor, ENOSYS before Linux 5.6.
     pub fn take(pid: u32, descriptor: i32) -> io::Result<DeviceSocket> {
-        let pid = libc::pid_t::try_from(pid).map_err(io::Error::other)?;
-        // SAFETY: the call has no pointers; it returns a descriptor of ours or an error.
-        let process = check(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) } as libc::c_int)?;
-        // SAFETY: the kernel has just given this descriptor to us, and nothing else has it.
-        let process = unsafe { OwnedFd::from_raw_fd(process as i32) };
-        let raw = process.as_raw_fd();
-        // SAFETY: as above.
-        let socket =
-            check(unsafe { libc::syscall(libc::SYS_pidfd_getfd, raw, descriptor, 0) } as libc::c_int)?;
-        // SAFETY: as above.
-        Ok(DeviceSocket(unsafe { OwnedFd::from_raw_fd(socket as i32) }))
+        let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+        let pid = pid.ok_or_else(|| io::Error::from_raw_os_error(libc::ESRCH))?;
+        let process = pidfd_open(pid, PidfdFlags::empty())?;
+        Ok(DeviceSocket(pidfd_getfd(process, descriptor, PidfdGetfdFlags::empty())?))
     }
 
     /// Gives the socket the receive buffer of the listening sockets of this project, as far as this process may. Returns its
     /// size in octets, which is twice the size that was asked for.
     pub fn raise_receive_buffer(&self) -> u32 {
         set_receive_buffer(self.0.as_raw_fd(), RECEIVE_BUFFER, true);
-        receive_queue(self.0.as_raw_fd()).size
+        socket_memory(self.0.as_raw_fd()).size
     }
 
     /// True if the kernel may hand over several datagrams of this socket together (UDP GRO).
     pub fn is_coalescing(&self) -> bool {
-        let (mut value, mut length): (libc::c_int, _) = (0, size_of::<libc::c_int>() as libc::socklen_t);
-        let (socket, pointer) = (self.0.as_raw_fd(), (&raw mut value).cast());
-        // SAFETY: `value` is an int, and `length` says so.
-        let result = unsafe { libc::getsockopt(socket, libc::SOL_UDP, libc::UDP_GRO, pointer, &mut length) };
-        result == 0 && value != 0
+        option(self.0.as_raw_fd(), libc::SOL_UDP, libc::UDP_GRO).is_ok_and(|value| value != 0)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::socket::syscalls::set_option;
+    use kernel::syscalls::set_option;
     use std::net::UdpSocket;
 
     #[test]
     fn a_socket_of_a_process_is_taken_and_raised() {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         set_option(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_RCVBUF, 8192).unwrap();
-        let before = receive_queue(socket.as_raw_fd()).size;
+        let before = socket_memory(socket.as_raw_fd()).size;
         let taken = DeviceSocket::take(std::process::id(), socket.as_raw_fd());
         let taken = match taken {
             Err(error) if error.raw_os_error() == Some(libc::EPERM) => {
@@ -73,7 +63,7 @@ mod tests {
         assert!(taken.is_coalescing(), "it is the same socket");
         let raised = taken.raise_receive_buffer();
         assert!(raised > before, "{before} {raised}");
-        assert_eq!(receive_queue(socket.as_raw_fd()).size, raised);
+        assert_eq!(socket_memory(socket.as_raw_fd()).size, raised);
         assert!(DeviceSocket::take(std::process::id(), 1 << 20).is_err());
     }
 }

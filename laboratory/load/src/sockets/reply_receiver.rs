@@ -1,10 +1,10 @@
 //! The receiver of the replies to a load: many datagrams in one call. It takes apart large datagrams that the kernel put
 //! together (UDP GRO), and says of each message if it came from the server.
 
-use crate::laboratory::query_sender::{Peer, Port, QuerySender};
+use super::query_sender::{Peer, Port, QuerySender};
 use crate::limits::{TESTER_BATCH, TESTER_STRIDE};
-use crate::socket::pinned_array::{PinnedArray, empty_header, empty_iovec};
-use crate::socket::syscalls::check;
+use kernel::pinned_array::{PinnedArray, empty_header, empty_iovec};
+use kernel::syscalls::check;
 use std::mem::{offset_of, size_of, zeroed};
 use std::net::SocketAddr;
 
@@ -146,7 +146,7 @@ impl ReplyReceiver {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::laboratory::query_sender::QuerySender;
+    use kernel::syscalls::set_option;
     use std::net::UdpSocket;
     use std::os::fd::AsRawFd;
 
@@ -209,18 +209,11 @@ mod tests {
                 server.send_to(&largest, to).unwrap();
                 server.send_to(b"x", to).unwrap();
                 assert_eq!(take(&mut receiver, &port, expected.len()), expected);
-                crate::socket::syscalls::set_option(
-                    server.as_raw_fd(),
-                    libc::SOL_UDP,
-                    libc::UDP_SEGMENT,
-                    500,
-                )
-                .unwrap();
+                set_option(server.as_raw_fd(), libc::SOL_UDP, libc::UDP_SEGMENT, 500).unwrap();
                 server.send_to(&[9; 1700], to).unwrap();
                 let cut = [500, 500, 500, 200].map(|length| (vec![9; length], true));
                 assert_eq!(take(&mut receiver, &port, cut.len()), cut);
-                crate::socket::syscalls::set_option(server.as_raw_fd(), libc::SOL_UDP, libc::UDP_SEGMENT, 0)
-                    .unwrap();
+                set_option(server.as_raw_fd(), libc::SOL_UDP, libc::UDP_SEGMENT, 0).unwrap();
             }
             expected.clear();
             receiver.receive(&port);

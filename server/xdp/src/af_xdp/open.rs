@@ -1,13 +1,13 @@
 //! Start of the datapath by frames: for each interface the program with its maps, its link, and one socket for each queue. All of it
 //! needs CAP_BPF, CAP_NET_ADMIN and CAP_NET_RAW, and happens before the process gives up its privileges.
 
-use crate::limits::{XDP_PLACES, XDP_PROCESSORS, XDP_QUEUES};
-use crate::remedy::remedy;
-use crate::xdp::interface::{Interface, attached_program, local_addresses};
-use crate::xdp::packet_cache::PacketCache;
-use crate::xdp::program::{Mode, Place, Program, Refusal, SharedArrays};
-use crate::xdp::reply::{Origins, Replies};
-use crate::xdp::socket::{self, Receiver};
+use crate::af_xdp::interface::{Interface, attached_program, local_addresses};
+use crate::af_xdp::limits::{XDP_PLACES, XDP_PROCESSORS, XDP_QUEUES};
+use crate::af_xdp::packet_cache::PacketCache;
+use crate::af_xdp::program::{Mode, Place, Program, Refusal, SharedArrays};
+use crate::af_xdp::route::Origins;
+use crate::af_xdp::socket::{self, Receiver, Sender};
+use kernel::remedy::remedy;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -16,22 +16,17 @@ use std::sync::Arc;
 
 /// The queues of one worker.
 #[derive(Default)]
-pub(crate) struct Queues {
+pub struct Queues {
     /// Number of the interface in the order of the configuration, and the receiving half of the socket.
-    pub(crate) receivers: Vec<(u8, Receiver)>,
-    /// The sending halves, until the worker takes them.
-    replies: Replies,
+    pub receivers: Vec<(u8, Receiver)>,
+    /// Number of the interface, and the sending half of the socket.
+    pub senders: Vec<(u8, Sender)>,
+    /// Facts that answers need.
+    pub origins: Arc<Origins>,
     /// The packet cache of all programs.
-    pub(crate) packet_cache: Option<Arc<PacketCache>>,
+    pub packet_cache: Option<Arc<PacketCache>>,
     /// The links of the programs. Each ends with the last worker.
     _links: Vec<Arc<OwnedFd>>,
-}
-
-impl Queues {
-    /// The sending halves. Nothing is left of them here.
-    pub(crate) fn take_replies(&mut self) -> Replies {
-        std::mem::take(&mut self.replies)
-    }
 }
 
 /// An interface to which the program is attached.
@@ -58,7 +53,7 @@ pub struct Attached {
 ///
 /// [`AttachError`] has the interface and the cause: there is no such interface, it is not Ethernet, it has a program or too many
 /// queues, the machine has too many addresses, the process lacks a capability, or the kernel refuses a step. Nothing stays attached.
-pub(crate) fn open(
+pub fn open(
     names: &[String],
     listen: &[SocketAddr],
     workers: usize,
@@ -85,8 +80,7 @@ pub(crate) fn open(
     let origins = Arc::new(origins);
     for one in &mut queues {
         one.packet_cache = Some(Arc::clone(&packet_cache));
-        one.replies.origins = Arc::clone(&origins);
-        one.replies.generator = getrandom::u64().unwrap_or_default();
+        one.origins = Arc::clone(&origins);
     }
     Ok((queues, report))
 }
@@ -155,7 +149,7 @@ fn attach(
         let owner = queue as usize % workers.len();
         let worker = &mut workers[owner];
         worker.receivers.push((number, opened.receiver));
-        worker.replies.senders.push((number, opened.sender));
+        worker.senders.push((number, opened.sender));
     }
     let link = Arc::new(link);
     workers.iter_mut().for_each(|worker| worker._links.push(Arc::clone(&link)));
@@ -222,7 +216,7 @@ enum Cause {
 
 impl AttachError {
     /// The error of a poll that does not take the sockets.
-    pub(crate) fn of_poll(error: io::Error) -> AttachError {
+    pub fn of_poll(error: io::Error) -> AttachError {
         AttachError { interface: "the interfaces".to_owned(), cause: Cause::Poll(error) }
     }
 }

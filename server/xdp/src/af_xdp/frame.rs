@@ -26,31 +26,31 @@ const PROTOCOL_UDP: u8 = 17;
 const HOPS: u8 = 64;
 
 /// Octets of all headers of an answer to an IPv6 client, the longest ones.
-pub(crate) const LONGEST_HEADERS: usize = ETHERNET + IPV6 + UDP;
+pub const LONGEST_HEADERS: usize = ETHERNET + IPV6 + UDP;
 
 /// An Ethernet (MAC) address.
-pub(crate) type EthernetAddress = [u8; 6];
+pub type EthernetAddress = [u8; 6];
 
 /// A UDP datagram in a received frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Datagram<'f> {
+pub struct Datagram<'f> {
     /// Ethernet address that the frame came from: that of the client, or of a router.
-    pub(crate) neighbour: EthernetAddress,
+    pub neighbour: EthernetAddress,
     /// Address of the client, IPv4 as IPv4-mapped.
-    pub(crate) source: Ipv6Addr,
+    pub source: Ipv6Addr,
     /// Port of the client.
-    pub(crate) source_port: u16,
+    pub source_port: u16,
     /// Address that the client sent to, IPv4 as IPv4-mapped.
-    pub(crate) destination: Ipv6Addr,
+    pub destination: Ipv6Addr,
     /// Port that the client sent to.
-    pub(crate) destination_port: u16,
+    pub destination_port: u16,
     /// The DNS message.
-    pub(crate) message: &'f [u8],
+    pub message: &'f [u8],
 }
 
 /// The reason why a frame has no datagram for us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FrameError {
+pub enum FrameError {
     /// The frame should have gone to the kernel: another protocol, options, a fragment, lengths that do not fit.
     Unsuitable,
     /// The checksum of the IPv4 header or of the datagram is wrong.
@@ -66,7 +66,7 @@ pub(crate) enum FrameError {
 /// # Errors
 ///
 /// See [`FrameError`].
-pub(crate) fn parse(frame: &[u8]) -> Result<Datagram<'_>, FrameError> {
+pub fn parse(frame: &[u8]) -> Result<Datagram<'_>, FrameError> {
     let (ethernet, packet) = frame.split_at_checked(ETHERNET).ok_or(FrameError::Unsuitable)?;
     let neighbour = array(&ethernet[6..12]);
     if neighbour[0] & 1 != 0 {
@@ -131,20 +131,20 @@ fn verify_udp(source: Ipv6Addr, destination: Ipv6Addr, datagram: &[u8]) -> Resul
 
 /// The addresses of an answer, all of them those of the query reversed.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Addresses {
+pub struct Addresses {
     /// Our Ethernet address.
-    pub(crate) ethernet: EthernetAddress,
+    pub ethernet: EthernetAddress,
     /// Ethernet address of the client or of the router that brought the query.
-    pub(crate) neighbour: EthernetAddress,
+    pub neighbour: EthernetAddress,
     /// Our address and port, IPv4 as IPv4-mapped.
-    pub(crate) source: (Ipv6Addr, u16),
+    pub source: (Ipv6Addr, u16),
     /// Address and port of the client, of the same family.
-    pub(crate) destination: (Ipv6Addr, u16),
+    pub destination: (Ipv6Addr, u16),
 }
 
 impl Addresses {
     /// Octets of all headers: the message follows them.
-    pub(crate) fn headers(&self) -> usize {
+    pub fn headers(&self) -> usize {
         ETHERNET + if is_ipv4(self.destination.0) { IPV4 } else { IPV6 } + UDP
     }
 }
@@ -155,7 +155,7 @@ impl Addresses {
 /// # Panics
 ///
 /// If the frame is shorter than the headers or longer than 65,535 octets.
-pub(crate) fn write_headers(frame: &mut [u8], addresses: &Addresses, identification: u16) {
+pub fn write_headers(frame: &mut [u8], addresses: &Addresses, identification: u16) {
     let Addresses { source, destination, .. } = *addresses;
     let (headers, message) = frame.split_at_mut(addresses.headers());
     let length = UDP + message.len();

@@ -6,8 +6,8 @@
 //! a bound port may be used again at once while its old connection is in TIME-WAIT, if both ends use timestamps (RFC 6191).
 //! The kernel checks that, and refuses with EADDRNOTAVAIL.
 
-use crate::laboratory::connection_info::ConnectionInfo;
-use crate::socket::syscalls::{Epoll, EpollRegistry, take_error};
+use super::connection_info::ConnectionInfo;
+use kernel::epoll::{Epoll, EpollRegistry};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io;
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -50,7 +50,7 @@ impl Connection {
 
     /// Why the handshake or the connection failed, if it did.
     pub fn error(&self) -> Option<io::Error> {
-        take_error(self.0.as_raw_fd())
+        self.0.take_error().unwrap_or_else(Some)
     }
 
     /// Hands octets to the kernel; returns their number.
