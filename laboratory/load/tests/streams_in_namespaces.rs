@@ -5,12 +5,12 @@ mod device;
 
 use device::stream::{Act, StreamDevice, framed, right};
 use device::{Device, Reply, assert_verdict, order};
+use kit::namespace;
 use measure::order::{Load, Transport};
 use measure::outcome::{FastOpen, Outcome, Traffic, Verdict};
 use sixfold_load::{LoadError, NoCompanion, run};
 use std::net::TcpListener;
 use std::ops::ControlFlow;
-use test_skip::namespace;
 
 /// A namespace with a loopback interface alone, where TCP Fast Open is allowed for clients and servers.
 const NAMESPACE: &str = "ip link set lo up && sysctl -qw net.ipv4.tcp_fastopen=3 && exec \"$@\"";

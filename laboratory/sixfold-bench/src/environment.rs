@@ -428,7 +428,7 @@ mod tests {
         assert_eq!(allowed.len(), core_count());
         let last = allowed.last().unwrap().to_string();
         let run = Command::new("taskset").args(["-c", &last, "cat", "/proc/self/status"]).output();
-        let Ok(run) = run else { return test_skip::missing("taskset", "apt-get install util-linux") };
+        let Ok(run) = run else { return kit::missing("taskset", "apt-get install util-linux") };
         assert!(String::from_utf8_lossy(&run.stdout).contains(&format!("Cpus_allowed_list:\t{last}\n")));
     }
 

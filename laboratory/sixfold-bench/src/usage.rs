@@ -432,7 +432,7 @@ mod tests {
     fn a_process_that_shares_its_core_with_another_one_is_starved_and_with_its_own_is_not() {
         let core = *crate::environment::allowed_cores().last().unwrap();
         let (Ok(one), Ok(other)) = (Busy::start(core), Busy::start(core)) else {
-            return test_skip::missing("taskset", "apt-get install util-linux");
+            return kit::missing("taskset", "apt-get install util-linux");
         };
         let (one, other) = (one.0.id(), other.0.id());
         let pinned = |usage: &Usage| usage.allowed_cores() == BTreeSet::from([core]);

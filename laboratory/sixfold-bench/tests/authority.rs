@@ -205,7 +205,7 @@ fn an_address_that_cannot_be_had_is_an_error_that_names_it() {
 #[test]
 fn dig_reads_its_answers_and_its_counters() {
     if Command::new("dig").arg("-v").output().is_err() {
-        return test_skip::missing("dig", "apt-get install bind9-dnsutils");
+        return kit::missing("dig", "apt-get install bind9-dnsutils");
     }
     let authority =
         start(&["--listen", "[::1]:0", "--aaaa-share", "1", "--cname-depth", "2", "--fail", "truncate=1:A"]);

@@ -290,7 +290,7 @@ fn the_commits_that_played_the_servers_are_in_the_history() {
         }
     }
     if !is_whole {
-        test_skip::skip("this is no whole clone, so the commits cannot be looked for");
+        kit::skip("this is no whole clone, so the commits cannot be looked for");
     }
 }
 
@@ -313,7 +313,7 @@ fn the_servers_take_every_configuration_that_is_written_for_a_case() {
     ];
     for (name, checker, arguments) in servers {
         let Some(checker) = find_in_path(checker) else {
-            test_skip::missing(checker, "apt-get install bind9 unbound pdns-recursor");
+            kit::missing(checker, "apt-get install bind9 unbound pdns-recursor");
             continue;
         };
         let (target, version) = sixfold_bench::conformance::find_template(name, None).unwrap();

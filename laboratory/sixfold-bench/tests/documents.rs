@@ -464,6 +464,6 @@ fn the_manual_is_set_without_a_warning() {
             assert_eq!(String::from_utf8_lossy(&output.stderr), "");
             assert!(output.status.success());
         }
-        Err(error) => test_skip::missing(&format!("man ({error})"), "apt-get install man-db"),
+        Err(error) => kit::missing(&format!("man ({error})"), "apt-get install man-db"),
     }
 }

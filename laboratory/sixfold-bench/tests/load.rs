@@ -131,7 +131,7 @@ fn every_transport_asks_the_authority_and_tells_its_packets_and_connections() {
     for (transport, opened) in [("udp", None), ("tcp", Some(100)), ("tcp-reuse", Some(4)), ("tfo", Some(100))]
     {
         if transport == "tfo" && !client_may_use_fast_open() {
-            test_skip::skip("net.ipv4.tcp_fastopen does not let clients use Fast Open");
+            kit::skip("net.ipv4.tcp_fastopen does not let clients use Fast Open");
             continue;
         }
         let options = ["--self-test", "--aaaa-share", "1", "--transport", transport, "--json", &json];

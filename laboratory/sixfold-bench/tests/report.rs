@@ -1,5 +1,6 @@
 //! The report as a browser shows it, and the commands that write it and compare two runs.
 
+use kit::browser::{Browser, Look, size_of};
 use measure::plan::Draft;
 use measure::run::{CellResult, Run, Summary};
 use report::sample::{self, Shape};
@@ -8,7 +9,6 @@ use sixfold_bench::bundle;
 use sixfold_bench::run::Journal;
 use std::path::PathBuf;
 use std::process::{Command, Output};
-use test_skip::browser::{Browser, Look, size_of};
 
 /// A folder with a run. Dropping the value removes it.
 struct Folder(PathBuf);
@@ -56,10 +56,10 @@ const LOOKS: [Look; 5] = [
 /// Starts a browser. None: the test is skipped.
 fn browser(name: &str) -> Option<Browser> {
     let Some(program) = Browser::program() else {
-        test_skip::missing("chromium", "apt-get install chromium");
+        kit::missing("chromium", "apt-get install chromium");
         return None;
     };
-    Browser::start(program, name).map_err(|why| test_skip::skip(&why)).ok()
+    Browser::start(program, name).map_err(|why| kit::skip(&why)).ok()
 }
 
 #[test]

@@ -45,7 +45,7 @@ impl Server {
             }
         }
         let sshd = program::find_in_path("sshd")?;
-        Server::start_program(&sshd, name).map_err(|why| test_skip::skip(&why)).ok()
+        Server::start_program(&sshd, name).map_err(|why| kit::skip(&why)).ok()
     }
 
     /// Starts a server. The error says why none can run here.
@@ -149,7 +149,7 @@ fn device(listen: SocketAddr, upstream: SocketAddr) -> Option<Start> {
     } else if program::find_in_path("unbound").is_some() {
         "unbound"
     } else {
-        test_skip::missing("a device, sixfold or unbound", "cargo build -p sixfold");
+        kit::missing("a device, sixfold or unbound", "cargo build -p sixfold");
         return None;
     };
     Some(Start {

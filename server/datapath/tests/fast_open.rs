@@ -3,13 +3,13 @@
 //! data does travel with the SYN.
 
 use engine::{Instant, Transport};
+use kit::namespace;
 use sixfold_datapath::{Counter, NoStreams, Options, Reflector, ReflectorOptions, Steer, build, fast_open};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsFd;
 use std::thread::JoinHandle;
 use std::time::Duration;
-use test_skip::namespace;
 
 const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 

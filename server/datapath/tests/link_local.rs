@@ -4,10 +4,10 @@
 mod echo;
 
 use echo::{Echo, options};
+use kit::namespace;
 use sixfold_datapath::{Counter, NoStreams, Steer, build};
 use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
 use std::time::Duration;
-use test_skip::namespace;
 
 const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 

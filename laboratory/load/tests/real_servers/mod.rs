@@ -52,7 +52,7 @@ fn start(program: &str, arguments: &[&str], folder: PathBuf, ports: &[u16]) -> O
         .spawn();
     let Ok(process) = process else {
         let _ = std::fs::remove_dir_all(&folder);
-        test_skip::missing(program, &format!("apt-get install {program}"));
+        kit::missing(program, &format!("apt-get install {program}"));
         return None;
     };
     let mut server = Server { process, folder };

@@ -17,7 +17,7 @@ pub fn lab(arguments: &[&str]) -> Output {
 pub fn has_sixfold() -> bool {
     let is_there = Path::new(env!("CARGO_BIN_EXE_sixfold-bench")).with_file_name("sixfold").is_file();
     if !is_there {
-        test_skip::missing("sixfold", "cargo build -p sixfold");
+        kit::missing("sixfold", "cargo build -p sixfold");
     }
     is_there
 }
@@ -50,7 +50,7 @@ pub fn check_claims(record: &serde_json::Value) {
 pub fn has_real_part(record: &serde_json::Value) -> bool {
     let is_left_out = record["warnings"].to_string().contains("needs root");
     if is_left_out {
-        test_skip::skip("the part with network namespaces needs root");
+        kit::skip("the part with network namespaces needs root");
     }
     !is_left_out
 }

@@ -21,7 +21,7 @@ fn testbed() -> Option<Testbed> {
     match Testbed::new() {
         Ok(testbed) => Some(testbed),
         Err(why) if why.contains("needs root") => {
-            test_skip::skip(&why);
+            kit::skip(&why);
             None
         }
         Err(why) => panic!("{why}"),
@@ -130,7 +130,7 @@ fn a_question_over_t_tcp_reaches_sixfold_and_is_synthesized() {
     let Some(testbed) = testbed() else { return };
     let program = Path::new(env!("CARGO_BIN_EXE_sixfold-bench")).with_file_name("sixfold");
     if !program.is_file() {
-        return test_skip::missing("sixfold", "cargo build -p sixfold");
+        return kit::missing("sixfold", "cargo build -p sixfold");
     }
     let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 5364));
     let _sixfold = Sixfold::start(&testbed, &program, listen);

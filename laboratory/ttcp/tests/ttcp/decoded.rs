@@ -51,7 +51,7 @@ pub fn decode_fields(
             Some(String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect())
         }
         Err(error) => {
-            test_skip::missing(&format!("tshark ({error})"), "apt-get install tshark");
+            kit::missing(&format!("tshark ({error})"), "apt-get install tshark");
             None
         }
     }

@@ -348,10 +348,10 @@ fn tcp_socket(upstream: SocketAddr) -> io::Result<Socket> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kit::namespace;
     use std::io::{Read, Write};
     use std::net::{TcpListener, UdpSocket};
     use std::time::Duration;
-    use test_skip::namespace;
 
     fn sources(addresses: &[&str], ports: SourcePorts, ports_for_tcp: bool) -> SourceTable {
         let addresses = addresses.iter().map(|address| address.parse().unwrap()).collect();

@@ -162,7 +162,7 @@ fn the_sandbox_lets_the_server_do_its_work_and_nothing_else() {
     let said =
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     if let Some(why) = said.lines().find(|line| line.starts_with("incomplete: ")) {
-        return test_skip::skip(why);
+        return kit::skip(why);
     }
     let found: Vec<&str> = said.lines().filter_map(|line| line.strip_prefix("tried: ")).collect();
     let line = |attempt: &Attempt| format!("{}: {:?}", attempt.what, attempt.error);
@@ -185,7 +185,7 @@ fn is_killed(test: &str, unlisted: Unlisted, attempt: impl Fn()) {
     let output = run_child(test, &Folder::new(test));
     let said = String::from_utf8_lossy(&output.stdout);
     if let Some(why) = said.lines().find(|line| line.starts_with("incomplete: ")) {
-        return test_skip::skip(why);
+        return kit::skip(why);
     }
     assert!(!said.contains("the process goes on"), "{said}");
     assert_eq!(output.status.signal(), Some(libc::SIGSYS), "{said}");
@@ -224,7 +224,7 @@ fn a_panic_still_shows_its_message_in_the_sandbox() {
     let said =
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     if let Some(why) = said.lines().find(|line| line.starts_with("incomplete: ")) {
-        return test_skip::skip(why);
+        return kit::skip(why);
     }
     assert!(said.contains("the message of the panic"), "{said}");
     assert_eq!(output.status.signal(), None, "{said}");

@@ -4,10 +4,10 @@ use crate::client::{Tcp, Udp, embedded, name_of};
 use crate::daemon::{Directory, PREFIX, Process, free_port, wait_until};
 use crate::service::{Programs, is_running};
 use crate::upstream::{Behavior, Upstream};
+use kit::namespace;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::process::{Command, Stdio};
-use test_skip::namespace;
 use wire::Type;
 
 /// Makes standard input and output descriptors 3 and 4, as a service manager passes them, and runs the rest of the words.
@@ -179,7 +179,7 @@ fn the_program_of_systemd_passes_sockets_that_are_used() {
         command.arg(env!("CARGO_BIN_EXE_sixfold")).args(["serve", "--config", &config]).stderr(log);
         let child = match command.stdin(Stdio::null()).spawn() {
             Ok(child) => child,
-            Err(_) => return test_skip::missing("systemd-socket-activate", "apt-get install systemd"),
+            Err(_) => return kit::missing("systemd-socket-activate", "apt-get install systemd"),
         };
         let mut server = Activated { child, directory: files };
         wait_until("systemd listens", || server.log().contains("Listening on"));

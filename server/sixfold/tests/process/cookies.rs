@@ -14,7 +14,7 @@ const OTHER: &str = "445536bcd2513298075a5d379663c962";
 fn has_dig() -> bool {
     let there = Command::new("dig").arg("-v").stdout(Stdio::null()).stderr(Stdio::null()).status();
     if there.is_err() {
-        test_skip::missing("dig", "apt-get install bind9-dnsutils");
+        kit::missing("dig", "apt-get install bind9-dnsutils");
     }
     there.is_ok()
 }

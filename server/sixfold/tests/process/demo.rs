@@ -63,7 +63,7 @@ fn the_command_to_try_is_told_and_works() {
     let dig = Command::new("dig").args(hint.split(' ').skip(3)).args(["+short", "+time=30"]).output();
     match dig {
         Ok(output) => assert_eq!(String::from_utf8_lossy(&output.stdout), "64:ff9b::c633:6407\n"),
-        Err(_) => test_skip::missing("dig", "apt-get install bind9-dnsutils"),
+        Err(_) => kit::missing("dig", "apt-get install bind9-dnsutils"),
     }
     process.stop();
 }
@@ -141,7 +141,7 @@ fn the_demonstration_needs_no_network() {
     // A network namespace with only a loopback interface, if the system allows one.
     let can = Command::new("unshare").args(["-rn", "ip", "link", "set", "lo", "up"]).output();
     if !can.is_ok_and(|output| output.status.success()) {
-        return test_skip::skip("no network namespace can be made");
+        return kit::skip("no network namespace can be made");
     }
     let directory = Directory::new();
     // In the namespace the process is root, and there are no other users.

@@ -24,7 +24,7 @@ impl Capture {
         match child {
             Ok(child) => Some(Capture(child)),
             Err(_) => {
-                test_skip::missing("fstrm_capture", "apt-get install fstrm-bin");
+                kit::missing("fstrm_capture", "apt-get install fstrm-bin");
                 None
             }
         }
@@ -53,7 +53,7 @@ impl Drop for Capture {
 fn read(file: &Path, format: &str) -> Option<String> {
     let output = Command::new("dnstap-ldns").arg("-r").arg(file).arg(format).output();
     let Ok(output) = output else {
-        test_skip::missing("dnstap-ldns", "apt-get install dnstap-ldns");
+        kit::missing("dnstap-ldns", "apt-get install dnstap-ldns");
         return None;
     };
     assert!(output.status.success(), "{output:?}");

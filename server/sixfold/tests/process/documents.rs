@@ -380,7 +380,7 @@ fn the_manual_pages_are_set_without_a_warning() {
     for page in ["man/sixfold.8", "man/sixfold.toml.5"] {
         match Command::new("groff").args(["-man", "-ww", "-z", "-Tutf8"]).arg(path(page)).output() {
             Ok(output) => assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{page}"),
-            Err(_) => test_skip::missing("groff", "apt-get install man-db"),
+            Err(_) => kit::missing("groff", "apt-get install man-db"),
         }
     }
 }

@@ -27,7 +27,7 @@ pub fn is_there(program: &str, package: &str) -> bool {
     let paths = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&paths).any(|path| path.join(program).is_file());
     if !found {
-        test_skip::missing(program, &format!("apt-get install {package}"));
+        kit::missing(program, &format!("apt-get install {package}"));
     }
     found
 }

@@ -5,6 +5,7 @@ use crate::daemon::{Directory, PREFIX, Process, free_port};
 use crate::encrypted_quic::QuicClient;
 use crate::encrypted_service::{Listeners, Pair, TlsClient, trusting};
 use crate::upstream::{Behavior, Upstream};
+use kit::namespace;
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
     apply_filter,
@@ -13,7 +14,6 @@ use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::Command;
-use test_skip::namespace;
 use wire::Type;
 
 /// The transports of a server, and the port of each: UDP and TCP share one.

@@ -4,8 +4,8 @@
 use crate::client::{Udp, name_of};
 use crate::daemon::{Daemon, Setup, wait_until};
 use crate::upstream::{Behavior, Upstream};
+use kit::namespace;
 use std::process::Command;
-use test_skip::namespace;
 use wire::{Rcode, Type};
 
 /// Makes an interface with a global address, and routes that make all addresses of some networks local, so that clients can have

@@ -44,7 +44,7 @@ fn start(program: &str, package: &str, arguments: &[&str], socket: &str) -> Opti
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let Ok(child) = command.spawn() else {
-        test_skip::missing(program, &format!("apt-get install {package}"));
+        kit::missing(program, &format!("apt-get install {package}"));
         return None;
     };
     let mut daemon = Killed(child);
@@ -54,7 +54,7 @@ fn start(program: &str, package: &str, arguments: &[&str], socket: &str) -> Opti
         ended.is_some() || Path::new(socket).exists()
     });
     if let Some(status) = ended {
-        test_skip::skip(&format!("{program} does not run here: {status}"));
+        kit::skip(&format!("{program} does not run here: {status}"));
         return None;
     }
     Some(daemon)
@@ -164,7 +164,7 @@ const SMALL_DISK: &str = "mount -t tmpfs -o size=32k none \"$0\" || exit 1; \
 #[test]
 fn lines_that_a_full_disk_did_not_take_are_told_of_when_it_takes_some_again() {
     if !crate::demo::is_root() {
-        return test_skip::skip("only root mounts a small file system");
+        return kit::skip("only root mounts a small file system");
     }
     let disk = Directory::new();
     let upstream = Upstream::start(|_| Behavior::Answer);
@@ -245,8 +245,8 @@ fn journal() -> Vec<Value> {
 #[test]
 fn journald_gets_messages_with_priority_and_fields() {
     const JOURNALD: &str = "/lib/systemd/systemd-journald";
-    if !test_skip::namespace::is_inside() {
-        test_skip::namespace::run_inside(
+    if !kit::namespace::is_inside() {
+        kit::namespace::run_inside(
             "log_targets::journald_gets_messages_with_priority_and_fields",
             &OWN_SYSTEM,
         );
@@ -307,9 +307,9 @@ fn rsyslogd(directory: &Directory) -> Option<Killed> {
 
 #[test]
 fn a_syslog_daemon_gets_messages_of_rfc_5424_and_may_hang_or_restart() {
-    if !test_skip::namespace::is_inside() {
+    if !kit::namespace::is_inside() {
         let name = "log_targets::a_syslog_daemon_gets_messages_of_rfc_5424_and_may_hang_or_restart";
-        test_skip::namespace::run_inside(name, &OWN_SYSTEM);
+        kit::namespace::run_inside(name, &OWN_SYSTEM);
         return;
     }
     let directory = Directory::new();

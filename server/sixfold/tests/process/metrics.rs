@@ -263,7 +263,7 @@ fn promtool_finds_nothing_wrong() {
         .stdin(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn();
-    let Ok(mut tool) = tool else { return test_skip::missing("promtool", "apt-get install prometheus") };
+    let Ok(mut tool) = tool else { return kit::missing("promtool", "apt-get install prometheus") };
     tool.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
     let output = tool.wait_with_output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -133,7 +133,7 @@ fn every_alert_is_of_metrics_that_exist_and_says_what_to_do() {
 fn promtool_accepts_the_alert_rules_and_their_unit_tests_pass() {
     for arguments in [["check", "rules", "alerts.yml"], ["test", "rules", "alerts_test.yml"]] {
         let run = Command::new("promtool").args(arguments).current_dir(path("packaging/monitoring")).output();
-        let Ok(output) = run else { return test_skip::missing("promtool", "apt-get install prometheus") };
+        let Ok(output) = run else { return kit::missing("promtool", "apt-get install prometheus") };
         let told = [output.stdout, output.stderr].concat();
         assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&told));
     }
@@ -210,7 +210,7 @@ fn promtool_accepts_every_expression_of_the_dashboard() {
     let groups = serde_json::json!({"groups": [{"name": "dashboard", "rules": rules}]});
     std::fs::write(&file, groups.to_string()).unwrap();
     let Ok(output) = Command::new("promtool").args(["check", "rules"]).arg(&file).output() else {
-        return test_skip::missing("promtool", "apt-get install prometheus");
+        return kit::missing("promtool", "apt-get install prometheus");
     };
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }

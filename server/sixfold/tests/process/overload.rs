@@ -63,7 +63,7 @@ fn possible_connections() -> usize {
 fn as_many_idle_connections_as_may_be_take_little_memory_and_keep_nobody_else_out() {
     let connections = possible_connections();
     if connections < 500 {
-        return test_skip::skip("too few descriptors: raise `ulimit -n`");
+        return kit::skip("too few descriptors: raise `ulimit -n`");
     }
     let upstream = answering_upstream();
     let server = Setup::new(upstream.address)

@@ -145,7 +145,7 @@ fn output(command: &mut Command) -> String {
 fn has_dig() -> bool {
     let is_there = Command::new("dig").arg("-v").output().is_ok();
     if !is_there {
-        test_skip::missing("dig", "apt-get install bind9-dnsutils");
+        kit::missing("dig", "apt-get install bind9-dnsutils");
     }
     is_there
 }

@@ -39,7 +39,7 @@ const NONE: &str = "0000000000000000";
 #[test]
 fn no_thread_has_a_capability_and_every_thread_is_in_the_sandbox() {
     if !is_root() {
-        return test_skip::skip("only root has capabilities to give up");
+        return kit::skip("only root has capabilities to give up");
     }
     let upstream = Upstream::start(|_| Behavior::Answer);
     for user in ["nobody", "root"] {
@@ -65,11 +65,11 @@ fn no_thread_has_a_capability_and_every_thread_is_in_the_sandbox() {
 #[test]
 fn a_server_with_the_one_capability_binds_a_privileged_port_and_gives_it_up() {
     if !is_root() {
-        return test_skip::skip("only root can start a process with this capability");
+        return kit::skip("only root can start a process with this capability");
     }
     let command = unprivileged();
     if command.is_empty() {
-        return test_skip::missing("setpriv", "apt-get install util-linux");
+        return kit::missing("setpriv", "apt-get install util-linux");
     }
     let command: Vec<String> = command
         .into_iter()
@@ -110,7 +110,7 @@ fn a_reload_reads_files_beside_the_known_ones_and_names_the_sandbox_for_others()
     let upstream = Upstream::start(|_| Behavior::Answer);
     let server = Setup::new(upstream.address).start();
     if !status(&server).contains("Landlock ABI") {
-        return test_skip::skip("this kernel has no Landlock");
+        return kit::skip("this kernel has no Landlock");
     }
     let text = "192.0.2.1 nas.example\n";
     let beside = server.config.with_file_name("hosts");
@@ -180,7 +180,7 @@ fn the_systemd_unit_is_as_strict_as_promised() {
     let unit = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/systemd/sixfold.service");
     let analyze = |arguments: &[&str]| Command::new("systemd-analyze").args(arguments).output();
     let Ok(output) = analyze(&["security", "--offline=true", unit]) else {
-        return test_skip::missing("systemd-analyze", "apt-get install systemd");
+        return kit::missing("systemd-analyze", "apt-get install systemd");
     };
     let said = String::from_utf8(output.stdout).unwrap();
     let exposure = said.lines().find_map(|line| line.split_once("exposure level for sixfold.service:"));
@@ -209,7 +209,7 @@ fn the_socket_unit_is_valid_and_as_documented() {
         assert!(text.lines().any(|one| one == line), "{line} is not in the unit");
     }
     let Ok(output) = Command::new("systemd-analyze").args(["verify", "--man=no", unit]).output() else {
-        return test_skip::missing("systemd-analyze", "apt-get install systemd");
+        return kit::missing("systemd-analyze", "apt-get install systemd");
     };
     let warnings = String::from_utf8(output.stderr).unwrap();
     assert!(!warnings.contains("sixfold.socket"), "{warnings}");

@@ -180,11 +180,11 @@ fn a_privileged_port_without_privilege_is_named_with_the_remedy() {
     const PORT: u16 = 77;
     let first = std::fs::read_to_string("/proc/sys/net/ipv4/ip_unprivileged_port_start").unwrap_or_default();
     if first.trim().parse::<u16>().is_ok_and(|first| first <= PORT) {
-        return test_skip::skip(&format!("the kernel lets everybody use port {PORT}"));
+        return kit::skip(&format!("the kernel lets everybody use port {PORT}"));
     }
     let command = unprivileged();
     if command.is_empty() && is_root() {
-        return test_skip::missing("setpriv", "apt-get install util-linux");
+        return kit::missing("setpriv", "apt-get install util-linux");
     }
     let address = SocketAddr::from(([127, 0, 0, 1], PORT));
     let log = start_fails(&Directory::new(), &command, &[format!("server.listen = [\"{address}\"]")]);
@@ -199,7 +199,7 @@ fn a_privileged_port_without_privilege_is_named_with_the_remedy() {
 #[test]
 fn a_user_that_does_not_exist_is_named_with_the_remedy() {
     if !is_root() {
-        return test_skip::skip("only root takes another identity");
+        return kit::skip("only root takes another identity");
     }
     let lines = [
         format!("server.listen = [\"127.0.0.1:{}\"]", free_port()),
@@ -213,7 +213,7 @@ fn a_user_that_does_not_exist_is_named_with_the_remedy() {
 #[test]
 fn root_becomes_the_user_for_all_threads_and_works_on() {
     if !is_root() {
-        return test_skip::skip("only root takes another identity");
+        return kit::skip("only root takes another identity");
     }
     let upstream = Upstream::start(|_| Behavior::Answer);
     let server = Setup::new(upstream.address)

@@ -5,8 +5,8 @@ use crate::daemon::{Daemon, Directory, Setup, wait_until};
 use crate::encrypted_service::{Listeners, Pair};
 use crate::scrape::{Response, request, request_of};
 use crate::upstream::{Behavior, Upstream};
+use kit::browser::{Browser, Look};
 use serde_json::Value;
-use test_skip::browser::{Browser, Look};
 use wire::{Rcode, Type};
 
 /// The parts of the page.
@@ -277,10 +277,10 @@ const LOOKS: [Look; 4] = [
 /// Starts a browser. None: the test is skipped.
 pub fn browser(name: &str) -> Option<Browser> {
     let Some(program) = Browser::program() else {
-        test_skip::missing("chromium", "apt-get install chromium");
+        kit::missing("chromium", "apt-get install chromium");
         return None;
     };
-    Browser::start(program, name).map_err(|why| test_skip::skip(&why)).ok()
+    Browser::start(program, name).map_err(|why| kit::skip(&why)).ok()
 }
 
 /// Checks for exceptions, logged errors or warnings, and requests other than those of the page.

@@ -7,12 +7,12 @@ use crate::client::{Udp, name_of};
 use crate::daemon::{Daemon, Setup, wait_until};
 use crate::status_page::{SCREEN, browser, data, get};
 use crate::upstream::{Behavior, Upstream};
+use kit::browser::{Browser, Look, size_of};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
-use test_skip::browser::{Browser, Look, size_of};
 use wire::{Rcode, Type};
 
 /// Width and height of a laptop's window, and of a phone.
@@ -242,7 +242,7 @@ fn axe_finds_no_fault_in_the_page() {
     let Some(mut browser) = browser("axe") else { return };
     let axe = match axe() {
         Ok(axe) => axe,
-        Err(why) => return test_skip::skip(&why),
+        Err(why) => return kit::skip(&why),
     };
     for scene in [Scene::healthy(), Scene::in_trouble()] {
         for (width, height) in SIZES {

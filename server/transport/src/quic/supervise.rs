@@ -119,7 +119,7 @@ mod tests {
     /// Runs a test whose threads panic in a process of its own, because a parked thread keeps the panic hook from being replaced, which the
     /// test program does at its end.
     fn with_panics(test: &str, run: impl FnOnce()) {
-        test_skip::in_child(&format!("quic::supervise::tests::{test}"), run);
+        kit::in_child(&format!("quic::supervise::tests::{test}"), run);
     }
 
     #[test]

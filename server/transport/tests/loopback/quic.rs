@@ -375,7 +375,7 @@ impl QuerySink for Panicking {
 #[test]
 fn a_panic_ends_the_connections_of_quic_and_nothing_else_and_quic_starts_again() {
     let test = "quic::a_panic_ends_the_connections_of_quic_and_nothing_else_and_quic_starts_again";
-    test_skip::in_child(test, panic_twice);
+    kit::in_child(test, panic_twice);
 }
 
 fn panic_twice() {

@@ -120,9 +120,9 @@ fn unbound_and_sixfold_know_one_another_s_cookies() {
     let version = told.split_whitespace().nth(1).unwrap_or_default();
     let mut numbers = version.split('.').map(|number| number.parse::<u32>().unwrap_or(0));
     if (numbers.next(), numbers.next()) < (Some(1), Some(18)) {
-        test_skip::skip(&format!("Unbound {version} makes no cookies; `answer-cookie` came with 1.18"));
+        kit::skip(&format!("Unbound {version} makes no cookies; `answer-cookie` came with 1.18"));
     } else {
-        test_skip::skip(&format!(
+        kit::skip(&format!(
             "Unbound {version} has `answer-cookie`: its configuration is not written here yet"
         ));
     }

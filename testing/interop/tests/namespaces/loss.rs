@@ -21,7 +21,7 @@ fn every_question_is_answered_rightly_over_a_line_that_loses_a_tenth() {
     let _authority = Authority::start(Program::Nsd, &lab.world, &place, address::FIRST, &zones);
     let filter = lab.world.filter(LOSS);
     if !filter.success {
-        return test_skip::skip(&format!("nft cannot lose packets at random: {}", filter.stderr));
+        return kit::skip(&format!("nft cannot lose packets at random: {}", filter.stderr));
     }
     // 19 % of all exchanges fail: eight tries leave one query in 600,000 without an answer.
     let configuration = Configuration::forwarding_to(&[address::FIRST]).upstream("tries = 8\n");

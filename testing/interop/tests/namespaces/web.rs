@@ -66,7 +66,7 @@ impl<'lab> Ipv4OnlySite<'lab> {
     /// Starts all of it, or says why it cannot.
     fn start(lab: &'lab Lab) -> Option<Ipv4OnlySite<'lab>> {
         if !Path::new("/dev/net/tun").exists() {
-            test_skip::skip("there is no /dev/net/tun, which TAYGA needs");
+            kit::skip("there is no /dev/net/tun, which TAYGA needs");
             return None;
         }
         let place = lab.scratch.directory("nsd");
@@ -133,7 +133,7 @@ fn ask_over_https_only(lab: &Lab, certificate: &Certificate) {
 fn curl_and_chromium_without_ipv4_open_a_page_of_an_ipv4_only_server_with_names_over_https_alone() {
     let Some(lab) = Lab::new(&["nsd", "nginx", "tayga", "curl", "openssl", "chromium"]) else { return };
     if !Path::new("/etc/chromium").is_dir() {
-        return test_skip::skip("there is no /etc/chromium, where this Chromium would read policies");
+        return kit::skip("there is no /etc/chromium, where this Chromium would read policies");
     }
     let Some(site) = Ipv4OnlySite::start(&lab) else { return };
     let certificate = Certificate::new(lab.scratch.path());
@@ -167,7 +167,7 @@ fn curl_and_chromium_without_ipv4_open_a_page_of_an_ipv4_only_server_with_names_
 fn a_server_without_ipv4_reaches_its_forwarder_through_the_nat64() {
     let Some(lab) = Lab::new(&["nsd", "tayga", "kdig"]) else { return };
     if !Path::new("/dev/net/tun").exists() {
-        return test_skip::skip("there is no /dev/net/tun, which TAYGA needs");
+        return kit::skip("there is no /dev/net/tun, which TAYGA needs");
     }
     let place = lab.scratch.directory("nsd");
     let zones = zones::plain(&place);

@@ -37,7 +37,7 @@ const XDP: &str = "datapath = \"xdp\"\ninterfaces = [\"lan\"]\n";
 fn lab() -> Option<Lab> {
     let version = Command::new(program("sixfold")).arg("--version").output().expect("sixfold starts");
     if !String::from_utf8_lossy(&version.stdout).contains(" xdp") {
-        test_skip::skip("this build of sixfold has no XDP (cargo build -p sixfold --features xdp)");
+        kit::skip("this build of sixfold has no XDP (cargo build -p sixfold --features xdp)");
         return None;
     }
     let lab = Lab::new(&["nsd"])?;
