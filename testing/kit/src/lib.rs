@@ -1,5 +1,5 @@
-//! What the tests of all crates share, once: [`skip`](mod@skip)ped tests, tests in a [`namespace`] or a [child](in_child) of their own, and a
-//! [`browser`].
+//! What the tests of all crates share, once: [`skip`](mod@skip)ped tests, tests in a [`namespace`] or a [child](in_child) of their own, a
+//! [`browser`], [`Folder`]s, [`Random`] numbers, [messages](message) from text, a false [`client`], a false [`Upstream`], and [waits](wait).
 //!
 //! It knows no other crate of the workspace, so every crate can use it in its tests, unit tests included, and no mistake of the code under
 //! test is in it.
@@ -7,8 +7,19 @@
 
 pub mod browser;
 mod children;
+pub mod client;
+mod folder;
+pub mod message;
 pub mod namespace;
+mod random;
 pub mod skip;
+pub mod upstream;
+pub mod wait;
 
 pub use children::in_child;
+pub use folder::Folder;
+pub use message::{Query, name, query};
+pub use random::Random;
 pub use skip::{FILE, PACKAGES, missing, skip};
+pub use upstream::Upstream;
+pub use wait::{Killed, TIMEOUT, free_port, wait_until};
