@@ -50,8 +50,8 @@ impl Random {
     }
 
     /// One of several values, all equally likely.
-    pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
-        &from[self.place(from.len())]
+    pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.place(from.len())]
     }
 }
 

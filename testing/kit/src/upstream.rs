@@ -5,13 +5,16 @@ use std::collections::{HashMap, HashSet};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::ops::AddAssign;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{JoinHandle, sleep, spawn};
 use std::time::{Duration, Instant};
 
 /// Interval at which it checks for due replies.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
+
+/// Shortest wait for a question while a reply is due soon.
+const SHORTEST_WAIT: Duration = Duration::from_millis(1);
 
 /// A question that the upstream was asked.
 #[derive(Debug)]
@@ -22,6 +25,8 @@ pub struct Asked<'a> {
     pub name: &'a str,
     /// The type.
     pub rtype: u16,
+    /// Address and port that it came from.
+    pub peer: SocketAddr,
     /// True over TCP.
     pub is_tcp: bool,
 }
@@ -57,6 +62,7 @@ impl Replies {
 struct State {
     asked: Mutex<HashMap<(String, u16), u32>>,
     peers: Mutex<HashSet<SocketAddr>>,
+    replied: AtomicU64,
     is_released: AtomicBool,
     stop: AtomicBool,
 }
@@ -87,6 +93,18 @@ impl Upstream {
         Upstream::serve(udp, Some(tcp), script)
     }
 
+    /// Starts an upstream over UDP and TCP at this address.
+    ///
+    /// # Errors
+    ///
+    /// The address cannot be bound.
+    pub fn bind(
+        address: SocketAddr,
+        script: impl FnMut(&Asked<'_>, &mut Replies) + Send + 'static,
+    ) -> std::io::Result<Upstream> {
+        Ok(Upstream::serve(UdpSocket::bind(address)?, Some(TcpListener::bind(address)?), script))
+    }
+
     /// Starts an upstream over UDP alone, for example at the address that another one had before.
     ///
     /// # Panics
@@ -113,6 +131,16 @@ impl Upstream {
             threads.push(spawn(move || serve_tcp(&tcp, &shared, &script)));
         }
         Upstream { address, state, threads }
+    }
+
+    /// Waits for its end, which comes only when the process is killed.
+    pub fn join(mut self) {
+        self.threads.drain(..).for_each(|thread| drop(thread.join()));
+    }
+
+    /// Number of replies over UDP so far.
+    pub fn replied(&self) -> u64 {
+        self.state.replied.load(Ordering::SeqCst)
     }
 
     /// Sends all replies that are held, and holds no more.
@@ -155,7 +183,7 @@ fn replies(state: &State, script: &Mutex<Script>, message: &[u8], peer: SocketAd
     lock(&state.peers).insert(peer);
     lock(&state.asked).entry((name.clone(), rtype)).or_default().add_assign(1);
     let mut replies = Replies::default();
-    (*lock(script))(&Asked { message, name: &name, rtype, is_tcp }, &mut replies);
+    (*lock(script))(&Asked { message, name: &name, rtype, peer, is_tcp }, &mut replies);
     replies
 }
 
@@ -175,15 +203,23 @@ fn send_due<T>(waiting: &mut Vec<(When, Vec<u8>, T)>, state: &State, mut send: i
 }
 
 fn serve_udp(socket: &UdpSocket, state: &State, script: &Mutex<Script>) {
-    socket.set_read_timeout(Some(POLL_INTERVAL)).expect("a time above zero");
-    let (mut waiting, mut buffer) = (Vec::new(), [0; 4096]);
+    let (mut waiting, mut buffer) = (Vec::<(When, Vec<u8>, SocketAddr)>::new(), [0; 4096]);
     while !state.stop.load(Ordering::SeqCst) {
+        let due = waiting.iter().filter_map(|(when, ..)| match when {
+            When::Due(due) => Some(due.saturating_duration_since(Instant::now())),
+            When::Released => None,
+        });
+        let wait = due.min().map_or(POLL_INTERVAL, |due| due.clamp(SHORTEST_WAIT, POLL_INTERVAL));
+        socket.set_read_timeout(Some(wait)).expect("a time above zero");
         if let Ok((length, peer)) = socket.recv_from(&mut buffer) {
             let replies = replies(state, script, &buffer[..length], peer, false);
             waiting.extend(replies.0.into_iter().map(|(when, message)| (when, message, peer)));
         }
         // The server under test may have ended.
-        send_due(&mut waiting, state, |message, peer| drop(socket.send_to(message, peer)));
+        send_due(&mut waiting, state, |message, peer| {
+            let _ = socket.send_to(message, peer);
+            state.replied.fetch_add(1, Ordering::SeqCst);
+        });
     }
 }
 
