@@ -1,7 +1,7 @@
 //! `sixfold serve --demo`: the first command that a new user tries.
 
 use crate::client::{Tcp, Udp};
-use crate::daemon::{Directory, Process, ctl, free_port};
+use crate::daemon::{Folder, Process, ctl, free_port};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -100,7 +100,7 @@ fn it_starts_without_a_warning_and_its_control_socket_works_and_goes_with_it() {
 
 #[test]
 fn the_control_socket_of_the_demonstration_is_in_the_runtime_directory_of_the_user() {
-    let directory = Directory::new();
+    let directory = Folder::for_everybody();
     // Whoever runs the test stays what it is.
     std::fs::write(directory.file("sixfold.toml"), "server.user = \"root\"").unwrap();
     let runtime = directory.file("runtime");
@@ -143,7 +143,7 @@ fn the_demonstration_needs_no_network() {
     if !can.is_ok_and(|output| output.status.success()) {
         return kit::skip("no network namespace can be made");
     }
-    let directory = Directory::new();
+    let directory = Folder::for_everybody();
     // In the namespace the process is root, and there are no other users.
     std::fs::write(directory.file("sixfold.toml"), "server.user = \"root\"").unwrap();
     let script = "ip link set lo up && exec \"$@\"".to_owned();

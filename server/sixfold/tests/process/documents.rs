@@ -1,9 +1,8 @@
 //! The documents for operators describe the program: they have every key, option, command and metric, and no other.
 
 use crate::client::{Udp, name_of};
-use crate::daemon::{Directory, Setup};
+use crate::daemon::{Folder, Setup};
 use crate::scrape::Scrape;
-use crate::upstream::{Behavior, Upstream};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -49,7 +48,7 @@ fn manual_keys() -> BTreeMap<(String, String), String> {
 
 #[test]
 fn every_key_that_check_prints_is_in_the_manual_with_its_value() {
-    let directory = Directory::new();
+    let directory = Folder::for_everybody();
     let config = directory.file("sixfold.toml");
     let text =
         "[upstream]\nforwarders = \"system\"\n[[upstream.zone]]\nzone = \"a\"\nforwarders = [\"::1\"]\n";
@@ -102,7 +101,7 @@ fn every_key_of_the_manual_exists() {
             text += &format!("{key} = 1979-05-27\n");
         }
     }
-    let directory = Directory::new();
+    let directory = Folder::for_everybody();
     let config = directory.file("sixfold.toml");
     std::fs::write(&config, &text).unwrap();
     let output = sixfold(&["check", "--config", &config.display().to_string()]);
@@ -148,7 +147,7 @@ fn a_key_with_few_values_shows_all_of_them() {
         *tables.entry(heading).or_default() += &format!("{line}\n");
     }
     let text: String = tables.iter().map(|(heading, keys)| format!("{heading}\n{keys}")).collect();
-    let directory = Directory::new();
+    let directory = Folder::for_everybody();
     let config = directory.file("sixfold.toml");
     std::fs::write(&config, text).unwrap();
     let output = sixfold(&["check", "--config", &config.display().to_string()]);
@@ -204,23 +203,7 @@ fn every_option_and_every_command_is_in_the_manual() {
 
 #[test]
 fn every_metric_and_every_label_value_is_documented_and_no_other() {
-    let upstream = Upstream::start(|_| Behavior::Answer);
-    // One gauge is there only with a certificate.
-    let directory = Directory::new();
-    let certificate = directory.file("chain.pem");
-    let made = rcgen::generate_simple_self_signed(["dns.example".to_owned()]).unwrap();
-    std::fs::write(&certificate, made.cert.pem()).unwrap();
-    let key = directory.write_secret("key.pem", made.signing_key.serialize_pem());
-    // Others are there only with a response policy zone.
-    let zone = directory.file("policy.rpz");
-    std::fs::write(&zone, "@ SOA localhost. root.localhost. 1 3600 600 86400 60\nads.example CNAME .\n")
-        .unwrap();
-    let server = Setup::new(upstream.address)
-        .line(&format!("tls.certificate = {certificate:?}"))
-        .line(&format!("tls.key = {key:?}"))
-        .line(&format!("filter.rpz = [{zone:?}]"))
-        .metrics()
-        .start();
+    let (_upstream, _directory, server) = crate::monitoring::with_all_metrics();
     Udp::to(server.v6()).ask(&name_of(1), Type::AAAA);
     let scrape = Scrape::of(server.metrics);
     let (text, drops) = (document("reference/metrics.md"), document("reference/dropped-messages.md"));
@@ -249,7 +232,6 @@ fn every_metric_and_every_label_value_is_documented_and_no_other() {
     for reason in rows.map(|line| line.split('`').nth(1).unwrap()) {
         scrape.value("dropped_total", &[("reason", reason)]);
     }
-    server.process.stop();
 }
 
 /// The pages for operators with their texts.
@@ -334,7 +316,7 @@ fn the_types_that_local_records_may_not_have_are_those_of_the_manual() {
         ("MX", "10 a."),
         ("TXT", "a"),
     ];
-    let directory = Directory::new();
+    let directory = Folder::for_everybody();
     let config = directory.file("sixfold.toml");
     for (kind, data) in records {
         let record = format!("x.example. IN {kind} {data}");
@@ -348,8 +330,7 @@ fn the_types_that_local_records_may_not_have_are_those_of_the_manual() {
 
 #[test]
 fn every_field_of_an_object_in_json_is_documented() {
-    let upstream = Upstream::start(|_| Behavior::Answer);
-    let server = Setup::new(upstream.address).start();
+    let server = Setup::answering().start();
     Udp::to(server.v6()).ask(&name_of(1), Type::AAAA);
     let page = document("reference/control-socket.md");
     let table = page.split("\n## JSON\n").nth(1).unwrap();
@@ -372,7 +353,6 @@ fn every_field_of_an_object_in_json_is_documented() {
             assert!(row.contains(&format!("`{field}`")), "{command}: {field} is not documented");
         }
     }
-    server.process.stop();
 }
 
 #[test]
