@@ -3,8 +3,9 @@
 
 mod device;
 
-use device::stream::{Act, StreamDevice, framed, right};
+use device::stream::{Act, StreamDevice, right};
 use device::{Device, Reply, assert_verdict, order};
+use kit::message::framed;
 use kit::namespace;
 use measure::order::{Load, Transport};
 use measure::outcome::{FastOpen, Outcome, Traffic, Verdict};
@@ -53,9 +54,10 @@ fn assert_counted(counted: (u64, u64), carried: (u64, u64)) {
 
 #[test]
 fn the_packets_and_octets_of_a_load_are_those_that_the_interface_carried() {
-    if !namespace::is_inside() {
-        let name = "the_packets_and_octets_of_a_load_are_those_that_the_interface_carried";
-        namespace::run_inside(name, &namespace::network(NAMESPACE));
+    if namespace::is_played_in(
+        NAMESPACE,
+        "the_packets_and_octets_of_a_load_are_those_that_the_interface_carried",
+    ) {
         return;
     }
     let server = Device::start("127.0.0.1:0", |query| Reply::now(query.right()));
@@ -72,9 +74,7 @@ fn the_packets_and_octets_of_a_load_are_those_that_the_interface_carried() {
 
 #[test]
 fn a_query_travels_in_the_syn_once_the_cookie_is_known() {
-    if !namespace::is_inside() {
-        let name = "a_query_travels_in_the_syn_once_the_cookie_is_known";
-        namespace::run_inside(name, &namespace::network(NAMESPACE));
+    if namespace::is_played_in(NAMESPACE, "a_query_travels_in_the_syn_once_the_cookie_is_known") {
         return;
     }
     let server = StreamDevice::fast_open(right);
@@ -103,9 +103,7 @@ fn a_query_travels_in_the_syn_once_the_cookie_is_known() {
 
 #[test]
 fn a_server_without_fast_open_is_asked_after_the_handshake() {
-    if !namespace::is_inside() {
-        let name = "a_server_without_fast_open_is_asked_after_the_handshake";
-        namespace::run_inside(name, &namespace::network(NAMESPACE));
+    if namespace::is_played_in(NAMESPACE, "a_server_without_fast_open_is_asked_after_the_handshake") {
         return;
     }
     let server = StreamDevice::start(right);
@@ -119,10 +117,8 @@ fn a_server_without_fast_open_is_asked_after_the_handshake() {
 
 #[test]
 fn fast_open_that_the_host_does_not_allow_is_refused_with_the_remedy() {
-    if !namespace::is_inside() {
-        let name = "fast_open_that_the_host_does_not_allow_is_refused_with_the_remedy";
-        let script = NAMESPACE.replace("fastopen=3", "fastopen=2");
-        namespace::run_inside(name, &namespace::network(&script));
+    let script = NAMESPACE.replace("fastopen=3", "fastopen=2");
+    if namespace::is_played_in(&script, "fast_open_that_the_host_does_not_allow_is_refused_with_the_remedy") {
         return;
     }
     let load = Load { transport: Transport::Tfo, ..order("127.0.0.1:53".parse().unwrap(), 10.0, 100) };
@@ -132,10 +128,11 @@ fn fast_open_that_the_host_does_not_allow_is_refused_with_the_remedy() {
 
 #[test]
 fn ports_in_time_wait_are_used_again_and_a_lack_of_ports_is_a_fault_of_the_tester() {
-    if !namespace::is_inside() {
-        let name = "ports_in_time_wait_are_used_again_and_a_lack_of_ports_is_a_fault_of_the_tester";
-        let script = NAMESPACE.replace("tcp_fastopen=3", "ip_local_port_range=\"40000 40031\"");
-        namespace::run_inside(name, &namespace::network(&script));
+    let script = NAMESPACE.replace("tcp_fastopen=3", "ip_local_port_range=\"40000 40031\"");
+    if namespace::is_played_in(
+        &script,
+        "ports_in_time_wait_are_used_again_and_a_lack_of_ports_is_a_fault_of_the_tester",
+    ) {
         return;
     }
     let over_tcp = |server| Load { transport: Transport::Tcp, ..order(server, 400.0, 1000) };
@@ -160,10 +157,8 @@ fn ports_in_time_wait_are_used_again_and_a_lack_of_ports_is_a_fault_of_the_teste
 
 #[test]
 fn a_lack_of_descriptors_is_a_fault_of_the_tester() {
-    if !namespace::is_inside() {
-        let name = "a_lack_of_descriptors_is_a_fault_of_the_tester";
-        let script = format!("ulimit -n 200; {NAMESPACE}");
-        namespace::run_inside(name, &namespace::network(&script));
+    let script = format!("ulimit -n 200; {NAMESPACE}");
+    if namespace::is_played_in(&script, "a_lack_of_descriptors_is_a_fault_of_the_tester") {
         return;
     }
     // The kernel completes the handshakes, and nobody takes the connections.
