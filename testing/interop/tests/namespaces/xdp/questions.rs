@@ -158,7 +158,7 @@ impl Questions {
                 4 => (8, self.subnet()),
                 5 => {
                     let length = self.random.place(128);
-                    (12, vec![0; length as usize])
+                    (12, vec![0; length])
                 }
                 6 => (self.random.pick(&[3, 5, 9, 11, 13, 14, 15, 17, 18, 19]), Vec::new()),
                 _ => {
