@@ -1,7 +1,7 @@
 //! Loads over TCP in network namespaces of their own: packets compared with the counters of the interface, TCP Fast Open, and
 //! hosts that have no port or no file left.
 
-mod device;
+use crate::device;
 
 use device::stream::{Act, StreamDevice, right};
 use device::{Device, Reply, assert_verdict, order};
@@ -56,7 +56,7 @@ fn assert_counted(counted: (u64, u64), carried: (u64, u64)) {
 fn the_packets_and_octets_of_a_load_are_those_that_the_interface_carried() {
     if namespace::is_played_in(
         NAMESPACE,
-        "the_packets_and_octets_of_a_load_are_those_that_the_interface_carried",
+        "streams_in_namespaces::the_packets_and_octets_of_a_load_are_those_that_the_interface_carried",
     ) {
         return;
     }
@@ -74,7 +74,10 @@ fn the_packets_and_octets_of_a_load_are_those_that_the_interface_carried() {
 
 #[test]
 fn a_query_travels_in_the_syn_once_the_cookie_is_known() {
-    if namespace::is_played_in(NAMESPACE, "a_query_travels_in_the_syn_once_the_cookie_is_known") {
+    if namespace::is_played_in(
+        NAMESPACE,
+        "streams_in_namespaces::a_query_travels_in_the_syn_once_the_cookie_is_known",
+    ) {
         return;
     }
     let server = StreamDevice::fast_open(right);
@@ -103,7 +106,10 @@ fn a_query_travels_in_the_syn_once_the_cookie_is_known() {
 
 #[test]
 fn a_server_without_fast_open_is_asked_after_the_handshake() {
-    if namespace::is_played_in(NAMESPACE, "a_server_without_fast_open_is_asked_after_the_handshake") {
+    if namespace::is_played_in(
+        NAMESPACE,
+        "streams_in_namespaces::a_server_without_fast_open_is_asked_after_the_handshake",
+    ) {
         return;
     }
     let server = StreamDevice::start(right);
@@ -118,7 +124,10 @@ fn a_server_without_fast_open_is_asked_after_the_handshake() {
 #[test]
 fn fast_open_that_the_host_does_not_allow_is_refused_with_the_remedy() {
     let script = NAMESPACE.replace("fastopen=3", "fastopen=2");
-    if namespace::is_played_in(&script, "fast_open_that_the_host_does_not_allow_is_refused_with_the_remedy") {
+    if namespace::is_played_in(
+        &script,
+        "streams_in_namespaces::fast_open_that_the_host_does_not_allow_is_refused_with_the_remedy",
+    ) {
         return;
     }
     let load = Load { transport: Transport::Tfo, ..order("127.0.0.1:53".parse().unwrap(), 10.0, 100) };
@@ -131,7 +140,7 @@ fn ports_in_time_wait_are_used_again_and_a_lack_of_ports_is_a_fault_of_the_teste
     let script = NAMESPACE.replace("tcp_fastopen=3", "ip_local_port_range=\"40000 40031\"");
     if namespace::is_played_in(
         &script,
-        "ports_in_time_wait_are_used_again_and_a_lack_of_ports_is_a_fault_of_the_tester",
+        "streams_in_namespaces::ports_in_time_wait_are_used_again_and_a_lack_of_ports_is_a_fault_of_the_tester",
     ) {
         return;
     }
@@ -158,7 +167,10 @@ fn ports_in_time_wait_are_used_again_and_a_lack_of_ports_is_a_fault_of_the_teste
 #[test]
 fn a_lack_of_descriptors_is_a_fault_of_the_tester() {
     let script = format!("ulimit -n 200; {NAMESPACE}");
-    if namespace::is_played_in(&script, "a_lack_of_descriptors_is_a_fault_of_the_tester") {
+    if namespace::is_played_in(
+        &script,
+        "streams_in_namespaces::a_lack_of_descriptors_is_a_fault_of_the_tester",
+    ) {
         return;
     }
     // The kernel completes the handshakes, and nobody takes the connections.

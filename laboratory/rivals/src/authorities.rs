@@ -64,7 +64,10 @@ impl Kind {
                     Some(sixfold) => Some(sixfold.with_file_name("sixfold-bench")),
                     None => std::env::current_exe().ok().map(|path| path.with_file_name("sixfold-bench")),
                 };
-                (program.filter(|path| path.is_file()), "build it: cargo build --release -p sixfold-bench")
+                (
+                    program.filter(|path| path.is_file()),
+                    "build it: cargo build --profile dist -p sixfold-bench",
+                )
             }
             Kind::Knot => (in_path("knotd"), "apt-get install knot"),
             Kind::Nsd => (in_path("nsd"), "apt-get install nsd"),

@@ -66,7 +66,8 @@ impl Device {
         };
         if !program.is_file() {
             return Err(
-                "sixfold is not built: cargo build --release -p sixfold, or give --sixfold PATH".to_owned()
+                "sixfold is not built: cargo build --profile dist -p sixfold, or give --sixfold PATH"
+                    .to_owned(),
             );
         }
         let version = match kind {
@@ -248,7 +249,7 @@ mod tests {
     #[test]
     fn a_missing_program_is_named_with_the_way_to_get_it() {
         let error = Device::find(Kind::Sixfold, Some(Path::new("/nowhere/sixfold"))).unwrap_err();
-        assert!(error.contains("cargo build --release -p sixfold"), "{error}");
+        assert!(error.contains("cargo build --profile dist -p sixfold"), "{error}");
     }
 
     #[test]

@@ -40,7 +40,7 @@ pub fn find() -> Result<PathBuf, String> {
     let program = own.with_file_name("sixfold-bench");
     match program.is_file() {
         true => Ok(program),
-        false => Err("sixfold-bench is not built: cargo build --release -p sixfold-bench".to_owned()),
+        false => Err("sixfold-bench is not built: cargo build --profile dist -p sixfold-bench".to_owned()),
     }
 }
 

@@ -298,7 +298,7 @@ fn write_files(
     if let Some(path) = &arguments.page {
         let words: Vec<String> = std::env::args().skip(1).collect();
         let command = format!("sixfold-rivals {}", words.join(" "));
-        let now = jiff::Timestamp::now().to_string();
+        let now = humantime::format_rfc3339(std::time::SystemTime::now()).to_string();
         let date = now.split('T').next().unwrap_or_default();
         let frame = page::Frame { date, command: &command, machine, versions: &versions, left_out };
         page::write(path, &frame, sections)?;

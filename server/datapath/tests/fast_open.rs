@@ -2,7 +2,7 @@
 //! everything works either way. In a network namespace that allows Fast Open on both sides, the kernel's counters show that
 //! data does travel with the SYN.
 
-mod echo;
+use crate::echo;
 
 use echo::{Running, options};
 use engine::Transport;
@@ -80,7 +80,10 @@ fn links_work_whether_fast_open_is_used_or_not() {
 
 #[test]
 fn questions_travel_with_the_syn_only_where_both_sides_allow_it() {
-    if !namespace::is_played_in(ENTER, "questions_travel_with_the_syn_only_where_both_sides_allow_it") {
+    if !namespace::is_played_in(
+        ENTER,
+        "fast_open::questions_travel_with_the_syn_only_where_both_sides_allow_it",
+    ) {
         rounds_by_the_counters_of_the_kernel();
     }
 }

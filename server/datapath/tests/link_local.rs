@@ -1,7 +1,7 @@
 //! Answers from a link-local address, which needs an interface (RFC 4007), on a listener for all addresses. The test runs in
 //! a network namespace with one interface that has such an address.
 
-mod echo;
+use crate::echo;
 
 use echo::{Echo, Running, options};
 use kit::namespace;
@@ -27,7 +27,7 @@ exec "$@""#;
 fn a_global_client_is_answered_from_the_link_local_address_that_it_asked() {
     if !namespace::is_played_in(
         ENTER,
-        "a_global_client_is_answered_from_the_link_local_address_that_it_asked",
+        "link_local::a_global_client_is_answered_from_the_link_local_address_that_it_asked",
     ) {
         clients_are_answered();
     }

@@ -1,6 +1,6 @@
 //! Workers with real sockets, on loopback only.
 
-mod echo;
+use crate::echo;
 #[path = "loopback/tls.rs"]
 mod tls;
 

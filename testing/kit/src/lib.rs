@@ -1,4 +1,4 @@
-//! What the tests of all crates share, once: [`skip`](mod@skip)ped tests, tests in a [`namespace`] or a [child](in_child) of their own, a
+//! What the tests of all crates share, once: [`skip`](mod@skip)ped tests, tests in a [`namespace`] of their own, a
 //! [`browser`], [`Folder`]s, [`Random`] numbers, [messages](message) from text, a false [`client`], a false [`Upstream`], and [waits](wait).
 //!
 //! It knows no other crate of the workspace, so every crate can use it in its tests, unit tests included, and no mistake of the code under
@@ -6,7 +6,6 @@
 #![forbid(unsafe_code)]
 
 pub mod browser;
-mod children;
 pub mod client;
 mod folder;
 pub mod message;
@@ -16,7 +15,6 @@ pub mod skip;
 pub mod upstream;
 pub mod wait;
 
-pub use children::in_child;
 pub use folder::Folder;
 pub use message::{Query, name, query};
 pub use random::Random;

@@ -1,6 +1,6 @@
 //! TLS links to upstreams with habits: one question at a time, answers in another order, connections that end in all ways.
 
-use crate::{Probe, TEST_TIMEOUT, ask_all, client, question, start, wait_for};
+use super::{Probe, TEST_TIMEOUT, ask_all, client, question, start, wait_for};
 use engine::{Link, Transport};
 use kit::message::{framed, read_frame};
 use rcgen::{CertificateParams, Issuer, KeyPair};
