@@ -15,10 +15,8 @@ fn responder(address: &str, offload: bool) -> (Responder, SocketAddr) {
 }
 
 fn client(address: &str, server: SocketAddr) -> UdpSocket {
-    let socket = UdpSocket::bind(address).unwrap();
-    socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-    socket.connect(server).unwrap();
-    socket
+    let own: SocketAddr = address.parse().unwrap();
+    kit::client::udp(own.ip(), server)
 }
 
 /// Takes turns until `count` messages have come, and answers each with the result of `answer`.

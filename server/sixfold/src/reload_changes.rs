@@ -112,7 +112,8 @@ mod tests {
 
     #[test]
     fn the_contents_of_files_count() {
-        let path = std::env::temp_dir().join(format!("sixfold-changes-{}", std::process::id()));
+        let folder = kit::Folder::new();
+        let path = folder.file("hosts");
         let text = format!("local.hosts-file = \"{}\"", path.display());
         std::fs::write(&path, "192.0.2.7 a.example\n").unwrap();
         let before = config(&text);

@@ -380,7 +380,7 @@ mod tests {
         let mut buffer = [0; 64];
         for count in [1, 1, 20, 1] {
             if demand_fragments(&link, to).is_none() {
-                return test_skip::skip("only root may forge ICMP messages");
+                return kit::skip("only root may forge ICMP messages");
             }
             (0..count).for_each(|number| ask(&mut send_queue, &mut link, number, 30));
             assert_eq!(send_queue.flush(&mut link, &counters), Ok(()));

@@ -233,7 +233,8 @@ mod tests {
 
     #[test]
     fn the_control_socket_is_found_in_a_file_that_is_wrong_elsewhere() {
-        let file = std::env::temp_dir().join(format!("sixfold-socket-{}.toml", std::process::id()));
+        let folder = kit::Folder::new();
+        let file = folder.file("x.toml");
         for (text, path) in [
             ("[server]\nworkers = \nport = 1\n[control]\nsocket = \"/tmp/a\"\n", Some("/tmp/a")),
             ("control.socket = \"\"\nnonsense = 1\n", None),

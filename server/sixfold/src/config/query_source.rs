@@ -89,21 +89,18 @@ mod tests {
     use super::*;
 
     /// Ranges that are read from a list of reserved ports, and the warnings about it.
-    fn reserved(name: &str, text: &str) -> (Vec<PortRange>, Vec<String>) {
-        let file = std::env::temp_dir().join(format!("sixfold-reserved-{name}-{}", std::process::id()));
-        std::fs::write(&file, text).unwrap();
-        let problems = Problems::default();
-        let ranges = reserved_ports(&file, &problems);
-        std::fs::remove_file(&file).unwrap();
+    fn reserved(text: &str) -> (Vec<PortRange>, Vec<String>) {
+        let (folder, problems) = (kit::Folder::new(), Problems::default());
+        let ranges = reserved_ports(&folder.write("ports", text), &problems);
         (ranges, problems.take_warnings())
     }
 
     #[test]
     fn the_list_of_reserved_ports_is_read_as_the_kernel_writes_it() {
         let range = |first, last| PortRange { first, last };
-        assert_eq!(reserved("empty", "\n"), (vec![], vec![]));
+        assert_eq!(reserved("\n"), (vec![], vec![]));
         assert_eq!(
-            reserved("some", "0,8080,9148-9160\n"),
+            reserved("0,8080,9148-9160\n"),
             (vec![range(0, 0), range(8080, 8080), range(9148, 9160)], vec![])
         );
         let problems = Problems::default();
@@ -113,10 +110,8 @@ mod tests {
 
     #[test]
     fn a_malformed_list_of_reserved_ports_is_a_warning_and_counts_as_empty() {
-        for (name, text) in
-            [("word", "8080,http\n"), ("order", "9160-9148\n"), ("large", "70000\n"), ("sign", "+1\n")]
-        {
-            let (ranges, warnings) = reserved(name, text);
+        for text in ["8080,http\n", "9160-9148\n", "70000\n", "+1\n"] {
+            let (ranges, warnings) = reserved(text);
             assert_eq!(ranges, [], "{text}");
             assert!(warnings.len() == 1 && warnings[0].contains("is not a list of ports"), "{warnings:?}");
         }
@@ -125,9 +120,9 @@ mod tests {
     #[test]
     fn a_system_that_reserves_nearly_all_ports_does_not_make_questions_easy_to_forge() {
         // 16,384 ports are left, then one fewer.
-        let (ranges, warnings) = reserved("many", "1024-49151\n");
+        let (ranges, warnings) = reserved("1024-49151\n");
         assert_eq!((ranges.len(), warnings.len()), (1, 0));
-        let (ranges, warnings) = reserved("too-many", "1024-49152\n");
+        let (ranges, warnings) = reserved("1024-49152\n");
         assert_eq!((ranges.len(), warnings.len()), (0, 1));
         assert!(warnings[0].contains("all ports but 16383"), "{warnings:?}");
     }

@@ -684,7 +684,7 @@ fn a_pipe_is_no_file() {
     let path = std::env::temp_dir().join(format!("sixfold-pipe-{}", std::process::id()));
     let made = std::process::Command::new("mkfifo").arg(&path).status();
     if !made.is_ok_and(|status| status.success()) {
-        return test_skip::missing("mkfifo", "apt-get install coreutils");
+        return kit::missing("mkfifo", "apt-get install coreutils");
     }
     let path_text = path.display();
     let found = problems(&format!("local.hosts-file = \"{path_text}\"\nfilter.rpz = [\"{path_text}\"]\n"));

@@ -1,7 +1,7 @@
 //! The documents for operators describe the program: they have every key, option, command and metric, and no other.
 
 use crate::client::{Udp, name_of};
-use crate::daemon::{Directory, Setup};
+use crate::daemon::{Folder, Setup};
 use crate::scrape::Scrape;
 use crate::upstream::{Behavior, Upstream};
 use std::collections::BTreeSet;
@@ -58,23 +58,7 @@ fn every_option_and_every_command_is_in_the_manual() {
 
 #[test]
 fn every_metric_and_every_label_value_is_documented_and_no_other() {
-    let upstream = Upstream::start(|_| Behavior::Answer);
-    // One gauge is there only with a certificate.
-    let directory = Directory::new();
-    let certificate = directory.file("chain.pem");
-    let made = rcgen::generate_simple_self_signed(["dns.example".to_owned()]).unwrap();
-    std::fs::write(&certificate, made.cert.pem()).unwrap();
-    let key = directory.write_secret("key.pem", made.signing_key.serialize_pem());
-    // Others are there only with a response policy zone.
-    let zone = directory.file("policy.rpz");
-    std::fs::write(&zone, "@ SOA localhost. root.localhost. 1 3600 600 86400 60\nads.example CNAME .\n")
-        .unwrap();
-    let server = Setup::new(upstream.address)
-        .line(&format!("tls.certificate = {certificate:?}"))
-        .line(&format!("tls.key = {key:?}"))
-        .line(&format!("filter.rpz = [{zone:?}]"))
-        .metrics()
-        .start();
+    let (_upstream, _directory, server) = crate::monitoring::with_all_metrics();
     Udp::to(server.v6()).ask(&name_of(1), Type::AAAA);
     let scrape = Scrape::of(server.metrics);
     let (text, drops) = (document("reference/metrics.md"), document("reference/dropped-messages.md"));
@@ -103,7 +87,6 @@ fn every_metric_and_every_label_value_is_documented_and_no_other() {
     for reason in rows.map(|line| line.split('`').nth(1).unwrap()) {
         scrape.value("dropped_total", &[("reason", reason)]);
     }
-    server.process.stop();
 }
 
 /// The pages for operators with their texts.
@@ -182,7 +165,7 @@ fn the_types_that_local_records_may_not_have_are_those_of_the_manual() {
         ("MX", "10 a."),
         ("TXT", "a"),
     ];
-    let directory = Directory::new();
+    let directory = Folder::for_everybody();
     let config = directory.file("sixfold.toml");
     for (kind, data) in records {
         let record = format!("x.example. IN {kind} {data}");
@@ -196,8 +179,7 @@ fn the_types_that_local_records_may_not_have_are_those_of_the_manual() {
 
 #[test]
 fn every_field_of_an_object_in_json_is_documented() {
-    let upstream = Upstream::start(|_| Behavior::Answer);
-    let server = Setup::new(upstream.address).start();
+    let server = Setup::answering().start();
     Udp::to(server.v6()).ask(&name_of(1), Type::AAAA);
     let page = document("reference/control-socket.md");
     let table = page.split("\n## JSON\n").nth(1).unwrap();
@@ -220,7 +202,6 @@ fn every_field_of_an_object_in_json_is_documented() {
             assert!(row.contains(&format!("`{field}`")), "{command}: {field} is not documented");
         }
     }
-    server.process.stop();
 }
 
 #[test]
@@ -228,7 +209,7 @@ fn the_manual_pages_are_set_without_a_warning() {
     for page in ["man/sixfold.8", "man/sixfold.toml.5"] {
         match Command::new("groff").args(["-man", "-ww", "-z", "-Tutf8"]).arg(path(page)).output() {
             Ok(output) => assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{page}"),
-            Err(_) => test_skip::missing("groff", "apt-get install man-db"),
+            Err(_) => kit::missing("groff", "apt-get install man-db"),
         }
     }
 }

@@ -52,7 +52,6 @@ fn a_server_whose_upstream_is_silent_is_alive_but_not_ready_until_the_upstream_i
     assert_eq!(server.ctl(&["health"]).status.code(), Some(0));
     assert_eq!(Scrape::of(server.metrics).value("upstream_up", &[]), 1.0);
     assert!(Scrape::of(server.metrics).value("upstream_queries_total", &[("type", "probe")]) > 0.0);
-    server.process.stop();
 }
 
 #[test]
@@ -72,7 +71,6 @@ fn one_living_upstream_of_two_is_enough() {
     });
     assert_eq!(request(server.metrics, "GET", "/readyz").status, 200);
     assert_eq!(server.ctl(&["health"]).status.code(), Some(0));
-    server.process.stop();
 }
 
 #[test]
@@ -106,8 +104,7 @@ fn only_allowed_networks_reach_the_http_server_and_a_reload_takes_the_list() {
 
 #[test]
 fn other_methods_and_other_paths_are_refused() {
-    let upstream = Upstream::start(|_| Behavior::Answer);
-    let server = Setup::new(upstream.address).metrics().start();
+    let server = Setup::answering().metrics().start();
     for method in ["POST", "PUT", "DELETE", "OPTIONS", "BREW"] {
         let response = request(server.metrics, method, "/metrics");
         assert_eq!(response.status, 405, "{method}");
@@ -122,13 +119,11 @@ fn other_methods_and_other_paths_are_refused() {
     let head = request(server.metrics, "HEAD", "/metrics");
     assert_eq!((head.status, head.body.as_str()), (200, ""));
     assert!(request(server.metrics, "GET", "/metrics").head.contains("text/plain; version=0.0.4"));
-    server.process.stop();
 }
 
 #[test]
 fn garbage_and_slow_clients_do_no_harm() {
-    let upstream = Upstream::start(|_| Behavior::Answer);
-    let server = Setup::new(upstream.address).metrics().start();
+    let server = Setup::answering().metrics().start();
     let huge = format!("GET /metrics HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(1 << 20));
     for garbage in [
         "\r\n\r\n\r\n",
@@ -146,15 +141,13 @@ fn garbage_and_slow_clients_do_no_harm() {
     assert_eq!(request(server.metrics, "GET", "/livez").status, 200);
     assert_eq!(Udp::to(server.v6()).ask(&name_of(1), Type::AAAA).rcode, Rcode::NOERROR);
     assert_eq!(server.ctl(&["health"]).status.code(), Some(0));
-    server.process.stop();
 }
 
 #[test]
 fn more_idle_connections_than_there_are_places_take_no_probe_away() {
     // The server has 32 places, and cuts a connection off after 30 s at the latest.
     const CONNECTIONS: usize = 50;
-    let upstream = Upstream::start(|_| Behavior::Answer);
-    let server = Setup::new(upstream.address).metrics().start();
+    let server = Setup::answering().metrics().start();
     let probe = |kind: &str| {
         let begun = Instant::now();
         for path in ["/livez", "/readyz", "/metrics"] {
@@ -185,5 +178,4 @@ fn more_idle_connections_than_there_are_places_take_no_probe_away() {
         probe(kind);
     }
     drop(open);
-    server.process.stop();
 }

@@ -19,10 +19,7 @@ fn ready() -> PacketCache {
 }
 
 fn query(number: usize) -> PlainQuery {
-    let label = format!("{number:06}");
-    let message =
-        [&[0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 6][..], label.as_bytes(), &[0, 0, 28, 0, 1]].concat();
-    PlainQuery::of(&message).unwrap()
+    PlainQuery::of(&kit::query(0, &format!("{number:06}"), 28)).unwrap()
 }
 
 /// The slot that the program finds.

@@ -173,10 +173,7 @@ mod tests {
     use std::net::UdpSocket;
 
     fn query(label: &str) -> Vec<u8> {
-        let mut query = vec![7, 8, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, label.len() as u8];
-        query.extend(label.bytes());
-        query.extend(b"\x09dns64perf\x04test\x00\x00\x1c\x00\x01");
-        query
+        kit::query(0x0708, &format!("{label}.dns64perf.test"), 28)
     }
 
     #[test]

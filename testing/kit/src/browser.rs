@@ -45,6 +45,37 @@ impl Browser {
         ["chromium", "chromium-browser", "google-chrome"].into_iter().find(|program| on_path(program))
     }
 
+    /// Starts a browser, or skips the test.
+    pub fn or_skip(name: &str) -> Option<Browser> {
+        let Some(program) = Browser::program() else {
+            crate::missing("chromium", "apt-get install chromium");
+            return None;
+        };
+        Browser::start(program, name).map_err(|why| crate::skip(&why)).ok()
+    }
+
+    /// Checks for exceptions, logged errors or warnings, and requests other than those of the page.
+    ///
+    /// # Panics
+    ///
+    /// If there is one.
+    #[track_caller]
+    pub fn expect_no_complaints(&self, is_own: impl Fn(&str) -> bool, look: Look) {
+        for event in &self.events {
+            match event["method"].as_str().unwrap_or_default() {
+                "Runtime.exceptionThrown"
+                | "Log.entryAdded"
+                | "Runtime.consoleAPICalled"
+                | "Network.loadingFailed" => panic!("{look:?}: {event}"),
+                "Network.requestWillBeSent" => {
+                    let url = event["params"]["request"]["url"].as_str().unwrap_or_default();
+                    assert!(is_own(url), "{look:?}: {url}");
+                }
+                _ => {}
+            }
+        }
+    }
+
     /// Starts a browser.
     ///
     /// # Errors

@@ -3,12 +3,6 @@
 //!
 //! A skip must not hide a test that could have run. So a missing program that `./test` installs is a failure where packages
 //! have been installed: `SIXFOLD_PACKAGES=installed`, which `./test` sets, or `CI`.
-//!
-//! [`namespace`] runs a test in a namespace of its own, or skips it. [`browser`] shows a page to a test.
-#![forbid(unsafe_code)]
-
-pub mod browser;
-pub mod namespace;
 
 use std::io::Write;
 use std::path::Path;

@@ -15,6 +15,21 @@ pub fn network(script: &str) -> [&str; 8] {
     ["--net", "--fork", "--kill-child", "--", "sh", "-c", script, "sh"]
 }
 
+/// True outside of the namespace, where it has played the test of this name (with the path of its modules) once more, in a network
+/// namespace that `script` sets up, as for [`network`], or has skipped it.
+///
+/// # Panics
+///
+/// As [`run_inside`].
+#[track_caller]
+pub fn is_played_in(script: &str, test: &str) -> bool {
+    let is_outside = !is_inside();
+    if is_outside {
+        run_inside(test, &network(script));
+    }
+    is_outside
+}
+
 /// Runs the test of this name (with the path of its modules) once more, by `unshare` with these arguments. Returns its output. None: this machine makes no such
 /// namespace, and the test counts as skipped.
 ///

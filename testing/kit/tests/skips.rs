@@ -9,8 +9,8 @@ const CHILD: &str = "SIXFOLD_TEST_SKIP_CHILD";
 #[test]
 fn the_test_that_skips() {
     match std::env::var(CHILD).as_deref() {
-        Ok("skip") => test_skip::skip("no root"),
-        Ok("missing") => test_skip::missing("dig", "apt-get install bind9-dnsutils"),
+        Ok("skip") => kit::skip("no root"),
+        Ok("missing") => kit::missing("dig", "apt-get install bind9-dnsutils"),
         _ => {}
     }
 }
@@ -19,8 +19,8 @@ fn the_test_that_skips() {
 fn run(kind: &str, variables: &[(&str, &str)]) -> Output {
     Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "the_test_that_skips"])
-        .env_remove(test_skip::FILE)
-        .env_remove(test_skip::PACKAGES)
+        .env_remove(kit::FILE)
+        .env_remove(kit::PACKAGES)
         .env_remove("CI")
         .env(CHILD, kind)
         .envs(variables.iter().copied())
@@ -44,7 +44,7 @@ fn skips_are_appended_to_the_file_that_the_variable_names() {
     let file = std::env::temp_dir().join(format!("sixfold-skips-{}", std::process::id()));
     let path = file.display().to_string();
     for kind in ["skip", "missing"] {
-        let output = run(kind, &[(test_skip::FILE, &path)]);
+        let output = run(kind, &[(kit::FILE, &path)]);
         assert!(output.status.success() && !text(&output.stderr).contains("skipped:"), "{output:?}");
     }
     let told = std::fs::read_to_string(&file).unwrap();
@@ -58,7 +58,7 @@ fn skips_are_appended_to_the_file_that_the_variable_names() {
 
 #[test]
 fn a_missing_program_is_a_failure_where_packages_are_installed() {
-    for variable in [(test_skip::PACKAGES, "installed"), ("CI", "true")] {
+    for variable in [(kit::PACKAGES, "installed"), ("CI", "true")] {
         let output = run("missing", &[variable]);
         assert!(!output.status.success(), "{variable:?}");
         let told = text(&output.stdout) + &text(&output.stderr);
