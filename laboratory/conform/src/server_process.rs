@@ -4,6 +4,7 @@
 use crate::client;
 use crate::limits;
 use crate::query::Query;
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::collections::{BTreeMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, BufRead, BufReader, Read};
@@ -217,14 +218,9 @@ impl ServerProcess {
     ///
     /// # Errors
     ///
-    /// The program `kill` cannot be run, or the process has ended.
+    /// The error of kill(2).
     pub fn send_sighup(&self) -> Result<(), String> {
-        let status = Command::new("kill").arg("-HUP").arg(self.child.id().to_string()).status();
-        match status {
-            Ok(status) if status.success() => Ok(()),
-            Ok(status) => Err(format!("kill -HUP: {status}")),
-            Err(error) => Err(format!("kill: {error}")),
-        }
+        kill_process(Pid::from_child(&self.child), Signal::HUP).map_err(|error| format!("SIGHUP: {error}"))
     }
 
     fn wait_for_line(&mut self, beginning: &str, lines: &Receiver<String>) -> Result<(), Failure> {
@@ -278,8 +274,7 @@ impl Drop for ServerProcess {
         // Errors mean that the process has already ended. The process group has the ID of its first process, which
         // the system cannot reuse before the wait below.
         if self.own_process_group {
-            let group = format!("-{}", self.child.id());
-            drop(Command::new("kill").args(["-KILL", "--", &group]).stderr(Stdio::null()).status());
+            let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
         }
         drop(self.child.kill());
         drop(self.child.wait());

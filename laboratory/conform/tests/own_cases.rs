@@ -1,7 +1,7 @@
 //! Plays every case of `conformance/own/cases.jsonl` against Sixfold (see `suite/mod.rs`), and checks the file
 //! itself.
 
-mod suite;
+use crate::suite;
 
 use serde_json::Value;
 use sixfold_conform::case::Case;

@@ -1,6 +1,6 @@
 //! Plays every case of `conformance/shared/cases.jsonl` against Sixfold (see `suite/mod.rs`).
 
-mod suite;
+use crate::suite;
 
 use suite::Suite;
 

@@ -1,6 +1,6 @@
 //! Loads of every kind against a device that answers everything, and loads that end early.
 
-mod device;
+use crate::device;
 
 use device::{Device, Reply, assert_verdict, order};
 use measure::order::{Load, Pace};

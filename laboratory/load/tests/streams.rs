@@ -1,7 +1,7 @@
 //! Truth of the instrument over TCP: each fault of a device and of its connections is detected, counted exactly, and named.
 //! Loads in network namespaces are in `streams_in_namespaces.rs`.
 
-mod device;
+use crate::device;
 
 use device::stream::{Act, StreamDevice, framed, right};
 use device::{Query, assert_verdict, order};

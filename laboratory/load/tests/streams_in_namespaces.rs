@@ -1,7 +1,7 @@
 //! Loads over TCP in network namespaces of their own: packets compared with the counters of the interface, TCP Fast Open, and
 //! hosts that have no port or no file left.
 
-mod device;
+use crate::device;
 
 use device::stream::{Act, StreamDevice, framed, right};
 use device::{Device, Reply, assert_verdict, order};
@@ -54,7 +54,8 @@ fn assert_counted(counted: (u64, u64), carried: (u64, u64)) {
 #[test]
 fn the_packets_and_octets_of_a_load_are_those_that_the_interface_carried() {
     if !namespace::is_inside() {
-        let name = "the_packets_and_octets_of_a_load_are_those_that_the_interface_carried";
+        let name =
+            "streams_in_namespaces::the_packets_and_octets_of_a_load_are_those_that_the_interface_carried";
         namespace::run_inside(name, &namespace::network(NAMESPACE));
         return;
     }
@@ -73,7 +74,7 @@ fn the_packets_and_octets_of_a_load_are_those_that_the_interface_carried() {
 #[test]
 fn a_query_travels_in_the_syn_once_the_cookie_is_known() {
     if !namespace::is_inside() {
-        let name = "a_query_travels_in_the_syn_once_the_cookie_is_known";
+        let name = "streams_in_namespaces::a_query_travels_in_the_syn_once_the_cookie_is_known";
         namespace::run_inside(name, &namespace::network(NAMESPACE));
         return;
     }
@@ -104,7 +105,7 @@ fn a_query_travels_in_the_syn_once_the_cookie_is_known() {
 #[test]
 fn a_server_without_fast_open_is_asked_after_the_handshake() {
     if !namespace::is_inside() {
-        let name = "a_server_without_fast_open_is_asked_after_the_handshake";
+        let name = "streams_in_namespaces::a_server_without_fast_open_is_asked_after_the_handshake";
         namespace::run_inside(name, &namespace::network(NAMESPACE));
         return;
     }
@@ -120,7 +121,7 @@ fn a_server_without_fast_open_is_asked_after_the_handshake() {
 #[test]
 fn fast_open_that_the_host_does_not_allow_is_refused_with_the_remedy() {
     if !namespace::is_inside() {
-        let name = "fast_open_that_the_host_does_not_allow_is_refused_with_the_remedy";
+        let name = "streams_in_namespaces::fast_open_that_the_host_does_not_allow_is_refused_with_the_remedy";
         let script = NAMESPACE.replace("fastopen=3", "fastopen=2");
         namespace::run_inside(name, &namespace::network(&script));
         return;
@@ -133,7 +134,7 @@ fn fast_open_that_the_host_does_not_allow_is_refused_with_the_remedy() {
 #[test]
 fn ports_in_time_wait_are_used_again_and_a_lack_of_ports_is_a_fault_of_the_tester() {
     if !namespace::is_inside() {
-        let name = "ports_in_time_wait_are_used_again_and_a_lack_of_ports_is_a_fault_of_the_tester";
+        let name = "streams_in_namespaces::ports_in_time_wait_are_used_again_and_a_lack_of_ports_is_a_fault_of_the_tester";
         let script = NAMESPACE.replace("tcp_fastopen=3", "ip_local_port_range=\"40000 40031\"");
         namespace::run_inside(name, &namespace::network(&script));
         return;
@@ -161,7 +162,7 @@ fn ports_in_time_wait_are_used_again_and_a_lack_of_ports_is_a_fault_of_the_teste
 #[test]
 fn a_lack_of_descriptors_is_a_fault_of_the_tester() {
     if !namespace::is_inside() {
-        let name = "a_lack_of_descriptors_is_a_fault_of_the_tester";
+        let name = "streams_in_namespaces::a_lack_of_descriptors_is_a_fault_of_the_tester";
         let script = format!("ulimit -n 200; {NAMESPACE}");
         namespace::run_inside(name, &namespace::network(&script));
         return;

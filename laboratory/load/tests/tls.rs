@@ -1,8 +1,8 @@
 //! Truth of the instrument over TLS: handshakes of each kind are counted exactly, and faults are named.
 
-mod device;
-mod multiplexed;
-mod real_servers;
+use crate::device;
+use crate::multiplexed;
+use crate::real_servers;
 
 use device::stream::{Act, right};
 use device::tls::{Forgetful, TlsDevice, settings};

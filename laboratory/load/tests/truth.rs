@@ -1,7 +1,7 @@
 //! Truth of the instrument: each fault of a device is detected, counted exactly, and named. So is each fault of the
 //! tester. Loads with options are in `truth_of_options.rs`.
 
-mod device;
+use crate::device;
 
 use device::{Device, Query, Reply, assert_verdict, order};
 use measure::order::Pace;
@@ -298,7 +298,7 @@ fn succeeds(command: &str) -> bool {
 
 #[test]
 fn drops_of_the_testers_own_interface_queue_say_nothing_of_the_server() {
-    let name = "drops_of_the_testers_own_interface_queue_say_nothing_of_the_server";
+    let name = "truth::drops_of_the_testers_own_interface_queue_say_nothing_of_the_server";
     if !namespace::is_inside() {
         namespace::run_inside(name, &["--map-root-user", "--net", "--"]);
         return;

@@ -1,6 +1,6 @@
 //! Truth of the instrument with its options: queries from a file, and the times of every query.
 
-mod device;
+use crate::device;
 
 use device::{Device, Query, Reply, assert_verdict, order};
 use measure::order::Pace;

@@ -13,6 +13,7 @@ use measure::run::{
     Cell, CellResult, Correctness, Device, DeviceUse, Environment, Kept, Purpose, Rule, Run, SCHEMA,
     SelfTest, Settings, Summary, Trial,
 };
+use measure::statistics::SplitMix64;
 use std::collections::BTreeMap;
 
 /// Parameters of a sample.
@@ -58,32 +59,14 @@ impl Shape {
     }
 }
 
-/// Pseudo-random number generator: SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// A number from 0 to 1.
-    fn share(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
-    }
-
-    /// An approximately normal number, mean 0, deviation 1: the sum of twelve uniform numbers minus six.
-    fn normal(&mut self) -> f64 {
-        (0..12).map(|_| self.share()).sum::<f64>() - 6.0
-    }
+/// An approximately normal number, mean 0, deviation 1: the sum of twelve uniform numbers minus six.
+fn normal(random: &mut SplitMix64) -> f64 {
+    (0..12).map(|_| random.unit()).sum::<f64>() - 6.0
 }
 
 /// The run for a shape.
 pub fn run(shape: &Shape) -> Run {
-    let mut maker = Maker { shape, random: Random(shape.seed), trials: Vec::new(), first_name: 0 };
+    let mut maker = Maker { shape, random: SplitMix64::new(shape.seed), trials: Vec::new(), first_name: 0 };
     let results = maker.results();
     let trials = maker.trials;
     let best = results.iter().map(|result| result.summary.max).fold(0.0, f64::max);
@@ -144,7 +127,7 @@ pub fn run(shape: &Shape) -> Run {
 /// Generator of trials.
 struct Maker<'a> {
     shape: &'a Shape,
-    random: Random,
+    random: SplitMix64,
     trials: Vec<Trial>,
     first_name: u64,
 }
@@ -174,7 +157,7 @@ impl Maker<'_> {
         let capacity = 24_300.0 * workers.powf(0.86) / work;
         let (mut strict, mut confirmed) = (Vec::new(), Vec::new());
         for repetition in 0..self.shape.repetitions {
-            let capacity = capacity * (1.0 + 0.008 * self.random.normal());
+            let capacity = capacity * (1.0 + 0.008 * normal(&mut self.random));
             let (one, two) = self.search(sweep, cell, repetition, capacity, workers);
             strict.push(one);
             confirmed.push(two);
@@ -272,14 +255,14 @@ impl Maker<'_> {
     /// A load at a rate on a device with this capacity.
     fn outcome(&mut self, rate: f64, capacity: f64, cached_share: f64) -> Outcome {
         let sent = (rate * self.shape.seconds as f64).round() as u64;
-        let accident = if self.random.share() < 0.008 { 1 + self.random.next() % 3 } else { 0 };
+        let accident = if self.random.unit() < 0.008 { 1 + self.random.bits() % 3 } else { 0 };
         let beyond = if rate > capacity { (sent as f64 * (1.0 - capacity / rate)) as u64 } else { 0 };
         let failed = (beyond + accident).min(sent);
         let (late, wrong) = (failed / 3, failed / 50);
         let valid = sent - failed;
         let intended = self.latency(valid, rate / capacity);
         let actual = self.latency(valid, rate / capacity * 0.98);
-        let stalled = self.random.share() < 0.004;
+        let stalled = self.random.unit() < 0.004;
         let verdict = match () {
             () if stalled => Verdict::TesterLimited,
             () if failed == 0 => Verdict::Pass,
@@ -287,7 +270,7 @@ impl Maker<'_> {
         };
         let each = sent / self.shape.seconds.max(1);
         let per_second = self.per_second(failed, each);
-        let noise = 1.0 + self.random.share();
+        let noise = 1.0 + self.random.unit();
         Outcome {
             sent,
             received: valid + late + wrong,
@@ -295,7 +278,7 @@ impl Maker<'_> {
             invalid: invalid(wrong),
             late,
             lost: failed - late - wrong,
-            duplicates: u64::from(self.random.share() < 0.02),
+            duplicates: u64::from(self.random.unit() < 0.02),
             asked_again: (sent as f64 * cached_share) as u64,
             names_used: sent - (sent as f64 * cached_share) as u64,
             rate_asked: rate,
@@ -328,8 +311,9 @@ impl Maker<'_> {
     fn per_second(&mut self, failed: u64, each: u64) -> Vec<Second> {
         (0..self.shape.seconds)
             .map(|_| {
-                let missing =
-                    (failed as f64 / self.shape.seconds as f64 * (1.0 + 0.2 * self.random.normal())).max(0.0);
+                let missing = (failed as f64 / self.shape.seconds as f64
+                    * (1.0 + 0.2 * normal(&mut self.random)))
+                .max(0.0);
                 let missing = (missing as u64).min(each);
                 Second { sent: each, valid: each - missing, invalid: missing / 50, late: missing / 3 }
             })
@@ -381,7 +365,7 @@ impl Maker<'_> {
         let total_s = outcome.valid as f64 * cost_us / 1e6;
         let threads = (0..workers as u32)
             .map(|at| {
-                let part = total_s / workers * (1.0 + 0.03 * self.random.normal());
+                let part = total_s / workers * (1.0 + 0.03 * normal(&mut self.random));
                 (format!("device/{at}"), part * 0.4, part * 0.6)
             })
             .collect();

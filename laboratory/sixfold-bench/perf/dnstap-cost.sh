@@ -1,8 +1,8 @@
 #!/bin/bash
 # CPU time of Sixfold per answer, with dnstap off and on: pairs of runs, and the median of their ratios.
 #
-#   cargo build --release -p sixfold -p sixfold-bench
-#   laboratory/sixfold-bench/perf/dnstap-cost.sh target/release/sixfold target/release/sixfold-bench [PAIRS [SECONDS [RATE]]]
+#   cargo build --profile dist -p sixfold -p sixfold-bench
+#   laboratory/sixfold-bench/perf/dnstap-cost.sh target/dist/sixfold target/dist/sixfold-bench [PAIRS [SECONDS [RATE]]]
 #
 # Sixfold has one worker. The reader is fstrm_capture (package fstrm-bin), which writes to /dev/null; its CPU time does not count.
 # "misses" asks for new names only (six messages per answer), "cached" for a thousand names again and again (two messages).

@@ -1,8 +1,8 @@
 #!/bin/bash
 # Cost of encrypted transports: Sixfold beside Unbound, BIND, Knot Resolver and dnsdist, in turn, on one machine.
 #
-#   cargo build --release -p sixfold -p sixfold-bench
-#   laboratory/sixfold-bench/perf/encrypted.sh target/release/sixfold target/release/sixfold-bench [ROUNDS [SECONDS]]
+#   cargo build --profile dist -p sixfold -p sixfold-bench
+#   laboratory/sixfold-bench/perf/encrypted.sh target/dist/sixfold target/dist/sixfold-bench [ROUNDS [SECONDS]]
 #   PARTS="cost handshakes memory swaps" SERVERS="sixfold dnsdist" TRANSPORTS="tcp dot doh" laboratory/sixfold-bench/perf/encrypted.sh ...
 #
 # The server has core 0; the tester and the upstream have core 1. Packages: dnsperf, unbound, bind9, knot-resolver, dnsdist, openssl, python3.

@@ -2,8 +2,8 @@
 # CPU time of Sixfold per worst-case resolution (six messages), with its upstream over one transport or another: rounds in which the
 # transports take turns, and the median of their ratios to the first one.
 #
-#   cargo build --release -p sixfold
-#   TRANSPORTS="udp tcp" laboratory/sixfold-bench/perf/upstream-cost.sh target/release/sixfold [ROUNDS [SECONDS [RATE]]]
+#   cargo build --profile dist -p sixfold
+#   TRANSPORTS="udp tcp" laboratory/sixfold-bench/perf/upstream-cost.sh target/dist/sixfold [ROUNDS [SECONDS [RATE]]]
 #
 # TRANSPORTS: of udp, tcp, tls and auto; without it, tcp and tls. RATE: queries per second; 0 as many as the server answers, with 100
 # outstanding from 16 ports. Set CPUS to two lists of cores, as in "0 1", to keep the server apart from upstream and tester.

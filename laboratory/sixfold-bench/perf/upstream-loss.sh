@@ -2,8 +2,8 @@
 # Answers and delay of Sixfold with an upstream behind a link with delay and loss, over UDP, TCP and auto: the grounds for the default of
 # `upstream.transport`.
 #
-#   cargo build --release -p sixfold -p sixfold-bench
-#   laboratory/sixfold-bench/perf/upstream-loss.sh target/release/sixfold target/release/sixfold-bench [SECONDS [RATE]]
+#   cargo build --profile dist -p sixfold -p sixfold-bench
+#   laboratory/sixfold-bench/perf/upstream-loss.sh target/dist/sixfold target/dist/sixfold-bench [SECONDS [RATE]]
 #
 # Needs root. Sixfold and dnsperf are in one network namespace, Unbound with local data in another; `sixfold-bench link` joins them.
 # Every name is new, and needs two upstream queries. LINKS: pairs of one-way delay and share of lost packets.

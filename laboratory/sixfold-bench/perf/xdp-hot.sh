@@ -3,8 +3,8 @@
 # with frames but without hot answers (frames), Unbound, and a program that only turns the frame round (turn, XDP_TX), which shows what
 # sender and virtual pair cost.
 #
-#   cargo build --release -p sixfold -p sixfold-bench --features sixfold/xdp
-#   laboratory/sixfold-bench/perf/xdp-hot.sh target/release/sixfold target/release/sixfold-bench [ROUNDS [SECONDS [PARTS]]]
+#   cargo build --profile dist -p sixfold -p sixfold-bench --features sixfold/xdp
+#   laboratory/sixfold-bench/perf/xdp-hot.sh target/dist/sixfold target/dist/sixfold-bench [ROUNDS [SECONDS [PARTS]]]
 #
 # Needs root, clang, dnsperf, and perf (linux-perf) and bpftool for the parts that use them. UNBOUND_ROOT names a folder with another release's Unbound, as mmdebstrap makes it. DEVICES names the
 # devices (default: turn hot frames sockets unbound). The server has core 0, and the tester core 1. 1,000 names. The parts (default: all):

@@ -2,8 +2,8 @@
 # Rates of Sixfold by the procedure of RFC 8219 (the quick profile) with queries through sockets and as frames (AF_XDP), over virtual
 # Ethernet, by turns: names that are all new, and names that are all cached.
 #
-#   cargo build --release -p sixfold -p sixfold-bench --features sixfold/xdp
-#   laboratory/sixfold-bench/perf/xdp.sh target/release/sixfold target/release/sixfold-bench [ROUNDS [FOLDER]]
+#   cargo build --profile dist -p sixfold -p sixfold-bench --features sixfold/xdp
+#   laboratory/sixfold-bench/perf/xdp.sh target/dist/sixfold target/dist/sixfold-bench [ROUNDS [FOLDER]]
 #
 # A round takes 5 minutes. CACHED and DATAPATHS make it shorter: the shares of cached names (default: 0.0, 1.0), and sockets, xdp or both.
 # GROUP is the number of queries that leave from one port at a time (default: 1, each query is a frame). A larger group crosses the pair

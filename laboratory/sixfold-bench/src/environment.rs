@@ -5,12 +5,12 @@
 
 use crate::clock;
 use crate::device::program::command_output;
-use measure::plan::core_list;
+use crate::usage;
 use measure::run::Environment;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -81,9 +81,7 @@ pub fn boot_id() -> String {
 /// The numbers of the processors that this process may use: in a container or under `taskset` they need not begin at 0.
 /// With a CPU quota these are the first ones, as many as the quota is worth.
 pub fn allowed_cores() -> Vec<u16> {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
-    let mut allowed = list.and_then(|list| core_list(list.trim()).ok()).unwrap_or_default();
+    let mut allowed = usage::cores_of(Path::new("/proc/self/status"));
     allowed.truncate(core_count());
     allowed
 }
@@ -129,10 +127,7 @@ impl FactCollector {
         if let Some(name) = release.lines().find_map(|line| line.strip_prefix("PRETTY_NAME=")) {
             self.set("distribution", name.trim_matches('"'));
         }
-        let memory = self.text("proc/meminfo").unwrap_or_default();
-        let total = memory.lines().find_map(|line| line.strip_prefix("MemTotal:"));
-        let kib = total.and_then(|text| text.split_ascii_whitespace().next()?.parse::<u64>().ok());
-        if let Some(kib) = kib {
+        if let Some(kib) = usage::numbers(self.root.join("proc/meminfo")).get("MemTotal") {
             self.set("memory", format!("{} MiB", kib / 1024));
         }
         let load = self.text("proc/loadavg").unwrap_or_default();

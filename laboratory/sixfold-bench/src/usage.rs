@@ -8,6 +8,7 @@ use measure::run::DeviceUse;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::path::Path;
 
 /// Ticks a second of the times in `/proc/PID/stat`: USER_HZ, which is 100 on every Linux that Rust supports.
 const TICKS_PER_S: f64 = 100.0;
@@ -154,7 +155,7 @@ impl Process {
     fn read(pid: u32) -> Option<Process> {
         let folder = format!("/proc/{pid}");
         let stat = Stat::read(&folder)?;
-        let status = read_status(&folder);
+        let status = numbers(format!("{folder}/status"));
         let tasks = fs::read_dir(format!("{folder}/task")).into_iter().flatten().flatten();
         Some(Process {
             pid,
@@ -198,7 +199,7 @@ impl Thread {
     fn read(tid: &str, process: &str) -> Option<Thread> {
         let folder = format!("{process}/task/{tid}");
         let stat = Stat::read(&folder)?;
-        let status = read_status(&folder);
+        let status = numbers(format!("{folder}/status"));
         let schedule = fs::read_to_string(format!("{folder}/schedstat")).unwrap_or_default();
         let mut times = schedule.split_ascii_whitespace().filter_map(|text| text.parse().ok());
         Some(Thread {
@@ -277,12 +278,7 @@ impl Stat {
 /// The cores that the threads of a process may use: those of any of them, because a program may bind single threads.
 fn allowed_cores(pid: u32) -> String {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    let lists = tasks.filter_map(|task| {
-        let status = fs::read_to_string(task.path().join("status")).ok()?;
-        let line = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
-        core_list(line.trim()).ok()
-    });
-    let cores: BTreeSet<u16> = lists.flatten().collect();
+    let cores: BTreeSet<u16> = tasks.flat_map(|task| cores_of(&task.path().join("status"))).collect();
     cores.iter().map(u16::to_string).collect::<Vec<_>>().join(",")
 }
 
@@ -299,9 +295,16 @@ fn free_ticks(stat: &str) -> Vec<(u16, u64)> {
     stat.lines().filter(|line| !line.starts_with("cpu ")).filter_map(core).collect()
 }
 
-/// The numbers in a `status` file.
-fn read_status(folder: &str) -> BTreeMap<String, u64> {
-    let text = fs::read_to_string(format!("{folder}/status")).unwrap_or_default();
+/// The cores that a thread may use, from its `status` file.
+pub(crate) fn cores_of(status: &Path) -> Vec<u16> {
+    let text = fs::read_to_string(status).unwrap_or_default();
+    let list = text.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    list.and_then(|list| core_list(list.trim()).ok()).unwrap_or_default()
+}
+
+/// The numbers in a file with lines `KEY: NUMBER`, such as a `status` file or `/proc/meminfo`.
+pub(crate) fn numbers(file: impl AsRef<Path>) -> BTreeMap<String, u64> {
+    let text = fs::read_to_string(file).unwrap_or_default();
     let line = |line: &str| {
         let (key, value) = line.split_once(':')?;
         Some((key.to_owned(), value.split_ascii_whitespace().next()?.parse().ok()?))

@@ -1,6 +1,6 @@
 //! Agents behind pipes: their orders, and the end of every process that they start.
 
-mod fixtures;
+use crate::fixtures;
 
 use fixtures::{authority, folder_of, gone, host, question, runs, script, until};
 use measure::order::{Expectation, Lanes, Load, Pace, Transport, Validity};

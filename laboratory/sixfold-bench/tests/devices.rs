@@ -1,7 +1,7 @@
 //! Every device template whose program is installed, with real queries: names without AAAA records are synthesized, and
 //! names with AAAA records pass through.
 
-mod fixtures;
+use crate::fixtures;
 
 use fixtures::{TIME_LIMIT, ask, has, has_foreign, has_sixfold, host, question};
 use measure::order::{Expectation, Load, Pace, Transport};

@@ -367,7 +367,7 @@ fn every_command_line_of_the_documents_is_one_that_the_program_takes() {
     for (name, text) in texts {
         let mut seen = 0;
         for line in text.replace("\\\n", " ").lines() {
-            let line = line.trim_start_matches('#').trim_start().trim_start_matches("target/release/");
+            let line = line.trim_start_matches('#').trim_start().trim_start_matches("target/dist/");
             // A sentence may also begin with the program's name.
             let mut words = shell_words(line).into_iter();
             if words.next().as_deref() != Some("sixfold-bench") || !line.contains("--") && !line.contains('/')

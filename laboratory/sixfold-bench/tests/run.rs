@@ -1,7 +1,7 @@
 //! `sixfold-bench run` from a user's point of view: whole runs at rates that every machine can handle, so that no test
 //! depends on its speed. A trial that fails because the machine stalls changes no expectation.
 
-mod fixtures;
+use crate::fixtures;
 #[path = "run/turns.rs"]
 mod turns;
 

@@ -1,7 +1,7 @@
 //! The three roles of a measurement over three ssh connections, to a server that the test starts on the loopback
 //! interface.
 
-mod fixtures;
+use crate::fixtures;
 
 use fixtures::{TIME_LIMIT, gone, until};
 use measure::order::{Expectation, Lanes, Load, Pace, Transport, Validity};

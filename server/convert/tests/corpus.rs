@@ -224,7 +224,7 @@ fn what_is_no_configuration_of_these_servers_is_refused_with_place_and_reason() 
     }
 }
 
-/// `cargo test -p sixfold-convert --test corpus outcomes -- --nocapture` prints the line.
+/// `cargo test -p sixfold-convert --test all outcomes -- --nocapture` prints the line.
 #[test]
 fn the_outcomes_of_the_corpus_are_those_in_the_documentation() {
     let (mut whole, mut named, mut by_view) = (0, 0, 0);

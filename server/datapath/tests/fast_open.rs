@@ -95,7 +95,7 @@ fn questions_travel_with_the_syn_only_where_both_sides_allow_it() {
     if namespace::is_inside() {
         return rounds_by_the_counters_of_the_kernel();
     }
-    let name = "questions_travel_with_the_syn_only_where_both_sides_allow_it";
+    let name = "fast_open::questions_travel_with_the_syn_only_where_both_sides_allow_it";
     namespace::run_inside(name, &namespace::network(ENTER));
 }
 

@@ -1,6 +1,6 @@
 //! A worker that cannot keep up with the queries of one network, over real sockets: a client that sends little is served.
 
-mod echo;
+use crate::echo;
 
 use echo::{Echo, options};
 use sixfold_datapath::{Counter, NoStreams, Steer, build};

@@ -1,7 +1,7 @@
 //! Answers from a link-local address, which needs an interface (RFC 4007), on a listener for all addresses. The test runs in
 //! a network namespace with one interface that has such an address.
 
-mod echo;
+use crate::echo;
 
 use echo::{Echo, options};
 use sixfold_datapath::{Counter, NoStreams, Steer, build};
@@ -28,7 +28,7 @@ fn a_global_client_is_answered_from_the_link_local_address_that_it_asked() {
     if namespace::is_inside() {
         return clients_are_answered();
     }
-    let name = "a_global_client_is_answered_from_the_link_local_address_that_it_asked";
+    let name = "link_local::a_global_client_is_answered_from_the_link_local_address_that_it_asked";
     namespace::run_inside(name, &namespace::network(ENTER));
 }
 

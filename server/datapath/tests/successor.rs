@@ -1,6 +1,6 @@
 //! Workers that take over the listening sockets of others, on loopback only: no query is lost, whoever reads it.
 
-mod echo;
+use crate::echo;
 
 use echo::{Echo, options};
 use engine::Client;

@@ -12,7 +12,7 @@ fn the_clock_counts_the_time_for_which_the_machine_was_suspended() {
         return println!("now {}", sixfold_datapath::now().0);
     }
     let before = sixfold_datapath::now();
-    let name = "the_clock_counts_the_time_for_which_the_machine_was_suspended";
+    let name = "suspend::the_clock_counts_the_time_for_which_the_machine_was_suspended";
     let slept = SLEPT_SECS.to_string();
     let unshare = ["--time", "--fork", "--kill-child", "--boottime", &slept, "--"];
     let Some(text) = namespace::run_inside(name, &unshare) else { return };

@@ -1,6 +1,6 @@
 //! Independence of the workers over real sockets: names that all of them answer, and the memory that they share.
 
-mod echo;
+use crate::echo;
 
 use echo::{Echo, options};
 use sixfold_datapath::{Built, Counter, NoStreams, Shared, Steer, build};

@@ -5,7 +5,7 @@
 //! engine ([`Machine::common_answer`](crate::interface::Machine::common_answer)).
 
 use crate::base::time::Instant;
-use crate::counters::Counter;
+use crate::reasons::AnswerReason;
 use wire::{EdeCode, Rcode};
 
 /// Octets of the longest common answer, without its OPT record.
@@ -26,15 +26,15 @@ pub struct CommonAnswer {
     pub until: Instant,
     /// UDP payload size that the OPT record of an answer tells, if the query has one. The record has no options but an extended error.
     pub udp_size: u16,
-    /// Counters of the answer.
+    /// Kind of the answer, which its counters need.
     pub kind: CommonAnswerKind,
 }
 
-/// RCODE of an answer, its extended error, and the counter that says why it has synthesized addresses or none.
+/// RCODE of an answer, its extended error, and the reason why it has synthesized addresses or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommonAnswerKind {
     pub(crate) rcode: Rcode,
-    pub(crate) reason: Option<Counter>,
+    pub(crate) reason: Option<AnswerReason>,
     pub(crate) ede: Option<EdeCode>,
 }
 

@@ -6,7 +6,8 @@ use wire::{EdeCode, ede};
 macro_rules! counters {
     ($($(#[$doc:meta])* $variant:ident = $family:literal { $($label:literal : $value:literal),* };)*) => {
         /// Name of one counter, with its metric and labels.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        // Neither compared nor matched: a counter is told of a decision (`reasons.rs`).
+        #[derive(Clone, Copy, Debug)]
         #[repr(usize)]
         pub enum Counter { $($(#[$doc])* $variant,)* }
 

@@ -19,6 +19,7 @@
 //! trace                                events, told to `explain` and to observers
 //! dns64                                RFC 6147 and RFC 6052: rules, decision, embedding
 //! message                              meaning of one message: question, CNAME chain, kind of reply, EDNS options
+//! reasons                              what is decided about a query; each reason has its counter
 //! limits    counters
 //! base                                 slab, timer wheel, hashes, random numbers, tables, time
 //! ```
@@ -43,6 +44,7 @@ mod machine;
 pub mod message;
 mod observed;
 mod query;
+pub mod reasons;
 mod resolve;
 pub mod rpz;
 pub mod settings;

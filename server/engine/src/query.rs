@@ -8,7 +8,6 @@ use crate::answer::builder::{write_empty, write_truncated};
 use crate::answer::requestor::{Requestor, RequestorEdns, answer_limit};
 use crate::base::slab::{Index, NONE};
 use crate::base::time::Instant;
-use crate::client::Rejection;
 use crate::client::rate_limit::RateDecision;
 use crate::client::respond::{ResponseSink, query_counter, send};
 use crate::counters::Counter;
@@ -20,6 +19,7 @@ use crate::local::special_use::{self, Alias, InAddr, SpecialUse};
 use crate::message::client_subnet::{MalformedSubnet, Subnet};
 use crate::message::cookie::{Cookie, MalformedCookie};
 use crate::message::question::{QueryFlags, Question};
+use crate::reasons::{Limit, LocalZone, Reaction};
 use crate::resolve::from_cache::CacheLookup;
 use crate::settings::ClientSubnet;
 use crate::trace::{Subject, TraceEvent};
@@ -44,22 +44,19 @@ impl Engine {
     pub(crate) fn on_query(&mut self, now: Instant, from: &Client, message: &[u8], out: &mut impl Outbox) {
         self.counters.count(query_counter(from.transport, from.is_ipv4()));
         if message.len() < wire::HEADER {
-            out.trace(Subject::Query, || TraceEvent::Limited(Counter::DroppedRunt));
-            return self.counters.count(Counter::DroppedRunt);
+            return self.note_limit(Limit::DroppedRunt, out);
         }
         let flags = header::flags(message);
         // A response is never answered, or two servers would talk for ever (RFC 1035 section 7.3, CVE-2024-2169).
         if flags.contains(Flags::QR) {
-            out.trace(Subject::Query, || TraceEvent::Limited(Counter::DroppedResponse));
-            return self.counters.count(Counter::DroppedResponse);
+            return self.note_limit(Limit::DroppedResponse, out);
         }
         // Rate limit: the client's network pays, whatever the query holds. A stream proves the source address.
         let mut proven = !from.transport.is_datagram();
         let mut rate = self.clients.rate_limiter.query(now, from, proven);
         // Only an OPT record could have a cookie that counts for the client.
         if rate == RateDecision::Beyond && !proven && header::arcount(message) == 0 {
-            out.trace(Subject::Query, || TraceEvent::Limited(Counter::DroppedQueryRate));
-            return self.counters.count(Counter::DroppedQueryRate);
+            return self.note_limit(Limit::DroppedQueryRate, out);
         }
         // Parse. A malformed message goes on, as it may get FORMERR, and a response needs ID and flags only.
         let parsed = Message::parse(message);
@@ -72,7 +69,8 @@ impl Engine {
             rate = self.clients.rate_limiter.query(now, from, true);
         }
         if rate != RateDecision::Within {
-            return self.answer_over_rate(now, from, &requestor, rate, proven, out);
+            let limit = self.over_rate(from, &requestor, rate, proven);
+            return self.answer_limited(now, from, &requestor, limit, out);
         }
         // Reject at once, or resolve. A message with a cookie and no question is malformed to the parser, but has an answer (RFC
         // 7873 section 5.4).
@@ -151,61 +149,50 @@ impl Engine {
         clients.cookie_alone(from, message, &settings.cookies, now, counters)
     }
 
-    /// Answers a query over the rate of the client's network. A client that is `proven` to be at its address is refused; others
-    /// get TC every second time, as the source address may be forged.
-    fn answer_over_rate(
-        &mut self,
-        now: Instant,
-        from: &Client,
-        requestor: &Requestor<'_>,
-        rate: RateDecision,
-        proven: bool,
-        out: &mut impl Outbox,
-    ) {
-        let identity = &self.settings.server_names.identity;
-        let sink = ResponseSink { counters: &mut self.counters, rate_limiter: None, now, identity };
+    /// The limit, with the reaction, for a query over the rate of the client's network. A client that is `proven` to be at its address is
+    /// refused; others get TC every second time, as the source address may be forged.
+    fn over_rate(&self, from: &Client, requestor: &Requestor<'_>, rate: RateDecision, proven: bool) -> Limit {
         if proven {
-            sink.counters.count(Counter::RefusedQueryRate);
-            out.trace(Subject::Query, || TraceEvent::Limited(Counter::RefusedQueryRate));
-            send(sink, from, requestor, out, |frame, requestor| {
-                write_empty(frame, requestor, Rcode::REFUSED, None)
-            });
+            Limit::RefusedQueryRate
         } else if rate == RateDecision::Slip
             && !requestor.question.is_empty()
             && self.settings.allow.contains(from.address)
         {
-            sink.counters.count(Counter::SlippedQueryRate);
-            out.trace(Subject::Query, || TraceEvent::Limited(Counter::SlippedQueryRate));
-            send(sink, from, requestor, out, write_truncated);
+            Limit::SlippedQueryRate
         } else {
-            sink.counters.count(Counter::DroppedQueryRate);
-            out.trace(Subject::Query, || TraceEvent::Limited(Counter::DroppedQueryRate));
+            Limit::DroppedQueryRate
         }
     }
 
-    /// Answers a query for which there is no room.
+    /// Counts a limit that applies to the query, and tells of it.
+    #[inline]
+    fn note_limit(&mut self, limit: Limit, out: &mut impl Outbox) {
+        out.trace(Subject::Query, || TraceEvent::Limited(limit));
+        self.counters.count(limit.counter());
+    }
+
+    /// Answers a query beyond a limit.
     #[cold]
-    fn answer_rejected(
+    fn answer_limited(
         &mut self,
         now: Instant,
         from: &Client,
         requestor: &Requestor<'_>,
-        rejection: Rejection,
+        limit: Limit,
         out: &mut impl Outbox,
     ) {
-        self.counters.count(rejection.counter());
-        out.trace(Subject::Query, || TraceEvent::Limited(rejection.counter()));
-        match rejection {
-            Rejection::Refused(_) => {
+        self.note_limit(limit, out);
+        match limit.reaction() {
+            Reaction::Refuse => {
                 send(self.response_sink(now), from, requestor, out, |frame, requestor| {
                     write_empty(frame, requestor, Rcode::REFUSED, None)
                 });
             }
-            Rejection::Slip => {
+            Reaction::Slip => {
                 let sink = ResponseSink { rate_limiter: None, ..self.response_sink(now) };
                 send(sink, from, requestor, out, write_truncated);
             }
-            Rejection::Drop => {}
+            Reaction::Drop => {}
         }
     }
 
@@ -272,8 +259,8 @@ impl Engine {
                 self.begin(now, from, message, None, requestor, out);
             }
             SpecialUse::Local(answer) => {
-                out.trace(Subject::Query, || TraceEvent::SpecialUse { counter: answer.counter, name: qname });
-                self.counters.count(answer.counter);
+                out.trace(Subject::Query, || TraceEvent::SpecialUse { zone: answer.zone, name: qname });
+                self.counters.count(answer.zone.counter());
                 let sink = ResponseSink {
                     counters: &mut self.counters,
                     rate_limiter: Some(&mut self.clients.rate_limiter),
@@ -286,7 +273,7 @@ impl Engine {
             }
             SpecialUse::Alias(address) => {
                 out.trace(Subject::Query, || TraceEvent::ReverseAlias { name: qname, address });
-                self.counters.count(Counter::LocalReverse);
+                self.counters.count(LocalZone::Reverse.counter());
                 match special_use::alias(requestor.question, address) {
                     Some(alias) => self.begin(now, from, message, Some(alias), requestor, out),
                     None => send(self.response_sink(now), from, requestor, out, |frame, requestor| {
@@ -310,9 +297,9 @@ impl Engine {
         let Engine { settings, clients, counters, .. } = self;
         let names = &settings.server_names;
         if names.knows(message) {
-            let (counter, name) = (Counter::LocalServerNames, message.qname());
-            out.trace(Subject::Query, || TraceEvent::SpecialUse { counter, name });
-            counters.count(counter);
+            let (zone, name) = (LocalZone::Server, message.qname());
+            out.trace(Subject::Query, || TraceEvent::SpecialUse { zone, name });
+            counters.count(zone.counter());
         } else {
             let (rcode, ede) = (Rcode::REFUSED, Some(ede::NOT_SUPPORTED));
             out.trace(Subject::Query, || TraceEvent::Refused { rcode, ede });
@@ -337,7 +324,7 @@ impl Engine {
             QueryFlags::of_query(requestor.flags, requestor.edns.is_some_and(|edns| edns.dnssec_ok));
         let (stage, reason) = first_stage(&self.settings.dns64, from.address, message, query_flags);
         if let Some(reason) = reason {
-            self.counters.count(reason);
+            self.counters.count(reason.counter());
         }
         out.trace(Subject::Query, || TraceEvent::Taken { dns64: stage == Stage::Aaaa, reason });
         let target = alias.as_ref().map(|alias| alias.target);
@@ -363,14 +350,13 @@ impl Engine {
         // A retransmission gets the answer to the first query.
         let flight = self.upstream.flights.find(&question);
         if flight.is_some_and(|flight| self.is_repeated(flight, from, requestor)) {
-            out.trace(Subject::Query, || TraceEvent::Limited(Counter::DroppedRepeated));
-            return self.counters.count(Counter::DroppedRepeated);
+            return self.note_limit(Limit::DroppedRepeated, out);
         }
         // Admission: from here on the query holds a waiter.
         let proven = !from.transport.is_datagram() || requestor.has_valid_cookie();
         let index = match self.admit(from, proven, flight, now, out) {
             Ok(index) => index,
-            Err(rejection) => return self.answer_rejected(now, from, requestor, rejection, out),
+            Err(limit) => return self.answer_limited(now, from, requestor, limit, out),
         };
         out.trace(Subject::Waiter(index), || TraceEvent::Admitted);
         self.clients.waiters[index].fill(requestor, stage, query_flags, question.hash, scope);

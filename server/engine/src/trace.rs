@@ -12,10 +12,10 @@
 //! ```
 
 use crate::base::slab::Index;
-use crate::counters::Counter;
 use crate::dns64::decision::Cause;
 use crate::dns64::rules::{Applicable, Rule};
 use crate::message::cname_chain::Chain;
+use crate::reasons::{CacheHit, Limit, LocalReply, LocalZone, NoDns64, PassReason, PolicyAction};
 use core::fmt;
 use core::net::Ipv6Addr;
 use wire::{EdeCode, Message, Rcode, Type};
@@ -54,19 +54,19 @@ pub enum TraceEvent<'n> {
         /// Extended DNS error of the answer, if there is one.
         ede: Option<EdeCode>,
     },
-    /// A limit applies to the query: it is dropped, refused or sent to TCP. The counter names the limit.
-    Limited(Counter),
+    /// A limit applies to the query: it is dropped, refused or sent to TCP.
+    Limited(Limit),
     /// The query is accepted.
     Taken {
         /// True if DNS64 applies to it.
         dns64: bool,
-        /// If it asks for AAAA records and DNS64 does not apply, the counter of the reason.
-        reason: Option<Counter>,
+        /// If it asks for AAAA records and DNS64 does not apply, the reason.
+        reason: Option<NoDns64>,
     },
     /// The query holds a waiter from now on.
     Admitted,
-    /// The cache has the answer to the query, or the reply to the waiter's current question. The counter names the kind of hit.
-    Cached(Counter),
+    /// The cache has the answer to the query, or the reply to the waiter's current question.
+    Cached(CacheHit),
     /// The waiter waits for a question in flight: a new one, if this event follows [`TraceEvent::Launched`], or an earlier one.
     WaitsFor {
         /// The question in flight.
@@ -100,8 +100,8 @@ pub enum TraceEvent<'n> {
     Completed,
     /// A special-use name is answered locally.
     SpecialUse {
-        /// Counter of the answer.
-        counter: Counter,
+        /// Zone of the name.
+        zone: LocalZone,
         /// Name in the query, or the target of an alias.
         name: &'n [u8],
     },
@@ -112,12 +112,12 @@ pub enum TraceEvent<'n> {
         /// The IPv4 address.
         address: [u8; 4],
     },
-    /// The reply of the next event is local; its counter.
-    LocalReply(Counter),
+    /// The reply of the next event is from local data.
+    LocalReply(LocalReply),
     /// A rule of a response policy zone decides. Unless the rule is PASSTHRU, the reply of the next event is local.
     PolicyRule {
-        /// Counter of the action.
-        counter: Counter,
+        /// Action of the rule on this query.
+        action: PolicyAction,
         /// Source of the rule, if it is known.
         source: Option<RuleSource>,
         /// Address of the client.
@@ -127,8 +127,8 @@ pub enum TraceEvent<'n> {
         /// Type of the client's question.
         qtype: Type,
     },
-    /// The reply of the next event is local, by the decision of an earlier event; its counter.
-    LocalLeg(Counter),
+    /// The reply of the next event has data of the rule of an earlier event.
+    LocalLeg,
     /// A leg has a reply, or timed out.
     Leg {
         /// Name of the leg's question.
@@ -138,8 +138,8 @@ pub enum TraceEvent<'n> {
         /// The reply; none after a timeout.
         reply: Option<&'n Message<'n>>,
     },
-    /// The result of the last leg is the answer, for the reason that this counter names.
-    AnswerIs(Counter),
+    /// The result of the last leg is the answer, for this reason.
+    AnswerIs(PassReason),
     /// The AAAA leg failed, and its answer may be bogus: it is asked again with CD set, and the A leg as well.
     ChecksBogus,
     /// There is an answer with CD set: the AAAA leg is asked once more without CD, and is bogus if it fails again.

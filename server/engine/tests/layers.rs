@@ -11,6 +11,7 @@ use std::path::Path;
 const FLOORS: &[&[&str]] = &[
     &["base"],
     &["limits", "counters"],
+    &["reasons"],
     &["message"],
     &["dns64"],
     &["trace", "common_answer"],

@@ -5,4 +5,5 @@
 extern crate sixfold_engine as engine;
 
 mod cases;
+mod layers;
 mod world;

@@ -392,7 +392,6 @@ const HELP: &[(&str, &str)] = &[
     ("quic_streams_total", "Queries over QUIC, by result."),
     ("quic_early_queries_total", "Messages in 0-RTT data, by treatment."),
     ("quic_datagrams_ignored_total", "Datagrams to the QUIC port that are of no use, by reason."),
-    ("quic_thread_failures_total", "Failures of the thread for QUIC, by result."),
     (
         "hot_names_total",
         "Names that took so many queries of a busy worker that all workers answered them for a time.",

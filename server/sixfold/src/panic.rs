@@ -1,6 +1,6 @@
 //! The end of the process by a panic. A worker that is gone would leave its names without answers, so any panic ends the process, and the
 //! service manager starts it again. Release builds abort by themselves (`panic = "abort"`); the hook makes other builds, and so the tests,
-//! do the same. The thread for DNS over QUIC is the exception: `transport` contains its panics with a hook before this one.
+//! do the same.
 
 use std::io::Write;
 

@@ -1,5 +1,6 @@
 //! Server certificates: a chain and its private key, read from two PEM files, and replaced at run time.
 
+use crate::validity;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -8,8 +9,7 @@ use rustls::sign::CertifiedKey;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use x509_parser::prelude::{FromDer, X509Certificate};
+use std::time::{Duration, SystemTime};
 
 /// Time before the end of a certificate at which a warning begins. Certificates that are renewed by a program are renewed before that.
 const EXPIRES_SOON: Duration = Duration::from_secs(14 * DAY);
@@ -46,10 +46,7 @@ impl Certificates {
 
     /// The time after which clients refuse the server's certificate. None if it cannot be read.
     pub fn expires(&self) -> Option<SystemTime> {
-        let pair = self.current();
-        let (_, certificate) = X509Certificate::from_der(pair.cert.first()?).ok()?;
-        let seconds = u64::try_from(certificate.validity().not_after.timestamp()).unwrap_or(0);
-        Some(UNIX_EPOCH + Duration::from_secs(seconds))
+        validity::not_after(self.current().cert.first()?)
     }
 
     /// True if the server's certificate is for this name.

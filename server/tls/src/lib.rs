@@ -12,6 +12,7 @@ pub mod identity;
 pub mod records;
 pub mod server;
 pub mod tickets;
+mod validity;
 
 pub use certificates::Error;
 pub use handshake_failure::HandshakeFailure;

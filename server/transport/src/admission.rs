@@ -5,12 +5,13 @@
 //! second one half of the rest. A network may open one more while it holds fewer than [`SITE_PARTS`] parts of what its site may
 //! still take, so some are left for its neighbours. A site with no more connections than one network may have is not limited.
 
+use crate::close_reason::CloseReason;
 use crate::counters::Counter;
 use crate::handshake_rate::HandshakeRates;
 use crate::limits::{Limits, SITE_PARTS};
 use engine::{Client, ClientNetwork, IdleTimeout};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The counts of open connections.
@@ -33,14 +34,32 @@ pub(crate) struct ConnectionSlot {
     counted: Option<(ClientNetwork, ClientNetwork)>,
 }
 
+/// Limit that forbids a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// The client's network has as many connections as one network may have.
+    ClientLimit,
+    /// The server has as many connections as it may have.
+    TotalLimit,
+}
+
+impl Refusal {
+    pub(crate) fn counter(self) -> Counter {
+        match self {
+            Refusal::ClientLimit => Counter::RefusedClientLimit,
+            Refusal::TotalLimit => Counter::RefusedTotalLimit,
+        }
+    }
+}
+
 impl ConnectionSlot {
     /// Counts a proxy's connection for its client, which is known now.
     ///
     /// # Errors
     ///
-    /// `Counter::ClosedClientLimit`: the client's network has as many connections as one network may have.
-    pub(crate) fn assign_client(&mut self, client: &Client) -> Result<(), Counter> {
-        self.counted = Some(self.admission.open().count(client.network()).ok_or(Counter::ClosedClientLimit)?);
+    /// `CloseReason::ClientLimit`: the client's network has as many connections as one network may have.
+    pub(crate) fn assign_client(&mut self, client: &Client) -> Result<(), CloseReason> {
+        self.counted = Some(self.admission.open().count(client.network()).ok_or(CloseReason::ClientLimit)?);
         Ok(())
     }
 }
@@ -95,14 +114,13 @@ impl Admission {
     ///
     /// # Errors
     ///
-    /// The counter of the limit that forbids the connection. `Counter::RefusedClientLimit`: the client's network has all of its
-    /// connections. `Counter::RefusedTotalLimit`: the server has.
-    pub(crate) fn admit(self: &Arc<Admission>, client: &Client) -> Result<ConnectionSlot, Counter> {
+    /// The limit that forbids the connection: of the client's network, or of the server.
+    pub(crate) fn admit(self: &Arc<Admission>, client: &Client) -> Result<ConnectionSlot, Refusal> {
         let mut open = self.open();
-        let counted = open.count(client.network()).ok_or(Counter::RefusedClientLimit)?;
+        let counted = open.count(client.network()).ok_or(Refusal::ClientLimit)?;
         if open.connections >= open.limits.connections {
             open.uncount(counted);
-            return Err(Counter::RefusedTotalLimit);
+            return Err(Refusal::TotalLimit);
         }
         open.connections += 1;
         Ok(ConnectionSlot { admission: self.clone(), counted: Some(counted) })
@@ -112,11 +130,11 @@ impl Admission {
     ///
     /// # Errors
     ///
-    /// `Counter::RefusedTotalLimit`: the server has as many connections as it may have.
-    pub(crate) fn admit_proxy(self: &Arc<Admission>) -> Result<ConnectionSlot, Counter> {
+    /// `Refusal::TotalLimit`: the server has as many connections as it may have.
+    pub(crate) fn admit_proxy(self: &Arc<Admission>) -> Result<ConnectionSlot, Refusal> {
         let mut open = self.open();
         if open.connections >= open.limits.connections {
-            return Err(Counter::RefusedTotalLimit);
+            return Err(Refusal::TotalLimit);
         }
         open.connections += 1;
         Ok(ConnectionSlot { admission: self.clone(), counted: None })
@@ -147,11 +165,6 @@ impl Admission {
             told: open.limits.idle_timeout_at(open.connections),
             answer_wait: open.limits.answer_wait,
         }
-    }
-
-    /// True if some thread holds the lock.
-    pub(crate) fn is_locked(&self) -> bool {
-        matches!(self.0.try_lock(), Err(TryLockError::WouldBlock))
     }
 
     fn open(&self) -> MutexGuard<'_, Open> {
@@ -207,10 +220,10 @@ mod tests {
     fn an_ipv6_client_is_its_64_and_an_ipv4_client_is_its_address() {
         let admission = admission(100, 1);
         let _first = admission.admit(&from("2001:db8:1:2::1")).unwrap();
-        assert_eq!(admission.admit(&from("2001:db8:1:2:ffff::1")).err(), Some(Counter::RefusedClientLimit));
+        assert_eq!(admission.admit(&from("2001:db8:1:2:ffff::1")).err(), Some(Refusal::ClientLimit));
         let _other = admission.admit(&from("2001:db8:1:3::1")).unwrap();
         let _v4 = admission.admit(&from("::ffff:192.0.2.1")).unwrap();
-        assert_eq!(admission.admit(&from("::ffff:192.0.2.1")).err(), Some(Counter::RefusedClientLimit));
+        assert_eq!(admission.admit(&from("::ffff:192.0.2.1")).err(), Some(Refusal::ClientLimit));
         let _next_v4 = admission.admit(&from("::ffff:192.0.2.2")).unwrap();
         assert_eq!(admission.connections(), 4);
     }
@@ -220,7 +233,7 @@ mod tests {
         let admission = admission(2, 2);
         let slots: Vec<ConnectionSlot> =
             (0..2).map(|_| admission.admit(&from("2001:db8::1")).unwrap()).collect();
-        assert_eq!(admission.admit(&from("2001:db8:1::1")).err(), Some(Counter::RefusedTotalLimit));
+        assert_eq!(admission.admit(&from("2001:db8:1::1")).err(), Some(Refusal::TotalLimit));
         drop(slots);
         assert_eq!((admission.connections(), admission.networks()), (0, 0));
         assert!(admission.admit(&from("2001:db8:1::1")).is_ok());
@@ -233,11 +246,11 @@ mod tests {
         let mut second = admission.admit_proxy().unwrap();
         assert_eq!((admission.connections(), admission.networks()), (2, 0));
         first.assign_client(&from("2001:db8:1::1")).unwrap();
-        assert_eq!(second.assign_client(&from("2001:db8:1::2")), Err(Counter::ClosedClientLimit));
-        assert_eq!(admission.admit(&from("2001:db8:1::3")).err(), Some(Counter::RefusedClientLimit));
+        assert_eq!(second.assign_client(&from("2001:db8:1::2")), Err(CloseReason::ClientLimit));
+        assert_eq!(admission.admit(&from("2001:db8:1::3")).err(), Some(Refusal::ClientLimit));
         second.assign_client(&from("::ffff:192.0.2.1")).unwrap();
         let third = admission.admit_proxy().unwrap();
-        assert_eq!(admission.admit_proxy().err(), Some(Counter::RefusedTotalLimit));
+        assert_eq!(admission.admit_proxy().err(), Some(Refusal::TotalLimit));
         drop((first, second, third));
         assert_eq!((admission.connections(), admission.networks()), (0, 0));
     }
@@ -248,7 +261,7 @@ mod tests {
         let _slots: Vec<ConnectionSlot> =
             (0..5).map(|_| admission.admit(&from("2001:db8::1")).unwrap()).collect();
         admission.configure(Limits { connections: 5, per_client: 10, ..Limits::default() });
-        assert_eq!(admission.admit(&from("2001:db8:1::1")).err(), Some(Counter::RefusedTotalLimit));
+        assert_eq!(admission.admit(&from("2001:db8:1::1")).err(), Some(Refusal::TotalLimit));
         assert_eq!(admission.timeouts().idle, Limits::default().idle / 10);
     }
 
@@ -303,7 +316,7 @@ mod tests {
     fn link_local_clients_are_told_apart_by_address_and_interface() {
         let admission = admission(100, 1);
         let _first = admission.admit(&client("fe80::1", 2)).unwrap();
-        assert_eq!(admission.admit(&client("fe80::1", 2)).err(), Some(Counter::RefusedClientLimit));
+        assert_eq!(admission.admit(&client("fe80::1", 2)).err(), Some(Refusal::ClientLimit));
         let _slots = [("fe80::2", 2), ("fe80::1", 3)]
             .map(|(address, scope)| admission.admit(&client(address, scope)).unwrap());
     }

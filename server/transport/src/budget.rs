@@ -12,7 +12,7 @@ use engine::{Client, ClientNetwork};
 use std::collections::HashMap;
 use std::future::Future;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use tokio::sync::Notify;
 
@@ -94,11 +94,6 @@ impl Budget {
     /// Ready when connections must pay ([`Buffered::pays`]), since the call.
     pub(crate) fn next_round(&self) -> impl Future<Output = ()> {
         self.round.notified()
-    }
-
-    /// True if some thread holds the lock.
-    pub(crate) fn is_locked(&self) -> bool {
-        matches!(self.table.try_lock(), Err(TryLockError::WouldBlock))
     }
 
     /// True if a network may hold more although the budget is used up: others pay.

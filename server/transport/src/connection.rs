@@ -317,7 +317,7 @@ impl Connection {
             Ok(header) => {
                 self.client = header.client(&self.client);
                 let slot = self.slot.as_mut().ok_or(CloseReason::Displaced)?;
-                slot.assign_client(&self.client).map_err(|_| CloseReason::ClientLimit)?;
+                slot.assign_client(&self.client)?;
                 self.buffered = thread.shared.budget.begin(&self.client);
                 match &octets[header.length..] {
                     [] => Ok(()),

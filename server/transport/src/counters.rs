@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 macro_rules! counters {
     ($($(#[$doc:meta])* $variant:ident = $family:literal $label:literal : $value:literal;)*) => {
         /// One counter of the client streams.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        // Neither compared nor matched: a counter is told of a decision, as a `CloseReason`.
+        #[derive(Clone, Copy, Debug)]
         #[repr(usize)]
         pub enum Counter { $($(#[$doc])* $variant,)* }
 
@@ -134,10 +135,6 @@ counters! {
     QuicNoQuic = "quic_datagrams_ignored_total" "reason": "not_quic";
     /// Datagrams that were ignored because they belong to no connection that this process has had.
     QuicNoConnection = "quic_datagrams_ignored_total" "reason": "unknown_connection";
-    /// Restarts of the QUIC thread after a failure.
-    QuicRestarted = "quic_thread_failures_total" "result": "restarted";
-    /// Failures of the QUIC thread after which it was not started again.
-    QuicGivenUp = "quic_thread_failures_total" "result": "given_up";
     /// Answers queued for their connection.
     AnswersQueued = "stream_answers_total" "result": "queued";
     /// Answers whose connection was gone or could not take them.

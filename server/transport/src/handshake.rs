@@ -178,7 +178,7 @@ async fn read_proxy_header<S: AsyncRead + Unpin>(
     slot: &mut ConnectionSlot,
 ) -> Result<Client, CloseReason> {
     let client = proxy_header::read(stream).await.ok_or(CloseReason::ProxyHeader)?.client(proxy);
-    slot.assign_client(&client).map_err(|_| CloseReason::ClientLimit)?;
+    slot.assign_client(&client)?;
     Ok(client)
 }
 

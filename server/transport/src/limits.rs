@@ -196,18 +196,6 @@ pub const QUIC_FAREWELL: Duration = Duration::from_millis(100);
 /// (RFC 9002 section 6.2.1).
 pub const QUIC_UNACKNOWLEDGED: Duration = Duration::from_millis(500);
 
-/// Restarts of the QUIC thread after a failure. Before each one it pauses, for one [`QUIC_RESTART_PAUSE`] more each time: 5.5 seconds
-/// in all. A thread that has panicked keeps its memory: about 60 KiB and that of its connections.
-pub const QUIC_RESTARTS: u32 = 10;
-/// Pause before a restart of the QUIC thread. See [`QUIC_RESTARTS`].
-pub const QUIC_RESTART_PAUSE: Duration = Duration::from_millis(100);
-
-/// Pause between two looks at the locks that a dead QUIC thread may hold, [`QUIC_LOCK_TRIES`] of them: 0.5 seconds, in which any other
-/// holder, whose sections take microseconds, has released them.
-pub const QUIC_LOCK_PAUSE: Duration = Duration::from_millis(5);
-/// Looks at the locks that a dead QUIC thread may hold. See [`QUIC_LOCK_PAUSE`].
-pub const QUIC_LOCK_TRIES: u32 = 100;
-
 /// Receive buffer of a QUIC socket: 700 first datagrams of 1,200 octets, which take 2,304 octets of it each. The kernel doubles it, and
 /// limits it to net.core.rmem_max.
 pub const QUIC_RECEIVE_BUFFER_OCTETS: usize = 1024 * 1024;

@@ -14,26 +14,24 @@
 //!   is no 0-RTT then, because its data could be replayed to each server of the fleet until the ticket expires. RFC 9250 section 4.5
 //!   allows replayable queries in 0-RTT data, but RFC 8446 section 8.1 wants a server to take them once, and rustls enforces that.
 //!
-//! A stream that waits for its answer has a token of its own (`requests.rs`). `supervise.rs` starts the thread, and starts it again after
-//! a failure or a panic (`panic.rs`, `shares.rs`). `thread.rs` is its main loop, `accept.rs` admits connections, `connection.rs` is one
-//! connection, `stream.rs` answers one stream, `query.rs` reads a query. `socket.rs` stands between quinn and the UDP socket, and `settings.rs` holds the settings of QUIC.
+//! A stream that waits for its answer has a token of its own (`requests.rs`). `thread.rs` is the main loop of the thread, `accept.rs` admits
+//! connections, `connection.rs` is one connection, `stream.rs` answers one stream, `query.rs` reads a query. `socket.rs` stands between
+//! quinn and the UDP socket, and `settings.rs` holds the settings of QUIC.
 
 mod accept;
 mod connection;
 mod error;
 pub mod error_code;
-mod panic;
 pub mod query;
 mod settings;
-mod shares;
 mod socket;
 mod stream;
-mod supervise;
 mod thread;
 
 pub use error::Error;
+pub(crate) use settings::Settings;
 pub(crate) use socket::bind;
-pub(crate) use supervise::{Bound, start};
+pub(crate) use thread::{QuicThread, Sockets};
 
 use rustls::ServerConfig;
 use std::fmt;

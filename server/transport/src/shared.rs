@@ -88,12 +88,6 @@ impl Shared {
         self.answer_queues.iter().for_each(|queue| queue.answers.set_client_prefix(length));
     }
 
-    /// The state of streams without threads.
-    #[cfg(test)]
-    pub(crate) fn for_tests() -> Shared {
-        Shared::new(0, Arc::default(), limits::Limits::default(), TrustedProxies::default())
-    }
-
     /// The end of the grace period, once draining has begun.
     pub(crate) fn drain_deadline(&self) -> Option<Instant> {
         self.drain_deadline.get().copied()

@@ -3,7 +3,7 @@
 //! time, so no connection needs a timer. One task per connection does the rest.
 
 use crate::QuerySink;
-use crate::admission::{ConnectionSlot, Timeouts};
+use crate::admission::{ConnectionSlot, Refusal, Timeouts};
 use crate::byte_stream::ByteStream;
 use crate::close_reason::CloseReason;
 use crate::connection::Connection;
@@ -175,8 +175,8 @@ impl<Q: QuerySink> StreamThread<Q> {
         let slot = match self.admit(&client, proxied) {
             Ok(slot) if self.context.shared.drain_deadline().is_none() => slot,
             Ok(_) => return,
-            Err(reason) => {
-                self.context.count(reason);
+            Err(refusal) => {
+                self.context.count(refusal.counter());
                 // A reset, so that no state of a refused connection stays, not even in the kernel.
                 let _ = stream.set_zero_linger();
                 return;
@@ -193,11 +193,11 @@ impl<Q: QuerySink> StreamThread<Q> {
     }
 
     /// Takes a place for a connection. If none is free, the connection of this thread that has been idle for the longest time gives way.
-    fn admit(&self, client: &Client, proxied: bool) -> Result<ConnectionSlot, Counter> {
+    fn admit(&self, client: &Client, proxied: bool) -> Result<ConnectionSlot, Refusal> {
         let admission = &self.context.shared.admission;
         let admit = || if proxied { admission.admit_proxy() } else { admission.admit(client) };
         match admit() {
-            Err(Counter::RefusedTotalLimit) if self.displace_oldest() => admit(),
+            Err(Refusal::TotalLimit) if self.displace_oldest() => admit(),
             admitted => admitted,
         }
     }

@@ -5,7 +5,7 @@ use crate::QuerySink;
 use crate::counters::Counter;
 use crate::limits::{self, Limits};
 use crate::listen::{BoundStreams, Error, Listener, Options};
-use crate::quic;
+use crate::quic::{self, QuicThread};
 use crate::shared::{AnswerQueue, Running, Shared};
 use crate::stream_thread::StreamThread;
 use datapath::StreamSink;
@@ -69,18 +69,18 @@ impl Streams {
         for index in 0..threads {
             // All threads accept from the same sockets: a thread that is awake takes the next connection.
             let own = listeners.iter().map(Listener::try_clone).collect::<io::Result<_>>();
-            let started = own.and_then(|own| start_thread(&shared, own, queries.clone(), index));
+            let started = own.and_then(|own| start_stream_thread(&shared, own, queries.clone(), index));
             if let Err(error) = started {
                 streams.drain(Duration::ZERO);
                 return Err(error);
             }
         }
         if let Some((sockets, service)) = quic {
-            let running = Running::new(shared.clone(), threads);
-            let bound = quic::Bound { sockets, service, first_listener: listeners.len() as u16 };
-            if let Err(error) = quic::start(running, bound, queries) {
+            let sockets = quic::Sockets { sockets, first_listener: listeners.len() as u16 };
+            let started = start_quic_thread(&shared, sockets, &service, queries, threads);
+            if let Err(error) = started {
                 streams.drain(Duration::ZERO);
-                return Err(io::Error::other(error));
+                return Err(error);
             }
         }
         Ok(streams)
@@ -209,19 +209,42 @@ impl StreamSink for Streams {
     }
 }
 
-fn start_thread(
+fn start_stream_thread(
     shared: &Arc<Shared>,
     listeners: Vec<Listener>,
     queries: Arc<impl QuerySink>,
     index: usize,
 ) -> io::Result<()> {
+    let serve = move |shared| Rc::new(StreamThread::new(shared, queries, index)).serve(listeners);
+    let end = "TCP, TLS and HTTPS have ended; restart the server to serve them again";
+    start_thread(Running::new(shared.clone(), index), format!("streams-{index}"), end, serve)
+}
+
+fn start_quic_thread(
+    shared: &Arc<Shared>,
+    sockets: quic::Sockets,
+    service: &quic::Service,
+    queries: Arc<impl QuerySink>,
+    index: usize,
+) -> io::Result<()> {
+    let settings = quic::Settings::new(&service.tls).map_err(io::Error::other)?;
+    let serve = move |shared| Rc::new(QuicThread::new(shared, queries, index, settings)).serve(sockets);
+    let end = "DNS over QUIC has ended; restart the server to serve it again";
+    start_thread(Running::new(shared.clone(), index), "doq".to_owned(), end, serve)
+}
+
+/// Starts a thread, which runs `serve` in a runtime of its own. If that fails, the message `end` goes to the log.
+fn start_thread<S: Future<Output = io::Result<()>>>(
+    running: Running,
+    name: String,
+    end: &'static str,
+    serve: impl FnOnce(Arc<Shared>) -> S + Send + 'static,
+) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
-    let running = Running::new(shared.clone(), index);
-    thread::Builder::new().name(format!("streams-{index}")).spawn(move || {
-        let stream_thread = Rc::new(StreamThread::new(running.shared.clone(), queries, index));
+    thread::Builder::new().name(name).spawn(move || {
         let local = LocalSet::new();
-        if let Err(error) = local.block_on(&runtime, stream_thread.serve(listeners)) {
-            tracing::error!(%error, "TCP, TLS and HTTPS have ended; restart the server to serve them again");
+        if let Err(error) = local.block_on(&runtime, serve(running.shared.clone())) {
+            tracing::error!(%error, "{end}");
         }
         // The tasks are dropped first, with their sockets and connection slots. `running` then wakes the caller of `drain`.
         drop(local);

@@ -47,11 +47,6 @@ impl<Q: QuerySink> ThreadContext<Q> {
         }
     }
 
-    /// Leaves out the tokens of the threads that had this number before, as many as there were: answers to their clients may still come.
-    pub(crate) fn skip_tokens(&self, threads: u32) {
-        self.opened.set(u64::from(threads) << 40);
-    }
-
     /// The next token, of a connection or of a request that is a connection of its own to the engine.
     pub(crate) fn next_token(&self) -> u64 {
         self.opened.update(|opened| opened + 1);

@@ -4,6 +4,7 @@
 use crate::input::InputReader;
 use engine::cache::Cache;
 use engine::cache::entry::{self, Body, EntryKind, Facts};
+use engine::reasons::AnswerReason;
 use engine::{Instant, Span};
 use std::collections::HashMap;
 use wire::{Class, Type};
@@ -102,7 +103,7 @@ pub fn run(input: &[u8]) {
                     entry::visit(cache.entry_mut(place));
                     if action & 0x80 != 0 {
                         entry::set_failure_recheck(cache.entry_mut(place), now);
-                        entry::mark_valid(cache.entry_mut(place), 3, Some(7));
+                        entry::mark_valid(cache.entry_mut(place), 3, Some(AnswerReason::NxDomain));
                     }
                 }
             }
@@ -144,7 +145,7 @@ fn facts(now: Instant, bits: u8) -> Facts {
         valid_for: u32::from(bits & 2),
         valid_for_dns64: 0,
         ede: (bits & 4 != 0).then_some(29),
-        reason: bits,
+        reason: AnswerReason::from_octet(bits),
         failures: 0,
     }
 }

@@ -53,8 +53,8 @@ fn build(profile: &Path, package: &str) {
     let target = profile.parent().expect("a profile is below a target directory");
     let mut command = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".into()));
     command.args(["build", "--quiet", "--package", package, "--target-dir"]).arg(target);
-    if profile.ends_with("release") {
-        command.arg("--release");
+    if !profile.ends_with("debug") {
+        command.arg("--profile").arg(profile.file_name().expect("the folder of a profile"));
     }
     let status = command.current_dir(env!("CARGO_MANIFEST_DIR")).status();
     assert!(status.is_ok_and(|status| status.success()), "cargo build -p {package} failed");

@@ -4,15 +4,11 @@
 //! A skip must not hide a test that could have run. So a missing program that `./test` installs is a failure where packages
 //! have been installed: `SIXFOLD_PACKAGES=installed`, which `./test` sets, or `CI`.
 //!
-//! [`namespace`] runs a test in a namespace of its own, or skips it. [`in_child`] runs it in a process of its own. [`browser`] shows a page
-//! to a test.
+//! [`namespace`] runs a test in a namespace of its own, or skips it. [`browser`] shows a page to a test.
 #![forbid(unsafe_code)]
 
 pub mod browser;
-mod child;
 pub mod namespace;
-
-pub use child::in_child;
 
 use std::io::Write;
 use std::path::Path;

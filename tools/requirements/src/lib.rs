@@ -12,7 +12,7 @@
 //! A test checks that the page in the repository agrees with the citations. Only a reader can decide if a test really
 //! shows the requirement that it cites.
 //!
-//! [`structure`] is a second guard: it finds files of a crate that import each other.
+//! [`structure`] is a second guard: it finds files of a crate that import each other, and decisions that are counters.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! No files of a crate import each other, except those in [`ALLOWED`]. The documents for contributors name the crates, their
+//! No files of a crate import each other, except those in [`ALLOWED`]. No decision is a counter. The documents for contributors name the crates, their
 //! dependencies and the files as they are.
 
 use sixfold_requirements::structure::{self, Allowed};
@@ -16,6 +16,18 @@ const ALLOWED: &[Allowed<'_>] = &[
 fn no_files_of_a_crate_import_each_other() {
     let circles = structure::circles(&workspace()).expect("the workspace can be read");
     let faults = structure::faults(&circles, ALLOWED);
+    assert!(faults.is_empty(), "\n{}\n", faults.join("\n"));
+}
+
+/// Files that may store counters, each with its reason.
+#[rustfmt::skip]
+const STORING: &[(&str, &str)] = &[
+    ("server/datapath/src/socket/send_batch.rs", "the counters of one socket's packets: what is counted, and no decision"),
+];
+
+#[test]
+fn no_decision_of_the_server_is_a_counter() {
+    let faults = structure::counters::faults(&workspace(), STORING).expect("the workspace can be read");
     assert!(faults.is_empty(), "\n{}\n", faults.join("\n"));
 }
 

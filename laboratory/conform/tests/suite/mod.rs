@@ -109,8 +109,8 @@ fn server() -> PathBuf {
         .args(["build", "--quiet", "--package", "sixfold", "--target-dir"])
         .arg(target)
         .current_dir(workspace());
-    if profile.ends_with("release") {
-        build.arg("--release");
+    if !profile.ends_with("debug") {
+        build.arg("--profile").arg(profile.file_name().expect("the folder of a profile"));
     }
     let status = build.status().expect("cargo can be started");
     assert!(status.success(), "the server cannot be built: {status}");

@@ -1,6 +1,6 @@
 //! `sixfold-bench authority`: the authoritative server for a device under test, computed or from a master file.
 
-use crate::signals;
+use crate::{signals, usage};
 use ::authority::{Content, Failure, Faults, Records, Server, Settings, Steer, Zone, limits};
 use clap::{Args, ValueEnum};
 use measure::amount;
@@ -195,10 +195,7 @@ fn load_zone_file(file: &Path) -> Result<Records, String> {
 
 /// Resident memory of this process, in MiB.
 fn memory_mib() -> f64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<f64>().ok());
-    kib.unwrap_or(0.0) / 1024.0
+    usage::numbers("/proc/self/status").get("VmRSS").map_or(0.0, |kib| *kib as f64 / 1024.0)
 }
 
 /// Parses an address. The port is 53 if the text has none.

@@ -11,7 +11,7 @@ const PLAIN_ADDRESS: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 pub(super) const TEMPLATE: Template = Template {
     name: "sixfold",
     program: "sixfold",
-    remedy: "build it with `cargo build --release -p sixfold`, or give its path with --device-program",
+    remedy: "build it with `cargo build --profile dist -p sixfold`, or give its path with --device-program",
     version: &["--version"],
     version_prefix: "sixfold",
     encrypted: &[Transport::Tls, Transport::Https, Transport::Quic],

@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn a_missing_program_is_named_with_the_way_to_get_it() {
         let error = Device::find(Kind::Sixfold, Some(Path::new("/nowhere/sixfold"))).unwrap_err();
-        assert!(error.contains("cargo build --release -p sixfold"), "{error}");
+        assert!(error.contains("cargo build --profile dist -p sixfold"), "{error}");
     }
 
     #[test]

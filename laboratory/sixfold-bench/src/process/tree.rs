@@ -6,12 +6,12 @@
 
 use super::limits;
 use crate::usage::Stat;
+use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -66,7 +66,7 @@ pub fn command_line(pid: u32) -> Vec<String> {
 pub fn terminate(grace: Duration, mut find: impl FnMut() -> Vec<u32>) {
     let started = Instant::now();
     if !grace.is_zero() {
-        signal("TERM", &find());
+        send(Signal::TERM, &find());
         while !find().is_empty() && started.elapsed() < grace {
             thread::sleep(limits::POLL_INTERVAL);
         }
@@ -77,20 +77,16 @@ pub fn terminate(grace: Duration, mut find: impl FnMut() -> Vec<u32>) {
         if left.is_empty() || started.elapsed() > limit {
             return;
         }
-        signal("KILL", &left);
+        send(Signal::KILL, &left);
         thread::sleep(limits::POLL_INTERVAL);
     }
 }
 
-/// Sends a signal by the shell's built-in command, because the system call is unsafe in Rust.
-fn signal(name: &str, pids: &[u32]) {
-    if pids.is_empty() {
-        return;
+/// Sends a signal. An error means that the process has ended.
+fn send(signal: Signal, pids: &[u32]) {
+    for pid in pids.iter().filter_map(|pid| Pid::from_raw(pid.cast_signed())) {
+        let _ = kill_process(pid, signal);
     }
-    let pids = pids.iter().map(u32::to_string);
-    let mut command = Command::new("sh");
-    command.args(["-c", "kill -s \"$0\" -- \"$@\"", name]).args(pids);
-    let _ = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
 }
 
 fn running() -> impl Iterator<Item = (u32, Stat)> {
@@ -105,6 +101,7 @@ fn running() -> impl Iterator<Item = (u32, Stat)> {
 mod tests {
     use super::*;
     use std::os::unix::process::CommandExt;
+    use std::process::Command;
 
     #[test]
     fn a_device_is_all_its_processes_even_those_that_left_its_group() {

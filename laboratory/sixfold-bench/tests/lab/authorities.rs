@@ -1,6 +1,6 @@
 //! The experiment on authoritative servers, with the servers that are installed.
 
-use crate::command::{lab, run_quick};
+use super::command::{lab, run_quick};
 use sixfold_bench::device::program::find_in_path;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;

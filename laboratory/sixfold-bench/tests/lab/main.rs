@@ -2,8 +2,6 @@
 
 mod authorities;
 mod command;
-#[path = "../fixtures/mod.rs"]
-mod fixtures;
 mod mtd64;
 mod pacing;
 mod selftest;

@@ -1,6 +1,6 @@
 //! `sixfold-bench lab pacing`.
 
-use crate::command::run_quick;
+use super::command::run_quick;
 
 #[test]
 fn the_pace_is_told_by_the_receiver_and_by_the_tester_over_four_lengths() {

@@ -1,6 +1,6 @@
 //! `sixfold-bench lab selftest`.
 
-use crate::command::run_quick;
+use super::command::run_quick;
 
 #[test]
 #[ignore = "long: the experiment takes two minutes"]

@@ -1,6 +1,6 @@
 //! `ttcp-attacks` in its short version.
 
-use crate::command::{has_real_part, run_quick};
+use super::command::{has_real_part, run_quick};
 
 #[test]
 fn the_attacks_work_on_t_tcp_and_the_cookie_stops_them() {

@@ -1,6 +1,6 @@
 //! `ttcp-blocks` in its short version.
 
-use crate::command::{has_real_part, run_quick};
+use super::command::{has_real_part, run_quick};
 
 #[test]
 fn the_blocks_drain_in_two_fifteenths_of_the_time() {

@@ -1,6 +1,6 @@
 //! `ttcp-completion`.
 
-use crate::command::run_quick;
+use super::command::run_quick;
 
 #[test]
 fn the_times_of_successful_queries_are_shown_and_the_claims_hold() {

@@ -1,6 +1,6 @@
 //! `ttcp-fallback` in its short version.
 
-use crate::command::{has_real_part, run_quick};
+use super::command::{has_real_part, run_quick};
 
 #[test]
 fn every_way_back_to_tcp_costs_what_its_timers_say() {

@@ -1,6 +1,6 @@
 //! `ttcp-loss`.
 
-use crate::command::{has_real_part, has_sixfold, run_quick};
+use super::command::{has_real_part, has_sixfold, run_quick};
 
 #[test]
 fn the_failures_of_each_policy_are_shown_beside_the_arithmetic_and_the_claims_hold() {

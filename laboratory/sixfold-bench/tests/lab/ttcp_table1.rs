@@ -1,6 +1,6 @@
 //! Table 1 of the paper on T/TCP.
 
-use crate::command::{has_real_part, has_sixfold, run_quick};
+use super::command::{has_real_part, has_sixfold, run_quick};
 
 #[test]
 #[ignore = "long: the experiment takes a minute"]

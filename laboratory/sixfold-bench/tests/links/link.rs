@@ -1,6 +1,6 @@
 //! `sixfold-bench link` between two network namespaces, with what the kernel sends through it.
 
-use crate::namespaces::Ends;
+use super::namespaces::Ends;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};

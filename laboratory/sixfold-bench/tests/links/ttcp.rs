@@ -1,6 +1,6 @@
 //! The laboratory's TCP talks with the kernel's, in both directions and over bad links, with T/TCP on and off.
 
-use crate::namespaces::Ends;
+use super::namespaces::Ends;
 use ::link::{Delay, Direction, Impairments, Loss};
 use ::ttcp::{Connection, Event, Failure, Listen, Settings, Stack};
 use sixfold_bench::link::interface;
@@ -89,7 +89,7 @@ fn the_kernel_as_client_gets_its_octets_back() {
             let namespace = ends.left.clone();
             let client = std::thread::spawn(move || {
                 let mut stream =
-                    crate::namespaces::within(&namespace, || TcpStream::connect_timeout(&to, TIME_LIMIT))
+                    super::namespaces::within(&namespace, || TcpStream::connect_timeout(&to, TIME_LIMIT))
                         .expect("a connection");
                 stream.set_read_timeout(Some(TIME_LIMIT)).unwrap();
                 let sent = pattern(150_000);
@@ -161,7 +161,7 @@ fn a_closed_port_of_either_side_refuses() {
     let namespace = ends.left.clone();
     let client = std::thread::spawn(move || {
         let to = SocketAddr::new(address("198.18.0.2"), 9);
-        crate::namespaces::within(&namespace, || TcpStream::connect_timeout(&to, TIME_LIMIT)).map(drop)
+        super::namespaces::within(&namespace, || TcpStream::connect_timeout(&to, TIME_LIMIT)).map(drop)
     });
     let refused = echo(&mut host, client).expect_err("nobody listens");
     assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionRefused);

@@ -1,6 +1,6 @@
 //! TLS links to upstreams with habits: one question at a time, answers in another order, connections that end in all ways.
 
-use crate::{Probe, TEST_TIMEOUT, ask_all, client, frame, question, read_frame, start, wait_for};
+use super::{Probe, TEST_TIMEOUT, ask_all, client, frame, question, read_frame, start, wait_for};
 use engine::{Link, Transport};
 use rcgen::{CertificateParams, Issuer, KeyPair};
 use rustls::pki_types::{PrivateKeyDer, ServerName};

@@ -11,7 +11,6 @@ pub(crate) mod name_table;
 pub mod network;
 pub(crate) mod random;
 pub(crate) mod range_map;
-pub(crate) mod siphash;
 pub(crate) mod slab;
 pub mod time;
 pub(crate) mod timer_wheel;

@@ -13,6 +13,7 @@
 //! ```
 
 use crate::base::time::Instant;
+use crate::reasons::AnswerReason;
 use wire::{Class, EdeCode, Type};
 
 /// Octets of the head of an entry.
@@ -37,15 +38,11 @@ pub const NEGATIVE: u8 = 4;
 /// Mark: the message is a resolution failure (RFC 9520).
 pub const FAILURE: u8 = 8;
 
-/// Reason of a synthesis that leaves addresses out: the counter and the numbers of addresses stand in the place of the generation for
-/// clients without DNS64, which get no synthesis.
-pub const LEFT_OUT: u8 = u8::MAX;
-
-/// Bit beside the packed numbers of addresses left out: the synthesis replaces excluded AAAA records.
-pub const EXCLUDED: u32 = 1 << 30;
-
 /// Value for no extended DNS error.
 const NO_ERROR: u16 = u16::MAX;
+
+/// Value for no reason: the message is no complete answer for clients with DNS64.
+const NO_REASON: u8 = u8::MAX;
 
 /// Key of an entry. Type and class do not lie side by side, as in a [`Question`](crate::message::question::Question).
 #[derive(Clone, Copy)]
@@ -78,14 +75,15 @@ pub struct Facts {
     pub born: Instant,
     /// Any of [`SILENT`], [`NEGATIVE`], [`FAILURE`].
     pub marks: u8,
-    /// Generation of the settings under which the message answers its question unchanged; 0: none.
+    /// Generation of the settings under which the message answers its question unchanged; 0: none. For a synthesis, which only clients
+    /// with DNS64 get, the packed numbers of the addresses that it leaves out.
     pub valid_for: u32,
     /// Generation of the settings under which the message answers clients with DNS64 unchanged; 0: none.
     pub valid_for_dns64: u32,
     /// INFO-CODE of the extended DNS error.
     pub ede: Option<EdeCode>,
-    /// Number of the counter for an answer to a client with DNS64.
-    pub reason: u8,
+    /// Reason of the answer for clients with DNS64.
+    pub reason: Option<AnswerReason>,
     /// Failures in a row.
     pub failures: u8,
 }
@@ -135,7 +133,7 @@ pub fn write(room: &mut [u8], key: &CacheKey<'_>, facts: &Facts, ttls: &[u16], m
     room[56..58].copy_from_slice(&(ttls.len() as u16).to_le_bytes());
     room[58..60].copy_from_slice(&(message.len() as u16).to_le_bytes());
     room[60..62].copy_from_slice(&facts.ede.unwrap_or(NO_ERROR).to_le_bytes());
-    room[62] = facts.reason;
+    room[62] = facts.reason.map_or(NO_REASON, |reason| reason as u8);
     room[63] = facts.failures;
     let (offsets, rest) = room[HEAD..].split_at_mut(2 * ttls.len());
     for (place, offset) in offsets.as_chunks_mut::<2>().0.iter_mut().zip(ttls) {
@@ -264,13 +262,13 @@ impl<'a> Entry<'a> {
         Some(self.u16(60)).filter(|&code| code != NO_ERROR)
     }
 
-    /// Number of the counter for an answer to a client with DNS64, or [`LEFT_OUT`].
+    /// Reason of the answer for clients with DNS64.
     #[inline]
-    pub fn reason(&self) -> u8 {
-        self.head[62]
+    pub fn reason(&self) -> Option<AnswerReason> {
+        AnswerReason::from_octet(self.head[62])
     }
 
-    /// Packed numbers of the addresses that a synthesis leaves out, and [`EXCLUDED`]; valid for [`LEFT_OUT`].
+    /// Packed numbers of the addresses that a synthesis leaves out. It stands in the place of `valid_for`, which a synthesis does not have.
     pub fn left_out(&self) -> u32 {
         self.u32(40)
     }
@@ -349,14 +347,13 @@ pub fn set_failure_recheck(entry: &mut [u8], again: Instant) {
     entry[63] = entry[63].saturating_add(1);
 }
 
-/// Marks an entry as valid under a generation of the settings. With `reason`, it is valid for clients with DNS64, and `reason` is
-/// the counter of these answers.
-pub fn mark_valid(entry: &mut [u8], settings: u32, reason: Option<u8>) {
+/// Marks an entry as valid under a generation of the settings. With `reason`, it is valid for clients with DNS64, for that reason.
+pub fn mark_valid(entry: &mut [u8], settings: u32, reason: Option<AnswerReason>) {
     match reason {
         None => entry[40..44].copy_from_slice(&settings.to_le_bytes()),
         Some(reason) => {
             entry[44..48].copy_from_slice(&settings.to_le_bytes());
-            entry[62] = reason;
+            entry[62] = reason as u8;
         }
     }
 }
@@ -385,7 +382,7 @@ mod tests {
             valid_for: 3,
             valid_for_dns64: 4,
             ede: Some(29),
-            reason: 17,
+            reason: Some(AnswerReason::NoData),
             failures: 2,
         };
         let mut room = vec![0xee; octets(2, message.len())];
@@ -409,7 +406,7 @@ mod tests {
             (Instant(5), Instant(1 << 40), Instant(6))
         );
         assert_eq!((entry.valid_for(), entry.valid_for_dns64(), entry.ede()), (3, 4, Some(29)));
-        assert_eq!((entry.reason(), entry.failures(), entry.visits()), (17, 2, 0));
+        assert_eq!((entry.reason(), entry.failures(), entry.visits()), (Some(AnswerReason::NoData), 2, 0));
         assert!(entry.is(NEGATIVE) && !entry.is(FAILURE) && !entry.is(NEGATIVE | SILENT));
         assert_eq!(entry.ttls().collect::<Vec<_>>(), [27, 31]);
         assert_eq!((entry.message(), entry.name()), (&message[..], &b"\x03www\x02xy\x00"[..]));
@@ -419,10 +416,11 @@ mod tests {
         set_failure_recheck(&mut room, Instant(77));
         mark(&mut room, REFRESHED);
         mark_valid(&mut room, 8, None);
-        mark_valid(&mut room, 9, Some(1));
+        mark_valid(&mut room, 9, Some(AnswerReason::RealAaaa));
         let entry = Entry::new(&room).unwrap();
         assert_eq!((entry.visits(), entry.failure_recheck(), entry.failures()), (3, Instant(77), 3));
-        assert_eq!((entry.valid_for(), entry.valid_for_dns64(), entry.reason()), (8, 9, 1));
+        assert_eq!((entry.valid_for(), entry.valid_for_dns64()), (8, 9));
+        assert_eq!(entry.reason(), Some(AnswerReason::RealAaaa));
         assert!(entry.is(REFRESHED | NEGATIVE));
     }
 }

@@ -12,16 +12,16 @@ use crate::base::name_hash::HashKey;
 use crate::base::time::{Instant, Span};
 use crate::cache::Cache;
 use crate::cache::entry::{
-    self, Body, CacheKey, EXCLUDED, Entry, EntryKind, FAILURE, Facts, LEFT_OUT, NEGATIVE, REFRESHED, SILENT,
+    self, Body, CacheKey, Entry, EntryKind, FAILURE, Facts, NEGATIVE, REFRESHED, SILENT,
 };
 use crate::cache::index::Place;
 use crate::cache::name_buckets::lower_half;
 use crate::cache::ttl::{Caching, is_due, lifetime};
-use crate::counters::Counter;
 use crate::limits::{MESSAGE, REPLY_RECORDS};
 use crate::message::cname_chain::Chain;
 use crate::message::question::{QUESTION, QueryFlags, Question};
 use crate::message::reply::{ede_to_store, first_ede};
+use crate::reasons::AnswerReason;
 use wire::header::{self, Flags};
 use wire::{Class, Message, Section, Type, ede};
 
@@ -138,7 +138,7 @@ impl MessageCache {
             valid_for: 0,
             valid_for_dns64: 0,
             ede: first_ede(message),
-            reason: 0,
+            reason: None,
             failures: 0,
         };
         self.store_message(question, group, message, chain, &facts, now);
@@ -268,7 +268,7 @@ impl MessageCache {
             valid_for: 0,
             valid_for_dns64: 0,
             ede: reply.and_then(ede_to_store),
-            reason: 0,
+            reason: None,
             failures: failures.saturating_add(1),
         };
         match reply {
@@ -301,24 +301,23 @@ impl MessageCache {
     }
 
     /// Marks the reply to a question as its unchanged answer under the current settings. `reason`: for clients with DNS64, the
-    /// counter of that answer.
-    pub fn mark_valid(&mut self, question: &Question<'_>, group: u32, reason: Option<Counter>) {
+    /// reason of that answer.
+    pub fn mark_valid(&mut self, question: &Question<'_>, group: u32, reason: Option<AnswerReason>) {
         if let Some(place) = self.find_reply(question, question.qtype, group)
             && !self.entries.entry(place).is(FAILURE)
         {
-            let reason = reason.map(|reason| reason as u8);
             entry::mark_valid(self.entries.entry_mut(place), self.generation, reason);
         }
     }
 
-    /// Stores the synthesized answer to a question, as every client without special rules gets it. `counter`: the counter of the
-    /// synthesis; `left_out`: the packed numbers of addresses that it leaves out.
+    /// Stores the synthesized answer to a question, as every client without special rules gets it. `left_out`: the packed numbers
+    /// of addresses that it leaves out.
     pub fn store_synthesis(
         &mut self,
         question: &Question<'_>,
         group: u32,
         bytes: &[u8],
-        counter: Counter,
+        reason: AnswerReason,
         left_out: u32,
         now: Instant,
     ) {
@@ -336,10 +335,10 @@ impl MessageCache {
             expires: expires.min(aaaa.expires()).min(a.expires()),
             born: if aaaa.expires() < a.expires() { aaaa.stored() } else { a.stored() },
             marks: 0,
-            valid_for: if counter == Counter::SynthesizedExcluded { left_out | EXCLUDED } else { left_out },
+            valid_for: left_out,
             valid_for_dns64: self.generation,
             ede: Some(ede::SYNTHESIZED),
-            reason: if left_out == 0 { counter as u8 } else { LEFT_OUT },
+            reason: Some(reason),
             failures: 0,
         };
         let key = self.key(question, question.qtype, EntryKind::Synthesis, group);

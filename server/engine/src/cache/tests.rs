@@ -40,7 +40,7 @@ fn facts(stored: u64, expires: u64) -> Facts {
         valid_for: 0,
         valid_for_dns64: 0,
         ede: None,
-        reason: 0,
+        reason: None,
         failures: 0,
     }
 }

@@ -19,10 +19,11 @@ use crate::client::chased::CnameChases;
 use crate::client::quota::{ClientQuotas, QuotaKey};
 use crate::client::rate_limit::RateLimiter;
 use crate::client::refused::RefusedClients;
-use crate::client::waiter::{CacheHit, Waiter};
-use crate::counters::{Counter, Counters};
+use crate::client::waiter::Waiter;
+use crate::counters::Counters;
 use crate::interface::Client;
 use crate::message::question::CurrentQuestion;
+use crate::reasons::{CacheHit, Limit};
 
 /// Client side of the engine: the waiters, and the limits of each client network.
 pub(crate) struct Clients {
@@ -66,28 +67,6 @@ pub(crate) enum Admission {
     /// No slot is free, and no site has more than that of the client: a late query of its network gives way, or of any of the largest
     /// sites if it has none; else the new query is refused.
     Full(Option<Index>),
-}
-
-/// Reaction to a query that is not admitted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Rejection {
-    /// The query is refused and counted here.
-    Refused(Counter),
-    /// An empty answer with TC sends the client to TCP, where it has room of its own.
-    Slip,
-    /// The query is dropped.
-    Drop,
-}
-
-impl Rejection {
-    /// The counter of the queries that are rejected so.
-    pub fn counter(self) -> Counter {
-        match self {
-            Rejection::Refused(counter) => counter,
-            Rejection::Slip => Counter::SlippedPendingPerClient,
-            Rejection::Drop => Counter::DroppedPendingPerClient,
-        }
-    }
 }
 
 impl Clients {
@@ -149,13 +128,14 @@ impl Clients {
         self.quotas.largest(evicts_proven).map_or(Admission::Full(quota), Admission::Evict)
     }
 
-    /// The reaction to a query of a network that has as many as it may have. `network`: its entry in the quotas.
-    pub fn reject(&mut self, network: Option<Index>, proven: bool) -> Rejection {
+    /// The limit, with the reaction, that applies to a query of a network that has as many as it may have. `network`: its entry in the
+    /// quotas.
+    pub fn reject(&mut self, network: Option<Index>, proven: bool) -> Limit {
         match network {
             // The pending queries may have forged source addresses, and this one may not.
-            Some(network) if !proven && self.quotas.slips(network) => Rejection::Slip,
-            Some(_) if !proven => Rejection::Drop,
-            _ => Rejection::Refused(Counter::RefusedPendingPerClient),
+            Some(network) if !proven && self.quotas.slips(network) => Limit::SlippedPendingPerClient,
+            Some(_) if !proven => Limit::DroppedPendingPerClient,
+            _ => Limit::RefusedPendingPerClient,
         }
     }
 
@@ -204,14 +184,10 @@ impl Clients {
     pub fn free(&mut self, index: Index, counters: &mut Counters) -> Index {
         let Waiter { quota, older, newer, a_flight, chase, cache_hit, cache_missed, .. } =
             self.waiters[index];
-        match cache_hit {
-            CacheHit::Nothing => {}
-            CacheHit::Stale => counters.count(Counter::CacheHitsStale),
-            _ if cache_missed => {}
-            CacheHit::Positive => counters.count(Counter::CacheHitsPositive),
-            CacheHit::Negative => counters.count(Counter::CacheHitsNegative),
-            CacheHit::Synthesized => counters.count(Counter::CacheHitsSynthesized),
-            CacheHit::Failure => counters.count(Counter::CacheHitsFailure),
+        if let Some(hit) = cache_hit
+            && (hit == CacheHit::Stale || !cache_missed)
+        {
+            counters.count(hit.counter());
         }
         if chase != NONE {
             self.chases.give(chase);

@@ -10,6 +10,7 @@ use crate::client::waiter::Waiter;
 use crate::counters::{Counter, Counters};
 use crate::interface::{Client, ClientTransport, Outbox};
 use crate::message::stream_options::StreamOptions;
+use crate::reasons::Limit;
 use crate::trace::{Subject, TraceEvent};
 use wire::Rcode;
 
@@ -89,12 +90,12 @@ pub(crate) fn send(
     match decision {
         RateDecision::Within => {}
         RateDecision::Slip => {
-            out.trace(Subject::Response, || TraceEvent::Limited(Counter::SlippedResponseRate));
-            counters.count(Counter::SlippedResponseRate);
+            out.trace(Subject::Response, || TraceEvent::Limited(Limit::SlippedResponseRate));
+            counters.count(Limit::SlippedResponseRate.counter());
         }
         RateDecision::Beyond => {
-            out.trace(Subject::Response, || TraceEvent::Limited(Counter::DroppedResponseRate));
-            return counters.count(Counter::DroppedResponseRate);
+            out.trace(Subject::Response, || TraceEvent::Limited(Limit::DroppedResponseRate));
+            return counters.count(Limit::DroppedResponseRate.counter());
         }
     }
     match written {
@@ -124,8 +125,8 @@ pub(crate) fn respond(
     // Accumulated responses must not leave at once, for a victim (DNSBomb). Over TCP a client waits as long as its connection is
     // open.
     if waiter.client.transport.is_datagram() && sink.now > waiter.useful_until {
-        out.trace(Subject::Waiter(index), || TraceEvent::Limited(Counter::DroppedOverdue));
-        return sink.counters.count(Counter::DroppedOverdue);
+        out.trace(Subject::Waiter(index), || TraceEvent::Limited(Limit::DroppedOverdue));
+        return sink.counters.count(Limit::DroppedOverdue.counter());
     }
     let requestor = waiter.requestor(own_size);
     sink.counters.duration(sink.now - waiter.arrived);

@@ -10,29 +10,12 @@ use crate::message::cookie::Cookie;
 use crate::message::question::{QUESTION, QueryFlags, Question};
 #[cfg(debug_assertions)]
 use crate::message::stream_options::StreamOptions;
+use crate::reasons::CacheHit;
 use crate::rpz::mark::PolicyMark;
 use crate::rpz::table::NO_RULE_YET;
 use core::net::Ipv6Addr;
 use wire::header::Flags;
 use wire::{Class, Type};
-
-/// Kind of cache hit that a query had so far.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum CacheHit {
-    /// No hit.
-    #[default]
-    Nothing,
-    /// A positive answer.
-    Positive,
-    /// A negative answer.
-    Negative,
-    /// Addresses for synthesis, or a synthesized answer.
-    Synthesized,
-    /// A failure.
-    Failure,
-    /// Expired data.
-    Stale,
-}
 
 /// One pending client query.
 #[derive(Clone)]
@@ -93,7 +76,7 @@ pub struct Waiter {
     /// True if the AAAA leg failed, but was answered with CD set: if it fails once more, it is bogus.
     pub bogus_recheck: bool,
     /// Kind of cache hit so far.
-    pub cache_hit: CacheHit,
+    pub cache_hit: Option<CacheHit>,
     /// True if it had to wait for an upstream.
     pub cache_missed: bool,
     /// True if the cache has expired data for the question that it waits for.
@@ -147,7 +130,7 @@ impl Default for Waiter {
             negative_ttl: None,
             aaaa_secure: false,
             bogus_recheck: false,
-            cache_hit: CacheHit::Nothing,
+            cache_hit: None,
             cache_missed: false,
             has_stale: false,
             client_timer_expired: false,
@@ -202,7 +185,7 @@ impl Record for Waiter {
             negative_ttl: Some(1),
             aaaa_secure: true,
             bogus_recheck: true,
-            cache_hit: CacheHit::Stale,
+            cache_hit: Some(CacheHit::Stale),
             cache_missed: true,
             has_stale: true,
             client_timer_expired: true,
@@ -274,7 +257,7 @@ impl Waiter {
         *policy_mark = None;
         *aaaa_secure = false;
         *bogus_recheck = false;
-        *cache_hit = CacheHit::Nothing;
+        *cache_hit = None;
         *cache_missed = false;
         *has_stale = false;
         *client_timer_expired = false;
@@ -352,7 +335,7 @@ impl Waiter {
     /// True if all data so far came from the cache.
     #[inline]
     pub fn is_all_from_cache(&self) -> bool {
-        self.cache_hit != CacheHit::Nothing && !self.cache_missed
+        self.cache_hit.is_some() && !self.cache_missed
     }
 
     /// True if no rule of a response policy zone has applied so far.

@@ -2,10 +2,10 @@
 //!
 //! `first_stage` decides before the first upstream query if DNS64 applies; `decide` decides when the AAAA leg is over.
 
-use crate::counters::Counter;
 use crate::dns64::config::{Dns64, Dnssec, OnFailure, is_excluded};
 use crate::message::question::QueryFlags;
 use crate::message::reply::{Outcome, is_bogus, may_be_bogus};
+use crate::reasons::{NoDns64, PassReason};
 use core::net::Ipv6Addr;
 use wire::{Class, Flags, Message, Rcode, Section, Type};
 
@@ -60,8 +60,8 @@ pub(crate) const TTL_WITHOUT_SOA: u32 = 600;
 /// Decision about the AAAA leg.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AaaaDecision {
-    /// Return the result of the AAAA leg to the client; the counter is the reason.
-    Pass(Counter),
+    /// Return the result of the AAAA leg to the client.
+    Pass(PassReason),
     /// The upstream did not resolve the CNAME chain to its end: ask for the last name.
     ChaseCname,
     /// Ask the A leg, and synthesize from its reply.
@@ -74,7 +74,7 @@ pub(crate) enum AaaaDecision {
 fn failure(policy: OnFailure, cause: Cause) -> AaaaDecision {
     match policy {
         OnFailure::Synthesize => AaaaDecision::Synthesize(cause),
-        OnFailure::Pass => AaaaDecision::Pass(Counter::NotSynthesizedFailure),
+        OnFailure::Pass => AaaaDecision::Pass(PassReason::Failure),
     }
 }
 
@@ -90,11 +90,11 @@ pub(crate) fn decide(outcome: &Outcome<'_, '_>, dns64: &Dns64) -> AaaaDecision {
         Rcode::NOERROR => {}
         //= RFC 6147 section 5.1.2: requirement 4; RCODE 3 is handled as usual.
         Rcode::NXDOMAIN if policy.nxdomain == OnFailure::Pass => {
-            return AaaaDecision::Pass(Counter::NotSynthesizedNxDomain);
+            return AaaaDecision::Pass(PassReason::NxDomain);
         }
         Rcode::NXDOMAIN => return AaaaDecision::Synthesize(Cause::Error),
         //= RFC 6147 section 5.5: requirement 29
-        Rcode::SERVFAIL if is_bogus(message) => return AaaaDecision::Pass(Counter::NotSynthesizedBogus),
+        Rcode::SERVFAIL if is_bogus(message) => return AaaaDecision::Pass(PassReason::Bogus),
         //= RFC 6147 section 5.1.2: requirement 4; any other RCODE is RCODE 0 with an empty answer.
         Rcode::SERVFAIL if may_hide_bogus(message, dns64) => return AaaaDecision::CheckBogus,
         Rcode::SERVFAIL => return failure(policy.servfail, Cause::Error),
@@ -109,7 +109,7 @@ pub(crate) fn decide(outcome: &Outcome<'_, '_>, dns64: &Dns64) -> AaaaDecision {
             //= RFC 6147 section 5.1.1: requirement 3; one real address is enough.
             //= RFC 6147 section 5.1.4: requirement 7; an excluded one counts as absent.
             if !is_excluded(&record, Some(dns64)) {
-                return AaaaDecision::Pass(Counter::NotSynthesizedReal);
+                return AaaaDecision::Pass(PassReason::RealAaaa);
             }
             excluded = true;
         }
@@ -130,15 +130,14 @@ fn may_hide_bogus(message: &Message<'_>, dns64: &Dns64) -> bool {
         && may_be_bogus(message)
 }
 
-/// Decides if DNS64 applies to a query: [`Stage::Aaaa`] if so, else [`Stage::Direct`]. The counter is the reason why DNS64 does not
-/// apply to an AAAA query; queries for other types have none.
+/// Decides if DNS64 applies to a query: [`Stage::Aaaa`] if so, else [`Stage::Direct`], for an AAAA query with the reason.
 #[inline(always)]
 pub(crate) fn first_stage(
     dns64: &Dns64,
     client: Ipv6Addr,
     message: &Message<'_>,
     query_flags: QueryFlags,
-) -> (Stage, Option<Counter>) {
+) -> (Stage, Option<NoDns64>) {
     //= RFC 6147 section 5.1: requirement 2
     //= RFC 6147 section 5.3.3: requirement 25; another type: as if DNS64 were not there.
     //= RFC 9460 section 4.2.1: requirement 50
@@ -148,12 +147,12 @@ pub(crate) fn first_stage(
     }
     //= RFC 6147 section 6.3: requirement 31
     let reason = if !dns64.clients.contains(client) {
-        Counter::NotSynthesizedClient
+        NoDns64::Client
     } else if query_flags.has(QueryFlags::DO.with(QueryFlags::CD, true)) && !dns64.break_dnssec {
         //= RFC 6147 section 5.5: requirement 30; the client validates by itself.
-        Counter::NotSynthesizedDnssec
+        NoDns64::Dnssec
     } else if dns64.recursive_only && !query_flags.has(QueryFlags::RD) {
-        Counter::NotSynthesizedNotRecursive
+        NoDns64::NotRecursive
     } else {
         return (Stage::Aaaa, None);
     };

@@ -6,8 +6,8 @@ use crate::base::network::{ClientNetworks, Network};
 use crate::dns64::config::{Arpa, FailurePolicy, Lookup};
 use crate::message::cname_chain::Chain;
 use Cause::{Error, Excluded, NoData, Timeout};
-use Counter::{NotSynthesizedBogus, NotSynthesizedClient, NotSynthesizedDnssec, NotSynthesizedFailure};
-use Counter::{NotSynthesizedNotRecursive, NotSynthesizedNxDomain, NotSynthesizedReal};
+use NoDns64::{Client, Dnssec as ClientValidates, NotRecursive};
+use PassReason::{Bogus, Failure, NxDomain, RealAaaa};
 use wire::{Builder, EdeCode, Flags, Name, ede};
 
 /// Case, client query, change of the configuration, AAAA leg, expected decision.
@@ -33,8 +33,8 @@ type Data = (Section, &'static [u8], Type, &'static [u8]);
 
 #[derive(Debug, PartialEq)]
 enum Decision {
-    /// DNS64 does not apply to the query; the counter is the reason ([`first_stage`]).
-    Direct(Option<Counter>),
+    /// DNS64 does not apply to the query ([`first_stage`]).
+    Direct(Option<NoDns64>),
     /// DNS64 applies, and this is the decision about the AAAA leg ([`decide`]).
     Dns64(AaaaDecision),
 }
@@ -104,7 +104,7 @@ const fn servfail(code: EdeCode) -> AaaaLeg {
     Some((Rcode::SERVFAIL, &[], Some(code)))
 }
 
-const fn pass(reason: Counter) -> Decision {
+const fn pass(reason: PassReason) -> Decision {
     Decision::Dns64(AaaaDecision::Pass(reason))
 }
 
@@ -112,7 +112,7 @@ const fn ask_a(cause: Cause) -> Decision {
     Decision::Dns64(AaaaDecision::Synthesize(cause))
 }
 
-const fn direct(reason: Counter) -> Decision {
+const fn direct(reason: NoDns64) -> Decision {
     Decision::Direct(Some(reason))
 }
 
@@ -141,9 +141,9 @@ const RECURSIVE_ONLY: Change = |dns64| dns64.recursive_only = true;
 
 const ROWS: &[Row] = &[
     // Section 5.1.1: an answer with AAAA records is returned.
-    ("real AAAA", AAAA, DEFAULT, noerror(&[REAL]), pass(NotSynthesizedReal)),
-    ("real AAAA behind a CNAME", AAAA, DEFAULT, noerror(&[CNAME, REAL_AT_TARGET]), pass(NotSynthesizedReal)),
-    ("real AAAA, failures returned", AAAA, PASS_ALL, noerror(&[REAL]), pass(NotSynthesizedReal)),
+    ("real AAAA", AAAA, DEFAULT, noerror(&[REAL]), pass(RealAaaa)),
+    ("real AAAA behind a CNAME", AAAA, DEFAULT, noerror(&[CNAME, REAL_AT_TARGET]), pass(RealAaaa)),
+    ("real AAAA, failures returned", AAAA, PASS_ALL, noerror(&[REAL]), pass(RealAaaa)),
     // Sections 5.1 and 5.1.6: an empty answer leads to synthesis.
     ("empty with SOA", AAAA, DEFAULT, EMPTY, ask_a(NoData)),
     ("empty without SOA", AAAA, DEFAULT, noerror(&[]), ask_a(NoData)),
@@ -155,46 +155,46 @@ const ROWS: &[Row] = &[
     ("CNAME with SOA", AAAA, DEFAULT, noerror(&[CNAME, SOA]), ask_a(NoData)),
     ("CNAME loop", AAAA, DEFAULT, noerror(&[CNAME, CNAME_BACK]), ask_a(NoData)),
     // Section 5.1.2: RCODE 3 is returned.
-    ("NXDOMAIN", AAAA, DEFAULT, rcode(Rcode::NXDOMAIN), pass(NotSynthesizedNxDomain)),
-    ("NXDOMAIN behind a CNAME", AAAA, DEFAULT, NXDOMAIN_AT_TARGET, pass(NotSynthesizedNxDomain)),
-    ("NXDOMAIN, returned", AAAA, PASS_ALL, rcode(Rcode::NXDOMAIN), pass(NotSynthesizedNxDomain)),
+    ("NXDOMAIN", AAAA, DEFAULT, rcode(Rcode::NXDOMAIN), pass(NxDomain)),
+    ("NXDOMAIN behind a CNAME", AAAA, DEFAULT, NXDOMAIN_AT_TARGET, pass(NxDomain)),
+    ("NXDOMAIN, returned", AAAA, PASS_ALL, rcode(Rcode::NXDOMAIN), pass(NxDomain)),
     ("NXDOMAIN, not believed", AAAA, ASK_AFTER_NXDOMAIN, rcode(Rcode::NXDOMAIN), ask_a(Error)),
     ("NXDOMAIN behind a CNAME, not believed", AAAA, ASK_AFTER_NXDOMAIN, NXDOMAIN_AT_TARGET, ask_a(Error)),
     // Section 5.1.2: any other RCODE is handled like an empty answer, unless the policy returns it.
     ("SERVFAIL", AAAA, DNSSEC_OFF, rcode(Rcode::SERVFAIL), ask_a(Error)),
-    ("SERVFAIL, returned", AAAA, PASS_SERVFAIL, rcode(Rcode::SERVFAIL), pass(NotSynthesizedFailure)),
+    ("SERVFAIL, returned", AAAA, PASS_SERVFAIL, rcode(Rcode::SERVFAIL), pass(Failure)),
     ("REFUSED", AAAA, DEFAULT, rcode(Rcode::REFUSED), ask_a(Error)),
-    ("REFUSED, returned", AAAA, PASS_REFUSED, rcode(Rcode::REFUSED), pass(NotSynthesizedFailure)),
+    ("REFUSED, returned", AAAA, PASS_REFUSED, rcode(Rcode::REFUSED), pass(Failure)),
     ("FORMERR", AAAA, DEFAULT, rcode(Rcode::FORMERR), ask_a(Error)),
-    ("FORMERR, returned", AAAA, PASS_FORMERR, rcode(Rcode::FORMERR), pass(NotSynthesizedFailure)),
+    ("FORMERR, returned", AAAA, PASS_FORMERR, rcode(Rcode::FORMERR), pass(Failure)),
     ("NOTIMP", AAAA, DEFAULT, rcode(Rcode::NOTIMP), ask_a(Error)),
-    ("NOTIMP, returned", AAAA, PASS_NOTIMP, rcode(Rcode::NOTIMP), pass(NotSynthesizedFailure)),
+    ("NOTIMP, returned", AAAA, PASS_NOTIMP, rcode(Rcode::NOTIMP), pass(Failure)),
     ("YXDOMAIN", AAAA, DEFAULT, rcode(Rcode::YXDOMAIN), ask_a(Error)),
     ("YXDOMAIN has no policy", AAAA, PASS_ALL, rcode(Rcode::YXDOMAIN), ask_a(Error)),
     ("BADVERS", AAAA, DEFAULT, rcode(Rcode::BADVERS), ask_a(Error)),
     ("BADVERS has no policy", AAAA, PASS_ALL, rcode(Rcode::BADVERS), ask_a(Error)),
     // Section 5.1.3: a timeout is handled like RCODE 2, but has a policy of its own.
     ("timeout", AAAA, DEFAULT, TIMEOUT, ask_a(Timeout)),
-    ("timeout, returned", AAAA, PASS_TIMEOUT, TIMEOUT, pass(NotSynthesizedFailure)),
+    ("timeout, returned", AAAA, PASS_TIMEOUT, TIMEOUT, pass(Failure)),
     // Section 5.1.4: excluded AAAA records count as absent.
     ("excluded AAAA", AAAA, DEFAULT, noerror(&[EXCLUDED]), ask_a(Excluded)),
     ("AAAA under the prefix", AAAA, DEFAULT, noerror(&[UNDER_PREFIX]), ask_a(Excluded)),
     ("only excluded AAAA", AAAA, DEFAULT, noerror(&[EXCLUDED, UNDER_PREFIX]), ask_a(Excluded)),
     ("excluded AAAA behind a CNAME", AAAA, DEFAULT, noerror(&[CNAME, EXCLUDED_AT_TARGET]), ask_a(Excluded)),
-    ("real, then excluded AAAA", AAAA, DEFAULT, noerror(&[REAL, EXCLUDED]), pass(NotSynthesizedReal)),
-    ("excluded, then real AAAA", AAAA, DEFAULT, noerror(&[EXCLUDED, REAL]), pass(NotSynthesizedReal)),
+    ("real, then excluded AAAA", AAAA, DEFAULT, noerror(&[REAL, EXCLUDED]), pass(RealAaaa)),
+    ("excluded, then real AAAA", AAAA, DEFAULT, noerror(&[EXCLUDED, REAL]), pass(RealAaaa)),
     // Section 5.5: bogus data must not lead to synthesis, whatever the policy.
-    ("bogus", AAAA, DEFAULT, servfail(ede::DNSSEC_BOGUS), pass(NotSynthesizedBogus)),
-    ("bogus: signature expired", AAAA, DEFAULT, servfail(ede::SIGNATURE_EXPIRED), pass(NotSynthesizedBogus)),
-    ("bogus: NSEC missing", AAAA, DEFAULT, servfail(ede::NSEC_MISSING), pass(NotSynthesizedBogus)),
-    ("bogus without trust", AAAA, DNSSEC_OFF, servfail(ede::DNSSEC_BOGUS), pass(NotSynthesizedBogus)),
-    ("bogus, failures returned", AAAA, PASS_ALL, servfail(ede::DNSSEC_BOGUS), pass(NotSynthesizedBogus)),
+    ("bogus", AAAA, DEFAULT, servfail(ede::DNSSEC_BOGUS), pass(Bogus)),
+    ("bogus: signature expired", AAAA, DEFAULT, servfail(ede::SIGNATURE_EXPIRED), pass(Bogus)),
+    ("bogus: NSEC missing", AAAA, DEFAULT, servfail(ede::NSEC_MISSING), pass(Bogus)),
+    ("bogus without trust", AAAA, DNSSEC_OFF, servfail(ede::DNSSEC_BOGUS), pass(Bogus)),
+    ("bogus, failures returned", AAAA, PASS_ALL, servfail(ede::DNSSEC_BOGUS), pass(Bogus)),
     ("SERVFAIL without EDE may hide bogus data", AAAA, DEFAULT, rcode(Rcode::SERVFAIL), CHECK_BOGUS),
     ("SERVFAIL, EDE without a cause", AAAA, DEFAULT, servfail(ede::CACHED_ERROR), CHECK_BOGUS),
     ("SERVFAIL, EDE with another cause", AAAA, DEFAULT, servfail(ede::NO_REACHABLE_AUTHORITY), ask_a(Error)),
     ("SERVFAIL of a server that is not ready", AAAA, DEFAULT, servfail(ede::NOT_READY), ask_a(Error)),
     // Section 5.5: DO and CD together mean that the client validates.
-    ("DO and CD", aaaa(RD_DO_CD), DEFAULT, NOT_ASKED, direct(NotSynthesizedDnssec)),
+    ("DO and CD", aaaa(RD_DO_CD), DEFAULT, NOT_ASKED, direct(ClientValidates)),
     ("DO and CD with break-dnssec", aaaa(RD_DO_CD), BREAK_DNSSEC, EMPTY, ask_a(NoData)),
     ("DO alone", aaaa(RD_DO), DEFAULT, EMPTY, ask_a(NoData)),
     ("CD alone", aaaa(RD_CD), DEFAULT, EMPTY, ask_a(NoData)),
@@ -205,11 +205,11 @@ const ROWS: &[Row] = &[
     ("class CH", CHAOS, DEFAULT, NOT_ASKED, OTHER_TYPE),
     ("class ANY", CLASS_ANY, DEFAULT, NOT_ASKED, OTHER_TYPE),
     // Section 6.3: DNS64 is for its clients only.
-    ("client without DNS64", OTHERS_AAAA, DEFAULT, NOT_ASKED, direct(NotSynthesizedClient)),
+    ("client without DNS64", OTHERS_AAAA, DEFAULT, NOT_ASKED, direct(Client)),
     // Setting `recursive-only`.
     ("no RD", aaaa(NO_RD), DEFAULT, EMPTY, ask_a(NoData)),
     ("RD, recursive-only", AAAA, RECURSIVE_ONLY, EMPTY, ask_a(NoData)),
-    ("no RD, recursive-only", aaaa(NO_RD), RECURSIVE_ONLY, NOT_ASKED, direct(NotSynthesizedNotRecursive)),
+    ("no RD, recursive-only", aaaa(NO_RD), RECURSIVE_ONLY, NOT_ASKED, direct(NotRecursive)),
 ];
 
 /// Default configuration of the server for one network of clients: the well-known prefix, and the exclusions of section 5.1.4.

@@ -7,6 +7,7 @@ use crate::dns64::decision::Cause;
 use crate::dns64::embed::Embedding;
 use crate::explain::immediate::{limit_code, limit_requirement, write_cached, write_limited};
 use crate::explain::{NoReply, RealFate};
+use crate::reasons::{CacheHit, Limit, LocalReply, LocalZone, NoDns64, PassReason, PolicyAction};
 use crate::trace::{Diversion, RuleSource};
 use core::fmt;
 use core::net::Ipv4Addr;
@@ -17,31 +18,31 @@ use wire::{EdeCode, Name, Rcode};
 pub enum Decision {
     /// The query is answered immediately, with an RCODE and perhaps an extended DNS error.
     Refused(Rcode, Option<EdeCode>),
-    /// A limit drops the query, refuses it or sends it to TCP, and is counted by this counter.
-    Limited(Counter),
-    /// The cache has the answer or the reply; the counter names the kind of hit.
-    Cached(Counter),
+    /// A limit drops the query, refuses it or sends it to TCP.
+    Limited(Limit),
+    /// The cache has the answer or the reply.
+    Cached(CacheHit),
     /// The query is for a zone transfer.
     Transfer,
     /// The query is for AAAA records, and DNS64 applies.
     Dns64,
     /// The query is for AAAA records, and DNS64 does not apply for this reason.
-    NoDns64(Counter),
+    NoDns64(NoDns64),
     /// The query is for AAAA records, and its client gets no synthesis: the network that excludes it, or none if no network of
     /// `dns64.clients` has it.
     NotAClient(Option<Network>),
     /// The query is for another type or class, and its answer is passed on.
     OtherType,
-    /// The name is in the local zone of a special-use name, which is counted by this counter.
-    SpecialUse(Counter, Box<[u8]>),
+    /// The name is in the local zone of a special-use name.
+    SpecialUse(LocalZone, Box<[u8]>),
     /// The name is an alias of the reverse name of an IPv4 address.
     Alias(Box<[u8]>, Ipv4Addr),
-    /// Local data or `filter.block` decides, and is counted by this counter.
-    LocalData(Counter),
-    /// A response policy zone decides, and is counted by this counter: the source of the rule, if it is known.
-    Policy(Counter, Option<Box<RuleSource>>),
+    /// Local data or `filter.block` decides.
+    LocalData(LocalReply),
+    /// A response policy zone decides: its action, and the source of the rule, if it is known.
+    Policy(PolicyAction, Option<Box<RuleSource>>),
     /// The reply, or the failure of the leg, is the answer for this reason.
-    PassedOn(Counter),
+    PassedOn(PassReason),
     /// The A records decide, for this cause. The number is that of the rule that ignores the AAAA records, if that is the cause; the
     /// last part is the reason why the AAAA leg has no reply, if it has none.
     QueriesA(Cause, Option<usize>, Option<NoReply>),
@@ -63,7 +64,7 @@ pub enum Decision {
     RepeatsAaaa,
 }
 
-/// Value of the only label of a counter.
+/// Value of the only label of a counter: many words for programs are, by their documentation, values of labels.
 fn label(counter: Counter) -> &'static str {
     counter.describe().1.first().map_or("other", |&(_, value)| value)
 }
@@ -81,22 +82,24 @@ impl Decision {
     pub fn code(&self) -> &'static str {
         match self {
             Decision::Refused(..) => "refused",
-            Decision::Limited(counter) => limit_code(*counter),
-            Decision::Cached(Counter::CacheHitsSynthesized) => "cached_synthesis",
-            Decision::Cached(Counter::CacheHitsNegative) => "cached_negative",
-            Decision::Cached(Counter::CacheHitsFailure) => "cached_failure",
-            Decision::Cached(Counter::CacheHitsStale) => "cached_stale",
-            Decision::Cached(_) => "cached",
+            Decision::Limited(limit) => limit_code(*limit),
+            Decision::Cached(CacheHit::Synthesized) => "cached_synthesis",
+            Decision::Cached(CacheHit::Negative) => "cached_negative",
+            Decision::Cached(CacheHit::Failure) => "cached_failure",
+            Decision::Cached(CacheHit::Stale) => "cached_stale",
+            Decision::Cached(CacheHit::Positive) => "cached",
             Decision::Transfer => "transfer",
             Decision::Dns64 => "dns64",
-            Decision::NoDns64(reason) | Decision::PassedOn(reason) => label(*reason),
-            Decision::NotAClient(_) => label(Counter::NotSynthesizedClient),
+            Decision::NoDns64(reason) => label(reason.counter()),
+            Decision::NotAClient(_) => label(NoDns64::Client.counter()),
+            Decision::PassedOn(reason) => label(reason.counter()),
             Decision::OtherType => "other_type",
-            Decision::SpecialUse(Counter::LocalReverse, _) => "reverse_zone",
-            Decision::SpecialUse(Counter::LocalEmptyZone, _) => "empty_zone",
-            Decision::SpecialUse(counter, _) => label(*counter),
+            Decision::SpecialUse(LocalZone::Reverse, _) => "reverse_zone",
+            Decision::SpecialUse(LocalZone::Empty, _) => "empty_zone",
+            Decision::SpecialUse(zone, _) => label(zone.counter()),
             Decision::Alias(..) => "reverse_alias",
-            Decision::LocalData(counter) | Decision::Policy(counter, _) => label(*counter),
+            Decision::LocalData(source) => label(source.counter()),
+            Decision::Policy(action, _) => label(action.counter()),
             Decision::QueriesA(cause, ..) => match cause {
                 Cause::NoData => "nodata",
                 Cause::Excluded => "excluded",
@@ -122,36 +125,36 @@ impl Decision {
             Decision::Refused(Rcode::REFUSED, _) => "server.allow",
             Decision::Refused(Rcode::NOTIMP, _) => "RFC 1035 section 4.1.1",
             Decision::Refused(..) => "RFC 1035 section 4.1",
-            Decision::Limited(counter) => limit_requirement(*counter),
-            Decision::Cached(Counter::CacheHitsFailure) => "RFC 9520",
-            Decision::Cached(Counter::CacheHitsStale) => "RFC 8767",
-            Decision::Cached(Counter::CacheHitsNegative) => "RFC 2308 section 5",
-            Decision::Cached(_) => "RFC 1034 section 5.3.3",
+            Decision::Limited(limit) => limit_requirement(*limit),
+            Decision::Cached(CacheHit::Failure) => "RFC 9520",
+            Decision::Cached(CacheHit::Stale) => "RFC 8767",
+            Decision::Cached(CacheHit::Negative) => "RFC 2308 section 5",
+            Decision::Cached(CacheHit::Positive | CacheHit::Synthesized) => "RFC 1034 section 5.3.3",
             Decision::Transfer => "RFC 5936",
             Decision::Dns64 => "RFC 6147 section 5.1",
             Decision::NotAClient(_) => "dns64.clients",
-            Decision::NoDns64(Counter::NotSynthesizedNotRecursive) => "dns64.recursive-only",
-            Decision::NoDns64(_) => "RFC 6147 section 5.5 (3)",
+            Decision::NoDns64(NoDns64::NotRecursive) => "dns64.recursive-only",
+            Decision::NoDns64(NoDns64::Client | NoDns64::Dnssec) => "RFC 6147 section 5.5 (3)",
             Decision::OtherType => "RFC 6147 section 5.3.3",
-            Decision::SpecialUse(Counter::LocalIpv4Only, _) => "RFC 8880 section 7.1",
-            Decision::SpecialUse(Counter::LocalLocalhost, _) => "RFC 6761 section 6.3",
-            Decision::SpecialUse(Counter::LocalInvalid, _) => "RFC 6761 section 6.4",
-            Decision::SpecialUse(Counter::LocalOnion, _) => "RFC 7686 section 2",
-            Decision::SpecialUse(Counter::LocalResolverArpa, _) => "RFC 9462 section 6.4",
-            Decision::SpecialUse(Counter::LocalEmptyZone, _) => {
+            Decision::SpecialUse(LocalZone::Ipv4Only, _) => "RFC 8880 section 7.1",
+            Decision::SpecialUse(LocalZone::Localhost, _) => "RFC 6761 section 6.3",
+            Decision::SpecialUse(LocalZone::Invalid, _) => "RFC 6761 section 6.4",
+            Decision::SpecialUse(LocalZone::Onion, _) => "RFC 7686 section 2",
+            Decision::SpecialUse(LocalZone::ResolverArpa, _) => "RFC 9462 section 6.4",
+            Decision::SpecialUse(LocalZone::Empty, _) => {
                 "RFC 8375 section 4, RFC 6303 section 4, local.empty-zones"
             }
-            Decision::SpecialUse(Counter::LocalServerNames, _) => "RFC 4892",
-            Decision::SpecialUse(..) | Decision::Alias(..) => "RFC 6147 section 5.3.1",
-            Decision::LocalData(Counter::LocalRecords) => "local.records, local.hosts-file",
-            Decision::LocalData(Counter::FilteredBlock) => "filter.block",
-            Decision::LocalData(_) | Decision::Policy(..) => "filter.rpz",
+            Decision::SpecialUse(LocalZone::Server, _) => "RFC 4892",
+            Decision::SpecialUse(LocalZone::Reverse, _) | Decision::Alias(..) => "RFC 6147 section 5.3.1",
+            Decision::LocalData(LocalReply::Records) => "local.records, local.hosts-file",
+            Decision::LocalData(LocalReply::Block) => "filter.block",
+            Decision::Policy(..) => "filter.rpz",
             Decision::PassedOn(reason) => match reason {
-                Counter::NotSynthesizedReal => "RFC 6147 section 5.1.1",
-                Counter::NotSynthesizedNxDomain => "RFC 6147 section 5.1.2",
-                Counter::NotSynthesizedBogus => "RFC 6147 section 5.5 (2)",
-                Counter::NotSynthesizedFailure => "dns64.on-failure",
-                _ => "RFC 6147 section 5.1.6",
+                PassReason::RealAaaa => "RFC 6147 section 5.1.1",
+                PassReason::NxDomain => "RFC 6147 section 5.1.2",
+                PassReason::Bogus => "RFC 6147 section 5.5 (2)",
+                PassReason::Failure => "dns64.on-failure",
+                PassReason::NoA | PassReason::AFailed => "RFC 6147 section 5.1.6",
             },
             Decision::QueriesA(cause, ..) => match cause {
                 Cause::NoData => "RFC 6147 section 5.1.6",
@@ -204,8 +207,8 @@ impl fmt::Display for Decision {
                 write!(f, "the query is refused: this client is not allowed")
             }
             Decision::Refused(rcode, _) => write!(f, "the query is answered with {rcode} immediately"),
-            Decision::Limited(counter) => write_limited(f, *counter),
-            Decision::Cached(counter) => write_cached(f, *counter),
+            Decision::Limited(limit) => write_limited(f, *limit),
+            Decision::Cached(hit) => write_cached(f, *hit),
             Decision::Transfer => write!(f, "the query is refused: a forwarder has no zones to transfer"),
             Decision::Dns64 => write!(f, "the query is for AAAA records in class IN: DNS64 applies"),
             Decision::NoDns64(reason) => write_no_dns64(f, *reason),
@@ -230,13 +233,12 @@ impl fmt::Display for Decision {
                     DisplayName(name)
                 )
             }
-            Decision::LocalData(counter) => match counter {
-                Counter::LocalRecords => write!(f, "the name has local records: no upstream is queried"),
-                Counter::FilteredBlock => write!(f, "the name or a parent domain is blocked"),
-                other => write!(f, "local data decide ({})", label(*other)),
-            },
-            Decision::Policy(counter, source) => {
-                write!(f, "a response policy zone decides ({})", label(*counter))?;
+            Decision::LocalData(LocalReply::Records) => {
+                write!(f, "the name has local records: no upstream is queried")
+            }
+            Decision::LocalData(LocalReply::Block) => write!(f, "the name or a parent domain is blocked"),
+            Decision::Policy(action, source) => {
+                write!(f, "a response policy zone decides ({})", label(action.counter()))?;
                 let Some(source) = source else { return Ok(()) };
                 let RuleSource { zone, file, line, kind, trigger } = &**source;
                 write!(f, ": zone {}", DisplayName(zone))?;
@@ -346,40 +348,39 @@ impl RealFate {
 }
 
 /// Writes the reason why DNS64 does not apply to a query for AAAA records.
-fn write_no_dns64(f: &mut fmt::Formatter<'_>, reason: Counter) -> fmt::Result {
+fn write_no_dns64(f: &mut fmt::Formatter<'_>, reason: NoDns64) -> fmt::Result {
     match reason {
-        Counter::NotSynthesizedNotRecursive => {
+        NoDns64::NotRecursive => {
             write!(f, "RD is clear: DNS64 does not apply to such queries")
         }
-        Counter::NotSynthesizedDnssec => {
+        NoDns64::Dnssec => {
             write!(f, "DO and CD are set: the client validates itself, so nothing is synthesized")
         }
-        other => write!(f, "DNS64 does not apply ({})", label(other)),
+        NoDns64::Client => write!(f, "DNS64 does not apply ({})", label(reason.counter())),
     }
 }
 
 /// Writes the reason why the result of the last leg is the answer.
-fn write_passed_on(f: &mut fmt::Formatter<'_>, reason: Counter) -> fmt::Result {
+fn write_passed_on(f: &mut fmt::Formatter<'_>, reason: PassReason) -> fmt::Result {
     match reason {
-        Counter::NotSynthesizedReal => {
+        PassReason::RealAaaa => {
             write!(f, "there is a real AAAA record: nothing is synthesized")
         }
-        Counter::NotSynthesizedNxDomain => {
+        PassReason::NxDomain => {
             write!(f, "the name does not exist: NXDOMAIN is the answer")
         }
-        Counter::NotSynthesizedBogus => {
+        PassReason::Bogus => {
             write!(f, "the upstream found the data bogus: SERVFAIL is the answer")
         }
-        Counter::NotSynthesizedFailure => {
+        PassReason::Failure => {
             write!(f, "the AAAA leg failed, and such failures are passed on")
         }
-        Counter::NotSynthesizedNoA => {
+        PassReason::NoA => {
             write!(f, "there are no A records: the reply of the A leg is the answer")
         }
-        Counter::NotSynthesizedAFailed => {
+        PassReason::AFailed => {
             write!(f, "the A leg failed: its result is the answer")
         }
-        other => write!(f, "the reply is the answer ({})", label(other)),
     }
 }
 

@@ -1,42 +1,42 @@
 //! Words for what ends a live query at once: a limit, or a cached answer. An explainer has neither; a live trace has both.
 
-use crate::counters::Counter;
+use crate::reasons::{CacheHit, Limit, Reaction};
 use core::fmt;
 
 /// Code of a limit: the limit, and the reaction.
-pub(super) fn limit_code(counter: Counter) -> &'static str {
-    match counter {
-        Counter::RefusedQueryRate => "refused_queries_per_client",
-        Counter::SlippedQueryRate => "slipped_queries_per_client",
-        Counter::DroppedQueryRate => "dropped_queries_per_client",
-        Counter::RefusedPending => "refused_pending",
-        Counter::RefusedPendingPerClient => "refused_pending_per_client",
-        Counter::SlippedPendingPerClient => "slipped_pending_per_client",
-        Counter::DroppedPendingPerClient => "dropped_pending_per_client",
-        Counter::DroppedRepeated => "dropped_repeated",
-        Counter::SlippedResponseRate => "slipped_responses_per_client",
-        Counter::DroppedResponseRate => "dropped_responses_per_client",
-        Counter::DroppedOverdue => "dropped_overdue",
-        Counter::DroppedRunt => "dropped_runt",
-        _ => "dropped_response",
+pub(super) fn limit_code(limit: Limit) -> &'static str {
+    match limit {
+        Limit::RefusedQueryRate => "refused_queries_per_client",
+        Limit::SlippedQueryRate => "slipped_queries_per_client",
+        Limit::DroppedQueryRate => "dropped_queries_per_client",
+        Limit::RefusedPending => "refused_pending",
+        Limit::RefusedPendingPerClient => "refused_pending_per_client",
+        Limit::SlippedPendingPerClient => "slipped_pending_per_client",
+        Limit::DroppedPendingPerClient => "dropped_pending_per_client",
+        Limit::DroppedRepeated => "dropped_repeated",
+        Limit::SlippedResponseRate => "slipped_responses_per_client",
+        Limit::DroppedResponseRate => "dropped_responses_per_client",
+        Limit::DroppedOverdue => "dropped_overdue",
+        Limit::DroppedRunt => "dropped_runt",
+        Limit::DroppedResponse => "dropped_response",
     }
 }
 
 /// Configuration key or section of an RFC behind a limit.
-pub(super) fn limit_requirement(counter: Counter) -> &'static str {
-    match counter {
-        Counter::RefusedQueryRate | Counter::SlippedQueryRate | Counter::DroppedQueryRate => {
+pub(super) fn limit_requirement(limit: Limit) -> &'static str {
+    match limit {
+        Limit::RefusedQueryRate | Limit::SlippedQueryRate | Limit::DroppedQueryRate => {
             "limits.queries-per-client"
         }
-        Counter::SlippedResponseRate | Counter::DroppedResponseRate => "limits.responses-per-client",
-        Counter::RefusedPending => "limits.pending",
-        Counter::RefusedPendingPerClient
-        | Counter::SlippedPendingPerClient
-        | Counter::DroppedPendingPerClient => "limits.pending-per-client",
-        Counter::DroppedOverdue => "upstream.timeout, upstream.tries",
-        Counter::DroppedRepeated => "RFC 1035 section 4.2.1",
-        Counter::DroppedRunt => "RFC 1035 section 4.1.1",
-        _ => "RFC 1035 section 7.3",
+        Limit::SlippedResponseRate | Limit::DroppedResponseRate => "limits.responses-per-client",
+        Limit::RefusedPending => "limits.pending",
+        Limit::RefusedPendingPerClient | Limit::SlippedPendingPerClient | Limit::DroppedPendingPerClient => {
+            "limits.pending-per-client"
+        }
+        Limit::DroppedOverdue => "upstream.timeout, upstream.tries",
+        Limit::DroppedRepeated => "RFC 1035 section 4.2.1",
+        Limit::DroppedRunt => "RFC 1035 section 4.1.1",
+        Limit::DroppedResponse => "RFC 1035 section 7.3",
     }
 }
 
@@ -45,33 +45,31 @@ pub(super) fn limit_requirement(counter: Counter) -> &'static str {
 /// # Errors
 ///
 /// Only the error of the formatter that is written to.
-pub(super) fn write_limited(f: &mut fmt::Formatter<'_>, counter: Counter) -> fmt::Result {
-    let (reason, reaction) = match counter {
-        Counter::RefusedQueryRate => ("the client's network exceeds its query rate", "the query is refused"),
-        Counter::SlippedQueryRate => {
-            ("the client's network exceeds its query rate", "the client is sent to TCP")
+pub(super) fn write_limited(f: &mut fmt::Formatter<'_>, limit: Limit) -> fmt::Result {
+    let reason = match limit {
+        Limit::RefusedQueryRate | Limit::SlippedQueryRate | Limit::DroppedQueryRate => {
+            "the client's network exceeds its query rate"
         }
-        Counter::DroppedQueryRate => ("the client's network exceeds its query rate", "the query is dropped"),
-        Counter::RefusedPending => ("no place for pending queries is free", "the query is refused"),
-        Counter::RefusedPendingPerClient => {
-            ("the client's network has too many pending queries", "the query is refused")
+        Limit::RefusedPending => "no place for pending queries is free",
+        Limit::RefusedPendingPerClient | Limit::SlippedPendingPerClient | Limit::DroppedPendingPerClient => {
+            "the client's network has too many pending queries"
         }
-        Counter::SlippedPendingPerClient => {
-            ("the client's network has too many pending queries", "the client is sent to TCP")
+        Limit::DroppedRepeated => "the query is pending already",
+        Limit::SlippedResponseRate | Limit::DroppedResponseRate => {
+            "the client's network gets too many equal responses"
         }
-        Counter::DroppedPendingPerClient => {
-            ("the client's network has too many pending queries", "the query is dropped")
-        }
-        Counter::DroppedRepeated => ("the query is pending already", "this repetition is dropped"),
-        Counter::SlippedResponseRate => {
-            ("the client's network gets too many equal responses", "the client is sent to TCP")
-        }
-        Counter::DroppedResponseRate => {
-            ("the client's network gets too many equal responses", "the response is dropped")
-        }
-        Counter::DroppedOverdue => ("the client waits no longer", "the answer is dropped"),
-        Counter::DroppedRunt => ("the message is shorter than a header", "it is dropped"),
-        _ => ("the message is a response", "it is dropped"),
+        Limit::DroppedOverdue => "the client waits no longer",
+        Limit::DroppedRunt => "the message is shorter than a header",
+        Limit::DroppedResponse => "the message is a response",
+    };
+    let reaction = match (limit.reaction(), limit) {
+        (Reaction::Refuse, _) => "the query is refused",
+        (Reaction::Slip, _) => "the client is sent to TCP",
+        (Reaction::Drop, Limit::DroppedRepeated) => "this repetition is dropped",
+        (Reaction::Drop, Limit::DroppedResponseRate) => "the response is dropped",
+        (Reaction::Drop, Limit::DroppedOverdue) => "the answer is dropped",
+        (Reaction::Drop, Limit::DroppedRunt | Limit::DroppedResponse) => "it is dropped",
+        (Reaction::Drop, _) => "the query is dropped",
     };
     write!(f, "{reason}: {reaction}")
 }
@@ -81,14 +79,14 @@ pub(super) fn write_limited(f: &mut fmt::Formatter<'_>, counter: Counter) -> fmt
 /// # Errors
 ///
 /// Only the error of the formatter that is written to.
-pub(super) fn write_cached(f: &mut fmt::Formatter<'_>, counter: Counter) -> fmt::Result {
-    match counter {
-        Counter::CacheHitsSynthesized => write!(f, "the cache has the synthesized answer"),
-        Counter::CacheHitsNegative => write!(f, "the cache has a negative reply"),
-        Counter::CacheHitsFailure => write!(f, "the cache has a failure: no upstream is queried again yet"),
-        Counter::CacheHitsStale => {
+pub(super) fn write_cached(f: &mut fmt::Formatter<'_>, hit: CacheHit) -> fmt::Result {
+    match hit {
+        CacheHit::Synthesized => write!(f, "the cache has the synthesized answer"),
+        CacheHit::Negative => write!(f, "the cache has a negative reply"),
+        CacheHit::Failure => write!(f, "the cache has a failure: no upstream is queried again yet"),
+        CacheHit::Stale => {
             write!(f, "the cache has expired data, which are used because the upstreams fail")
         }
-        _ => write!(f, "the cache has the reply"),
+        CacheHit::Positive => write!(f, "the cache has the reply"),
     }
 }

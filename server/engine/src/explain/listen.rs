@@ -2,7 +2,6 @@
 
 use crate::base::network::Networks;
 use crate::base::time::Instant;
-use crate::counters::Counter;
 use crate::dns64::config::{Dns64, Excluder};
 use crate::dns64::decision::{Cause, TTL_WITHOUT_SOA};
 use crate::dns64::embed::{self, Embedding};
@@ -14,6 +13,7 @@ use crate::explain::{
 use crate::interface::{Client, Link, Outbox, Transport};
 use crate::message::cname_chain::Chain;
 use crate::message::reply::soa_of;
+use crate::reasons::{NoDns64, PolicyAction};
 use crate::settings::Settings;
 use crate::trace::{Subject, TraceEvent};
 use core::net::{Ipv6Addr, SocketAddr};
@@ -251,7 +251,7 @@ impl Transcript {
             TraceEvent::Taken { dns64, reason } => {
                 self.dns64 = dns64;
                 self.record(match reason {
-                    Some(Counter::NotSynthesizedClient) => {
+                    Some(NoDns64::Client) => {
                         let clients = &self.policy.dns64.clients;
                         Decision::NotAClient(clients.excluder(self.explanation.client).copied())
                     }
@@ -260,24 +260,24 @@ impl Transcript {
                     None => Decision::OtherType,
                 });
             }
-            TraceEvent::SpecialUse { counter, name } => {
-                self.record(Decision::SpecialUse(counter, lower_case(name)))
+            TraceEvent::SpecialUse { zone, name } => {
+                self.record(Decision::SpecialUse(zone, lower_case(name)))
             }
             TraceEvent::ReverseAlias { name, address } => {
                 self.local_source = Some(LocalSource::Alias);
                 self.record(Decision::Alias(lower_case(name), address.into()));
             }
-            TraceEvent::LocalReply(counter) => {
-                self.local_source = Some(LocalSource::Counted(counter));
-                self.record(Decision::LocalData(counter));
+            TraceEvent::LocalReply(source) => {
+                self.local_source = Some(LocalSource::Data(source));
+                self.record(Decision::LocalData(source));
             }
-            TraceEvent::PolicyRule { counter, ref source, .. } => {
+            TraceEvent::PolicyRule { action, ref source, .. } => {
                 // PASSTHRU gives no reply, so the reply comes from an upstream.
-                let is_reply = counter != Counter::FilteredPassthru;
-                self.local_source = is_reply.then_some(LocalSource::Counted(counter));
-                self.record(Decision::Policy(counter, source.clone().map(Box::new)));
+                let is_reply = action != PolicyAction::Passthru;
+                self.local_source = is_reply.then_some(LocalSource::Policy);
+                self.record(Decision::Policy(action, source.clone().map(Box::new)));
             }
-            TraceEvent::LocalLeg(counter) => self.local_source = Some(LocalSource::Counted(counter)),
+            TraceEvent::LocalLeg => self.local_source = Some(LocalSource::Policy),
             TraceEvent::Leg { name, qtype, reply } => {
                 self.end_leg(name, qtype, reply);
                 let unchecked = qtype == Type::AAAA && core::mem::take(&mut self.unchecked);
@@ -306,8 +306,8 @@ impl Transcript {
             }
             TraceEvent::ReasksAaaa => self.record(Decision::RechecksBogus),
             TraceEvent::Synthesizes { secure } => self.explanation.secure = Some(secure),
-            TraceEvent::Limited(counter) => self.record(Decision::Limited(counter)),
-            TraceEvent::Cached(counter) => self.record(Decision::Cached(counter)),
+            TraceEvent::Limited(limit) => self.record(Decision::Limited(limit)),
+            TraceEvent::Cached(hit) => self.record(Decision::Cached(hit)),
             // The outbox has heard the message, or there is only one query.
             TraceEvent::Admitted
             | TraceEvent::WaitsFor { .. }

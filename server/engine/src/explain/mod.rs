@@ -13,6 +13,7 @@ use crate::dns64::config::Dnssec;
 use crate::engine::Engine;
 use crate::explain::listen::{Listener, Transcript};
 use crate::interface::{Client, Link, Machine, Outbox, Transport};
+use crate::reasons::LocalReply;
 use crate::settings::{Capacity, Settings};
 use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use pref64::Pref64;
@@ -81,8 +82,10 @@ pub struct Leg {
 /// Source of a local reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LocalSource {
-    /// Local records, blocked names or response policy zones: the counter of the reply.
-    Counted(crate::counters::Counter),
+    /// Local records or blocked names.
+    Data(LocalReply),
+    /// A response policy zone.
+    Policy,
     /// A reverse name under a prefix, which is an alias of an IPv4 reverse name.
     Alias,
 }

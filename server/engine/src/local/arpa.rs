@@ -1,12 +1,12 @@
 //! Special-use names of DNS64 under `arpa`: `ipv4only.arpa` with the two reverse names of its addresses (RFC 8880), and the reverse
 //! names of the prefixes (RFC 6147 section 5.3.1).
 
-use crate::counters::Counter;
 use crate::dns64::config::{Dns64, Reverse};
 use crate::local::local_answer::{IPV4ONLY, LocalAnswer, SpecialUse, WELL_KNOWN, ZoneAuthority, ZoneData};
 use crate::local::local_data::LocalData;
 use crate::local::reverse_alias::InAddr;
 use crate::local::reverse_labels::{NIBBLES, ReverseLabels};
+use crate::reasons::LocalZone;
 use core::net::Ipv6Addr;
 use pref64::Pref64;
 use wire::Type;
@@ -27,12 +27,12 @@ pub(super) fn classify<'s>(
     //= RFC 8880 section 7.1: requirements 43, 44, 45, 48; special where DNS64 is done, an ordinary name elsewhere.
     //= RFC 7050 section 3: requirement 39; whatever bits are set.
     let serves_ipv4only = dns64.arpa.ipv4only && dns64.clients.contains(client);
-    if serves_ipv4only && let Some((data, zone)) = ipv4only(name, qtype) {
+    if serves_ipv4only && let Some((data, zone_length)) = ipv4only(name, qtype) {
         return match data {
             Some(data) => {
-                let counter = Counter::LocalIpv4Only;
-                let (authority, apex) = (ZoneAuthority::Configured, name.len() - zone);
-                SpecialUse::Local(LocalAnswer { counter, data, authority, apex, client, dns64 })
+                let zone = LocalZone::Ipv4Only;
+                let (authority, apex) = (ZoneAuthority::Configured, name.len() - zone_length);
+                SpecialUse::Local(LocalAnswer { zone, data, authority, apex, client, dns64 })
             }
             None => SpecialUse::Ordinary,
         };
@@ -42,8 +42,8 @@ pub(super) fn classify<'s>(
     }
     //= RFC 6147 section 5.3.1: requirement 23
     let Some(ReverseName { apex, place }) = under_prefix(dns64, name) else { return SpecialUse::Ordinary };
-    let (counter, authority) = (Counter::LocalReverse, ZoneAuthority::Configured);
-    let local = |data| SpecialUse::Local(LocalAnswer { counter, data, authority, apex, client, dns64 });
+    let (zone, authority) = (LocalZone::Reverse, ZoneAuthority::Configured);
+    let local = |data| SpecialUse::Local(LocalAnswer { zone, data, authority, apex, client, dns64 });
     match place {
         _ if apex == 0 && qtype == Type::SOA => local(ZoneData::Soa),
         _ if apex == 0 && qtype == Type::NS => local(ZoneData::Ns),

@@ -3,11 +3,11 @@
 
 use crate::answer::builder::{ResponseBuilder, Written};
 use crate::answer::requestor::Requestor;
-use crate::counters::Counter;
 use crate::dns64::config::Dns64;
 use crate::dns64::rules::PREFIXES;
 use crate::local::record::{SOA_RDATA, soa};
 use crate::local::reverse_alias::{ALIAS_TTL, InAddr};
+use crate::reasons::LocalZone;
 use core::net::Ipv6Addr;
 use pref64::Pref64;
 use wire::header::Flags;
@@ -40,8 +40,8 @@ pub enum SpecialUse<'s> {
 
 /// An answer from the local zone of a special-use name.
 pub struct LocalAnswer<'s> {
-    /// Counter of the answer.
-    pub counter: Counter,
+    /// Zone of the name.
+    pub zone: LocalZone,
     pub(super) data: ZoneData,
     pub(super) authority: ZoneAuthority,
     /// Offset of the zone's name in the question's name.

@@ -5,10 +5,10 @@
 //! upstream. A blocked name and all names below it do not exist, unless they have local records.
 
 use crate::base::name_table::{NameTable, suffixes};
-use crate::counters::Counter;
 use crate::dns64::config::Arpa;
 use crate::local::record::{BLOCKED_TTL, LocalRecord, answer_records, write_denial};
 use crate::local::reserved;
+use crate::reasons::LocalReply;
 use std::collections::{BTreeMap, BTreeSet};
 use wire::header::Flags;
 use wire::{Builder, Name, Rcode, Type, ede};
@@ -110,7 +110,12 @@ impl LocalData {
 
     /// Writes the reply that an upstream with the local data would send. None: there are no local data for the name, or the
     /// reply does not fit.
-    pub(crate) fn reply(&self, question: &[u8], arpa: &Arpa, frame: &mut [u8]) -> Option<(usize, Counter)> {
+    pub(crate) fn reply(
+        &self,
+        question: &[u8],
+        arpa: &Arpa,
+        frame: &mut [u8],
+    ) -> Option<(usize, LocalReply)> {
         let name = &question[..question.len().checked_sub(4)?];
         let qtype = Type(u16::from_be_bytes([question[name.len()], question[name.len() + 1]]));
         let found = self.find(name)?;
@@ -125,12 +130,12 @@ impl LocalData {
                 write_denial(&mut builder, apex, BLOCKED_TTL, arpa).ok()?;
                 // RFC 8914 section 4.16.
                 builder.opt(512, 0, 0, false, Some(ede::BLOCKED)).ok()?;
-                Some((builder.finish(), Counter::FilteredBlock))
+                Some((builder.finish(), LocalReply::Block))
             }
             LocalMatch::Records(records) => {
                 let mut builder = Builder::new(frame, limit, 0, flags, question)?;
                 answer_records(&mut builder, owner, qtype, records, arpa).ok()?;
-                Some((builder.finish(), Counter::LocalRecords))
+                Some((builder.finish(), LocalReply::Records))
             }
         }
     }

@@ -6,9 +6,9 @@
 //!
 //! The other special-use names stay ordinary: `test` and `local` are names of a site, which its resolvers may serve.
 
-use crate::counters::Counter;
 use crate::local::local_answer::ZoneData;
 use crate::local::reverse_labels::{NIBBLES, ReverseLabels, label_starts};
+use crate::reasons::LocalZone;
 use wire::Type;
 
 pub(super) const LOCALHOST: &[u8] = b"\x09localhost\x00";
@@ -173,14 +173,14 @@ impl ReservedZone {
 }
 
 impl ReservedKind {
-    /// Counter of an answer.
-    pub fn counter(self) -> Counter {
+    /// The local zone, as operators know it.
+    pub fn zone(self) -> LocalZone {
         match self {
-            ReservedKind::Localhost | ReservedKind::LoopbackReverse => Counter::LocalLocalhost,
-            ReservedKind::Invalid => Counter::LocalInvalid,
-            ReservedKind::Onion => Counter::LocalOnion,
-            ReservedKind::ResolverArpa => Counter::LocalResolverArpa,
-            ReservedKind::Empty => Counter::LocalEmptyZone,
+            ReservedKind::Localhost | ReservedKind::LoopbackReverse => LocalZone::Localhost,
+            ReservedKind::Invalid => LocalZone::Invalid,
+            ReservedKind::Onion => LocalZone::Onion,
+            ReservedKind::ResolverArpa => LocalZone::ResolverArpa,
+            ReservedKind::Empty => LocalZone::Empty,
         }
     }
 }

@@ -91,7 +91,7 @@ fn resolver_arpa_is_local_and_all_names_below_it_exist_without_records() {
         for empty_zones in [false, true] {
             let zone = zone_of(&wire_name(text), empty_zones).unwrap();
             assert_eq!(zone.data(qtype, || false), Some(expected), "{text} {qtype:?}");
-            assert_eq!(zone.kind.counter(), Counter::LocalResolverArpa, "{text}");
+            assert_eq!(zone.kind.zone(), LocalZone::ResolverArpa, "{text}");
         }
     }
     assert_eq!(zone("xresolver.arpa.", true), None);

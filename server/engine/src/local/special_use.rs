@@ -103,8 +103,8 @@ fn reserved<'s>(
             || arpa::is_above_prefix(dns64, name)
     };
     let data = zone.data(qtype, exists)?;
-    let (counter, apex) = (zone.kind.counter(), zone.apex);
-    Some(LocalAnswer { counter, data, authority: ZoneAuthority::Empty, apex, client, dns64 })
+    let (apex, zone) = (zone.apex, zone.kind.zone());
+    Some(LocalAnswer { zone, data, authority: ZoneAuthority::Empty, apex, client, dns64 })
 }
 
 #[cfg(test)]

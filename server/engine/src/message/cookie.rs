@@ -9,11 +9,11 @@
 //!
 //! A client that sends no cookie gets answers without a cookie.
 
-use crate::base::siphash::siphash;
 use crate::counters::Counter;
 use core::fmt;
 use core::net::Ipv6Addr;
 use core::str::FromStr;
+use siphasher::sip::SipHasher24;
 use wire::{OPTION_HEADER, Opt};
 
 /// Octets of a client cookie.
@@ -257,7 +257,7 @@ fn hash(data: &[u8; DATA], from: Ipv6Addr, secret: &Secret) -> [u8; 8] {
         }
     };
     // Little-endian, as SipHash writes its result and as in the test vectors of appendix A.
-    siphash(&secret.0, &input[..length]).to_le_bytes()
+    SipHasher24::new_with_key(&secret.0).hash(&input[..length]).to_le_bytes()
 }
 
 #[cfg(test)]

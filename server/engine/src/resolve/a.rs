@@ -7,7 +7,6 @@ use crate::base::time::Instant;
 use crate::client::Clients;
 use crate::client::chased::replies;
 use crate::client::respond::{ResponseSink, respond};
-use crate::client::waiter::CacheHit;
 use crate::counters::Counter;
 use crate::dns64::decision::{Cause, Stage, TTL_WITHOUT_SOA, is_secure};
 use crate::dns64::embed::{self, EmbeddingCounts};
@@ -16,6 +15,7 @@ use crate::engine::Engine;
 use crate::interface::Outbox;
 use crate::message::cname_chain::Chain;
 use crate::message::reply::{Outcome, negative_ttl};
+use crate::reasons::{CacheHit, PassReason};
 use crate::resolve::to_cache::synthesize_for_cache;
 use crate::trace::{Subject, TraceEvent};
 use crate::upstream::in_flight::FlightState;
@@ -101,8 +101,8 @@ impl Engine {
     ) {
         out.trace(Subject::Waiter(waiter), || self.leg_event(waiter, outcome));
         let Outcome::Reply(message, chain) = outcome else {
-            self.counters.count(Counter::NotSynthesizedAFailed);
-            out.trace(Subject::Waiter(waiter), || TraceEvent::AnswerIs(Counter::NotSynthesizedAFailed));
+            self.counters.count(PassReason::AFailed.counter());
+            out.trace(Subject::Waiter(waiter), || TraceEvent::AnswerIs(PassReason::AFailed));
             return self.respond_failed(waiter, now, out);
         };
         let Some(first) = first_a(message, chain) else {
@@ -169,8 +169,8 @@ impl Engine {
         if chain.is_unfinished(message) {
             return self.chase_cname(waiter, message, chain.end(), now, out);
         }
-        let reason = if is_failure { Counter::NotSynthesizedAFailed } else { Counter::NotSynthesizedNoA };
-        self.counters.count(reason);
+        let reason = if is_failure { PassReason::AFailed } else { PassReason::NoA };
+        self.counters.count(reason.counter());
         out.trace(Subject::Waiter(waiter), || TraceEvent::AnswerIs(reason));
         self.forward_to(waiter, message, chain, true, now, out);
     }
@@ -221,8 +221,8 @@ impl Engine {
     fn count_synthesis(&mut self, waiter: Index, counts: &EmbeddingCounts) {
         self.count_left_out(counts);
         let state = &mut self.clients.waiters[waiter];
-        if state.cache_hit == CacheHit::Positive && counts.records > 0 {
-            state.cache_hit = CacheHit::Synthesized;
+        if state.cache_hit == Some(CacheHit::Positive) && counts.records > 0 {
+            state.cache_hit = Some(CacheHit::Synthesized);
         }
         self.counters.count(match state.cause {
             _ if counts.records == 0 => Counter::NotSynthesizedPolicy,

@@ -2,12 +2,12 @@
 
 use crate::base::slab::Index;
 use crate::base::time::Instant;
-use crate::counters::Counter;
 use crate::dns64::decision::{AaaaDecision, Cause};
 use crate::dns64::rules::Rule;
 use crate::engine::Engine;
 use crate::interface::Outbox;
 use crate::message::reply::Outcome;
+use crate::reasons::PassReason;
 use crate::trace::{Subject, TraceEvent};
 
 impl Engine {
@@ -22,17 +22,17 @@ impl Engine {
     ) {
         out.trace(Subject::Waiter(waiter), || self.leg_event(waiter, outcome));
         let cause = match (decision, outcome) {
-            (AaaaDecision::Pass(Counter::NotSynthesizedReal), _) if self.ignores_real(waiter).is_some() => {
+            (AaaaDecision::Pass(PassReason::RealAaaa), _) if self.ignores_real(waiter).is_some() => {
                 Cause::Ignored
             }
             (AaaaDecision::Pass(reason), Outcome::Reply(message, chain)) => {
-                self.counters.count(reason);
+                self.counters.count(reason.counter());
                 out.trace(Subject::Waiter(waiter), || TraceEvent::AnswerIs(reason));
                 self.mark_valid_for_dns64(waiter, message, reason);
                 return self.forward_to(waiter, message, chain, true, now, out);
             }
             (AaaaDecision::Pass(reason), Outcome::Failed) => {
-                self.counters.count(reason);
+                self.counters.count(reason.counter());
                 out.trace(Subject::Waiter(waiter), || TraceEvent::AnswerIs(reason));
                 return self.on_direct(waiter, outcome, now, out);
             }

@@ -22,6 +22,7 @@ use crate::engine::Engine;
 use crate::interface::Outbox;
 use crate::message::question::QueryFlags;
 use crate::message::reply::{Outcome, is_stale};
+use crate::reasons::PassReason;
 use crate::trace::{Subject, TraceEvent};
 use wire::{Rcode, ede};
 
@@ -40,9 +41,9 @@ impl Engine {
             return Some(Cause::Error);
         }
         if state.bogus_recheck {
-            self.counters.count(Counter::NotSynthesizedBogus);
+            self.counters.count(PassReason::Bogus.counter());
             self.store_bogus(waiter);
-            out.trace(Subject::Waiter(waiter), || TraceEvent::AnswerIs(Counter::NotSynthesizedBogus));
+            out.trace(Subject::Waiter(waiter), || TraceEvent::AnswerIs(PassReason::Bogus));
             //= RFC 6147 section 5.5: requirement 29
             self.respond_empty(waiter, Rcode::SERVFAIL, Some(ede::DNSSEC_BOGUS), now, out);
             return None;

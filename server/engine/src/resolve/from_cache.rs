@@ -8,13 +8,11 @@ use crate::answer::fit::{Fit, fit, necessary_end};
 use crate::answer::requestor::Requestor;
 use crate::base::slab::{Index, NONE};
 use crate::base::time::{Instant, Span};
-use crate::cache::entry::{self, EXCLUDED, Entry, EntryKind, FAILURE, NEGATIVE, REFRESHED, SILENT};
+use crate::cache::entry::{self, Entry, EntryKind, FAILURE, NEGATIVE, REFRESHED, SILENT};
 use crate::cache::index::Place;
 use crate::cache::ttl::{Age, is_due, materialize, stale_ede, write_ttls};
 use crate::client::Clients;
 use crate::client::respond::{ResponseSink, send};
-use crate::client::waiter::CacheHit;
-use crate::counters::Counter;
 use crate::dns64::config::Dnssec;
 use crate::dns64::decision::Stage;
 use crate::dns64::embed::EmbeddingCounts;
@@ -23,6 +21,7 @@ use crate::interface::{Client, Outbox};
 use crate::message::cname_chain::Chain;
 use crate::message::question::{QueryFlags, Question};
 use crate::message::reply::Outcome;
+use crate::reasons::CacheHit;
 use crate::settings::Settings;
 use crate::trace::{Subject, TraceEvent};
 use crate::upstream::groups::Unanswered;
@@ -109,8 +108,8 @@ impl Engine {
         }
         let is_refreshed = self.settings.cache.prefetch && is_due(&entry, now);
         let trusted = self.settings.dns64.dnssec == Dnssec::Trust;
-        let reason = dns64.then(|| entry.reason());
-        let cache_hit = hit_counter(&entry);
+        let reason = if dns64 { entry.reason() } else { None };
+        let cache_hit = hit(&entry);
         out.trace(Subject::Query, || TraceEvent::Cached(cache_hit));
         let sink = ResponseSink {
             counters: &mut self.counters,
@@ -128,12 +127,12 @@ impl Engine {
             send_what_fits(&entry, sink, from, requestor, trusted, out);
         }
         if let Some(reason) = reason {
-            match Counter::ALL.get(usize::from(reason)) {
-                Some(&counter) => self.counters.count(counter),
-                None => self.count_whole_synthesis(place),
+            self.counters.count(reason.counter());
+            if reason.leaves_out() {
+                self.count_left_out_again(place);
             }
         }
-        self.counters.count(cache_hit);
+        self.counters.count(cache_hit.counter());
         self.counters.duration(Span::ZERO);
         entry::visit(self.cache.entries.entry_mut(place));
         if is_refreshed {
@@ -143,17 +142,11 @@ impl Engine {
         CacheLookup::Answered
     }
 
-    /// Counts a copy of a synthesis that leaves addresses out.
+    /// Counts the addresses that a copy of a synthesis leaves out.
     #[cold]
-    fn count_whole_synthesis(&mut self, place: Place) {
+    fn count_left_out_again(&mut self, place: Place) {
         let left_out = self.cache.entries.entry(place).left_out();
-        let is_excluded = left_out & EXCLUDED != 0;
         self.count_left_out(&EmbeddingCounts::unpack_left_out(left_out));
-        self.counters.count(if is_excluded {
-            Counter::SynthesizedExcluded
-        } else {
-            Counter::SynthesizedNoData
-        });
     }
 
     /// Continues a waiter with the cached reply to its current question. Returns false if there is none that may be used.
@@ -170,7 +163,7 @@ impl Engine {
         };
         let is_silent = entry.is(SILENT);
         let unfit = if is_stale { self.stale_unfit(waiter, &entry) } else { None };
-        if is_stale && self.clients.waiters[waiter].cache_hit != CacheHit::Stale {
+        if is_stale && self.clients.waiters[waiter].cache_hit != Some(CacheHit::Stale) {
             let question = self.clients.current_question(waiter);
             let one = Unanswered { expired: 1, ..Unanswered::default() };
             self.upstream.servers.count_unanswered(question.forward_key(), one);
@@ -180,14 +173,16 @@ impl Engine {
         let is_asked = is_stale && state.client_timer_expired;
         let is_refreshed = is_asked || is_fresh && self.settings.cache.prefetch && is_due(&entry, now);
         let qtype = state.current_type();
-        state.cache_hit = match () {
+        let reply_hit = match () {
             () if is_stale => CacheHit::Stale,
-            () if state.cache_hit == CacheHit::Stale => CacheHit::Stale,
             () if entry.is(FAILURE) => CacheHit::Failure,
             () if entry.is(NEGATIVE) => CacheHit::Negative,
             () => CacheHit::Positive,
         };
-        out.trace(Subject::Waiter(waiter), || TraceEvent::Cached(reply_counter(&entry, is_stale)));
+        if state.cache_hit != Some(CacheHit::Stale) {
+            state.cache_hit = Some(reply_hit);
+        }
+        out.trace(Subject::Waiter(waiter), || TraceEvent::Cached(reply_hit));
         entry::visit(self.cache.entries.entry_mut(place));
         if is_refreshed {
             if is_fresh {
@@ -271,21 +266,12 @@ impl Engine {
     }
 }
 
-/// The counter of a cache hit, by the kind of entry.
-fn hit_counter(entry: &Entry<'_>) -> Counter {
+/// The kind of a complete answer, which is no failure.
+fn hit(entry: &Entry<'_>) -> CacheHit {
     match entry.kind() {
-        EntryKind::Synthesis => Counter::CacheHitsSynthesized,
-        EntryKind::Reply if entry.is(NEGATIVE) => Counter::CacheHitsNegative,
-        EntryKind::Reply => Counter::CacheHitsPositive,
-    }
-}
-
-/// The counter that names the kind of a cached reply.
-fn reply_counter(entry: &Entry<'_>, is_stale: bool) -> Counter {
-    match () {
-        () if is_stale => Counter::CacheHitsStale,
-        () if entry.is(FAILURE) => Counter::CacheHitsFailure,
-        () => hit_counter(entry),
+        EntryKind::Synthesis => CacheHit::Synthesized,
+        EntryKind::Reply if entry.is(NEGATIVE) => CacheHit::Negative,
+        EntryKind::Reply => CacheHit::Positive,
     }
 }
 

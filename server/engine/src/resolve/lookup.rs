@@ -14,6 +14,7 @@ use crate::local::special_use::{self, Alias, SpecialUse};
 use crate::message::cname_chain::Chain;
 use crate::message::question::{QUESTION, Question};
 use crate::message::reply::Outcome;
+use crate::reasons::LocalZone;
 use crate::resolve::chase::NO_END;
 use crate::trace::{Subject, TraceEvent};
 use wire::{Class, Message, Rcode, Type};
@@ -80,11 +81,8 @@ impl Engine {
         match special_use::classify(settings.special_use(), state.client.address, name, qtype, class) {
             SpecialUse::Ordinary => false,
             SpecialUse::Local(answer) => {
-                out.trace(Subject::Waiter(waiter), || TraceEvent::SpecialUse {
-                    counter: answer.counter,
-                    name,
-                });
-                counters.count(answer.counter);
+                out.trace(Subject::Waiter(waiter), || TraceEvent::SpecialUse { zone: answer.zone, name });
+                counters.count(answer.zone.counter());
                 let identity = &settings.server_names.identity;
                 let sink = ResponseSink { counters, rate_limiter: Some(rate_limiter), now, identity };
                 respond(waiters, sink, own_size, waiter, out, |frame, requestor| {
@@ -98,7 +96,7 @@ impl Engine {
                 let mut question = name.clone();
                 question.extend([leg.0.to_be_bytes(), class.0.to_be_bytes()].as_flattened());
                 let Some(Alias { reply, .. }) = special_use::alias(&question, address) else { return false };
-                counters.count(crate::counters::Counter::LocalReverse);
+                counters.count(LocalZone::Reverse.counter());
                 out.trace(Subject::Waiter(waiter), || TraceEvent::ReverseAlias { name, address });
                 // `special_use::alias` wrote it with the builder of `wire`.
                 let message = Message::parse(&reply).expect("an alias is well formed");
@@ -120,9 +118,9 @@ impl Engine {
         let question = leg.question(&mut room);
         let mut frame = self.frames.take();
         let reply = self.settings.local_data.reply(question, &self.settings.dns64.arpa, &mut frame);
-        if let Some((length, counter)) = reply {
-            self.counters.count(counter);
-            out.trace(Subject::Waiter(waiter), || TraceEvent::LocalReply(counter));
+        if let Some((length, source)) = reply {
+            self.counters.count(source.counter());
+            out.trace(Subject::Waiter(waiter), || TraceEvent::LocalReply(source));
             self.use_local_reply(waiter, &frame[..length], qtype, now, out);
         }
         self.frames.give(frame);

@@ -17,6 +17,7 @@ use crate::interface::Outbox;
 use crate::message::cname_chain::Chain;
 use crate::message::question::QUESTION;
 use crate::message::reply::Outcome;
+use crate::reasons::{PassReason, PolicyAction};
 use crate::rpz::response::RewritePoint;
 use crate::rpz::table::{Action, NO_RULE_YET, PASSTHRU, ReplyAddresses, RuleMatch};
 use crate::trace::{RuleSource, Subject, TraceEvent};
@@ -36,7 +37,7 @@ impl Engine {
             PASSTHRU => return false,
             NO_RULE_YET => {}
             rule => {
-                out.trace(Subject::Waiter(waiter), || TraceEvent::LocalLeg(Counter::FilteredLocal));
+                out.trace(Subject::Waiter(waiter), || TraceEvent::LocalLeg);
                 return self.answer_from(waiter, rule, now, out);
             }
         }
@@ -128,7 +129,7 @@ impl Engine {
             && self.settings.rpz.gives_way_to_addresses(hit)
             && match decide(outcome, &self.settings.dns64) {
                 AaaaDecision::Synthesize(_) | AaaaDecision::CheckBogus => true,
-                AaaaDecision::Pass(Counter::NotSynthesizedReal) => self.ignores_real(waiter).is_some(),
+                AaaaDecision::Pass(PassReason::RealAaaa) => self.ignores_real(waiter).is_some(),
                 AaaaDecision::Pass(_) | AaaaDecision::ChaseCname => false,
             }
     }
@@ -151,16 +152,10 @@ impl Engine {
     fn policy_event(&self, waiter: Index, rule: u32, source: Option<RuleSource>) -> TraceEvent<'_> {
         let state = &self.clients.waiters[waiter];
         let over_udp = state.client.transport.is_datagram();
-        let counter = match self.settings.rpz.rule_of(rule).map(|(found, _)| &found.action) {
-            Some(Action::NxDomain) => Counter::FilteredNxDomain,
-            Some(Action::NoData) => Counter::FilteredNoData,
-            Some(Action::Drop) => Counter::FilteredDrop,
-            Some(Action::TcpOnly) if over_udp => Counter::FilteredTcpOnly,
-            Some(Action::Data(_) | Action::Suffix(_)) => Counter::FilteredLocal,
-            Some(Action::Passthru | Action::TcpOnly) | None => Counter::FilteredPassthru,
-        };
+        let found = self.settings.rpz.rule_of(rule);
+        let action = found.map_or(PolicyAction::Passthru, |(found, _)| found.action.applied(over_udp));
         let (client, name, qtype) = (state.client.address, state.name(), state.qtype_and_class().0);
-        TraceEvent::PolicyRule { counter, source, client, name, qtype }
+        TraceEvent::PolicyRule { action, source, client, name, qtype }
     }
 
     /// Executes the action of a rule. Returns false for PASSTHRU. `from`: the part of the reply that led to the rule.
@@ -174,21 +169,14 @@ impl Engine {
     ) -> bool {
         let Some((found, _)) = self.settings.rpz.rule_of(rule) else { return false };
         let over_udp = self.clients.waiters[waiter].client.transport.is_datagram();
-        let (counter, leads_on) = match &found.action {
-            Action::NxDomain => (Counter::FilteredNxDomain, false),
-            Action::NoData => (Counter::FilteredNoData, false),
-            Action::Drop => (Counter::FilteredDrop, false),
-            Action::TcpOnly if over_udp => (Counter::FilteredTcpOnly, false),
-            Action::Passthru | Action::TcpOnly => {
-                self.counters.count(Counter::FilteredPassthru);
-                self.clients.waiters[waiter].rpz_rule = PASSTHRU;
-                return false;
-            }
-            Action::Data(_) | Action::Suffix(_) => (Counter::FilteredLocal, true),
-        };
-        self.counters.count(counter);
+        let action = found.action.applied(over_udp);
+        self.counters.count(action.counter());
+        if action == PolicyAction::Passthru {
+            self.clients.waiters[waiter].rpz_rule = PASSTHRU;
+            return false;
+        }
         self.clients.waiters[waiter].policy_mark = self.settings.rpz.mark(rule);
-        if leads_on {
+        if action == PolicyAction::LocalData {
             let state = &mut self.clients.waiters[waiter];
             state.rpz_rule = rule;
             // The name has the data of the rule and no others, so DNS64 begins anew: AAAA data of a rule that only the A leg has met are the
@@ -209,10 +197,10 @@ impl Engine {
         if self.clients.waiters[waiter].stage != Stage::Direct {
             self.counters.count(Counter::NotSynthesizedPolicy);
         }
-        match counter {
-            Counter::FilteredDrop => self.drop_waiter(waiter, out),
+        match action {
+            PolicyAction::Drop => self.drop_waiter(waiter, out),
             // Draft section 3.5: TC, and no records but the mark of the rule.
-            Counter::FilteredTcpOnly => self.respond_with(waiter, now, out, write_truncated),
+            PolicyAction::TcpOnly => self.respond_with(waiter, now, out, write_truncated),
             _ => self.deny_by(waiter, rule, from, now, out),
         }
         true

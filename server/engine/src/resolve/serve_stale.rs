@@ -6,9 +6,9 @@ use crate::base::slab::{Index, NONE};
 use crate::base::time::{Instant, Span};
 use crate::cache::entry::{self, FAILURE};
 use crate::cache::ttl::{Age, materialize, stale_ede};
-use crate::client::waiter::CacheHit;
 use crate::engine::Engine;
 use crate::interface::Outbox;
+use crate::reasons::CacheHit;
 use crate::upstream::groups::Unanswered;
 use wire::Message;
 
@@ -62,8 +62,8 @@ impl Engine {
         let mut expired = 0;
         while waiter != NONE && !is_fresh {
             let state = &mut self.clients.waiters[waiter];
-            expired +=
-                u64::from(core::mem::replace(&mut state.cache_hit, CacheHit::Stale) != CacheHit::Stale);
+            let before = state.cache_hit.replace(CacheHit::Stale);
+            expired += u64::from(before != Some(CacheHit::Stale));
             waiter = state.next;
         }
         if expired > 0 {

@@ -12,11 +12,11 @@ use crate::answer::synthesis::{SynthesisInput, synthesize};
 use crate::base::slab::{Index, NONE};
 use crate::base::time::Instant;
 use crate::cache::entry::EntryKind;
-use crate::client::waiter::{CacheHit, Waiter};
-use crate::counters::Counter;
+use crate::client::waiter::Waiter;
 use crate::dns64::config::is_excluded;
 use crate::dns64::decision::Cause;
 use crate::engine::Engine;
+use crate::reasons::{AnswerReason, CacheHit, PassReason};
 use wire::{Message, Section};
 
 impl Engine {
@@ -29,9 +29,9 @@ impl Engine {
         }
     }
 
-    /// Marks the cached reply that was a waiter's answer without a change. `reason`: for clients with DNS64, the counter of that
+    /// Marks the cached reply that was a waiter's answer without a change. `reason`: for clients with DNS64, the reason of that
     /// answer.
-    pub(crate) fn mark_valid(&mut self, waiter: Index, reason: Option<Counter>) {
+    pub(crate) fn mark_valid(&mut self, waiter: Index, reason: Option<AnswerReason>) {
         let state = &self.clients.waiters[waiter];
         if state.is_all_from_cache() && state.has_met_no_rule() && state.chase == NONE {
             let question = state.own_question();
@@ -44,7 +44,8 @@ impl Engine {
     }
 
     /// Marks the cached AAAA reply that was the answer of a waiter with DNS64, if it is the answer of all such clients.
-    pub(crate) fn mark_valid_for_dns64(&mut self, waiter: Index, message: &Message<'_>, reason: Counter) {
+    pub(crate) fn mark_valid_for_dns64(&mut self, waiter: Index, message: &Message<'_>, reason: PassReason) {
+        let Some(reason) = AnswerReason::passed(reason) else { return };
         let state = &self.clients.waiters[waiter];
         let dns64 = &self.settings.dns64;
         if state.is_all_from_cache()
@@ -58,13 +59,15 @@ impl Engine {
     /// Stores a synthesis of [`synthesize_for_cache`]: the answer for all clients to which no rule applies.
     pub(crate) fn store_synthesis(&mut self, waiter: Index, bytes: &[u8], left_out: u32, now: Instant) {
         let state = &self.clients.waiters[waiter];
-        let counter = match state.cause {
-            Cause::Excluded => Counter::SynthesizedExcluded,
-            _ => Counter::SynthesizedNoData,
+        let reason = match (state.cause, left_out) {
+            (Cause::Excluded, 0) => AnswerReason::Excluded,
+            (Cause::Excluded, _) => AnswerReason::ExcludedInPart,
+            (_, 0) => AnswerReason::NoData,
+            (_, _) => AnswerReason::NoDataInPart,
         };
         let question = state.own_question();
         let group = self.upstream.servers.group_number(question.forward_key());
-        self.cache.store_synthesis(&question, group, bytes, counter, left_out, now);
+        self.cache.store_synthesis(&question, group, bytes, reason, left_out, now);
     }
 
     /// True if the synthesis for a waiter is worth storing: its replies came from the cache, so the name is asked often.
@@ -72,7 +75,7 @@ impl Engine {
     pub(crate) fn is_synthesis_stored(&self, waiter: Index, now: Instant) -> bool {
         let state = &self.clients.waiters[waiter];
         state.is_all_from_cache()
-            && state.cache_hit == CacheHit::Positive
+            && state.cache_hit == Some(CacheHit::Positive)
             // Failures are short, and rules do not apply to all clients.
             && matches!(state.cause, Cause::NoData | Cause::Excluded)
             && state.has_met_no_rule()

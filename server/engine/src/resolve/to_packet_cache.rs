@@ -2,7 +2,7 @@
 
 use crate::answer::requestor::{Requestor, unlimited_requestor};
 use crate::base::time::{Instant, Span};
-use crate::cache::entry::{self, Entry, EntryKind, FAILURE, LEFT_OUT, NEGATIVE, REFRESHED};
+use crate::cache::entry::{self, Entry, EntryKind, FAILURE, NEGATIVE, REFRESHED};
 use crate::cache::index::Place;
 use crate::cache::ttl::due_at;
 use crate::client::respond::{query_counter, response_counter};
@@ -14,6 +14,7 @@ use crate::engine::Engine;
 use crate::interface::ClientTransport;
 use crate::local::special_use::{self, SpecialUse};
 use crate::message::question::{QueryFlags, Question};
+use crate::reasons::AnswerReason;
 use core::net::Ipv6Addr;
 use wire::header::{self, Flags};
 use wire::{Class, Message, Type};
@@ -30,7 +31,8 @@ impl Engine {
             return false;
         }
         // Each answer counts the addresses that it leaves out, and a packet cache cannot.
-        if dns64 && entry.reason() == LEFT_OUT {
+        let reason = if dns64 { entry.reason() } else { None };
+        if reason.is_some_and(AnswerReason::leaves_out) {
             return false;
         }
         let due = if self.settings.cache.prefetch { due_at(&entry) } else { None };
@@ -41,7 +43,6 @@ impl Engine {
         answer.stored = entry.stored();
         answer.until = until;
         answer.udp_size = self.settings.udp_size;
-        let reason = if dns64 { Counter::ALL.get(usize::from(entry.reason())).copied() } else { None };
         answer.kind =
             CommonAnswerKind { rcode: header::flags(entry.message()).rcode(), reason, ede: entry.ede() };
         true
@@ -64,7 +65,7 @@ impl Engine {
         let is_stream = !transport.is_datagram();
         self.counters.add(if is_stream { Counter::CacheHitsStreams } else { Counter::CacheHitsKernel }, all);
         if let Some(reason) = kind.reason {
-            self.counters.add(reason, all);
+            self.counters.add(reason.counter(), all);
         }
         if let Some(code) = kind.ede {
             self.counters.add(Counter::of_extended_error(code), hits.with_opt);

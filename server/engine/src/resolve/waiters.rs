@@ -2,13 +2,14 @@
 
 use crate::base::slab::{Index, NONE};
 use crate::base::time::{Instant, Span};
+use crate::client::Admission;
 use crate::client::quota::QuotaKey;
 use crate::client::waiter::Waiter;
-use crate::client::{Admission, Rejection};
 use crate::counters::Counter;
 use crate::engine::Engine;
 use crate::interface::{Client, Outbox};
 use crate::limits::{CLIENT_TIMEOUT, JOSTLE_AGE, JOSTLE_COMPARED};
+use crate::reasons::{Limit, Reaction};
 use crate::trace::{Subject, TraceEvent};
 use wire::Rcode;
 
@@ -23,9 +24,9 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// The reaction to a query for which there is no place. Its network has all of its share, and none of the queries that it waits for
-    /// is late: `Rejection::Refused` if the address is proven, else `Rejection::Slip` or `Rejection::Drop`. The table is full, and no
-    /// late query can give way: `Rejection::Refused`.
+    /// The limit, with the reaction, for a query for which there is no place. Its network has all of its share, and none of its queries
+    /// is late: `Limit::RefusedPendingPerClient` if the address is proven, else `Limit::SlippedPendingPerClient` or
+    /// `Limit::DroppedPendingPerClient`. The table is full, and no late query can give way: `Limit::RefusedPending`.
     pub(crate) fn admit(
         &mut self,
         from: &Client,
@@ -33,20 +34,19 @@ impl Engine {
         flight: Option<Index>,
         now: Instant,
         out: &mut impl Outbox,
-    ) -> Result<Index, Rejection> {
+    ) -> Result<Index, Limit> {
         let key = QuotaKey { network: from.network(), proven };
-        let refused = Rejection::Refused(Counter::RefusedPending);
         let quota = match self.clients.admission(key) {
             Admission::Room(quota) => quota,
             Admission::AtLimit(network) => {
                 let late = network.and_then(|network| self.find_late(network, now));
                 let late = late.ok_or_else(|| self.clients.reject(network, proven))?;
                 // Its source address may be forged unless it is proven, as that of the new query.
-                let reason = match proven {
-                    true => Counter::RefusedPendingPerClient,
-                    false => Counter::SlippedPendingPerClient,
+                let limit = match proven {
+                    true => Limit::RefusedPendingPerClient,
+                    false => Limit::SlippedPendingPerClient,
                 };
-                self.evict(late, reason, flight, now, out);
+                self.evict(late, limit, flight, now, out);
                 None
             }
             Admission::Full(network) => {
@@ -54,17 +54,17 @@ impl Engine {
                     Some(network) => self.find_late(network, now),
                     None => self.find_late_of_any(proven, now),
                 };
-                self.evict(late.ok_or(refused)?, Counter::RefusedPending, flight, now, out);
+                self.evict(late.ok_or(Limit::RefusedPending)?, Limit::RefusedPending, flight, now, out);
                 None
             }
             Admission::Evict(network) => {
                 let evicted = self.find_late(network, now).unwrap_or(self.clients.newest_of(network));
-                self.evict(evicted, Counter::RefusedPending, flight, now, out);
+                self.evict(evicted, Limit::RefusedPending, flight, now, out);
                 None
             }
         };
         let useful_until = now + CLIENT_TIMEOUT.max(self.settings.upstream.longest());
-        self.clients.admit(from, (key, quota), now, useful_until).ok_or(refused)
+        self.clients.admit(from, (key, quota), now, useful_until).ok_or(Limit::RefusedPending)
     }
 
     /// Finds a late query of a network among its oldest ones: one that has waited for [`JOSTLE_AGE`], and whose upstream has not
@@ -87,25 +87,25 @@ impl Engine {
         })
     }
 
-    /// Ends a pending query in favour of a new one, and tells its client: it is refused, or sent to TCP, by the reason. Its question stays
+    /// Ends a pending query in favour of a new one, and tells its client: it is refused, or sent to TCP, as the limit says. Its question stays
     /// in flight until the current try is over, so that its reply is cached; if questions in flight have little room, it ends at once,
     /// unless it is `wanted`.
     #[cold]
     fn evict(
         &mut self,
         waiter: Index,
-        reason: Counter,
+        limit: Limit,
         wanted: Option<Index>,
         now: Instant,
         out: &mut impl Outbox,
     ) {
-        self.counters.count(reason);
-        out.trace(Subject::Waiter(waiter), || TraceEvent::Limited(reason));
+        self.counters.count(limit.counter());
+        out.trace(Subject::Waiter(waiter), || TraceEvent::Limited(limit));
         let Waiter { flight, a_flight, .. } = self.clients.waiters[waiter];
         self.detach(waiter);
-        match reason {
-            Counter::SlippedPendingPerClient => self.respond_truncated(waiter, now, out),
-            _ => self.respond_empty(waiter, Rcode::REFUSED, None, now, out),
+        match limit.reaction() {
+            Reaction::Slip => self.respond_truncated(waiter, now, out),
+            Reaction::Refuse | Reaction::Drop => self.respond_empty(waiter, Rcode::REFUSED, None, now, out),
         }
         for flight in [flight, a_flight] {
             if flight != NONE && Some(flight) != wanted {

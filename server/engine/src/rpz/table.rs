@@ -16,6 +16,7 @@ use crate::dns64::embed::{self, Embedding};
 use crate::dns64::rules::Applicable;
 use crate::local::record::LocalRecord;
 use crate::message::cname_chain::Chain;
+use crate::reasons::PolicyAction;
 use crate::rpz::zone_source::ZoneSource;
 use core::net::Ipv6Addr;
 use core::ops::ControlFlow;
@@ -64,6 +65,20 @@ pub enum Action {
     Data(Box<[LocalRecord]>),
     /// The name is an alias: the target is the name itself followed by this name (`*.garden.example.`).
     Suffix(Box<[u8]>),
+}
+
+impl Action {
+    /// The action on a query. `over_udp`: it came over UDP, the only transport on which TCP-Only has an effect.
+    pub(crate) fn applied(&self, over_udp: bool) -> PolicyAction {
+        match self {
+            Action::NxDomain => PolicyAction::NxDomain,
+            Action::NoData => PolicyAction::NoData,
+            Action::Drop => PolicyAction::Drop,
+            Action::TcpOnly if over_udp => PolicyAction::TcpOnly,
+            Action::Passthru | Action::TcpOnly => PolicyAction::Passthru,
+            Action::Data(_) | Action::Suffix(_) => PolicyAction::LocalData,
+        }
+    }
 }
 
 /// One rule of a zone.

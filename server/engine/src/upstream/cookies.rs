@@ -18,10 +18,10 @@
 //! 7873 section 4.1, RFC 9018 section 3).
 
 use crate::base::random::Random;
-use crate::base::siphash::siphash;
 use crate::base::time::{Instant, Span};
 use crate::message::cookie::{CLIENT, LONGEST};
 use core::net::IpAddr;
+use siphasher::sip::SipHasher24;
 
 /// Lifetime of the secret of client cookies. RFC 7873 section 7.1: it SHOULD NOT be longer than 26 hours.
 const SECRET_LIFETIME: Span = Span::from_secs(86_400);
@@ -78,7 +78,7 @@ impl ClientCookieSecret {
         let mut input = [0; 32];
         input[..16].copy_from_slice(&octets(server));
         input[16..].copy_from_slice(&local.map_or([0; 16], octets));
-        siphash(&self.key, &input).to_le_bytes()
+        SipHasher24::new_with_key(&self.key).hash(&input).to_le_bytes()
     }
 }
 

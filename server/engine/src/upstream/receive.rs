@@ -44,7 +44,34 @@ enum Match {
     /// It is one but for the letter case.
     OtherCase { flight: Index, attempt: usize },
     /// No reply to any query: the reason, and the question that a forger may be trying to answer.
-    Suspect(Counter, Option<Index>),
+    Suspect(Unmatched, Option<Index>),
+}
+
+/// Reason why a message is no reply to any query.
+#[derive(Clone, Copy)]
+enum Unmatched {
+    /// Its question is not in flight.
+    Question,
+    /// Its question was not asked over this socket.
+    Socket,
+    /// Its question was moved to TCP.
+    MovedToTcp,
+    /// It has the ID of a query whose question another try has answered.
+    Late,
+    /// It has another ID.
+    Id,
+}
+
+impl Unmatched {
+    fn counter(self) -> Counter {
+        match self {
+            Unmatched::Question => Counter::SuspectUnknown,
+            Unmatched::Socket => Counter::SuspectSocket,
+            Unmatched::MovedToTcp => Counter::SuspectAbandoned,
+            Unmatched::Late => Counter::DroppedLate,
+            Unmatched::Id => Counter::SuspectId,
+        }
+    }
 }
 
 impl Upstream {
@@ -82,7 +109,7 @@ impl Upstream {
                 }
             }
             Match::Suspect(reason, flight) => {
-                counters.count(reason);
+                counters.count(reason.counter());
                 if let Some(flight) = flight
                     && !self.suspect(flight, self.links.server(via), now, counters, out)
                 {
@@ -98,7 +125,7 @@ impl Upstream {
     #[inline(always)]
     fn matching(&self, via: Link, message: &Message<'_>) -> Match {
         let hash = self.key.hash(message.qname());
-        let mut suspicion = Match::Suspect(Counter::SuspectUnknown, None);
+        let mut suspicion = Match::Suspect(Unmatched::Question, None);
         for index in self.flights.candidates(hash, message.qtype(), message.qclass()) {
             let flight = &self.flights[index];
             if flight.qtype != message.qtype() || flight.class != message.qclass() {
@@ -122,7 +149,7 @@ impl Upstream {
             let mut over_link =
                 flight.attempts().iter().enumerate().filter(|(_, a)| a.link == via).peekable();
             if over_link.peek().is_none() {
-                suspect(Counter::SuspectSocket, None);
+                suspect(Unmatched::Socket, None);
                 continue;
             }
             let over_udp = self.links.transport(via) == Transport::Udp;
@@ -132,13 +159,13 @@ impl Upstream {
             if over_udp && (flight.over_tcp || flight.doubt.first > 0 && is_abandoned()) {
                 // The question was moved to TCP, or other queries took the place of this one: a reply over UDP is too late, or comes
                 // from a third party.
-                suspect(Counter::SuspectAbandoned, None);
+                suspect(Unmatched::MovedToTcp, None);
                 continue;
             }
             match over_link.find(|(_, attempt)| attempt.id == message.id()) {
                 // A reply to an earlier question that another reply has answered already.
-                None if self.links.was_issued(via, message.id()) => suspect(Counter::DroppedLate, None),
-                None => suspect(Counter::SuspectId, over_udp.then_some(index)),
+                None if self.links.was_issued(via, message.id()) => suspect(Unmatched::Late, None),
+                None => suspect(Unmatched::Id, over_udp.then_some(index)),
                 // Where the letters were not mixed, an upstream may return the name in any letter case.
                 Some((attempt, query)) if query.with_case && !exact => {
                     suspicion = Match::OtherCase { flight: index, attempt };

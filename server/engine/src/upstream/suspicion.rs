@@ -12,13 +12,13 @@
 //! What an upstream does always is learned: one that has no cookies (`cookies.rs`), or changes the letters of questions. Letters are
 //! learned only from questions whose answers were confirmed: over TCP, or by agreement.
 
-use crate::base::siphash::siphash;
 use crate::base::slab::Index;
 use crate::base::time::{Instant, Span};
 use crate::counters::{Counter, Counters};
 use crate::interface::{Outbox, Transport};
 use crate::limits::ATTEMPTS;
 use crate::upstream::Upstream;
+use siphasher::sip::SipHasher24;
 use wire::{Flags, MAX_NAME, Message, Name, Record, Section, Type};
 
 /// Replies that have to agree.
@@ -296,20 +296,20 @@ impl Upstream {
     /// Digest of a reply: RCODE, TC, AD, and the records of the answer section and the SOA record of a denial in any order, without TTLs
     /// and without the letter case of names.
     fn digest(&self, message: &Message<'_>) -> u64 {
-        let key = self.cookie_secret.key();
+        let hasher = SipHasher24::new_with_key(self.cookie_secret.key());
         let hash_name = |name: &Name<'_>| {
             let mut wire = [0; MAX_NAME];
             let length = name.write(&mut wire);
             wire::fold(&mut wire[..length]);
-            siphash(key, &wire[..length])
+            hasher.hash(&wire[..length])
         };
         let hash_record = |record: Record<'_>| {
             let data = match record.target() {
                 Some(target) => hash_name(&target),
-                None => siphash(key, record.rdata()),
+                None => hasher.hash(record.rdata()),
             };
             let kind = u64::from(record.class.0) << 16 | u64::from(record.rtype.0);
-            siphash(key, [hash_name(&record.owner), data, kind].map(u64::to_le_bytes).as_flattened())
+            hasher.hash([hash_name(&record.owner), data, kind].map(u64::to_le_bytes).as_flattened())
         };
         let flags = message.flags();
         let bits = u64::from(flags.contains(Flags::TC)) << 17 | u64::from(flags.contains(Flags::AD)) << 16;

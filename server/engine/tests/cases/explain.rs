@@ -9,9 +9,10 @@ use engine::explain::{
     Unreachable,
 };
 use engine::local::LocalRecord;
+use engine::reasons::LocalReply;
 use engine::rpz::{Action, PolicyRule, PolicyZone, ResponsePolicy, Trigger, ZoneSource};
 use engine::settings::{Lookup, Network};
-use engine::{Counter, Instant, Settings, Span, Transport};
+use engine::{Instant, Settings, Span, Transport};
 use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
 use wire::{Class, Flags, Rcode, Section, Type};
@@ -370,7 +371,7 @@ fn local_data_are_legs_without_upstream_queries() {
     let no_upstream = |asked: &SentQuery| -> Reaction { panic!("{} is queried upstream", asked.name()) };
     let explanation = explain(settings.clone(), &query("nas.home", Type::AAAA), no_upstream);
     assert_eq!(codes(&explanation), ["dns64", "records", "nodata", "records", "synthesized"]);
-    let records = Some(LocalSource::Counted(Counter::LocalRecords));
+    let records = Some(LocalSource::Data(LocalReply::Records));
     let legs: Vec<_> = explanation.legs.iter().map(|leg| (leg.qtype, leg.own, leg.tries.len())).collect();
     assert_eq!(legs, [(Type::AAAA, records, 0), (Type::A, records, 0)]);
     assert_eq!(aaaa_of(&explanation), [v6("2001:db8:64::c0a8:105")]);
@@ -379,7 +380,7 @@ fn local_data_are_legs_without_upstream_queries() {
     assert_eq!(explanation.legs.len(), 2);
     let explanation = explain(settings.clone(), &query("x.ads.example", Type::AAAA), no_upstream);
     assert_eq!(codes(&explanation), ["dns64", "block", "nxdomain"]);
-    assert_eq!(explanation.legs[0].own, Some(LocalSource::Counted(Counter::FilteredBlock)));
+    assert_eq!(explanation.legs[0].own, Some(LocalSource::Data(LocalReply::Block)));
     let explanation = explain(settings.clone(), &query("ipv4only.arpa", Type::AAAA), no_upstream);
     assert_eq!(codes(&explanation), ["ipv4only"]);
     assert_eq!(aaaa_of(&explanation).len(), 2);
@@ -453,7 +454,7 @@ fn every_leg_with_data_of_a_policy_zone_is_local_and_its_name_is_not_blocked() {
     let no_upstream = |asked: &SentQuery| -> Reaction { panic!("{} is queried upstream", asked.name()) };
     let explanation = explain(settings, &query("nas.home", Type::AAAA), no_upstream);
     assert_eq!(codes(&explanation), ["dns64", "rpz_local", "nodata", "synthesized"]);
-    let local = Some(LocalSource::Counted(Counter::FilteredLocal));
+    let local = Some(LocalSource::Policy);
     let legs: Vec<_> = explanation.legs.iter().map(|leg| (leg.qtype, leg.own, leg.tries.len())).collect();
     assert_eq!(legs, [(Type::AAAA, local, 0), (Type::A, local, 0)]);
     // RFC 8914 section 4.5 (Forged Answer), and not 4.16 (Blocked): the name has data.

@@ -35,7 +35,7 @@ pub fn read(table: &mut Table<'_>, server: &mut Server, problems: &Problems) {
     }
     if !HAS_XDP {
         let what = "`server.datapath = \"xdp\"` is not part of this build";
-        let help = "build with `cargo build --release -p sixfold --features xdp`, or write \"sockets\"";
+        let help = "build with `cargo build --profile dist -p sixfold --features xdp`, or write \"sockets\"";
         problems.add(&datapath.place, Fault::new(what, help));
     } else if server.interfaces.is_empty() {
         let what = match has_list {

@@ -1,8 +1,8 @@
 //! Words that the text form and the JSON form of an explanation share.
 
 use crate::config::Config;
-use engine::Counter;
 use engine::explain::{End, LocalSource, Try};
+use engine::reasons::LocalReply;
 use engine::settings::Network;
 use std::net::Ipv6Addr;
 
@@ -11,12 +11,12 @@ pub fn source(own: Option<LocalSource>, name: &[u8], config: &Config) -> &'stati
     match own {
         None => "upstream",
         Some(LocalSource::Alias) => "dns64.ptr",
-        Some(LocalSource::Counted(Counter::LocalRecords)) => {
+        Some(LocalSource::Data(LocalReply::Records)) => {
             let is_ours = config.local.records.iter().any(|record| record.record.owner[..] == *name);
             if is_ours { "local.records" } else { "local.hosts-file" }
         }
-        Some(LocalSource::Counted(Counter::FilteredBlock)) => "filter.block",
-        Some(LocalSource::Counted(_)) => "filter.rpz",
+        Some(LocalSource::Data(LocalReply::Block)) => "filter.block",
+        Some(LocalSource::Policy) => "filter.rpz",
     }
 }
 

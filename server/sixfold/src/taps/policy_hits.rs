@@ -37,8 +37,8 @@ impl Default for PolicyHits {
 impl PolicyHits {
     /// Adds the hit of an event, if it is one, or counts it if there is no room.
     pub fn note(&self, event: &TraceEvent<'_>) {
-        let TraceEvent::PolicyRule { counter, ref source, client, name, qtype } = *event else { return };
-        let decision = Decision::Policy(counter, source.clone().map(Box::new));
+        let TraceEvent::PolicyRule { action, ref source, client, name, qtype } = *event else { return };
+        let decision = Decision::Policy(action, source.clone().map(Box::new));
         if self.queue.push(PolicyHit { client, name: name.into(), qtype, decision }).is_err() {
             self.left_out.fetch_add(1, Ordering::Relaxed);
         }
@@ -55,13 +55,13 @@ impl PolicyHits {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use engine::Counter;
+    use engine::reasons::PolicyAction;
 
     #[test]
     fn hits_without_room_are_counted() {
         let hits = PolicyHits::default();
         let event = TraceEvent::PolicyRule {
-            counter: Counter::FilteredDrop,
+            action: PolicyAction::Drop,
             source: None,
             client: Ipv6Addr::LOCALHOST,
             name: b"\x04test\0",

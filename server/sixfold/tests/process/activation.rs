@@ -209,8 +209,12 @@ fn sockets_for_another_process_are_left_alone() {
     assert!(process.wait_for("sixfold: ready").is_some(), "{}", process.log());
     assert_eq!(Udp::to(address).ask(&name_of(1), Type::AAAA).addresses, [embedded(PREFIX, 1)]);
     process.stop();
-    let command = ["sh", "-c", "LISTEN_PID=$$ LISTEN_FDS=many exec \"$@\"", "sh"].map(str::to_owned);
-    let process = Process::start(&command, &["serve", "--config", &config].map(str::to_owned));
-    assert_eq!(process.wait().0.code(), Some(1));
-    assert!(process.log().contains("LISTEN_FDS is \"many\""), "{}", process.log());
+    for (count, fault) in [("many", "invalid LISTEN_FDS"), ("99", "Bad file descriptor")] {
+        let script = format!("LISTEN_PID=$$ LISTEN_FDS={count} exec \"$@\"");
+        let command = ["sh", "-c", &script, "sh"].map(str::to_owned);
+        let process = Process::start(&command, &["serve", "--config", &config].map(str::to_owned));
+        assert_eq!(process.wait().0.code(), Some(1));
+        let said = process.log();
+        assert!(said.contains(&format!("LISTEN_FDS is \"{count}\"")) && said.contains(fault), "{said}");
+    }
 }

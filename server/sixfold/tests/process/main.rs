@@ -2,6 +2,7 @@
 //! loopback interface, with free ports and separate directories; every wait has a limit.
 #![forbid(unsafe_code)]
 
+mod cli;
 mod client;
 mod daemon;
 mod scrape;

@@ -41,13 +41,13 @@ const NOT_RUN: [(&str, &str, &str, &str); 10] = [
         "target/debian",
     ),
     (
-        "cargo build --release -p sixfold -p sixfold-bench",
+        "cargo build --profile dist -p sixfold -p sixfold-bench",
         "takes minutes; the tests are built from these packages",
         "laboratory/sixfold-bench/Cargo.toml",
         "\nname = \"sixfold-bench\"\n",
     ),
     (
-        "cargo build --release -p sixfold",
+        "cargo build --profile dist -p sixfold",
         "takes minutes; the tests are built from this package",
         "server/sixfold/Cargo.toml",
         "\nname = \"sixfold\"\n",
@@ -59,7 +59,7 @@ const NOT_RUN: [(&str, &str, &str, &str); 10] = [
         "\nExecStart=/usr/bin/sixfold serve\n",
     ),
     (
-        "target/release/sixfold-bench ",
+        "target/dist/sixfold-bench ",
         "takes minutes; the parser of the program takes the line in laboratory/sixfold-bench/tests/documents.rs",
         "laboratory/sixfold-bench/tests/documents.rs",
         "document(\"README.md\")",

@@ -7,7 +7,6 @@ use crate::counters::Counter;
 use crate::limits;
 use crate::quic::connection::QuicConnection;
 use crate::quic::settings::Settings;
-use crate::quic::shares::Shares;
 use crate::stream_thread::mapped;
 use crate::thread_context::ThreadContext;
 use engine::{Client, ClientTransport, IdleTimeout};
@@ -15,7 +14,6 @@ use quinn::{ConnectionError, Incoming, TransportErrorCode, ZeroRttAccepted};
 use std::cell::Cell;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Instant;
 
 /// The number of handshakes under way.
@@ -58,7 +56,6 @@ pub(crate) struct Admitted {
 pub(crate) fn admit<Q: QuerySink>(
     context: &ThreadContext<Q>,
     handshakes: &Rc<Handshakes>,
-    shares: &Arc<Shares>,
     settings: &Settings,
     incoming: Incoming,
     listener: u16,
@@ -84,8 +81,8 @@ pub(crate) fn admit<Q: QuerySink>(
             }
             Some(slot)
         }
-        Err(reason) if is_validated => {
-            context.count(reason);
+        Err(refusal) if is_validated => {
+            context.count(refusal.counter());
             incoming.refuse();
             return None;
         }
@@ -111,8 +108,8 @@ pub(crate) fn admit<Q: QuerySink>(
     let begun = incoming.accept_with(settings).map(|connecting| connecting.into_0rtt());
     match begun {
         Ok(Ok((quic, completed))) => {
-            let share = shares.begin(&client, slot);
-            let connection = Rc::new(QuicConnection::new(quic, client, share));
+            let buffered = context.shared.budget.begin(&client);
+            let connection = Rc::new(QuicConnection::new(quic, client, buffered, slot));
             Some(Admitted { connection, handshake, completed })
         }
         // A server can always convert.
@@ -147,14 +144,14 @@ pub(crate) async fn complete<Q: QuerySink>(
         return Err(connection.close_reason().unwrap_or(CloseReason::Handshake));
     }
     context.count(Counter::QuicHandshakes);
-    if !connection.share.has_slot() {
+    if connection.slot.borrow().is_none() {
         match context.shared.admission.admit(&connection.client) {
             Ok(admitted) => {
                 context.count(Counter::Accepted);
-                connection.share.put_slot(admitted);
+                connection.slot.replace(Some(admitted));
             }
-            Err(reason) => {
-                context.count(reason);
+            Err(refusal) => {
+                context.count(refusal.counter());
                 connection.close_at_once(CloseReason::ClientLimit, "too many connections");
                 return Err(CloseReason::ClientLimit);
             }

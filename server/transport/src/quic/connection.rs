@@ -1,13 +1,14 @@
 //! The state of a QUIC connection that its streams and the sweep share.
 
-use crate::admission::Timeouts;
+use crate::admission::{ConnectionSlot, Timeouts};
+use crate::budget::Buffered;
 use crate::close_reason::CloseReason;
 use crate::limits;
 use crate::quic::error_code;
-use crate::quic::shares::ConnectionShare;
 use engine::Client;
 use quinn::VarInt;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::Notify;
 
@@ -16,8 +17,10 @@ pub(crate) struct QuicConnection {
     pub(crate) quic: quinn::Connection,
     /// The client. Its address does not change, because migration is disabled.
     pub(crate) client: Client,
-    /// The buffered octets, and the place in the admission, once the address is validated.
-    pub(crate) share: ConnectionShare,
+    /// Octets of queries and answers that are kept.
+    pub(crate) buffered: Arc<Buffered>,
+    /// The place in the admission, once the address is validated.
+    pub(crate) slot: RefCell<Option<ConnectionSlot>>,
     /// True once the handshake is completed, and the signal for it.
     completed: Cell<bool>,
     completion: Notify,
@@ -64,11 +67,17 @@ impl Drop for UnderWay<'_> {
 }
 
 impl QuicConnection {
-    pub(crate) fn new(quic: quinn::Connection, client: Client, share: ConnectionShare) -> QuicConnection {
+    pub(crate) fn new(
+        quic: quinn::Connection,
+        client: Client,
+        buffered: Buffered,
+        slot: Option<ConnectionSlot>,
+    ) -> QuicConnection {
         QuicConnection {
             quic,
             client,
-            share,
+            buffered: Arc::new(buffered),
+            slot: RefCell::new(slot),
             completed: Cell::new(false),
             completion: Notify::new(),
             streams: Cell::new(0),
@@ -141,11 +150,10 @@ impl QuicConnection {
             return self.wakeup.notify_one();
         }
         let is_quiet = now.saturating_duration_since(self.active.get()) >= timeouts.idle;
-        let buffered = &self.share.buffered;
-        let unread_since = buffered.unread.since();
+        let unread_since = self.buffered.unread.since();
         let is_overdue =
             unread_since.is_some_and(|since| now.saturating_duration_since(since) >= timeouts.idle);
-        if buffered.octets() > limits::WRITE_QUEUE_OCTETS || is_overdue {
+        if self.buffered.octets() > limits::WRITE_QUEUE_OCTETS || is_overdue {
             self.close_at_once(CloseReason::SlowReader, "answers are not read");
         } else if is_quiet && !self.has_streams() && self.completed.get() {
             self.close(CloseReason::Idle);
@@ -154,7 +162,7 @@ impl QuicConnection {
 
     /// Closes the connection if it pays for the budget of buffered octets.
     pub(crate) fn pay(&self) {
-        if self.close.get().is_none() && self.share.buffered.pays() {
+        if self.close.get().is_none() && self.buffered.pays() {
             self.close_at_once(CloseReason::Buffers, "out of memory");
         }
     }

@@ -13,8 +13,6 @@ pub enum Error {
     Socket(SocketAddr, io::Error),
     /// The TLS settings lack TLS 1.3 with AES-128-GCM, which QUIC begins with (RFC 9001 section 5.2).
     WithoutTls13,
-    /// The thread could not be started. Raise the limits of processes and open files.
-    Thread(io::Error),
 }
 
 impl fmt::Display for Error {
@@ -40,9 +38,6 @@ impl fmt::Display for Error {
             Error::WithoutTls13 => {
                 write!(f, "DNS over QUIC needs TLS 1.3 with AES-128-GCM; allow both, or remove `listen-doq`")
             }
-            Error::Thread(error) => {
-                write!(f, "cannot start the thread for DNS over QUIC: {error}; {}", remedy(error))
-            }
         }
     }
 }
@@ -50,7 +45,7 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Error::Socket(_, error) | Error::Thread(error) => Some(error),
+            Error::Socket(_, error) => Some(error),
             Error::WithoutTls13 => None,
         }
     }

@@ -1,5 +1,5 @@
 //! The UDP sockets under QUIC. They count the datagrams that QUIC ignores, and stop reading once a successor of this process reads the
-//! same sockets. A runtime tells the thread when the task that reads a socket ends.
+//! same sockets.
 
 use crate::counters::Counter;
 use crate::limits;
@@ -7,9 +7,7 @@ use crate::quic::error::Error;
 use crate::quic::settings::VERSION;
 use crate::shared::Shared;
 use quinn::udp::{RecvMeta, Transmit};
-use quinn::{
-    AsyncTimer, AsyncUdpSocket, ConnectionId, ConnectionIdGenerator, Runtime, TokioRuntime, UdpPoller,
-};
+use quinn::{AsyncUdpSocket, ConnectionId, ConnectionIdGenerator, Runtime, TokioRuntime, UdpPoller};
 use quinn_proto::HashedConnectionIdGenerator;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::fmt;
@@ -19,8 +17,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
-use std::time::Instant;
-use tokio::sync::Notify;
 
 /// Octets of the connection IDs of this server: the length of [`HashedConnectionIdGenerator`].
 const CONNECTION_ID_OCTETS: usize = 8;
@@ -185,55 +181,6 @@ impl AsyncUdpSocket for QuicSocket {
 impl fmt::Debug for QuicSocket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("QuicSocket").field("socket", &self.socket).finish_non_exhaustive()
-    }
-}
-
-/// The runtime of one socket: tokio's, and a signal at the end of the first task, which is the one that reads the socket. It ends with a
-/// failure of the socket, or with a panic; tokio hides both.
-#[derive(Debug)]
-pub(crate) struct SocketRuntime {
-    ended: Arc<Notify>,
-    has_reader: AtomicBool,
-}
-
-impl SocketRuntime {
-    pub(crate) fn new(ended: Arc<Notify>) -> SocketRuntime {
-        SocketRuntime { ended, has_reader: AtomicBool::new(false) }
-    }
-}
-
-impl Runtime for SocketRuntime {
-    fn new_timer(&self, deadline: Instant) -> Pin<Box<dyn AsyncTimer>> {
-        TokioRuntime.new_timer(deadline)
-    }
-
-    fn spawn(&self, task: Pin<Box<dyn Future<Output = ()> + Send>>) {
-        if self.has_reader.swap(true, Ordering::Relaxed) {
-            tokio::spawn(task);
-            return;
-        }
-        let signal = EndSignal(self.ended.clone());
-        tokio::spawn(async move {
-            let _signal = signal;
-            task.await;
-        });
-    }
-
-    fn wrap_udp_socket(&self, socket: UdpSocket) -> io::Result<Arc<dyn AsyncUdpSocket>> {
-        TokioRuntime.wrap_udp_socket(socket)
-    }
-
-    fn now(&self) -> Instant {
-        TokioRuntime.now()
-    }
-}
-
-/// A signal that is given when it is dropped.
-struct EndSignal(Arc<Notify>);
-
-impl Drop for EndSignal {
-    fn drop(&mut self) {
-        self.0.notify_one();
     }
 }
 

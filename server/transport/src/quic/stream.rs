@@ -30,7 +30,7 @@ pub(crate) async fn answer<Q: QuerySink>(
     mut receive: RecvStream,
 ) {
     let mut under_way = connection.begin_stream();
-    let mut account = Account::new(connection.share.buffered.clone());
+    let mut account = Account::new(connection.buffered.clone());
     let message = match read(&context, connection, &mut receive, &mut account).await {
         Ok(message) => message,
         Err(NoQuery::ProtocolError(text)) => {
@@ -65,7 +65,7 @@ pub(crate) async fn answer<Q: QuerySink>(
     let answer = framed(answered.message());
     drop(answered);
     // Kept until the client has acknowledged the answer.
-    let Some(_account) = Account::of_response(connection.share.buffered.clone(), answer.len()) else {
+    let Some(_account) = Account::of_response(connection.buffered.clone(), answer.len()) else {
         return connection.close_at_once(CloseReason::Buffers, "out of memory");
     };
     // An error of writing is one that `stopped` returns too.

@@ -8,12 +8,12 @@ use crate::quic::accept::{self, Admitted, Handshakes};
 use crate::quic::connection::QuicConnection;
 use crate::quic::error_code;
 use crate::quic::settings::Settings;
-use crate::quic::shares::Shares;
-use crate::quic::socket::{QuicSocket, SocketRuntime};
+use crate::quic::socket::QuicSocket;
 use crate::quic::stream::{self, StreamContext};
 use crate::requests::{Requests, ToTask};
+use crate::shared::Shared;
 use crate::thread_context::ThreadContext;
-use quinn::{ConnectionError, Endpoint};
+use quinn::{ConnectionError, Endpoint, TokioRuntime};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io;
@@ -38,22 +38,24 @@ pub(crate) struct QuicThread<Q: QuerySink> {
     pub(crate) context: Rc<ThreadContext<Q>>,
     pub(crate) settings: Settings,
     pub(crate) handshakes: Rc<Handshakes>,
-    shares: Arc<Shares>,
+    /// Signals that a socket is not read any more.
+    ended: Notify,
     connections: RefCell<HashMap<u64, Rc<QuicConnection>>>,
     requests: Requests<ToTask>,
 }
 
 impl<Q: QuerySink> QuicThread<Q> {
     pub(crate) fn new(
-        context: Rc<ThreadContext<Q>>,
+        shared: Arc<Shared>,
+        queries: Arc<Q>,
+        index: usize,
         settings: Settings,
-        shares: Arc<Shares>,
     ) -> QuicThread<Q> {
         QuicThread {
-            context,
+            context: Rc::new(ThreadContext::new(shared, queries, index)),
             settings,
-            shares,
             handshakes: Rc::default(),
+            ended: Notify::new(),
             connections: RefCell::default(),
             requests: Requests::default(),
         }
@@ -63,15 +65,14 @@ impl<Q: QuerySink> QuicThread<Q> {
     ///
     /// # Errors
     ///
-    /// The runtime does not take a socket, or the task that reads one has ended.
+    /// The runtime does not take a socket, or a socket has failed.
     pub(crate) async fn serve(self: Rc<QuicThread<Q>>, sockets: Sockets) -> io::Result<()> {
         if !self.may_read().await {
             return Ok(());
         }
-        let ended = Arc::new(Notify::new());
         let mut endpoints = Vec::new();
         for (place, socket) in sockets.sockets.into_iter().enumerate() {
-            let (endpoint, socket) = self.open(socket, &ended)?;
+            let (endpoint, socket) = self.open(socket)?;
             let listener = sockets.first_listener + place as u16;
             spawn_local(accept_connections(self.clone(), endpoint.clone(), listener));
             endpoints.push((endpoint, socket));
@@ -87,7 +88,7 @@ impl<Q: QuerySink> QuicThread<Q> {
             }
             tokio::select! {
                 () = wakeup.notified() => {}
-                () = ended.notified() => return Err(io::Error::other("the task that reads a UDP socket has ended")),
+                () = self.ended.notified() => return Err(io::Error::other("a UDP socket cannot be read")),
             }
         }
         self.end(endpoints).await;
@@ -109,13 +110,12 @@ impl<Q: QuerySink> QuicThread<Q> {
     }
 
     /// Begins to read a socket.
-    fn open(&self, socket: UdpSocket, ended: &Arc<Notify>) -> io::Result<(Endpoint, Arc<QuicSocket>)> {
+    fn open(&self, socket: UdpSocket) -> io::Result<(Endpoint, Arc<QuicSocket>)> {
         let shared = self.context.shared.clone();
         let socket = Arc::new(QuicSocket::new(socket, self.settings.connection_ids(), shared)?);
         let idle = self.context.shared.admission.timeouts().idle;
         let server = Arc::unwrap_or_clone(self.settings.server(idle));
-        let runtime = Arc::new(SocketRuntime::new(ended.clone()));
-        let settings = self.settings.endpoint();
+        let (settings, runtime) = (self.settings.endpoint(), Arc::new(TokioRuntime));
         let endpoint = Endpoint::new_with_abstract_socket(settings, Some(server), socket.clone(), runtime)?;
         Ok((endpoint, socket))
     }
@@ -190,7 +190,7 @@ impl<Q: QuerySink> QuicThread<Q> {
             reason = self.clone().accept_streams(connection.clone()) => reason,
         };
         // A connection without a place was not counted as accepted.
-        if connection.share.take_slot().is_some() {
+        if connection.slot.take().is_some() {
             self.context.count(reason.counter());
         }
     }
@@ -264,13 +264,15 @@ impl<Q: QuerySink> Drop for Entry<Q> {
     }
 }
 
+/// Accepts connections until the socket is closed, or fails: then the library has said why in the log.
 async fn accept_connections<Q: QuerySink>(thread: Rc<QuicThread<Q>>, endpoint: Endpoint, listener: u16) {
     while let Some(incoming) = endpoint.accept().await {
-        let QuicThread { context, handshakes, shares, settings, .. } = &*thread;
-        if let Some(admitted) = accept::admit(context, handshakes, shares, settings, incoming, listener) {
+        let QuicThread { context, handshakes, settings, .. } = &*thread;
+        if let Some(admitted) = accept::admit(context, handshakes, settings, incoming, listener) {
             spawn_local(thread.clone().serve_connection(admitted));
         }
     }
+    thread.ended.notify_one();
 }
 
 /// Closes connections, and gives up queries, whose timeouts have expired. Closes connections that pay for the budget of buffered octets.

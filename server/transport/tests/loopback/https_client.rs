@@ -277,12 +277,5 @@ pub fn request_fields(query: &[u8]) -> Vec<u8> {
 
 /// base64url without padding.
 pub fn base64url(octets: &[u8]) -> String {
-    const CHARACTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    let mut text = String::new();
-    for group in octets.chunks(3) {
-        let bits =
-            group.iter().fold(0, |bits, &octet| bits << 8 | usize::from(octet)) << (8 * (3 - group.len()));
-        (0..=group.len()).for_each(|place| text.push(char::from(CHARACTERS[bits >> (18 - 6 * place) & 63])));
-    }
-    text
+    data_encoding::BASE64URL_NOPAD.encode(octets)
 }

@@ -5,10 +5,9 @@ use crate::quic_client::*;
 use engine::ClientTransport;
 use quinn::{ConnectionError, VarInt};
 use sixfold_transport::quic::error_code;
-use sixfold_transport::{Counter, Limits, QuerySink};
+use sixfold_transport::{Counter, Limits};
 use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
-use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -356,48 +355,4 @@ fn a_drained_server_answers_what_it_was_asked_and_closes_without_an_error() {
     assert_eq!(client.answer(&mut receive), answer(&message));
     assert_eq!(client.close_code(&connection), error_code::NO_ERROR);
     assert_eq!(end.join().unwrap(), 0);
-}
-
-/// Workers whose door panics for clients over QUIC with a long query.
-struct Panicking(Arc<FakeWorkers>);
-
-impl QuerySink for Panicking {
-    fn post(&self, client: &engine::Client, message: &[u8]) -> bool {
-        assert!(client.transport != ClientTransport::Quic || message.len() < 100, "a test of panics");
-        self.0.post(client, message)
-    }
-
-    fn wake(&self) {
-        self.0.wake();
-    }
-}
-
-#[test]
-fn a_panic_ends_the_connections_of_quic_and_nothing_else_and_quic_starts_again() {
-    let test = "quic::a_panic_ends_the_connections_of_quic_and_nothing_else_and_quic_starts_again";
-    test_skip::in_child(test, panic_twice);
-}
-
-fn panic_twice() {
-    let workers = Arc::new(FakeWorkers::default());
-    let (streams, [tcp, quic], certificate) = QuicService::start(ROOMY, Arc::new(Panicking(workers.clone())));
-    let service = Service { workers, streams, address: tcp }.echo();
-    let mut plain = service.connect();
-    send(&mut plain, &[question(6, 20)]);
-    assert_eq!(receive(&mut plain), answer(&question(6, 20)));
-    for restarts in 1..=2 {
-        let client = Client::new(quic, &certificate, sixfold_transport::quic::ALPN);
-        let connection = client.connect();
-        let (_send, mut stream) = client.ask(&connection, &question(0, 20));
-        assert_eq!(client.answer(&mut stream), answer(&question(0, 20)));
-        client.ask(&connection, &question(0, 200));
-        client.eventually(|| service.streams.counter(Counter::QuicRestarted) == restarts);
-        client.eventually(|| service.streams.connections() == 1 && service.streams.buffered_octets() == 0);
-        send(&mut plain, &[question(7, 20)]);
-        assert_eq!(receive(&mut plain), answer(&question(7, 20)));
-    }
-    let client = Client::new(quic, &certificate, sixfold_transport::quic::ALPN);
-    let (_send, mut stream) = client.ask(&client.connect(), &question(0, 20));
-    assert_eq!(client.answer(&mut stream), answer(&question(0, 20)));
-    assert_eq!(service.streams.counter(Counter::QuicGivenUp), 0);
 }

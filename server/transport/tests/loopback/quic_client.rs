@@ -7,7 +7,7 @@ use quinn::{
 };
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{RootCertStore, ServerConfig};
-use sixfold_transport::{Limits, Options, QuerySink, Streams, quic};
+use sixfold_transport::{Limits, Options, Streams, quic};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::Deref;
 use std::sync::Arc;
@@ -43,22 +43,13 @@ fn tls_settings() -> (CertificateDer<'static>, Arc<ServerConfig>) {
 impl QuicService {
     pub fn new(limits: Limits) -> QuicService {
         let workers = Arc::new(FakeWorkers::default());
-        let (streams, addresses, certificate) = QuicService::start(limits, workers.clone());
-        let service = Service { workers, streams, address: addresses[0] };
-        QuicService { service, quic: addresses[1], certificate }
-    }
-
-    /// Starts streams with this way to the workers. Returns the addresses of TCP and QUIC too.
-    pub fn start(
-        limits: Limits,
-        workers: Arc<impl QuerySink>,
-    ) -> (Streams, [SocketAddr; 2], CertificateDer<'static>) {
         let (certificate, settings) = tls_settings();
         let listen: SocketAddr = "127.0.0.1:0".parse().unwrap();
         let bound = Streams::bind(&[listen], Options { limits, ..Options::default() }).unwrap();
         let bound = bound.with_quic(&[listen], Vec::new(), quic::Service::new(settings)).unwrap();
-        let addresses = [bound.local_addresses().unwrap()[0], bound.quic_addresses().unwrap()[0]];
-        (bound.start(workers, 1).unwrap(), addresses, certificate)
+        let (address, quic) = (bound.local_addresses().unwrap()[0], bound.quic_addresses().unwrap()[0]);
+        let streams = bound.start(workers.clone(), 1).unwrap();
+        QuicService { service: Service { workers, streams, address }, quic, certificate }
     }
 
     /// A service that answers each query with itself and QR set.

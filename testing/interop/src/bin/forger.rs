@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 /// Floods a running Sixfold with forged replies of its upstream and counts those that are accepted.
 ///
-/// Example: cargo run --release -p sixfold-interop --bin forger -- --replies 10000000
+/// Example: cargo run --profile dist -p sixfold-interop --bin forger -- --replies 10000000
 #[derive(Parser)]
 struct Options {
     /// Number of forged replies for each kind of forger.

@@ -28,7 +28,7 @@ const STARTS: usize = 21;
 
 /// Upgrades a server again and again under load over UDP and TCP, and counts the queries that are lost.
 ///
-/// Example: cargo run --release -p sixfold-interop --bin upgrades
+/// Example: cargo run --profile dist -p sixfold-interop --bin upgrades
 #[derive(Parser)]
 struct Options {
     /// Queries, half of them over TCP.

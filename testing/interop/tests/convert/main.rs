@@ -257,7 +257,7 @@ fn compare(run: &Run, data: &Arc<ZoneData>) -> Vec<(String, String, String)> {
 
 #[test]
 fn a_converted_configuration_gives_the_answers_of_the_original() {
-    const NAME: &str = "a_converted_configuration_gives_the_answers_of_the_original";
+    const NAME: &str = "convert::a_converted_configuration_gives_the_answers_of_the_original";
     if !test_skip::namespace::is_inside() {
         // Without it, the reason has been given.
         let unpacked =

@@ -176,18 +176,19 @@ fn the_packages_are_built_from_what_an_earlier_build_has_compiled() {
     let build = script.split("&& cargo ").nth(1).and_then(|rest| rest.split(')').next()).expect("its build");
     let words: Vec<&str> = build.split_whitespace().collect();
     assert!(
-        words.contains(&"--release") && words.ends_with(&["-p", "sixfold", "-p", "sixfold-bench"]),
+        words.windows(2).any(|pair| pair == ["--profile", "dist"])
+            && words.ends_with(&["-p", "sixfold", "-p", "sixfold-bench"]),
         "{build}"
     );
     let packages = units(&words);
     for program in ["sixfold", "sixfold-bench"] {
-        let earlier = units(&["build", "--release", "--locked", "-p", program]);
+        let earlier = units(&["build", "--profile", "dist", "--locked", "-p", program]);
         assert!(earlier.len() > 150 && earlier.len() < packages.len(), "{}", earlier.len());
         let again: Vec<_> = earlier.difference(&packages).collect();
         assert!(again.is_empty(), "compiled again after {program}: {again:#?}");
     }
     // A unit of other features is another one, and so is all that depends on it.
-    let other = units(&["build", "--release", "--locked", "-p", "sixfold", "--features", "xdp"]);
+    let other = units(&["build", "--profile", "dist", "--locked", "-p", "sixfold", "--features", "xdp"]);
     let again = |name: &str| other.difference(&packages).any(|unit| unit.contains(name));
     assert!(again("server/datapath#") && again("server/sixfold#") && !again("server/wire#"), "{other:#?}");
 }

@@ -6,8 +6,10 @@
 //! and they may use its types. A glob import leads to the module that it names; macros are not expanded, and a method call is
 //! not seen.
 //!
-//! Read [`circles_in`] first. [`modules`] follows paths, [`lexer`] splits a file into words.
+//! Read [`circles_in`] first. [`modules`] follows paths, [`lexer`] splits a file into words. [`counters`] is another check of the same
+//! files: no decision is a counter.
 
+pub mod counters;
 pub mod lexer;
 pub mod modules;
 #[cfg(test)]
@@ -49,19 +51,28 @@ impl fmt::Display for Circle {
 /// The error of a folder or file that cannot be read.
 pub fn circles(workspace: &Path) -> io::Result<Vec<Circle>> {
     let mut found = Vec::new();
-    for parent in ["server/", "laboratory/", "testing/", "tools/"] {
-        let folders = fs::read_dir(workspace.join(parent))?.collect::<io::Result<Vec<_>>>()?;
-        for folder in folders.iter().filter(|folder| folder.path().join("Cargo.toml").exists()) {
-            let mut files = BTreeMap::new();
-            let source = folder.path().join("src");
-            if source.is_dir() {
-                read(&source, "", &mut files)?;
-            }
-            found.extend(circles_in(&format!("{parent}{}", folder.file_name().display()), &files));
+    for parent in ["server", "laboratory", "testing", "tools"] {
+        for (folder, files) in crates(workspace, parent)? {
+            found.extend(circles_in(&folder, &files));
         }
     }
     found.sort_by(|one, other| (&one.folder, &one.files).cmp(&(&other.folder, &other.files)));
     Ok(found)
+}
+
+/// Folders of the crates of a part of the workspace, with the texts of the files below their `src`.
+fn crates(workspace: &Path, part: &str) -> io::Result<Vec<(String, BTreeMap<String, String>)>> {
+    let mut crates = Vec::new();
+    let folders = fs::read_dir(workspace.join(part))?.collect::<io::Result<Vec<_>>>()?;
+    for folder in folders.iter().filter(|folder| folder.path().join("Cargo.toml").exists()) {
+        let mut files = BTreeMap::new();
+        let source = folder.path().join("src");
+        if source.is_dir() {
+            read(&source, "", &mut files)?;
+        }
+        crates.push((format!("{part}/{}", folder.file_name().display()), files));
+    }
+    Ok(crates)
 }
 
 fn read(folder: &Path, prefix: &str, files: &mut BTreeMap<String, String>) -> io::Result<()> {

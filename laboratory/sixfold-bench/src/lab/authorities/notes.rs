@@ -158,7 +158,7 @@ fn warn(context: &mut Context, splits: &[CoreSplit]) {
     }
     if cfg!(debug_assertions) {
         context.warning(
-            "this program was built with debug assertions, which cost our servers and the tester time: cargo build --release",
+            "this program was built with debug assertions, which cost our servers and the tester time: cargo build --profile dist",
         );
     }
 }

@@ -6,9 +6,8 @@ use super::recipe::{Answers, Input, Recipe};
 use crate::device::program::{command_output, find_in_path, is_confined_by_apparmor};
 use crate::process::supervisor::LaunchRequest;
 use crate::process::{Process, WorkingFolder, may_start_elsewhere, own_program};
-use crate::usage::Usage;
+use crate::usage::{self, Usage};
 use measure::experiment::Program;
-use std::fs;
 use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -244,15 +243,8 @@ fn tail(text: &str) -> String {
 
 /// Proportional set size of a process, or its resident size if the kernel does not report it, in octets.
 fn memory_of(pid: u32) -> u64 {
-    let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
-    let status = || fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    kib(&rollup, "Pss:").or_else(|| kib(&status(), "VmRSS:")).unwrap_or(0) * 1024
-}
-
-/// Number of a line `KEY   NUMBER kB`.
-fn kib(text: &str, key: &str) -> Option<u64> {
-    let line = text.lines().find_map(|line| line.strip_prefix(key))?;
-    line.split_ascii_whitespace().next()?.parse().ok()
+    let kib = |file: &str, key: &str| usage::numbers(format!("/proc/{pid}/{file}")).get(key).copied();
+    kib("smaps_rollup", "Pss").or_else(|| kib("status", "VmRSS")).unwrap_or(0) * 1024
 }
 
 /// This address with a port that is free for UDP and TCP.
@@ -286,9 +278,7 @@ mod tests {
     use crate::lab::authorities::recipe::RECIPES;
 
     #[test]
-    fn memory_is_that_of_the_rollup() {
-        let text = "55d0-7ffe ---p 0 00:00 0 [rollup]\nRss:  1000 kB\nPss:   800 kB\nPss_Anon: 1 kB\n";
-        assert_eq!((kib(text, "Pss:"), kib(text, "Swap:")), (Some(800), None));
+    fn the_memory_of_a_process_is_known() {
         assert!(memory_of(std::process::id()) > 100_000);
         assert_eq!(memory_of(u32::MAX), 0);
     }

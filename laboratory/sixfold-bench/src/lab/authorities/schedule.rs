@@ -3,7 +3,7 @@
 use super::limits;
 use super::running::Place;
 use crate::lab::context::Context;
-use std::fs;
+use crate::usage;
 use std::time::Duration;
 
 /// Sizes and repetitions.
@@ -88,10 +88,7 @@ fn largest_bits(trial: Duration, available_octets: u64) -> u32 {
 
 /// Memory that the kernel gives to a new program without swapping, in octets.
 fn available_octets() -> u64 {
-    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
-    let kib = line.and_then(|line| line.split_ascii_whitespace().next()?.parse::<u64>().ok());
-    kib.unwrap_or(0) * 1024
+    usage::numbers("/proc/meminfo").get("MemAvailable").map_or(0, |kib| kib * 1024)
 }
 
 /// Cores of one comparison.

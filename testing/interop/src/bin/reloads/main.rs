@@ -28,7 +28,7 @@ const SCRAPES: u32 = 300;
 
 /// Reloads the configuration of a server under load, and scrapes its metrics, and compares the latencies with those without.
 ///
-/// Example: cargo run --release -p sixfold-interop --bin reloads -- --reloads 1000
+/// Example: cargo run --profile dist -p sixfold-interop --bin reloads -- --reloads 1000
 #[derive(Parser)]
 struct Options {
     /// Reloads in all windows together.

@@ -28,7 +28,7 @@ const FIRST_NEW_NAME: u32 = 1 << 20;
 
 /// Puts DNS64 servers into bad weather and measures the effects on their clients.
 ///
-/// Example: cargo run --release -p sixfold-interop --bin weather -- --devices sixfold,unbound
+/// Example: cargo run --profile dist -p sixfold-interop --bin weather -- --devices sixfold,unbound
 #[derive(Parser)]
 struct Options {
     /// Servers: sixfold, unbound, powerdns, bind.

@@ -9,8 +9,8 @@
 //! The number of questions is that of `SIXFOLD_XDP_QUESTIONS`, the seed that of `SIXFOLD_XDP_SEED`. A long run takes a release build:
 //!
 //! ```text
-//!     cargo build --release -p sixfold --features xdp
-//!     SIXFOLD_XDP_QUESTIONS=10000000 cargo test --release -p sixfold-interop --test namespaces xdp::differential -- --nocapture
+//!     cargo build --profile dist -p sixfold --features xdp
+//!     SIXFOLD_XDP_QUESTIONS=10000000 cargo test --profile dist -p sixfold-interop --test namespaces xdp::differential -- --nocapture
 //! ```
 
 use super::{CLIENT, GATEWAY, XDP, alone, datagrams_of_sockets, inside, lab, number_from};

@@ -1,0 +1,5 @@
+//! All tests of this crate from outside, in one program: it is linked once.
+
+mod example;
+mod figures;
+mod pages;
