@@ -17,8 +17,8 @@ static:
 # Benchmark of Sixfold beside a bare reflector, Unbound, BIND, PowerDNS and Knot Resolver, and of the laboratory's parts beside similar
 # programs. Pass options in BENCH: make bench BENCH='--quick', make bench BENCH='--rivals DIR --page FILE'
 bench:
-	cargo build --profile dist -p sixfold -p sixfold-bench -p sixfold-rivals
-	cargo run --profile dist -q -p sixfold-rivals -- $(BENCH)
+	cargo build --profile dist -p sixfold -p sixfold-bench
+	cargo run --profile dist -q -p sixfold-bench -- perf $(BENCH)
 
 fmt:
 	cargo fmt --all

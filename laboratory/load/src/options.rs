@@ -10,6 +10,9 @@ pub struct LoadOptions {
     /// Queries to ask in place of computed names. Their replies are checked as far as they can be: question, flags, form and
     /// RCODE.
     pub queries: Option<Arc<QueryList>>,
+    /// Numbers of the names, in the range of the load, in the order in which they are asked for, again and again. Without them each name
+    /// of the range is asked for once.
+    pub turns: Option<Arc<[u32]>>,
     /// Gives the queries for computed names an OPT record (RFC 6891). Without it they have one only if the expected answers need it.
     pub edns: bool,
     /// Records the times of every query ([`QueryTimes`](crate::QueryTimes)).

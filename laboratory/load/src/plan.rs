@@ -34,6 +34,8 @@ pub struct Plan {
     pub timing: Timing,
     /// The queries of a file, asked in place of computed names.
     pub list: Option<Arc<QueryList>>,
+    /// Numbers of the names in the order of the queries, asked again and again.
+    pub turns: Option<Arc<[u32]>>,
     /// True if the times of every query are recorded.
     pub query_times: bool,
     /// Template of the queries for computed names.
@@ -106,14 +108,15 @@ impl Plan {
             requests,
             timing,
             list: options.queries.clone(),
+            turns: options.turns.clone().filter(|turns| !turns.is_empty()),
             query_times: options.query_times,
             template,
             judge,
             threads: u64::from(lanes.senders),
-            // A list begins again after its last query.
-            names_left: match options.queries {
-                Some(_) => u64::MAX,
-                None => order.names.names().saturating_sub(order.first_name),
+            // A list begins again after its last query, and turns after their last name.
+            names_left: match (&options.queries, &options.turns) {
+                (Some(_), _) | (_, Some(_)) => u64::MAX,
+                (None, None) => order.names.names().saturating_sub(order.first_name),
             },
             timeout: order.timeout_ms * 1_000_000,
             cached_below: threshold(order.cached_share),

@@ -239,6 +239,10 @@ impl<'a> Sender<'a> {
                         break;
                     }
                     self.fresh += 1;
+                    let number = match &self.plan.turns {
+                        None => number,
+                        Some(turns) => u64::from(turns[(number % turns.len() as u64) as usize]),
+                    };
                     self.plan.order.names.address(self.plan.order.first_name + number)
                 }
             };

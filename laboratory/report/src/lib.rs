@@ -32,6 +32,7 @@ mod verdict;
 mod warnings;
 
 pub use certificates::certificates_csv;
+pub use chart::BarChart;
 pub use combined::{latex as combined_latex, markdown as combined_markdown};
 pub use named::{Named, named};
 pub use page::{combined_html, combined_svg, experiment_html, html};

@@ -85,22 +85,45 @@ impl Table {
 
     /// The table in GitHub's Markdown, after its caption.
     pub fn markdown(&self) -> String {
-        let mut out = format!("**{}**\n\n|", escape::markdown(&self.caption));
-        for heading in &self.head {
-            put!(out, " {} |", escape::markdown(heading));
-        }
-        out.push_str("\n|");
-        for at in 0..self.head.len() {
-            out.push_str(if at < self.names { " --- |" } else { " ---: |" });
+        let widths = vec![0; self.head.len()];
+        format!(
+            "**{}**\n\n{}",
+            escape::markdown(&self.caption),
+            self.markdown_rows(&widths, escape::markdown)
+        )
+    }
+
+    /// The table in Markdown that is easy to read as text: without its caption, in aligned columns, with all characters as they are.
+    pub fn aligned(&self) -> String {
+        let length = |text: &String| text.chars().count();
+        let column = |at: usize| self.rows.iter().filter_map(move |row| row.get(at)).chain([&self.head[at]]);
+        let widths: Vec<usize> =
+            (0..self.head.len()).map(|at| column(at).map(length).fold(3, usize::max)).collect();
+        self.markdown_rows(&widths, str::to_owned)
+    }
+
+    /// Head and rows as Markdown, in columns of at least these widths.
+    fn markdown_rows(&self, widths: &[usize], written: fn(&str) -> String) -> String {
+        let line = |fields: &[String]| {
+            let mut out = String::from("|");
+            for (at, (field, &width)) in fields.iter().zip(widths).enumerate() {
+                let field = written(field);
+                if at < self.names {
+                    put!(out, " {field:<width$} |");
+                } else {
+                    put!(out, " {field:>width$} |");
+                }
+            }
+            out + "\n"
+        };
+        let mut out = line(&self.head) + "|";
+        for (at, width) in widths.iter().enumerate() {
+            let (end, least) =
+                if at < self.names { ('-', 3) } else { (':', if *width == 0 { 4 } else { 3 }) };
+            put!(out, " {}{end} |", "-".repeat(width.max(&least) - 1));
         }
         out.push('\n');
-        for row in &self.rows {
-            out.push('|');
-            for field in row {
-                put!(out, " {} |", escape::markdown(field));
-            }
-            out.push('\n');
-        }
+        self.rows.iter().for_each(|row| out.push_str(&line(row)));
         out
     }
 
@@ -151,6 +174,15 @@ mod tests {
                 .contains("    \\textless{}a\\textbar{}b\\_c\\textgreater{} & 24,300 \\\\\n    \\bottomrule"),
             "{latex}"
         );
+    }
+
+    #[test]
+    fn aligned_columns_are_as_wide_as_their_longest_field() {
+        let mut table = table();
+        table.row(["a", "3"]);
+        let expected =
+            "| name    |   rate |\n| ------- | -----: |\n| <a|b_c> | 24,300 |\n| a       |      3 |\n";
+        assert_eq!(table.aligned(), expected);
     }
 
     #[test]

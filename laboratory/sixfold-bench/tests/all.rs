@@ -11,6 +11,7 @@ mod lab;
 #[path = "links/main.rs"]
 mod links;
 mod load;
+mod perf;
 mod report;
 mod run;
 mod ssh;

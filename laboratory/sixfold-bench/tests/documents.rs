@@ -90,7 +90,7 @@ fn options(command: &Command) -> impl Iterator<Item = &Arg> {
 #[test]
 fn every_option_is_in_the_manual_and_every_option_of_the_manual_exists() {
     let manual = manual();
-    assert_eq!(commands().len(), 9);
+    assert_eq!(commands().len(), 10);
     for command in commands() {
         let name = command.get_name();
         let help = String::from_utf8(bench(&[name, "--help"]).stdout).unwrap();

@@ -11,9 +11,6 @@
 #![forbid(unsafe_code)]
 
 mod blocks;
-// Bars as in the raw tables, from the program that writes those.
-#[path = "../../../laboratory/rivals/src/chart.rs"]
-mod chart;
 mod entries;
 pub mod example;
 pub mod figures;

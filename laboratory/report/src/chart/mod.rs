@@ -1,7 +1,8 @@
 //! Charts as inline SVG, drawn here so that a report is self-contained: scales, a plot with two axes and its marks,
-//! heat tables. Colours are classes (`c1` to `c8`, `muted`, `bad`) that the style sheet defines for each theme.
+//! heat tables, bars. Colours are classes (`c1` to `c8`, `muted`, `bad`) that the style sheet defines for each theme.
 
 mod axis;
+mod bars;
 mod heat;
 mod mark;
 mod plot;
@@ -9,6 +10,7 @@ mod scale;
 mod style;
 
 pub use axis::Axis;
+pub use bars::BarChart;
 pub use heat::{HeatCell, heat_table};
 pub use mark::{Mark, legend, line_legend};
 pub use plot::Plot;

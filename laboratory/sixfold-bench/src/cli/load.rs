@@ -264,7 +264,7 @@ fn options(arguments: &LoadArguments) -> Result<LoadOptions, String> {
         early_data: arguments.early_data,
     };
     let http = HttpOptions { get: arguments.http_method == "get", path: arguments.http_path.clone() };
-    Ok(LoadOptions { queries, edns: false, query_times: arguments.rtt.is_some(), tls, http })
+    Ok(LoadOptions { queries, turns: None, edns: false, query_times: arguments.rtt.is_some(), tls, http })
 }
 
 /// The first option that the transport does not have, and the transports that have it.

@@ -10,6 +10,7 @@ mod device_choice;
 mod lab;
 mod link;
 mod load;
+mod perf;
 mod report;
 mod result_file;
 mod run;
@@ -60,6 +61,8 @@ pub enum Command {
     Link(Box<link::LinkArguments>),
     /// Repeats an experiment of a published paper and shows its figures beside the paper's.
     Lab(Box<lab::LabArguments>),
+    /// Measures Sixfold beside a bare reflector, Unbound, BIND, PowerDNS and Knot Resolver.
+    Perf(Box<perf::PerfArguments>),
     /// Prints the completions of this command line for a shell.
     Completions(completions::CompletionsArguments),
     /// Carries out the orders of a run.
@@ -71,6 +74,9 @@ pub enum Command {
     /// Runs the forwarder of the experiments on TOTD, on loopback.
     #[command(hide = true)]
     TotdForwarder(totd_forwarder::ForwarderArguments),
+    /// Runs a part of `perf` as a process of its own.
+    #[command(hide = true)]
+    PerfPart(perf::PartArguments),
 }
 
 /// Carries out a command. Exit status: 0 done, 1 failed or "no", 2 wrong usage.
@@ -88,9 +94,11 @@ pub fn run(command: Command) -> Result<ExitCode, String> {
         Command::Authority(arguments) => authority::run(&arguments),
         Command::Link(arguments) => link::run(&arguments),
         Command::Lab(arguments) => lab::run(&arguments),
+        Command::Perf(arguments) => perf::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments),
         Command::Agent => Ok(agent::agent()),
         Command::Keep => Ok(agent::supervise()),
         Command::TotdForwarder(arguments) => totd_forwarder::run(&arguments),
+        Command::PerfPart(arguments) => perf::run_part(&arguments),
     }
 }

@@ -28,7 +28,8 @@ pub use settings::Settings;
 use measure::order::Transport;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// Receive buffer of the listening sockets in octets, which the kernel doubles: that of Sixfold, which has no setting for it.
 /// Unbound (`so-rcvbuf`), BIND since 9.18 (`udp-receive-buffer`) and dnsproxy (`--udp-buf-size`) have one; PowerDNS Recursor, Knot
@@ -110,6 +111,8 @@ pub struct InstalledTemplate {
     template: &'static Template,
     program: String,
     version: String,
+    /// Folder of another system, in which it runs.
+    root: Option<PathBuf>,
 }
 
 impl InstalledTemplate {
@@ -119,11 +122,25 @@ impl InstalledTemplate {
     ///
     /// `DeviceError::Unknown`: there is no template of this name. Another variant: its program is not installed, with the remedy.
     pub fn find(name: &str, program: Option<&str>) -> Result<InstalledTemplate, DeviceError> {
-        let template = TEMPLATES.into_iter().find(|template| template.name == name);
-        let template = template.ok_or_else(|| DeviceError::Unknown(name.to_owned()))?;
+        let template = template(name)?;
         let program = program::find(template, program)?;
-        let version = program::version(template, &program);
-        Ok(InstalledTemplate { template, program: program.display().to_string(), version })
+        let version = program::version(template, Command::new(&program));
+        Ok(InstalledTemplate { template, program: program.display().to_string(), version, root: None })
+    }
+
+    /// Finds the program of the template `name` in the root of another system, such as a folder that mmdebstrap has made. It runs there by
+    /// chroot(8), which needs root.
+    ///
+    /// # Errors
+    ///
+    /// As [`InstalledTemplate::find`].
+    pub fn find_in(name: &str, root: &Path) -> Result<InstalledTemplate, DeviceError> {
+        let template = template(name)?;
+        let program = program::find_in(template, root)?;
+        let mut command = Command::new("chroot");
+        command.arg(root).arg(&program);
+        let version = program::version(template, command);
+        Ok(InstalledTemplate { template, program, version, root: Some(root.to_owned()) })
     }
 
     /// Name of the template.
@@ -141,11 +158,29 @@ impl InstalledTemplate {
         &self.version
     }
 
-    /// Makes files and command line from settings whose placeholders are filled.
-    pub fn plan(&self, settings: &Settings, folder: &Path) -> LaunchPlan {
-        let input = TemplateInput { settings, program: &self.program, version: &self.version, folder };
-        LaunchPlan { version: self.version.clone(), ..(self.template.plan)(&input) }
+    /// Folder in which the folders of devices are made.
+    pub fn folders(&self) -> PathBuf {
+        self.root.as_ref().map_or_else(std::env::temp_dir, |root| root.join("tmp"))
     }
+
+    /// Makes files and command line from settings whose placeholders are filled. `folder` is the device's own, in
+    /// [`InstalledTemplate::folders`].
+    pub fn plan(&self, settings: &Settings, folder: &Path) -> LaunchPlan {
+        // A device in the root of another system sees its folder under another path.
+        let inside = self.root.as_ref().and_then(|root| folder.strip_prefix(root).ok());
+        let folder = &inside.map_or_else(|| folder.to_owned(), |inside| Path::new("/").join(inside));
+        let input = TemplateInput { settings, program: &self.program, version: &self.version, folder };
+        let mut plan = (self.template.plan)(&input);
+        if let Some(root) = &self.root {
+            plan.command.splice(0..0, ["chroot".to_owned(), root.display().to_string()]);
+        }
+        LaunchPlan { version: self.version.clone(), ..plan }
+    }
+}
+
+fn template(name: &str) -> Result<&'static Template, DeviceError> {
+    let found = TEMPLATES.into_iter().find(|template| template.name == name);
+    found.ok_or_else(|| DeviceError::Unknown(name.to_owned()))
 }
 
 /// Turns a recipe into files and a command line for this host.
@@ -349,6 +384,24 @@ mod tests {
             folder: Path::new("/d"),
         };
         assert!(!(bind::TEMPLATE.plan)(&old).files["named.conf"].contains("udp-receive-buffer"));
+    }
+
+    #[test]
+    fn a_device_in_another_root_sees_its_folder_there() {
+        let root = Some(PathBuf::from("/roots/trixie"));
+        let of = InstalledTemplate {
+            template: &unbound::TEMPLATE,
+            program: "/usr/sbin/unbound".to_owned(),
+            version: String::new(),
+            root,
+        };
+        assert_eq!(of.folders(), Path::new("/roots/trixie/tmp"));
+        let plan = of.plan(&Settings::example(), &of.folders().join("x"));
+        assert_eq!(plan.command[..3], ["chroot", "/roots/trixie", "/usr/sbin/unbound"]);
+        assert_eq!(plan.command.last().unwrap(), "/tmp/x/unbound.conf");
+        assert!(plan.files["unbound.conf"].contains("directory: \"/tmp/x\""), "{:?}", plan.files);
+        let error = InstalledTemplate::find_in("bind", Path::new("/nowhere")).unwrap_err().to_string();
+        assert!(error.contains("named is not in /nowhere") && error.contains("--include=bind9"), "{error}");
     }
 
     #[test]

@@ -19,12 +19,14 @@ const VERSION_CHARACTERS: usize = 200;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramError {
     program: String,
+    /// Where it was searched for: `installed on this host`.
+    place: String,
     remedy: String,
 }
 
 impl fmt::Display for ProgramError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} is not installed on this host: {}", self.program, self.remedy)
+        write!(f, "{} is not {}: {}", self.program, self.place, self.remedy)
     }
 }
 
@@ -37,8 +39,11 @@ impl std::error::Error for ProgramError {}
 ///
 /// [`ProgramError`]: there is no such file, with the remedy of the template.
 pub(super) fn find(template: &Template, given: Option<&str>) -> Result<PathBuf, ProgramError> {
-    let missing =
-        |program: &str| ProgramError { program: program.to_owned(), remedy: template.remedy.to_owned() };
+    let missing = |program: &str| ProgramError {
+        program: program.to_owned(),
+        place: "installed on this host".to_owned(),
+        remedy: template.remedy.to_owned(),
+    };
     if let Some(given) = given {
         let found = if given.contains('/') { Some(PathBuf::from(given)) } else { find_in_path(given) };
         return found.filter(|path| path.is_file()).ok_or_else(|| missing(given));
@@ -46,6 +51,28 @@ pub(super) fn find(template: &Template, given: Option<&str>) -> Result<PathBuf, 
     let beside = std::env::current_exe().ok().map(|own| own.with_file_name(template.program));
     let beside = beside.filter(|path| template.program == "sixfold" && path.is_file());
     beside.or_else(|| find_in_path(template.program)).ok_or_else(|| missing(template.program))
+}
+
+/// Finds a template's program in the root of another system. Its path is that of the other system.
+///
+/// # Errors
+///
+/// [`ProgramError`]: there is no such file, with the way to make such a root.
+pub(super) fn find_in(template: &Template, root: &Path) -> Result<String, ProgramError> {
+    let found = ["usr/sbin", "usr/bin"].map(|folder| Path::new(folder).join(template.program));
+    let found = found.into_iter().find(|path| root.join(path).is_file());
+    found.map(|path| format!("/{}", path.display())).ok_or_else(|| {
+        // Remedies of packages are of the form "install it with `apt-get install PACKAGE`".
+        let package =
+            template.remedy.split("apt-get install ").nth(1).unwrap_or_default().trim_end_matches('`');
+        ProgramError {
+            program: template.program.to_owned(),
+            place: format!("in {}", root.display()),
+            remedy: format!(
+                "mmdebstrap --variant=minbase --include={package} trixie DIR makes such a folder"
+            ),
+        }
+    })
 }
 
 /// Finds a program by its name, in PATH and in the folders for servers.
@@ -57,10 +84,10 @@ pub fn find_in_path(program: &str) -> Option<PathBuf> {
     folders.map(|folder| folder.join(program)).find(|candidate| candidate.is_file())
 }
 
-/// Version that a program reports: the first line with the template's prefix, from the prefix on, else the first line
-/// with a digit. Empty if the program prints nothing in time.
-pub(super) fn version(template: &Template, program: &Path) -> String {
-    let said = command_output(Command::new(program).args(template.version), VERSION_TIMEOUT);
+/// Version that a program reports when it is started by this command: the first line with the template's prefix, from the prefix on, else
+/// the first line with a digit. Empty if the program prints nothing in time.
+pub(super) fn version(template: &Template, mut program: Command) -> String {
+    let said = command_output(program.args(template.version), VERSION_TIMEOUT);
     let titled = |line| str::find(line, template.version_prefix).map(|at| &line[at..]);
     let has_digit = |line: &&str| line.contains(|c: char| c.is_ascii_digit());
     let line = said.lines().filter_map(titled).find(has_digit).or_else(|| said.lines().find(has_digit));
@@ -143,7 +170,7 @@ mod tests {
         let shell =
             find(&template("sh", &["-c", "echo hello; echo Version 1.2 >&2; sleep 0"]), None).unwrap();
         let template = template("sh", &["-c", "echo hello; echo; echo ' Version 1.2 '; echo 3"]);
-        assert_eq!(version(&template, &shell), "Version 1.2");
+        assert_eq!(version(&template, Command::new(shell)), "Version 1.2");
     }
 
     #[test]

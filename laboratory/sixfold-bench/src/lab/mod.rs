@@ -4,10 +4,10 @@
 //! programs and a real link, and enters figures, charts and claims into the record of its [`context::Context`].
 //! `output.rs` writes the record and the page.
 
-mod authorities;
+pub(crate) mod authorities;
 pub mod catalog;
 pub mod context;
-mod device;
+pub(crate) mod device;
 mod kernel_fast_open;
 pub mod mtd64;
 pub mod output;

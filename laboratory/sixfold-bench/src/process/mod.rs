@@ -37,7 +37,15 @@ impl WorkingFolder {
     ///
     /// [`ProcessError::Folder`]: the temporary folder is not UTF-8, or cannot be written.
     pub fn new() -> Result<WorkingFolder, ProcessError> {
-        let base = std::env::temp_dir();
+        WorkingFolder::new_in(std::env::temp_dir())
+    }
+
+    /// Creates such a folder in another one than the temporary folder.
+    ///
+    /// # Errors
+    ///
+    /// [`ProcessError::Folder`]: the name of `base` is not UTF-8, or it cannot be written.
+    pub fn new_in(base: PathBuf) -> Result<WorkingFolder, ProcessError> {
         // Command lines, configurations and orders to the supervisor are text.
         if base.to_str().is_none() {
             let error = io::Error::new(io::ErrorKind::InvalidInput, "its name is not UTF-8");

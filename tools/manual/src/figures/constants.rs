@@ -6,7 +6,7 @@ use toml::{Table, Value};
 /// The file of constants.
 pub const FILE: &str = "docs/constants.toml";
 
-/// The page of raw tables, which `sixfold-rivals --page` writes.
+/// The page of raw tables, which `sixfold-bench perf --page` writes.
 pub const RAW: &str = "docs/development/measurements/rivals.md";
 
 /// Section of the run that made the raw tables.

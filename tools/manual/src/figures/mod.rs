@@ -16,7 +16,7 @@ mod tables;
 
 pub use constants::{Constants, FILE, RAW};
 
-use crate::chart::Chart;
+use report::BarChart;
 use std::path::{Path, PathBuf};
 
 /// Charts of the page for users: file, section of the constants, heading, divisor of its figures.
@@ -57,7 +57,7 @@ pub fn chart_files(constants: &Constants) -> Result<Vec<(PathBuf, String)>, Stri
         |(file, section, title, divisor): (&str, &str, &str, f64)| -> Result<(PathBuf, String), String> {
             let bars = tables::medians(constants, section)?;
             let bars = bars.into_iter().map(|(name, value)| (name, value / divisor)).collect();
-            Ok((PathBuf::from(file), Chart { title: title.to_owned(), bars }.svg()))
+            Ok((PathBuf::from(file), BarChart { title: title.to_owned(), bars }.svg()))
         };
     CHARTS.into_iter().map(chart).collect()
 }

@@ -1,4 +1,4 @@
-//! The page of raw tables: sections, each with tables of devices and a list of goals, as `sixfold-rivals --page` writes them.
+//! The page of raw tables: sections, each with tables of devices and a list of goals, as `sixfold-bench perf --page` writes them.
 
 /// Median, smallest and largest value of a device, as they are written: `10.97 [9.39-11.69]`. The source is the heading of the section,
 /// that of the table, and the column; or the heading of the section, `goals`, and the load of the ratio.

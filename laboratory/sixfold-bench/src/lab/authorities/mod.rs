@@ -16,9 +16,9 @@ mod question;
 mod rate;
 pub mod recipe;
 mod results;
-mod running;
+pub(crate) mod running;
 mod schedule;
-mod zone_file;
+pub(crate) mod zone_file;
 
 use super::context::Context;
 use crate::environment::allowed_cores;

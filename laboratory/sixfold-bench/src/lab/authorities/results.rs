@@ -10,6 +10,7 @@ use crate::lab::context::Context;
 use crate::sockets;
 use measure::experiment::Program;
 use measure::statistics::{median, sorted};
+use std::net::Ipv4Addr;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
@@ -184,7 +185,8 @@ impl Results {
         split: &CoreSplit,
         zone: (&Path, u32),
     ) -> Result<Option<Running>, String> {
-        let started = Running::start(&self.server, &split.server, zone.0, zone.1, &context.stop);
+        let started =
+            Running::start(&self.server, &split.server, Ipv4Addr::LOCALHOST.into(), zone, &context.stop);
         if context.stop.load(Ordering::Relaxed) {
             // Progress fails now.
             context.progress("stops")?;

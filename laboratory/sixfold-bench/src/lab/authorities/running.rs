@@ -8,7 +8,7 @@ use crate::process::supervisor::LaunchRequest;
 use crate::process::{Process, WorkingFolder, may_start_elsewhere, own_program};
 use crate::usage::{self, Usage};
 use measure::experiment::Program;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
+use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -112,8 +112,8 @@ pub struct Running {
 }
 
 impl Running {
-    /// Starts a server and waits until it answers for the last of 2^`bits` names. `stop` ends the wait. If another process takes the port
-    /// before the server, the server is started at another one.
+    /// Starts a server at a loopback address, with the master file of a zone of 2^n names, and waits until it answers for the last of them.
+    /// `stop` ends the wait. If another process takes the port before the server, the server is started at another one.
     ///
     /// # Errors
     ///
@@ -122,14 +122,14 @@ impl Running {
     pub fn start(
         server: &Installed,
         place: &Place,
-        zone_file: &Path,
-        bits: u32,
+        host: IpAddr,
+        zone: (&Path, u32),
         stop: &AtomicBool,
     ) -> Result<Running, String> {
         let mut starts = 0;
         loop {
             starts += 1;
-            match Running::start_once(server, place, zone_file, bits, stop) {
+            match Running::start_once(server, place, host, zone, stop) {
                 Err(why) if may_start_elsewhere(starts, &why) => {
                     eprintln!(
                         "{}: its port was taken before it had it: it is started at another one",
@@ -144,19 +144,19 @@ impl Running {
     fn start_once(
         server: &Installed,
         place: &Place,
-        zone_file: &Path,
-        bits: u32,
+        host: IpAddr,
+        zone: (&Path, u32),
         stop: &AtomicBool,
     ) -> Result<Running, String> {
         let failed = |error: String| format!("{}: {error}", server.recipe.title);
         let folder = WorkingFolder::new().map_err(|error| failed(error.to_string()))?;
-        let listen = free_address().map_err(failed)?;
+        let listen = free_address(host).map_err(failed)?;
         let plan = (server.recipe.plan)(&Input {
             program: &server.program,
             listen,
             threads: place.threads,
             core: place.first_core(),
-            zone_file,
+            zone_file: zone.0,
             folder: folder.path(),
         });
         let program = Program {
@@ -175,7 +175,7 @@ impl Running {
         let begin = Instant::now();
         let mut process = Process::start(request, folder).map_err(|error| failed(error.to_string()))?;
         let answers = server.recipe.answers;
-        wait_for_last_name(&mut process, listen, (bits, answers), begin, stop).map_err(failed)?;
+        wait_for_last_name(&mut process, listen, (zone.1, answers), begin, stop).map_err(failed)?;
         let load_s = begin.elapsed().as_secs_f64();
         let load_cpu_s = Usage::read(&process.members()).cpu_s();
         Ok(Running { process, address: listen, answers, load_s, load_cpu_s, program })
@@ -247,11 +247,15 @@ fn memory_of(pid: u32) -> u64 {
     kib("smaps_rollup", "Pss").or_else(|| kib("status", "VmRSS")).unwrap_or(0) * 1024
 }
 
-/// A loopback address whose port is free for UDP and TCP.
-fn free_address() -> Result<SocketAddr, String> {
+/// This address with a port that is free for UDP and TCP.
+///
+/// # Errors
+///
+/// The host does not have the address, or no port is free.
+pub fn free_address(host: IpAddr) -> Result<SocketAddr, String> {
     let mut failure = String::new();
     for _ in 0..PORT_TRIES {
-        let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|tcp| {
+        let free = TcpListener::bind((host, 0)).and_then(|tcp| {
             let address = tcp.local_addr()?;
             UdpSocket::bind(address).map(|_udp| address)
         });
@@ -260,7 +264,7 @@ fn free_address() -> Result<SocketAddr, String> {
             Err(error) => failure = error.to_string(),
         }
     }
-    Err(format!("no free port on 127.0.0.1: {failure}"))
+    Err(format!("no free port on {host}: {failure}"))
 }
 
 /// Path of a program that the user gave for a recipe.

@@ -1,0 +1,63 @@
+//! The benchmark runs from end to end, with the one device that needs no other program, and each step keeps its budget of instructions.
+
+use serde_json::Value;
+use std::process::Command;
+
+#[test]
+fn a_quick_run_measures_the_reflector() {
+    // The device has core 0, the tester core 1.
+    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+        return kit::skip("the device and the tester need two processors");
+    }
+    let file = std::env::temp_dir().join(format!("sixfold-perf-test-{}.json", std::process::id()));
+    let run = Command::new(env!("CARGO_BIN_EXE_sixfold-bench"))
+        .args(["perf", "--quick", "--seconds", "1", "--only", "cost,reflector", "--json"])
+        .arg(&file)
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&run.stdout).into_owned();
+    assert!(run.status.success(), "{text}{}", String::from_utf8_lossy(&run.stderr));
+    assert!(text.contains("| reflector |"), "{text}");
+    assert!(text.contains("sixfold / reflector, closed loop: -, goal at most 1.100: not measured"), "{text}");
+
+    let all: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    let rounds = all["sections"]["cost"]["data"]["reflector"]["3,000 q/s"].as_array().unwrap();
+    assert_eq!(rounds.len(), 1);
+    assert!(rounds[0]["valid"].as_u64().unwrap() > 0, "{rounds:?}");
+    assert!(rounds[0]["cpu_us_per_resolution"].as_f64().unwrap() > 0.0, "{rounds:?}");
+}
+
+/// The file with the instructions that each step may cost.
+const BUDGET: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/perf/budget.txt");
+
+/// Compiler, processor and system, on which the counts depend, as the budget names them.
+fn platform() -> String {
+    let version = Command::new("rustc").arg("--version").output().map(|run| run.stdout).unwrap_or_default();
+    let compiler = String::from_utf8_lossy(&version).split(" (").next().unwrap_or_default().to_owned();
+    let processor = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let vectors = if processor.contains(" avx2 ") { "with AVX2" } else { "without AVX2" };
+    let release = std::fs::read_to_string("/etc/os-release").unwrap_or_default();
+    let system = release.lines().find_map(|line| line.strip_prefix("VERSION_ID=")).unwrap_or_default();
+    format!("{compiler}, {} {vectors}, Debian {}", std::env::consts::ARCH, system.trim_matches('"'))
+}
+
+#[test]
+fn each_step_costs_the_instructions_of_its_budget() {
+    let text = std::fs::read_to_string(BUDGET).unwrap();
+    let wanted =
+        text.lines().find_map(|line| line.strip_prefix("platform: ")).expect("the budget names its platform");
+    if wanted != platform() {
+        return kit::skip(&format!("the budget is for {wanted}, and this is {}", platform()));
+    }
+    if Command::new("valgrind").arg("--version").output().is_err() {
+        return kit::missing("valgrind", "apt-get install valgrind");
+    }
+    let run = Command::new(env!("CARGO_BIN_EXE_sixfold-bench"))
+        .args(["perf-part", "budget", BUDGET])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&run.stdout).into_owned();
+    assert!(run.status.success(), "{said}{}", String::from_utf8_lossy(&run.stderr));
+    assert!(said.matches("ratio").count() >= 8, "{said}");
+}
