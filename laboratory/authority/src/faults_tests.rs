@@ -4,17 +4,7 @@ use super::*;
 use wire::header;
 
 fn query(name: &str, qtype: Type, id: u16) -> Vec<u8> {
-    let mut bytes = vec![0; header::HEADER];
-    header::set_id(&mut bytes, id);
-    header::set_qdcount(&mut bytes, 1);
-    for label in name.split('.') {
-        bytes.push(label.len() as u8);
-        bytes.extend_from_slice(label.as_bytes());
-    }
-    bytes.push(0);
-    bytes.extend_from_slice(&qtype.0.to_be_bytes());
-    bytes.extend_from_slice(&Class::IN.0.to_be_bytes());
-    bytes
+    kit::Query::new(name, qtype.0).id(id).flags(0).octets()
 }
 
 fn name(number: u32) -> String {

@@ -22,6 +22,7 @@ pub mod limits;
 mod listen;
 mod polled;
 mod reply;
+mod responder;
 mod server;
 mod service;
 mod settings;

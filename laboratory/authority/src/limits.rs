@@ -77,3 +77,19 @@ pub const ZONE_ERRORS: usize = 20;
 
 /// CNAME records that an answer from a master file follows: more than servers usually follow. A CNAME loop ends here.
 pub const CHAIN: usize = 16;
+
+// The responder.
+
+/// Buffers of one receive of a responder. Each has [`RESPONDER_BUFFER`] octets of address space, 2.1 MiB in all. Plain
+/// datagrams touch a page or two of each: 32 x 8 KiB = 256 KiB.
+pub const RESPONDER_SLOTS: usize = 32;
+
+/// Octets of one buffer: datagrams that the kernel hands over as one (GRO) can have 65,535.
+pub const RESPONDER_BUFFER: usize = 65_535;
+
+/// Receives from one socket in a turn: 8 x 32 datagrams fill the response queue once.
+pub const RESPONDER_RECEIVES: usize = 8;
+
+/// Answers of a socket that wait to leave together. The more there are, the more of them go to the same client and leave in
+/// one GSO send. A slot has eight bits in the keys by which they are sorted.
+pub const RESPONDER_ANSWERS: usize = 256;

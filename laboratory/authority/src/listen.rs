@@ -3,11 +3,12 @@
 
 use crate::counters::ServerCounters;
 use crate::limits;
+use crate::responder::Responder;
 use crate::service::Service;
 use crate::settings::Settings;
 use crate::stream;
 use crate::udp_worker::UdpWorker;
-use datapath::{BindError, Responder, Seed, Steer, UdpListener, steering};
+use datapath::{BindError, Seed, Steer, UdpListener, steering};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpListener};

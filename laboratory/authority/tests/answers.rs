@@ -33,24 +33,11 @@ impl Query {
     }
 
     fn bytes(&self) -> Vec<u8> {
-        let mut bytes = vec![0; header::HEADER];
-        header::set_id(&mut bytes, 0xbeef);
-        header::set_flags(&mut bytes, self.flags);
-        header::set_qdcount(&mut bytes, 1);
-        for label in self.name.split('.').filter(|label| !label.is_empty()) {
-            bytes.push(label.len() as u8);
-            bytes.extend_from_slice(label.as_bytes());
-        }
-        bytes.push(0);
-        bytes.extend_from_slice(&self.qtype.0.to_be_bytes());
-        bytes.extend_from_slice(&self.class.0.to_be_bytes());
-        if let Some((size, version, dnssec_ok)) = self.edns {
-            header::set_arcount(&mut bytes, 1);
-            let mut opt = [0; wire::OPT_LEN];
-            wire::write_opt(&mut opt, size, 0, version, dnssec_ok, None).unwrap();
-            bytes.extend_from_slice(&opt);
-        }
-        bytes
+        let query =
+            kit::Query::new(&self.name, self.qtype.0).id(0xbeef).flags(self.flags.0).class(self.class.0);
+        let with_opt =
+            |query: kit::Query, (size, version, dnssec_ok)| query.opt(size, version, dnssec_ok, &[]);
+        self.edns.into_iter().fold(query, with_opt).octets()
     }
 }
 

@@ -17,17 +17,7 @@ fn polled(listen: &str, settings: &Settings) -> PolledServer {
 }
 
 fn question(id: u16, name: &str, qtype: Type, class: Class) -> Vec<u8> {
-    let mut bytes = vec![0; header::HEADER];
-    header::set_id(&mut bytes, id);
-    header::set_qdcount(&mut bytes, 1);
-    for label in name.split('.') {
-        bytes.push(label.len() as u8);
-        bytes.extend_from_slice(label.as_bytes());
-    }
-    bytes.push(0);
-    bytes.extend_from_slice(&qtype.0.to_be_bytes());
-    bytes.extend_from_slice(&class.0.to_be_bytes());
-    bytes
+    kit::Query::new(name, qtype.0).id(id).flags(0).class(class.0).octets()
 }
 
 fn address(id: u16, number: u16) -> Vec<u8> {
@@ -35,16 +25,11 @@ fn address(id: u16, number: u16) -> Vec<u8> {
 }
 
 fn client(server: SocketAddr) -> UdpSocket {
-    let socket = UdpSocket::bind(if server.is_ipv4() { "127.0.0.1:0" } else { "[::1]:0" }).unwrap();
-    socket.connect(server).unwrap();
-    socket.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
-    socket
+    kit::client::udp(kit::client::unspecified(server), server)
 }
 
 fn receive(socket: &UdpSocket) -> Vec<u8> {
-    let mut buffer = [0; 4096];
-    let length = socket.recv(&mut buffer).unwrap();
-    buffer[..length].to_vec()
+    kit::client::receive(socket, TEST_TIMEOUT).unwrap()
 }
 
 /// Polls until `count` messages are handled.

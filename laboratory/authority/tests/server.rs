@@ -1,5 +1,7 @@
 //! The server over real loopback sockets.
 
+use kit::client;
+use kit::message::{framed, read_frame};
 use sixfold_authority::{Kind, Server, Zone, limits};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -17,42 +19,11 @@ fn start(listen: &[&str], addresses: u16, threads: usize) -> Server {
 
 /// A query for the A records of a name in the zone.
 fn question(id: u16, label: &str) -> Vec<u8> {
-    let mut bytes = vec![0; header::HEADER];
-    header::set_id(&mut bytes, id);
-    header::set_qdcount(&mut bytes, 1);
-    bytes.push(label.len() as u8);
-    bytes.extend_from_slice(label.as_bytes());
-    bytes.extend_from_slice(b"\x04demo\x04test\x00\x00\x01\x00\x01");
-    bytes
-}
-
-fn framed(message: &[u8]) -> Vec<u8> {
-    let mut frame = (message.len() as u16).to_be_bytes().to_vec();
-    frame.extend_from_slice(message);
-    frame
+    kit::Query::new(&format!("{label}.demo.test"), 1).id(id).flags(0).octets()
 }
 
 fn udp_client(server: SocketAddr) -> UdpSocket {
-    let local = if server.is_ipv4() { "127.0.0.1:0" } else { "[::1]:0" };
-    let socket = UdpSocket::bind(local).unwrap();
-    socket.connect(server).unwrap();
-    socket.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
-    socket
-}
-
-fn tcp_client(server: SocketAddr) -> TcpStream {
-    let stream = TcpStream::connect(server).unwrap();
-    stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
-    stream.set_write_timeout(Some(TEST_TIMEOUT)).unwrap();
-    stream
-}
-
-fn read_frame(stream: &mut TcpStream) -> Vec<u8> {
-    let mut length = [0; 2];
-    stream.read_exact(&mut length).unwrap();
-    let mut message = vec![0; usize::from(u16::from_be_bytes(length))];
-    stream.read_exact(&mut message).unwrap();
-    message
+    client::udp(client::unspecified(server), server)
 }
 
 fn first_address(message: &[u8]) -> Option<[u8; 4]> {
@@ -89,9 +60,9 @@ fn an_answer_truncated_over_udp_is_whole_over_tcp() {
     assert!(header::flags(&buffer).contains(Flags::TC));
     assert_eq!(first_address(&buffer[..length]), None);
 
-    let mut stream = tcp_client(server.addresses()[0]);
+    let mut stream = client::tcp(server.addresses()[0]);
     stream.write_all(&framed(&question(8, "10-0-0-0"))).unwrap();
-    let message = read_frame(&mut stream);
+    let message = read_frame(&mut stream).unwrap();
     assert!(!header::flags(&message).contains(Flags::TC));
     assert_eq!(Message::parse(&message).unwrap().count(Section::Answer), 1000);
     assert_eq!((server.answers(Kind::Truncated), server.answers(Kind::Address4)), (1, 1));
@@ -100,14 +71,14 @@ fn an_answer_truncated_over_udp_is_whole_over_tcp() {
 #[test]
 fn pipelined_questions_are_answered_in_order() {
     let server = start(&["[::1]:0"], 1, 1);
-    let mut stream = tcp_client(server.addresses()[0]);
+    let mut stream = client::tcp(server.addresses()[0]);
     let mut questions = Vec::new();
     for id in 0..2000u16 {
         questions.extend(framed(&question(id, &format!("10-0-{}-{}", id >> 8, id & 255))));
     }
     stream.write_all(&questions).unwrap();
     for id in 0..2000u16 {
-        let message = read_frame(&mut stream);
+        let message = read_frame(&mut stream).unwrap();
         assert_eq!(header::id(&message), id);
         let [high, low] = id.to_be_bytes();
         assert_eq!(first_address(&message), Some([10, 0, high, low]));
@@ -117,11 +88,11 @@ fn pipelined_questions_are_answered_in_order() {
 #[test]
 fn many_large_answers_leave_in_several_writes() {
     let server = start(&["127.0.0.1:0"], 2000, 1);
-    let mut stream = tcp_client(server.addresses()[0]);
+    let mut stream = client::tcp(server.addresses()[0]);
     let questions: Vec<u8> = (0..20).flat_map(|id| framed(&question(id, "10-0-0-1"))).collect();
     stream.write_all(&questions).unwrap();
     for id in 0..20 {
-        let message = read_frame(&mut stream);
+        let message = read_frame(&mut stream).unwrap();
         assert_eq!(header::id(&message), id);
         assert_eq!(Message::parse(&message).unwrap().count(Section::Answer), 2000);
     }
@@ -130,12 +101,12 @@ fn many_large_answers_leave_in_several_writes() {
 #[test]
 fn a_question_may_arrive_octet_by_octet() {
     let server = start(&["127.0.0.1:0"], 1, 1);
-    let mut stream = tcp_client(server.addresses()[0]);
+    let mut stream = client::tcp(server.addresses()[0]);
     stream.set_nodelay(true).unwrap();
     for octet in framed(&question(1, "192-0-2-1")) {
         stream.write_all(&[octet]).unwrap();
     }
-    assert_eq!(first_address(&read_frame(&mut stream)), Some([192, 0, 2, 1]));
+    assert_eq!(first_address(&read_frame(&mut stream).unwrap()), Some([192, 0, 2, 1]));
 }
 
 #[test]
@@ -144,7 +115,7 @@ fn responses_and_scraps_are_counted_and_not_answered() {
     let client = udp_client(server.addresses()[0]);
     let mut response = question(1, "192-0-2-1");
     header::set_flags(&mut response, Flags::QR);
-    let mut stream = tcp_client(server.addresses()[0]);
+    let mut stream = client::tcp(server.addresses()[0]);
     for message in [&response[..], &[], &response[..5]] {
         client.send(message).unwrap();
         stream.write_all(&framed(message)).unwrap();
@@ -154,7 +125,7 @@ fn responses_and_scraps_are_counted_and_not_answered() {
     let mut buffer = [0; 512];
     client.recv(&mut buffer).unwrap();
     stream.write_all(&framed(&question(2, "192-0-2-2"))).unwrap();
-    assert_eq!((header::id(&buffer), header::id(&read_frame(&mut stream))), (2, 2));
+    assert_eq!((header::id(&buffer), header::id(&read_frame(&mut stream).unwrap())), (2, 2));
     assert_eq!((server.ignored(), server.answers(Kind::Address4)), (6, 2));
 }
 
@@ -182,9 +153,9 @@ fn an_address_that_is_taken_is_an_error_that_names_it() {
 fn a_stopped_server_closes_its_connections_and_frees_its_address() {
     let server = start(&["127.0.0.1:0"], 1, 2);
     let address = server.addresses()[0];
-    let mut stream = tcp_client(address);
+    let mut stream = client::tcp(address);
     stream.write_all(&framed(&question(1, "192-0-2-1"))).unwrap();
-    read_frame(&mut stream);
+    read_frame(&mut stream).unwrap();
     let begin = Instant::now();
     drop(server);
     assert!(begin.elapsed() < TEST_TIMEOUT);
@@ -197,17 +168,17 @@ fn a_stopped_server_closes_its_connections_and_frees_its_address() {
 fn a_connection_beyond_the_limit_is_closed_and_the_others_work() {
     let server = start(&["127.0.0.1:0"], 1, 1);
     let address = server.addresses()[0];
-    let mut tcp_threads: Vec<TcpStream> = (0..limits::CONNECTIONS).map(|_| tcp_client(address)).collect();
+    let mut tcp_threads: Vec<TcpStream> = (0..limits::CONNECTIONS).map(|_| client::tcp(address)).collect();
     for (id, stream) in tcp_threads.iter_mut().enumerate() {
         stream.write_all(&framed(&question(id as u16, "192-0-2-1"))).unwrap();
-        assert_eq!(header::id(&read_frame(stream)), id as u16);
+        assert_eq!(header::id(&read_frame(stream).unwrap()), id as u16);
     }
-    let mut one_more = tcp_client(address);
+    let mut one_more = client::tcp(address);
     match one_more.read(&mut [0; 1]) {
         Ok(octets) => assert_eq!(octets, 0),
         Err(error) => assert_eq!(error.kind(), ErrorKind::ConnectionReset),
     }
     let last = tcp_threads.last_mut().unwrap();
     last.write_all(&framed(&question(9, "192-0-2-1"))).unwrap();
-    assert_eq!(header::id(&read_frame(last)), 9);
+    assert_eq!(header::id(&read_frame(last).unwrap()), 9);
 }

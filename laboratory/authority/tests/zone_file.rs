@@ -8,7 +8,7 @@ use std::io::Write as _;
 use std::net::UdpSocket;
 use std::path::PathBuf;
 use std::time::Duration;
-use wire::{Class, Flags, Rcode, Type, header};
+use wire::{Flags, Rcode, Type, header};
 
 const ZONE: &str = r#"
 $ORIGIN example.test.
@@ -56,23 +56,8 @@ const SOA: &str =
     "example.test. 60 IN SOA ns1.example.test. hostmaster.example.test. 2026 7200 3600 1209600 60";
 
 fn question(name: &str, qtype: Type, size: Option<u16>) -> Vec<u8> {
-    let mut bytes = vec![0; header::HEADER];
-    header::set_id(&mut bytes, 0xbeef);
-    header::set_qdcount(&mut bytes, 1);
-    for label in name.split('.').filter(|label| !label.is_empty()) {
-        bytes.push(label.len() as u8);
-        bytes.extend_from_slice(label.as_bytes());
-    }
-    bytes.push(0);
-    bytes.extend_from_slice(&qtype.0.to_be_bytes());
-    bytes.extend_from_slice(&Class::IN.0.to_be_bytes());
-    if let Some(size) = size {
-        header::set_arcount(&mut bytes, 1);
-        let mut opt = [0; wire::OPT_LEN];
-        wire::write_opt(&mut opt, size, 0, 0, false, None).unwrap();
-        bytes.extend_from_slice(&opt);
-    }
-    bytes
+    let query = kit::Query::new(name, qtype.0).id(0xbeef).flags(0);
+    size.into_iter().fold(query, |query, size| query.edns(size, &[])).octets()
 }
 
 /// A server that the test polls, and its client.
@@ -477,11 +462,8 @@ fn the_number_of_faults_is_bounded() {
 fn changed_octets_of_a_zone_give_faults_with_lines_and_no_harm() {
     let good = "$ORIGIN t.\n$TTL 60\n@ IN SOA ns root 1 2 3 4 ( 5 ) ; end\n NS ns\nns A 192.0.2.1\n AAAA ::1\n* TXT \"a;b\" c\\032d\n\
                 $GENERATE 1-9 h$ A 192.0.2.$\nsub NS ns.sub\nns.sub 9 IN A 192.0.2.2\nx CNAME ns\n";
-    let (mut state, mut refused) = (1u64, 0);
-    let mut draw = |below: usize| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) as usize % below
-    };
+    let (mut random, mut refused) = (kit::Random::new(1), 0);
+    let mut draw = |below: usize| random.place(below);
     for _ in 0..2_000 {
         let mut text = good.as_bytes().to_vec();
         for _ in 0..=draw(6) {

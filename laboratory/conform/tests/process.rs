@@ -68,7 +68,7 @@ fn a_server_that_dies_on_a_signal_is_reported() {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap().trim();
     if u64::from_str_radix(ignored, 16).unwrap() & 1 != 0 {
-        return test_skip::skip("SIGHUP is ignored; start the tests without nohup");
+        return kit::skip("SIGHUP is ignored; start the tests without nohup");
     }
     let reload = r#", "steps": [{"action": "reload", "config": {}}]"#;
     let outcomes = play(&[case(reload, "{}")], "good");

@@ -3,7 +3,7 @@
 use crate::limits;
 use crate::plan::Plan;
 use crate::sender::{Batch, Lengths, Transmit};
-use datapath::laboratory::{Port, QuerySender};
+use crate::sockets::{Port, QuerySender};
 use std::io;
 
 /// The ports of a lane, and its buffers for sends.

@@ -7,6 +7,7 @@ use crate::names::HEADER;
 use crate::plan::Plan;
 use crate::reader::{Name, Record};
 use crate::reason::{Reason, rcode_name};
+use domain::base::iana::Rtype;
 use measure::outcome::InvalidReply;
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
@@ -72,16 +73,7 @@ fn question_text(question: &[u8]) -> String {
     let kind = question.get(after..after + 2).map_or(0, |kind| u16::from_be_bytes([kind[0], kind[1]]));
     // A name without a pointer is shown in its letter case, which is compared, too.
     let name = question.get(..after).filter(|raw| raw.len() == name.octets().len()).unwrap_or(name.octets());
-    format!("{} {}", escape::name(name), type_text(kind))
-}
-
-fn type_text(kind: u16) -> String {
-    match kind {
-        1 => "A".to_owned(),
-        5 => "CNAME".to_owned(),
-        28 => "AAAA".to_owned(),
-        other => format!("TYPE{other}"),
-    }
+    format!("{} {}", escape::name(name), Rtype::from_int(kind))
 }
 
 /// The contents of a valid reply, as far as a reason concerns them.
@@ -170,7 +162,7 @@ fn record_text(message: &[u8], record: &Record) -> String {
             let target = Name::read(message, record.data).map(|(target, _)| escape::name(target.octets()));
             format!("CNAME {}", target.as_deref().unwrap_or("without a name"))
         }
-        (kind, _) => format!("{} of {} octets", type_text(kind), data.len()),
+        (kind, _) => format!("{} of {} octets", Rtype::from_int(kind), data.len()),
     }
 }
 

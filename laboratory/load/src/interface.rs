@@ -2,7 +2,7 @@
 //! their queueing disciplines. Other interfaces do not count: a management interface drops packets of unknown
 //! protocols from time to time.
 
-use datapath::laboratory::netlink::{self, Link};
+use crate::sockets::netlink::{self, Link};
 use std::net::SocketAddr;
 
 /// The interfaces that carry a load.

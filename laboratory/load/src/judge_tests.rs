@@ -7,16 +7,8 @@ use std::net::Ipv6Addr;
 const ADDRESS: [u8; 4] = [10, 1, 2, 3];
 
 fn expectation() -> Expectation {
-    Expectation {
-        zone: "dns64perf.test".into(),
-        prefixes: vec![("64:ff9b::".parse().unwrap(), 96)],
-        addresses: 1,
-        cname_depth: 0,
-        aaaa_share: 0.0,
-        aaaa_seed: 0,
-        ttl: (1, 3600),
-        validity: Validity::Exact,
-    }
+    let prefix = ("64:ff9b::".parse().unwrap(), 96);
+    Expectation { ttl: (1, 3600), ..Expectation::synthesized("dns64perf.test", prefix) }
 }
 
 #[test]

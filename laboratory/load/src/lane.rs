@@ -6,8 +6,8 @@ use crate::order_check;
 use crate::outstanding::OutstandingQueries;
 use crate::plan::{Plan, Timing};
 use crate::query_id::QueryIds;
+use crate::sockets::Port;
 use crate::stream_order;
-use datapath::laboratory::Port;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,5 +1,6 @@
 //! All limits of the load generator, with their arithmetic.
 
+use datapath::limits::RECEIVE_BUFFER;
 use std::time::Duration;
 
 // Limits of an order.
@@ -272,3 +273,23 @@ pub const CONNECTION_WINDOW: u32 = 1 << 24;
 
 /// Octets of the receive buffer of a port of QUIC: 1,000 datagrams of 1,200 octets and the kernel's own share.
 pub const QUIC_BUFFER: usize = 4 << 20;
+
+// Sockets.
+
+/// Receive and send buffer of each source port of a load, in octets: that of a listening socket. It holds 15,000 small replies,
+/// so a tester that was held up for 100 ms at 100,000 a second loses none. Only waiting datagrams take memory.
+pub const TESTER_BUFFER: i32 = RECEIVE_BUFFER;
+
+/// Datagrams in one receive of a tester.
+pub const TESTER_BATCH: usize = 32;
+
+/// Octets for one datagram of a tester: the largest possible one, because the kernel may put many replies together (UDP
+/// GRO), and a cache line more, so that the beginnings spread over all sets of the processor's caches. 32 of them are
+/// 2 MiB, of which only written pages are ever resident.
+pub const TESTER_STRIDE: usize = (64 << 10) + 64;
+
+/// Ports that one wait of a tester may report. The next wait reports the others.
+pub const TESTER_EVENTS: usize = 64;
+
+/// Connections that one wait of a tester may report: 3 KiB of events.
+pub const CONNECTION_EVENTS: usize = 256;

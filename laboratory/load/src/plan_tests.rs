@@ -2,33 +2,16 @@
 
 use super::*;
 use crate::order_check::max_requery_age_ms;
-use measure::order::{Expectation, Lanes, Transport, Validity};
+use measure::order::Expectation;
+use std::time::Duration;
 
 /// An order for one thread without warm-up.
 pub(crate) fn order(rate_qps: f64, duration_ms: u64) -> Load {
-    Load {
-        server: "127.0.0.1:53".parse().unwrap(),
-        pace: Pace::Open { rate_qps, burst: 1 },
-        duration_ms,
-        warm_up_ms: 0,
-        timeout_ms: 1000,
-        names: "10.0.0.0/8".parse().unwrap(),
-        first_name: 0,
-        expect: Expectation {
-            zone: "dns64perf.test".into(),
-            prefixes: vec![("64:ff9b::".parse().unwrap(), 96)],
-            addresses: 1,
-            cname_depth: 0,
-            aaaa_share: 0.0,
-            aaaa_seed: 0,
-            ttl: (0, u32::MAX),
-            validity: Validity::Exact,
-        },
-        cached_share: 0.0,
-        lanes: Lanes::default(),
-        seed: 1,
-        transport: Transport::Udp,
-    }
+    let (server, names) = ("127.0.0.1:53".parse().unwrap(), "10.0.0.0/8".parse().unwrap());
+    let (pace, duration) = (Pace::Open { rate_qps, burst: 1 }, Duration::from_millis(duration_ms));
+    let expect = Expectation::synthesized("dns64perf.test", ("64:ff9b::".parse().unwrap(), 96));
+    let expect = Expectation { ttl: (0, u32::MAX), ..expect };
+    Load::of_new_names(server, pace, duration, names, expect)
 }
 
 fn refusal(change: impl FnOnce(&mut Load)) -> String {

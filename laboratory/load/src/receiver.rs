@@ -12,8 +12,8 @@ use crate::outstanding::{Slot, State};
 use crate::plan::Plan;
 use crate::query_times::{Ending, Words};
 use crate::reason::Reason;
+use crate::sockets::{Arrival, ReplyReceiver};
 use crate::thread_stats::ThreadStats;
-use datapath::laboratory::{Arrival, ReplyReceiver};
 
 /// The receiving half of a thread.
 pub struct Receiver<'a> {

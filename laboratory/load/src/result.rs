@@ -3,12 +3,12 @@
 use crate::lane::Lane;
 use crate::plan::{Plan, Timing};
 use crate::query_times::{LaneTimes, QueryTimes};
+use crate::sockets::{Port, Usage};
 use crate::stream::StreamStats;
 use crate::thread_stats::ThreadStats;
 use crate::threads::ThreadReport;
 use crate::timeline::Timeline;
 use crate::verdict::{TesterFaults, verdict};
-use datapath::laboratory::{Port, Usage};
 use measure::order::Pace;
 use measure::outcome::{Outcome, Second, Tester, Traffic};
 use std::time::Duration;

@@ -11,8 +11,8 @@ use crate::plan::{Plan, Timing};
 use crate::query_list::QueryList;
 use crate::query_times::Words;
 use crate::random::mix;
+use crate::sockets::QuerySender;
 use crate::timeline::Timeline;
-use datapath::laboratory::QuerySender;
 use std::io;
 
 /// Result of a poll.

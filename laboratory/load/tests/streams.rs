@@ -3,8 +3,9 @@
 
 use crate::device;
 
-use device::stream::{Act, StreamDevice, framed, right};
+use device::stream::{Act, StreamDevice, right};
 use device::{Query, assert_verdict, order};
+use kit::message::framed;
 use measure::order::{Load, Pace, Transport};
 use measure::outcome::{Connections, Outcome, Verdict};
 use sixfold_load::{LoadOptions, NoCompanion, run, run_with};

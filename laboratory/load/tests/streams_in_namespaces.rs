@@ -3,14 +3,15 @@
 
 use crate::device;
 
-use device::stream::{Act, StreamDevice, framed, right};
+use device::stream::{Act, StreamDevice, right};
 use device::{Device, Reply, assert_verdict, order};
+use kit::message::framed;
+use kit::namespace;
 use measure::order::{Load, Transport};
 use measure::outcome::{FastOpen, Outcome, Traffic, Verdict};
 use sixfold_load::{LoadError, NoCompanion, run};
 use std::net::TcpListener;
 use std::ops::ControlFlow;
-use test_skip::namespace;
 
 /// A namespace with a loopback interface alone, where TCP Fast Open is allowed for clients and servers.
 const NAMESPACE: &str = "ip link set lo up && sysctl -qw net.ipv4.tcp_fastopen=3 && exec \"$@\"";
@@ -53,10 +54,10 @@ fn assert_counted(counted: (u64, u64), carried: (u64, u64)) {
 
 #[test]
 fn the_packets_and_octets_of_a_load_are_those_that_the_interface_carried() {
-    if !namespace::is_inside() {
-        let name =
-            "streams_in_namespaces::the_packets_and_octets_of_a_load_are_those_that_the_interface_carried";
-        namespace::run_inside(name, &namespace::network(NAMESPACE));
+    if namespace::is_played_in(
+        NAMESPACE,
+        "streams_in_namespaces::the_packets_and_octets_of_a_load_are_those_that_the_interface_carried",
+    ) {
         return;
     }
     let server = Device::start("127.0.0.1:0", |query| Reply::now(query.right()));
@@ -73,9 +74,10 @@ fn the_packets_and_octets_of_a_load_are_those_that_the_interface_carried() {
 
 #[test]
 fn a_query_travels_in_the_syn_once_the_cookie_is_known() {
-    if !namespace::is_inside() {
-        let name = "streams_in_namespaces::a_query_travels_in_the_syn_once_the_cookie_is_known";
-        namespace::run_inside(name, &namespace::network(NAMESPACE));
+    if namespace::is_played_in(
+        NAMESPACE,
+        "streams_in_namespaces::a_query_travels_in_the_syn_once_the_cookie_is_known",
+    ) {
         return;
     }
     let server = StreamDevice::fast_open(right);
@@ -104,9 +106,10 @@ fn a_query_travels_in_the_syn_once_the_cookie_is_known() {
 
 #[test]
 fn a_server_without_fast_open_is_asked_after_the_handshake() {
-    if !namespace::is_inside() {
-        let name = "streams_in_namespaces::a_server_without_fast_open_is_asked_after_the_handshake";
-        namespace::run_inside(name, &namespace::network(NAMESPACE));
+    if namespace::is_played_in(
+        NAMESPACE,
+        "streams_in_namespaces::a_server_without_fast_open_is_asked_after_the_handshake",
+    ) {
         return;
     }
     let server = StreamDevice::start(right);
@@ -120,10 +123,11 @@ fn a_server_without_fast_open_is_asked_after_the_handshake() {
 
 #[test]
 fn fast_open_that_the_host_does_not_allow_is_refused_with_the_remedy() {
-    if !namespace::is_inside() {
-        let name = "streams_in_namespaces::fast_open_that_the_host_does_not_allow_is_refused_with_the_remedy";
-        let script = NAMESPACE.replace("fastopen=3", "fastopen=2");
-        namespace::run_inside(name, &namespace::network(&script));
+    let script = NAMESPACE.replace("fastopen=3", "fastopen=2");
+    if namespace::is_played_in(
+        &script,
+        "streams_in_namespaces::fast_open_that_the_host_does_not_allow_is_refused_with_the_remedy",
+    ) {
         return;
     }
     let load = Load { transport: Transport::Tfo, ..order("127.0.0.1:53".parse().unwrap(), 10.0, 100) };
@@ -133,10 +137,11 @@ fn fast_open_that_the_host_does_not_allow_is_refused_with_the_remedy() {
 
 #[test]
 fn ports_in_time_wait_are_used_again_and_a_lack_of_ports_is_a_fault_of_the_tester() {
-    if !namespace::is_inside() {
-        let name = "streams_in_namespaces::ports_in_time_wait_are_used_again_and_a_lack_of_ports_is_a_fault_of_the_tester";
-        let script = NAMESPACE.replace("tcp_fastopen=3", "ip_local_port_range=\"40000 40031\"");
-        namespace::run_inside(name, &namespace::network(&script));
+    let script = NAMESPACE.replace("tcp_fastopen=3", "ip_local_port_range=\"40000 40031\"");
+    if namespace::is_played_in(
+        &script,
+        "streams_in_namespaces::ports_in_time_wait_are_used_again_and_a_lack_of_ports_is_a_fault_of_the_tester",
+    ) {
         return;
     }
     let over_tcp = |server| Load { transport: Transport::Tcp, ..order(server, 400.0, 1000) };
@@ -161,10 +166,11 @@ fn ports_in_time_wait_are_used_again_and_a_lack_of_ports_is_a_fault_of_the_teste
 
 #[test]
 fn a_lack_of_descriptors_is_a_fault_of_the_tester() {
-    if !namespace::is_inside() {
-        let name = "streams_in_namespaces::a_lack_of_descriptors_is_a_fault_of_the_tester";
-        let script = format!("ulimit -n 200; {NAMESPACE}");
-        namespace::run_inside(name, &namespace::network(&script));
+    let script = format!("ulimit -n 200; {NAMESPACE}");
+    if namespace::is_played_in(
+        &script,
+        "streams_in_namespaces::a_lack_of_descriptors_is_a_fault_of_the_tester",
+    ) {
         return;
     }
     // The kernel completes the handshakes, and nobody takes the connections.

@@ -4,6 +4,7 @@
 use crate::device;
 
 use device::{Device, Query, Reply, assert_verdict, order};
+use kit::namespace;
 use measure::order::Pace;
 use measure::outcome::{Outcome, Verdict};
 use sixfold_load::{Companion, NoCompanion, run};
@@ -11,7 +12,6 @@ use std::ops::ControlFlow;
 use std::os::fd::BorrowedFd;
 use std::process::Command;
 use std::time::Duration;
-use test_skip::namespace;
 
 /// A load of 1,000 queries in a second against a device that answers every 100th wrongly, beginning with number 50.
 fn with_fault(fault: impl Fn(&Query<'_>) -> Vec<Reply> + Send + 'static) -> Outcome {
@@ -307,7 +307,7 @@ fn drops_of_the_testers_own_interface_queue_say_nothing_of_the_server() {
     if !succeeds("ip link set lo up")
         || !succeeds("tc qdisc add dev lo root tbf rate 256kbit burst 1600 limit 3000")
     {
-        return test_skip::skip("no ip or tc, or no tbf in this kernel");
+        return kit::skip("no ip or tc, or no tbf in this kernel");
     }
     let device = Device::start("127.0.0.1:0", |query| Reply::now(query.right()));
     let outcome =

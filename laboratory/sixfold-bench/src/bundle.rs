@@ -285,37 +285,21 @@ pub(crate) fn write_atomically(path: &Path, text: &str, durable: bool) -> Result
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kit::Folder;
     use report::sample::{self, Shape};
-
-    /// A folder of its own for each test, removed at its end.
-    struct Folder(PathBuf);
-
-    impl Folder {
-        fn new(name: &str) -> Folder {
-            let path = std::env::temp_dir().join(format!("sixfold-bundle-{name}-{}", std::process::id()));
-            let _ = fs::remove_dir_all(&path);
-            Folder(path)
-        }
-    }
-
-    impl Drop for Folder {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
-    }
 
     #[test]
     fn a_record_is_read_as_it_was_written_to_the_last_digit() {
-        let folder = Folder::new("again");
+        let folder = Folder::new();
         let run = sample::run(&Shape::quick());
-        write(&folder.0, &run).unwrap();
-        assert!(read(&folder.0).unwrap() == run);
+        write(&folder, &run).unwrap();
+        assert!(read(&folder).unwrap() == run);
         for file in
             ["report.html", "trials.csv", "environment.json", "configs/unbound.conf", "hist/trial-00000.hgrm"]
         {
-            assert!(folder.0.join(file).is_file(), "{file}");
+            assert!(folder.join(file).is_file(), "{file}");
         }
-        let names = fs::read_dir(&folder.0).unwrap().map(|entry| entry.unwrap().file_name());
+        let names = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name());
         assert!(
             names.into_iter().all(|name| !name.to_string_lossy().ends_with(".new")),
             "nothing is left over"
@@ -324,26 +308,23 @@ mod tests {
 
     #[test]
     fn a_newer_schema_is_refused_by_name() {
-        let folder = Folder::new("newer");
-        fs::create_dir_all(&folder.0).unwrap();
-        fs::write(folder.0.join(RECORD_FILE), "{\"schema\": 99, \"tool\": \"tool 7\", \"other\": []}")
-            .unwrap();
-        let error = read(&folder.0).unwrap_err();
+        let folder = Folder::new();
+        fs::write(folder.join(RECORD_FILE), "{\"schema\": 99, \"tool\": \"tool 7\", \"other\": []}").unwrap();
+        let error = read(&folder).unwrap_err();
         assert!(error.contains("schema is 99") && error.contains("tool 7"), "{error}");
     }
 
     #[test]
     fn a_damaged_record_is_refused_with_its_place() {
-        let folder = Folder::new("damaged");
-        fs::create_dir_all(&folder.0).unwrap();
-        fs::write(folder.0.join(RECORD_FILE), "{\n  \"schema\": 1,\n  \"tool\": }").unwrap();
-        let error = read(&folder.0).unwrap_err();
+        let folder = Folder::new();
+        fs::write(folder.join(RECORD_FILE), "{\n  \"schema\": 1,\n  \"tool\": }").unwrap();
+        let error = read(&folder).unwrap_err();
         assert!(error.contains("run.json") && error.contains("line 3 column"), "{error}");
-        fs::write(folder.0.join(JOURNAL_FILE), "").unwrap();
-        assert!(read(&folder.0).unwrap_err().contains("writes it again"));
-        fs::remove_file(folder.0.join(RECORD_FILE)).unwrap();
-        assert!(read(&folder.0).unwrap_err().contains("killed"));
-        let error = read(&folder.0.join("absent")).unwrap_err();
+        fs::write(folder.join(JOURNAL_FILE), "").unwrap();
+        assert!(read(&folder).unwrap_err().contains("writes it again"));
+        fs::remove_file(folder.join(RECORD_FILE)).unwrap();
+        assert!(read(&folder).unwrap_err().contains("killed"));
+        let error = read(&folder.join("absent")).unwrap_err();
         assert!(error.contains("sixfold-bench run --out"), "{error}");
     }
 
@@ -359,12 +340,12 @@ mod tests {
         ] {
             assert_eq!(safe_file_name(name), safe);
         }
-        let folder = Folder::new("escape");
+        let folder = Folder::new();
         let mut run = sample::run(&Shape::quick());
         run.device.files =
             [("a/b", "1"), ("a_b", "2"), ("../c", "3")].map(|(a, b)| (a.to_owned(), b.to_owned())).into();
-        write(&folder.0, &run).unwrap();
-        let many = fs::read_dir(folder.0.join("configs")).unwrap().count();
+        write(&folder, &run).unwrap();
+        let many = fs::read_dir(folder.join("configs")).unwrap().count();
         assert_eq!(many, 3, "and none takes the place of another");
     }
 }

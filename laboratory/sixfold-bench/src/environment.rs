@@ -379,12 +379,11 @@ mod tests {
     }
 
     /// Root of a host whose files a test writes.
-    struct Tree(PathBuf);
+    struct Tree(kit::Folder);
 
     impl Tree {
-        fn new(name: &str, files: &[(&str, &str)]) -> Tree {
-            let root =
-                std::env::temp_dir().join(format!("sixfold-environment-{}-{name}", std::process::id()));
+        fn new(files: &[(&str, &str)]) -> Tree {
+            let root = kit::Folder::new();
             for (path, text) in files {
                 let path = root.join(path);
                 fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -394,13 +393,7 @@ mod tests {
         }
 
         fn facts(&self) -> FactCollector {
-            FactCollector { root: self.0.clone(), environment: Environment::default() }
-        }
-    }
-
-    impl Drop for Tree {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
+            FactCollector { root: self.0.to_owned(), environment: Environment::default() }
         }
     }
 
@@ -423,22 +416,19 @@ mod tests {
         assert_eq!(allowed.len(), core_count());
         let last = allowed.last().unwrap().to_string();
         let run = Command::new("taskset").args(["-c", &last, "cat", "/proc/self/status"]).output();
-        let Ok(run) = run else { return test_skip::missing("taskset", "apt-get install util-linux") };
+        let Ok(run) = run else { return kit::missing("taskset", "apt-get install util-linux") };
         assert!(String::from_utf8_lossy(&run.stdout).contains(&format!("Cpus_allowed_list:\t{last}\n")));
     }
 
     #[test]
     fn settings_that_change_the_clock_speed_are_warned_of() {
         let cpu = "sys/devices/system/cpu";
-        let tree = Tree::new(
-            "power",
-            &[
-                (&format!("{cpu}/cpu0/cpufreq/scaling_governor"), "powersave\n"),
-                (&format!("{cpu}/cpu1/cpufreq/scaling_governor"), "performance\n"),
-                (&format!("{cpu}/intel_pstate/no_turbo"), "0\n"),
-                ("sys/devices/system/clocksource/clocksource0/current_clocksource", "hpet\n"),
-            ],
-        );
+        let tree = Tree::new(&[
+            (&format!("{cpu}/cpu0/cpufreq/scaling_governor"), "powersave\n"),
+            (&format!("{cpu}/cpu1/cpufreq/scaling_governor"), "performance\n"),
+            (&format!("{cpu}/intel_pstate/no_turbo"), "0\n"),
+            ("sys/devices/system/clocksource/clocksource0/current_clocksource", "hpet\n"),
+        ]);
         let mut facts = tree.facts();
         facts.collect_power();
         assert_eq!(facts.environment.facts["governor"], "performance, powersave");
@@ -455,13 +445,10 @@ mod tests {
 
     #[test]
     fn of_the_boot_parameters_only_those_that_matter_are_told() {
-        let tree = Tree::new(
-            "boot",
-            &[
-                ("proc/cmdline", "root=/dev/secret isolcpus=2-3 mitigations=off token=abc\n"),
-                ("proc/sys/net/netfilter/nf_conntrack_count", "12\n"),
-            ],
-        );
+        let tree = Tree::new(&[
+            ("proc/cmdline", "root=/dev/secret isolcpus=2-3 mitigations=off token=abc\n"),
+            ("proc/sys/net/netfilter/nf_conntrack_count", "12\n"),
+        ]);
         let mut facts = tree.facts();
         facts.collect_kernel();
         assert_eq!(facts.environment.facts["boot parameters"], "isolcpus=2-3 mitigations=off");
@@ -472,19 +459,16 @@ mod tests {
     #[test]
     fn smt_and_open_vulnerabilities_are_told() {
         let folder = "sys/devices/system/cpu/vulnerabilities";
-        let tree = Tree::new(
-            "processor",
-            &[
-                (
-                    "proc/cpuinfo",
-                    "processor\t: 0\nmodel name\t: Example 9000\nmicrocode\t: 0x2\nflags\t\t: fpu ht\n",
-                ),
-                ("sys/devices/system/cpu/smt/active", "1\n"),
-                (&format!("{folder}/meltdown"), "Mitigation: PTI\n"),
-                (&format!("{folder}/mds"), "Vulnerable\n"),
-                (&format!("{folder}/l1tf"), "Not affected\n"),
-            ],
-        );
+        let tree = Tree::new(&[
+            (
+                "proc/cpuinfo",
+                "processor\t: 0\nmodel name\t: Example 9000\nmicrocode\t: 0x2\nflags\t\t: fpu ht\n",
+            ),
+            ("sys/devices/system/cpu/smt/active", "1\n"),
+            (&format!("{folder}/meltdown"), "Mitigation: PTI\n"),
+            (&format!("{folder}/mds"), "Vulnerable\n"),
+            (&format!("{folder}/l1tf"), "Not affected\n"),
+        ]);
         let mut facts = tree.facts();
         facts.collect_processor();
         let told = &facts.environment.facts;

@@ -2,10 +2,10 @@
 //! queries. They are read and raised from outside ([`device_sockets`]).
 
 use crate::usage::Usage;
-use datapath::laboratory::device_sockets;
+use load::sockets::device_sockets;
 use measure::run::Participant;
 
-pub use datapath::laboratory::device_sockets::{WANTED, listening};
+pub use load::sockets::device_sockets::{WANTED, listening};
 
 /// Reads the sockets of these processes; those at `port` receive queries. `raise`: gives these sockets a receive buffer of
 /// [`WANTED`], as far as this process may.

@@ -414,28 +414,17 @@ mod tests {
     }
 
     /// A process that only computes, on one core. It ends with this value.
-    struct Busy(std::process::Child);
-
-    impl Busy {
-        fn start(core: u16) -> std::io::Result<Busy> {
-            let mut command = std::process::Command::new("taskset");
-            command.args(["-c", &core.to_string(), "sh", "-c", "while :; do :; done"]);
-            command.spawn().map(Busy)
-        }
-    }
-
-    impl Drop for Busy {
-        fn drop(&mut self) {
-            let _ = self.0.kill();
-            let _ = self.0.wait();
-        }
+    fn busy(core: u16) -> std::io::Result<kit::Killed> {
+        let mut command = std::process::Command::new("taskset");
+        command.args(["-c", &core.to_string(), "sh", "-c", "while :; do :; done"]);
+        command.spawn().map(kit::Killed)
     }
 
     #[test]
     fn a_process_that_shares_its_core_with_another_one_is_starved_and_with_its_own_is_not() {
         let core = *crate::environment::allowed_cores().last().unwrap();
-        let (Ok(one), Ok(other)) = (Busy::start(core), Busy::start(core)) else {
-            return test_skip::missing("taskset", "apt-get install util-linux");
+        let (Ok(one), Ok(other)) = (busy(core), busy(core)) else {
+            return kit::missing("taskset", "apt-get install util-linux");
         };
         let (one, other) = (one.0.id(), other.0.id());
         let pinned = |usage: &Usage| usage.allowed_cores() == BTreeSet::from([core]);

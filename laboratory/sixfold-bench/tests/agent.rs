@@ -3,45 +3,26 @@
 use crate::fixtures;
 
 use fixtures::{authority, folder_of, gone, host, question, runs, script, until};
-use measure::order::{Expectation, Lanes, Load, Pace, Transport, Validity};
+use kit::Killed;
+use measure::order::{Expectation, Lanes, Load, Pace};
 use sixfold_bench::agent::protocol::{Start, Target, VERSION};
 use sixfold_bench::agent_client::{AgentClient, AgentError};
 use sixfold_bench::device::{Recipe, Settings};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 /// A load on an authority, without a device between them.
 fn load(server: std::net::SocketAddr, rate_qps: f64, duration_ms: u64) -> Load {
-    Load {
-        server,
-        pace: Pace::Open { rate_qps, burst: 1 },
-        duration_ms,
-        warm_up_ms: 0,
-        timeout_ms: 1000,
-        names: "20.0.0.0/8".parse().unwrap(),
-        first_name: 0,
-        expect: Expectation {
-            zone: "dns64perf.test".into(),
-            prefixes: Vec::new(),
-            addresses: 1,
-            cname_depth: 0,
-            aaaa_share: 1.0,
-            aaaa_seed: 7,
-            ttl: (0, 60),
-            validity: Validity::Exact,
-        },
-        cached_share: 0.0,
-        lanes: Lanes::default(),
-        seed: 1,
-        transport: Transport::Udp,
-    }
+    let (pace, duration) = (Pace::Open { rate_qps, burst: 1 }, Duration::from_millis(duration_ms));
+    let expect = Expectation { aaaa_seed: 7, ttl: (0, 60), ..Expectation::native("dns64perf.test") };
+    Load::of_new_names(server, pace, duration, "20.0.0.0/8".parse().unwrap(), expect)
 }
 
 /// An agent that the test controls by lines of text.
 struct RawAgent {
-    child: Child,
+    child: Killed,
     output: BufReader<ChildStdout>,
 }
 
@@ -56,11 +37,11 @@ impl RawAgent {
             .spawn()
             .unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
-        RawAgent { child, output }
+        RawAgent { child: Killed(child), output }
     }
 
     fn ask(&mut self, line: &str) -> serde_json::Value {
-        writeln!(self.child.stdin.as_mut().unwrap(), "{line}").unwrap();
+        writeln!(self.child.0.stdin.as_mut().unwrap(), "{line}").unwrap();
         let mut reply = String::new();
         self.output.read_line(&mut reply).unwrap();
         serde_json::from_str(&reply).unwrap()
@@ -82,13 +63,6 @@ impl RawAgent {
 
 fn pid_of(started: &sixfold_bench::agent::protocol::Started) -> u32 {
     started.pid
-}
-
-impl Drop for RawAgent {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 #[test]
@@ -199,7 +173,7 @@ fn everything_that_an_agent_started_ends_when_it_is_killed() {
     let mut agent = RawAgent::new();
     agent.greet();
     let (pid, child, folder) = start_two(&mut agent);
-    agent.child.kill().unwrap();
+    agent.child.0.kill().unwrap();
     until("the device's first process has ended", || !runs(pid));
     until("its second too", || !runs(child));
     until("its folder is gone", || gone(&folder));
@@ -227,8 +201,8 @@ fn everything_that_an_agent_started_ends_when_its_input_does() {
     agent.greet();
     let (pid, folder) = agent.start("sleep 300 & sleep 300");
     let (other, other_folder) = agent.start("trap '' TERM; sleep 300 & wait; sleep 300");
-    drop(agent.child.stdin.take());
-    assert!(agent.child.wait().unwrap().success());
+    drop(agent.child.0.stdin.take());
+    assert!(agent.child.0.wait().unwrap().success());
     for (pid, folder) in [(pid, folder), (other, other_folder)] {
         assert!(!runs(pid), "{pid}");
         assert!(gone(&folder), "{}", folder.display());
@@ -468,8 +442,8 @@ fn an_agent_ends_in_the_middle_of_a_load_when_its_input_does() {
     let (pid, folder) = agent.start("exec sleep 300");
     let order = sixfold_bench::agent::protocol::Order::Load(load(address, 100.0, 600_000));
     assert_eq!(agent.ask(&serde_json::to_string(&order).unwrap())["reply"], "progress");
-    drop(agent.child.stdin.take());
-    until("the agent has ended", || agent.child.try_wait().unwrap().is_some());
+    drop(agent.child.0.stdin.take());
+    until("the agent has ended", || agent.child.0.try_wait().unwrap().is_some());
     until("its device too", || !runs(pid));
     until("its folder is gone", || gone(&folder));
 }

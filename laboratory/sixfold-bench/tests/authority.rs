@@ -1,8 +1,9 @@
 //! `sixfold-bench authority` as a process.
 
+use kit::Killed;
 use std::io::{BufRead, BufReader, Read};
 use std::net::{SocketAddr, UdpSocket};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// Time limit, far longer than anything here takes.
@@ -10,7 +11,7 @@ const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 /// A running authority; killed when a test fails.
 struct Authority {
-    child: Child,
+    child: Killed,
     at: SocketAddr,
     /// Lines that it printed before it was ready.
     before: Vec<String>,
@@ -24,8 +25,9 @@ fn command(arguments: &[&str]) -> Command {
 
 fn start(arguments: &[&str]) -> Authority {
     let child = command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut authority = Authority { child, at: SocketAddr::from(([0; 4], 0)), before: Vec::new() };
-    let mut errors = BufReader::new(authority.child.stderr.take().unwrap());
+    let mut authority =
+        Authority { child: Killed(child), at: SocketAddr::from(([0; 4], 0)), before: Vec::new() };
+    let mut errors = BufReader::new(authority.child.0.stderr.take().unwrap());
     loop {
         let mut line = String::new();
         let read = errors.read_line(&mut line).unwrap();
@@ -57,20 +59,20 @@ impl Authority {
 
     /// Resident memory, in KiB.
     fn resident_kib(&self) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.0.id())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
         line.trim().trim_end_matches(" kB").parse().unwrap()
     }
 
     /// Ends it by a signal. Returns its exit status and its counters.
     fn end(mut self, signal: &str) -> (ExitStatus, String) {
-        let pid = self.child.id().to_string();
+        let pid = self.child.0.id().to_string();
         assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
         let mut text = String::new();
-        self.child.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+        self.child.0.stdout.take().unwrap().read_to_string(&mut text).unwrap();
         let begin = Instant::now();
         loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
+            if let Some(status) = self.child.0.try_wait().unwrap() {
                 return (status, text);
             }
             assert!(begin.elapsed() < TIME_LIMIT, "it does not end");
@@ -79,23 +81,8 @@ impl Authority {
     }
 }
 
-impl Drop for Authority {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 fn question(id: u16, name: &str) -> Vec<u8> {
-    let mut bytes = vec![0; 12];
-    bytes[..2].copy_from_slice(&id.to_be_bytes());
-    bytes[5] = 1;
-    for label in name.split('.') {
-        bytes.push(label.len() as u8);
-        bytes.extend_from_slice(label.as_bytes());
-    }
-    bytes.extend_from_slice(&[0, 0, 1, 0, 1]);
-    bytes
+    kit::Query::new(name, 1).id(id).flags(0).octets()
 }
 
 #[test]
@@ -144,8 +131,7 @@ fn a_computed_zone_takes_less_than_16_mib_whatever_is_asked() {
 
 #[test]
 fn a_master_file_is_served_and_its_size_told() {
-    let folder = std::env::temp_dir().join(format!("sixfold-bench-authority-{}", std::process::id()));
-    std::fs::create_dir(&folder).unwrap();
+    let folder = kit::Folder::new();
     let file = folder.join("zone");
     let mut text = String::from("$ORIGIN dns64perf.test.\n$TTL 60\n@ SOA ns root 1 2 3 4 5\n");
     for c in 0..256 {
@@ -167,7 +153,6 @@ fn a_master_file_is_served_and_its_size_told() {
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(text.contains(&format!("{}:2: ", file.display())), "{text}");
-    std::fs::remove_dir_all(folder).unwrap();
 }
 
 #[test]
@@ -205,7 +190,7 @@ fn an_address_that_cannot_be_had_is_an_error_that_names_it() {
 #[test]
 fn dig_reads_its_answers_and_its_counters() {
     if Command::new("dig").arg("-v").output().is_err() {
-        return test_skip::missing("dig", "apt-get install bind9-dnsutils");
+        return kit::missing("dig", "apt-get install bind9-dnsutils");
     }
     let authority =
         start(&["--listen", "[::1]:0", "--aaaa-share", "1", "--cname-depth", "2", "--fail", "truncate=1:A"]);

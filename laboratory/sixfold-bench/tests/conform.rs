@@ -8,7 +8,7 @@ use sixfold_bench::device::program::find_in_path;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 
 /// Environment variable with the configuration file, set for the process that is the server.
 const CONFIG: &str = "SIXFOLD_BENCH_REFUSING_SERVER";
@@ -21,23 +21,20 @@ const PASSED: &str = r#"{"id": "refused", "category": "errors", "rfc": "RFC 1035
 const FAILED: &str = r#"{"id": "answered", "category": "synthesis", "rfc": "RFC 6147 5.1.7", "source": "here", "level": "LEVEL", "config": {}, "query": {"name": "b.", "type": "AAAA"}, "expect": {"rcode": "NOERROR"}, "timeout_ms": 3000}"#;
 
 /// A file that is removed when the value is dropped.
-struct Scratch(PathBuf);
+struct Scratch {
+    path: String,
+    _folder: kit::Folder,
+}
 
 impl Scratch {
     fn new(name: &str, text: &str) -> Scratch {
-        let path = std::env::temp_dir().join(format!("sixfold-bench-conform-{}-{name}", std::process::id()));
-        std::fs::write(&path, text).unwrap();
-        Scratch(path)
+        let folder = kit::Folder::new();
+        folder.write(name, text);
+        Scratch { path: folder.text(name), _folder: folder }
     }
 
     fn path(&self) -> &str {
-        self.0.to_str().unwrap()
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
+        &self.path
     }
 }
 
@@ -144,14 +141,14 @@ fn a_server_that_has_failed_is_scored() {
     assert!(text.contains("RCODE: REFUSED, expected NOERROR"), "{text}");
     assert!(text.ends_with("2 cases; passed: 1 of 2 MUST; 0 not played\n"), "{text}");
     assert!(text.contains("requirements that hold: 1 of 2 MUST; 2 cases"), "{text}");
-    let results: Value = serde_json::from_str(&std::fs::read_to_string(&json.0).unwrap()).unwrap();
+    let results: Value = serde_json::from_str(&std::fs::read_to_string(json.path()).unwrap()).unwrap();
     assert_eq!((&results["all"]["passed"], &results["all"]["failed"]), (&1.into(), &1.into()));
     let told = &results["circumstances"];
     assert!(told["date"].as_str().unwrap().ends_with('Z'), "{told}");
     assert!(told["command"].as_str().unwrap().starts_with("sixfold-bench conform --cases "), "{told}");
     assert!(told["host"]["kernel"].is_string(), "{told}");
     assert!(told["configuration"]["sixfold.toml"].as_str().unwrap().contains("[server]"), "{told}");
-    let page = std::fs::read_to_string(&html.0).unwrap();
+    let page = std::fs::read_to_string(html.path()).unwrap();
     assert!(page.contains("answered") && page.ends_with("</html>\n"));
 }
 
@@ -202,16 +199,6 @@ fn json_on_standard_output_is_json_alone() {
     assert!(errors.contains("FAILED answered"), "{errors}");
 }
 
-/// A server that runs already. Dropping the value ends it.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 #[test]
 fn a_server_that_runs_already_is_asked_what_needs_no_configuration() {
     // An address of loopback that no other test has: nobody takes the port when the server has ended.
@@ -225,7 +212,7 @@ fn a_server_that_runs_already_is_asked_what_needs_no_configuration() {
         .args(["--exact", "server_process", "--nocapture"])
         .env(CONFIG, listen.path())
         .env(MODE, "refuses");
-    let running = Running(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    let running = kit::Killed(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
     let other = PASSED
         .replace("\"config\": {}", r#""config": {"dns64": {"prefixes": ["2001:db8::/96"]}}"#)
         .replace("\"id\": \"refused\"", "\"id\": \"other\"");
@@ -290,16 +277,7 @@ fn the_commits_that_played_the_servers_are_in_the_history() {
         }
     }
     if !is_whole {
-        test_skip::skip("this is no whole clone, so the commits cannot be looked for");
-    }
-}
-
-/// A folder that is removed when the value is dropped.
-struct Folder(PathBuf);
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+        kit::skip("this is no whole clone, so the commits cannot be looked for");
     }
 }
 
@@ -313,7 +291,7 @@ fn the_servers_take_every_configuration_that_is_written_for_a_case() {
     ];
     for (name, checker, arguments) in servers {
         let Some(checker) = find_in_path(checker) else {
-            test_skip::missing(checker, "apt-get install bind9 unbound pdns-recursor");
+            kit::missing(checker, "apt-get install bind9 unbound pdns-recursor");
             continue;
         };
         let (target, version) = sixfold_bench::conformance::find_template(name, None).unwrap();
@@ -323,15 +301,13 @@ fn the_servers_take_every_configuration_that_is_written_for_a_case() {
             if files.is_empty() || checked.contains(&files) {
                 continue;
             }
-            let folder = std::env::temp_dir().join(format!("sixfold-bench-{}-{name}", std::process::id()));
-            let folder = Folder(folder);
-            std::fs::create_dir_all(&folder.0).unwrap();
-            let fill = |text: &str| text.replace("{dir}", folder.0.to_str().unwrap());
+            let folder = kit::Folder::new();
+            let fill = |text: &str| text.replace("{dir}", folder.to_str().unwrap());
             for (file, text) in files.iter().chain(&case.files) {
-                std::fs::write(folder.0.join(file), fill(text)).unwrap();
+                folder.write(file, fill(text));
             }
             let arguments = arguments.iter().map(|argument| fill(argument));
-            let output = Command::new(&checker).args(arguments).current_dir(&folder.0).output().unwrap();
+            let output = Command::new(&checker).args(arguments).current_dir(&folder).output().unwrap();
             let words =
                 [output.stdout, output.stderr].map(|octets| String::from_utf8_lossy(&octets).into_owned());
             assert!(output.status.success(), "{version}, case {}: {words:?}\n{files:#?}", case.id);

@@ -434,10 +434,10 @@ fn the_grid_of_several_servers_has_31_cells_for_each_and_its_time_is_told_before
 #[test]
 fn a_plan_as_editors_write_it_is_read() {
     let text = "profile = \"quick\"\n[trial]\nduration = \"7s\"\n";
-    let file = std::env::temp_dir().join(format!("sixfold-bench-marked-{}.toml", process::id()));
+    let (folder, file) = (kit::Folder::new(), "plan.toml");
     let estimate = |text: &str| {
-        std::fs::write(&file, text).unwrap();
-        let output = bench(&["run", "--plan", file.to_str().unwrap(), "--device", "sixfold", "--estimate"]);
+        folder.write(file, text);
+        let output = bench(&["run", "--plan", &folder.text(file), "--device", "sixfold", "--estimate"]);
         assert!(output.status.success(), "{text:?}: {}", String::from_utf8_lossy(&output.stderr));
         let plan: Value = serde_json::from_slice(&output.stdout).unwrap();
         plan["trial"]["duration"].clone()
@@ -445,7 +445,6 @@ fn a_plan_as_editors_write_it_is_read() {
     for ends in ["\n", "\r\n", "\r"] {
         assert_eq!(estimate(&format!("\u{feff}{}", text.replace('\n', ends))), "7000ms", "{ends:?}");
     }
-    std::fs::remove_file(&file).unwrap();
 }
 
 #[test]
@@ -464,6 +463,6 @@ fn the_manual_is_set_without_a_warning() {
             assert_eq!(String::from_utf8_lossy(&output.stderr), "");
             assert!(output.status.success());
         }
-        Err(error) => test_skip::missing(&format!("man ({error})"), "apt-get install man-db"),
+        Err(error) => kit::missing(&format!("man ({error})"), "apt-get install man-db"),
     }
 }

@@ -1,37 +1,13 @@
 //! `sixfold-bench load` as a process.
 
+use kit::{Folder, Killed};
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
-
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("sixfold-bench-load-{}-{name}", std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
-
-    fn file(&self, name: &str) -> String {
-        self.0.join(name).display().to_string()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
+use std::process::{Command, Output, Stdio};
 
 /// A running authority; killed when the test ends.
-struct Authority(Child, String);
-
-impl Drop for Authority {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+struct Authority {
+    _process: Killed,
+    address: String,
 }
 
 fn bench(arguments: &[&str]) -> Command {
@@ -48,7 +24,7 @@ fn authority() -> Authority {
     let mut line = String::new();
     BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
     let address = line.trim().rsplit(' ').next().unwrap().to_owned();
-    Authority(child, address)
+    Authority { _process: Killed(child), address }
 }
 
 /// Runs a load of 100 queries.
@@ -61,9 +37,9 @@ fn load(server: &str, arguments: &[&str]) -> (Output, String) {
 
 #[test]
 fn every_query_is_a_line_of_the_file_of_round_trip_times() {
-    let (authority, folder) = (authority(), Folder::new("rtt"));
-    let file = folder.file("times.csv");
-    let (output, said) = load(&authority.1, &["--self-test", "--aaaa-share", "1", "--rtt", &file]);
+    let (authority, folder) = (authority(), Folder::new());
+    let file = folder.text("times.csv");
+    let (output, said) = load(&authority.address, &["--self-test", "--aaaa-share", "1", "--rtt", &file]);
     assert!(said.contains("      mean  deviation        min     median"), "{said}{output:?}");
     let text = std::fs::read_to_string(&file).unwrap();
     let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
@@ -83,16 +59,16 @@ fn every_query_is_a_line_of_the_file_of_round_trip_times() {
 
 #[test]
 fn a_server_that_does_not_know_the_zone_gets_a_remedy_and_its_own_names_work() {
-    let (authority, folder) = (authority(), Folder::new("names"));
-    let (output, said) = load(&authority.1, &["--zone-name", "other.test"]);
+    let (authority, folder) = (authority(), Folder::new());
+    let (output, said) = load(&authority.address, &["--zone-name", "other.test"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(said.contains("expected 64:ff9b::a00:0, got REFUSED for 010-000-000-000.other.test"), "{said}");
     assert!(said.contains("must forward other.test to \"sixfold-bench authority\""), "{said}");
 
-    let (file, json) = (folder.file("names.txt"), folder.file("out.json"));
+    let (file, json) = (folder.text("names.txt"), folder.text("out.json"));
     std::fs::write(&file, "1-2-3-4.dns64perf.test A\n1-2-3-4.dns64perf.test aaaa\nx.dns64perf.test MX\n")
         .unwrap();
-    let (_, said) = load(&authority.1, &["--queries", &file, "--json", &json]);
+    let (_, said) = load(&authority.address, &["--queries", &file, "--json", &json]);
     assert!(said.contains("67   NOERROR (67.0 %)") && said.contains("33   NXDOMAIN (33.0 %)"), "{said}");
     let outcome: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
     assert_eq!((outcome["valid"].as_u64(), outcome["rcodes"]["NXDOMAIN"].as_u64()), (Some(100), Some(33)));
@@ -109,8 +85,8 @@ fn a_refused_connection_is_told_with_its_address() {
 
 #[test]
 fn faults_of_a_query_file_are_wrong_usage_and_each_has_a_line() {
-    let folder = Folder::new("faults");
-    let file = folder.file("names.txt");
+    let folder = Folder::new();
+    let file = folder.text("names.txt");
     std::fs::write(&file, "a A\nb\n\x1b[2J A\n").unwrap();
     let (output, _) = load("127.0.0.9:1", &["--queries", &file]);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -126,23 +102,23 @@ fn faults_of_a_query_file_are_wrong_usage_and_each_has_a_line() {
 
 #[test]
 fn every_transport_asks_the_authority_and_tells_its_packets_and_connections() {
-    let (authority, folder) = (authority(), Folder::new("transports"));
-    let json = folder.file("out.json");
+    let (authority, folder) = (authority(), Folder::new());
+    let json = folder.text("out.json");
     for (transport, opened) in [("udp", None), ("tcp", Some(100)), ("tcp-reuse", Some(4)), ("tfo", Some(100))]
     {
         if transport == "tfo" && !client_may_use_fast_open() {
-            test_skip::skip("net.ipv4.tcp_fastopen does not let clients use Fast Open");
+            kit::skip("net.ipv4.tcp_fastopen does not let clients use Fast Open");
             continue;
         }
         let options = ["--self-test", "--aaaa-share", "1", "--transport", transport, "--json", &json];
-        let (_, said) = load(&authority.1, &options);
+        let (_, said) = load(&authority.address, &options);
         let outcome: serde_json::Value =
             serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
         assert_eq!((&outcome["transport"], &outcome["valid"]), (&transport.into(), &100.into()), "{said}");
         assert_eq!(outcome["connections"]["opened"].as_u64(), opened);
         assert_eq!(outcome["traffic"]["queries"], 100);
         assert!(said.contains("  per query ") && said.contains("octets sent"), "{said}");
-        let title = format!("{} over {transport}: ", authority.1);
+        let title = format!("{} over {transport}: ", authority.address);
         assert_eq!(said.contains(&title), opened.is_some(), "{said}");
         assert_eq!(said.contains("  fast open "), transport == "tfo", "{said}");
     }

@@ -7,7 +7,7 @@ use std::process::Command;
 fn a_quick_run_measures_the_reflector() {
     // The device has core 0, the tester core 1.
     if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
-        return test_skip::skip("the device and the tester need two processors");
+        return kit::skip("the device and the tester need two processors");
     }
     let file = std::env::temp_dir().join(format!("sixfold-perf-test-{}.json", std::process::id()));
     let run = Command::new(env!("CARGO_BIN_EXE_sixfold-bench"))
@@ -48,10 +48,10 @@ fn each_step_costs_the_instructions_of_its_budget() {
     let wanted =
         text.lines().find_map(|line| line.strip_prefix("platform: ")).expect("the budget names its platform");
     if wanted != platform() {
-        return test_skip::skip(&format!("the budget is for {wanted}, and this is {}", platform()));
+        return kit::skip(&format!("the budget is for {wanted}, and this is {}", platform()));
     }
     if Command::new("valgrind").arg("--version").output().is_err() {
-        return test_skip::missing("valgrind", "apt-get install valgrind");
+        return kit::missing("valgrind", "apt-get install valgrind");
     }
     let run = Command::new(env!("CARGO_BIN_EXE_sixfold-bench"))
         .args(["perf-part", "budget", BUDGET])

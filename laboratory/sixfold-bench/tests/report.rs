@@ -1,5 +1,6 @@
 //! The report as a browser shows it, and the commands that write it and compare two runs.
 
+use kit::browser::{Browser, Look, size_of};
 use measure::plan::Draft;
 use measure::run::{CellResult, Run, Summary};
 use report::sample::{self, Shape};
@@ -8,27 +9,19 @@ use sixfold_bench::bundle;
 use sixfold_bench::run::Journal;
 use std::path::PathBuf;
 use std::process::{Command, Output};
-use test_skip::browser::{Browser, Look, size_of};
 
 /// A folder with a run. Dropping the value removes it.
-struct Folder(PathBuf);
+struct Folder(kit::Folder);
 
 impl Folder {
-    fn with(name: &str, run: &Run) -> Folder {
-        let path = std::env::temp_dir().join(format!("sixfold-report-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        bundle::write(&path, run).unwrap();
-        Folder(path)
+    fn with(run: &Run) -> Folder {
+        let folder = kit::Folder::new();
+        bundle::write(&folder, run).unwrap();
+        Folder(folder)
     }
 
     fn path(&self) -> &str {
         self.0.to_str().unwrap()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
@@ -53,20 +46,11 @@ const LOOKS: [Look; 5] = [
     Look { script: false, ..SCREEN },
 ];
 
-/// Starts a browser. None: the test is skipped.
-fn browser(name: &str) -> Option<Browser> {
-    let Some(program) = Browser::program() else {
-        test_skip::missing("chromium", "apt-get install chromium");
-        return None;
-    };
-    Browser::start(program, name).map_err(|why| test_skip::skip(&why)).ok()
-}
-
 #[test]
 fn the_page_shows_the_numbers_of_the_record_without_errors_or_requests() {
-    let Some(mut browser) = browser("numbers") else { return };
-    for (name, run) in [("rich", rich()), ("quick", sample::run(&Shape::quick()))] {
-        let folder = Folder::with(name, &run);
+    let Some(mut browser) = Browser::or_skip("numbers") else { return };
+    for run in [rich(), sample::run(&Shape::quick())] {
+        let folder = Folder::with(&run);
         // Test the page that the command writes, not the one of the bundle.
         std::fs::remove_file(folder.0.join("report.html")).unwrap();
         assert!(bench(&["report", folder.path()]).status.success());
@@ -74,7 +58,7 @@ fn the_page_shows_the_numbers_of_the_record_without_errors_or_requests() {
             serde_json::from_str(&std::fs::read_to_string(folder.0.join("run.json")).unwrap()).unwrap();
         for look in LOOKS {
             browser.open(&folder.0.join("report.html"), look).unwrap();
-            no_complaints(&browser.events, look);
+            no_complaints(&browser, look);
             if look.script {
                 assert_eq!(browser.value("document.documentElement.dataset.ready").unwrap(), "1", "{look:?}");
                 assert_eq!(browser.value("document.documentElement.dataset.errors").unwrap(), Value::Null);
@@ -84,23 +68,12 @@ fn the_page_shows_the_numbers_of_the_record_without_errors_or_requests() {
     }
 }
 
-/// Checks for exceptions, logged errors or warnings, and requests other than for the page itself.
-fn no_complaints(events: &[Value], look: Look) {
-    for event in events {
-        match event["method"].as_str().unwrap_or_default() {
-            "Runtime.exceptionThrown" | "Log.entryAdded" | "Network.loadingFailed" => {
-                panic!("{look:?}: {event}")
-            }
-            "Runtime.consoleAPICalled" => panic!("{look:?}: the page says something: {event}"),
-            "Network.requestWillBeSent" => {
-                let url = event["params"]["request"]["url"].as_str().unwrap_or_default();
-                let own = url.starts_with("file://")
-                    && ["/report.html", "/devices.html", ".svg"].iter().any(|page| url.ends_with(page));
-                assert!(own || url.starts_with("data:"), "{look:?}: {url}");
-            }
-            _ => {}
-        }
-    }
+/// Checks for complaints of the browser, and requests other than for the page itself.
+fn no_complaints(browser: &Browser, look: Look) {
+    let is_page =
+        |url: &str| ["/report.html", "/devices.html", ".svg"].iter().any(|page| url.ends_with(page));
+    let is_own = |url: &str| url.starts_with("file://") && is_page(url) || url.starts_with("data:");
+    browser.expect_no_complaints(is_own, look);
 }
 
 /// The rows of the table of results, as the browser shows them.
@@ -195,8 +168,8 @@ const CONTRASTS: &str = "(() => {
 
 #[test]
 fn charts_are_whole_text_is_legible_and_nothing_runs_over_the_edge() {
-    let Some(mut browser) = browser("charts") else { return };
-    let folder = Folder::with("charts", &rich());
+    let Some(mut browser) = Browser::or_skip("charts") else { return };
+    let folder = Folder::with(&rich());
     for look in LOOKS {
         browser.open(&folder.0.join("report.html"), look).unwrap();
         let charts = browser.value(CUT_LABELS).unwrap();
@@ -214,18 +187,17 @@ fn charts_are_whole_text_is_legible_and_nothing_runs_over_the_edge() {
 }
 
 /// Three runs: a sweep with a grid, a quick run, and one of another server with other settings.
-fn three(name: &str) -> [Folder; 3] {
+fn three() -> [Folder; 3] {
     let quick = sample::run(&Shape::quick());
     let mut other = quick.clone();
     (other.device.name, other.device.version) = ("bind".to_owned(), "BIND 9.18.49 <id:>".to_owned());
     other.settings.trial_ms = 1_500;
-    [("rich", &rich()), ("quick", &quick), ("other", &other)]
-        .map(|(which, run)| Folder::with(&format!("{name}-{which}"), run))
+    [&rich(), &quick, &other].map(Folder::with)
 }
 
 #[test]
 fn several_runs_make_one_page_that_a_browser_shows_whole() {
-    let folders = three("several");
+    let folders = three();
     let paths = folders.each_ref().map(Folder::path);
     let before = std::fs::read(folders[0].0.join("report.html")).unwrap();
     let output = bench(&[&["report"], &paths[..]].concat());
@@ -238,10 +210,10 @@ fn several_runs_make_one_page_that_a_browser_shows_whole() {
         before,
         "only the new page is written"
     );
-    let Some(mut browser) = browser("several") else { return };
+    let Some(mut browser) = Browser::or_skip("several") else { return };
     for look in LOOKS.into_iter().chain([Look { width: 390, scheme: "dark", ..SCREEN }]) {
         browser.open(&page, look).unwrap();
-        no_complaints(&browser.events, look);
+        no_complaints(&browser, look);
         if look.script {
             assert_eq!(browser.value("document.documentElement.dataset.ready").unwrap(), "1", "{look:?}");
             assert_eq!(browser.value("document.documentElement.dataset.errors").unwrap(), Value::Null);
@@ -268,17 +240,17 @@ fn several_runs_make_one_page_that_a_browser_shows_whole() {
 
 #[test]
 fn charts_of_several_devices_are_files_that_a_browser_shows_by_themselves() {
-    let folders = three("files");
+    let folders = three();
     let paths = folders.each_ref().map(Folder::path);
     assert!(bench(&[&["report"], &paths[..]].concat()).status.success());
-    let Some(mut browser) = browser("files") else { return };
+    let Some(mut browser) = Browser::or_skip("files") else { return };
     for (name, rows) in [("latency", 3 + 2), ("loss", 3), ("cpu", 3)] {
         let file = folders[0].0.join(format!("devices-{name}.svg"));
         let mut papers = Vec::new();
         for scheme in ["light", "dark"] {
             let look = Look { scheme, ..SCREEN };
             browser.open(&file, look).unwrap();
-            no_complaints(&browser.events, look);
+            no_complaints(&browser, look);
             assert_eq!(browser.value("document.documentElement.tagName").unwrap(), "svg", "{name}");
             assert_eq!(
                 browser.value("document.querySelectorAll('parsererror').length").unwrap(),
@@ -300,12 +272,12 @@ fn charts_of_several_devices_are_files_that_a_browser_shows_by_themselves() {
 
 #[test]
 fn the_page_of_an_experiment_is_whole_without_errors_or_requests() {
-    let Some(mut browser) = browser("experiment") else { return };
-    let (record, folder) = (sample::experiment(), Folder::with("experiment", &Run::default()));
+    let Some(mut browser) = Browser::or_skip("experiment") else { return };
+    let (record, folder) = (sample::experiment(), Folder::with(&Run::default()));
     sixfold_bench::lab::output::write(&folder.0, &record).unwrap();
     for look in LOOKS {
         browser.open(&folder.0.join("report.html"), look).unwrap();
-        no_complaints(&browser.events, look);
+        no_complaints(&browser, look);
         let cells = "[...document.querySelectorAll('.figures tbody td.n b')].map(cell => cell.innerText)";
         let cells: Vec<String> = serde_json::from_value(browser.value(cells).unwrap()).unwrap();
         assert_eq!(cells.len(), record.figures.len(), "{look:?}");
@@ -330,7 +302,7 @@ fn the_page_of_an_experiment_is_whole_without_errors_or_requests() {
 
 #[test]
 fn a_run_in_progress_is_reported_with_its_results_so_far() {
-    let folder = Folder::with("progress", &sample::run(&Shape::quick()));
+    let folder = Folder::with(&sample::run(&Shape::quick()));
     std::fs::remove_file(folder.0.join("run.json")).unwrap();
     let plan =
         Draft::parse("profile = \"quick\"\n[device]\ntemplate = \"unbound\"\n").unwrap().finish().unwrap();
@@ -350,7 +322,7 @@ fn a_run_in_progress_is_reported_with_its_results_so_far() {
 
 #[test]
 fn the_report_is_written_where_the_user_wants_it() {
-    let folders = three("out");
+    let folders = three();
     let file = |name: &str| folders[2].0.join(name).display().to_string();
     for (arguments, name, part) in [
         (vec![folders[1].path()], "one.html", "<section id=\"results\""),
@@ -375,8 +347,8 @@ fn the_report_is_written_where_the_user_wants_it() {
 
 #[test]
 fn light_dark_and_paper_are_what_the_reader_asked_for() {
-    let Some(mut browser) = browser("themes") else { return };
-    let folder = Folder::with("themes", &sample::run(&Shape::quick()));
+    let Some(mut browser) = Browser::or_skip("themes") else { return };
+    let folder = Folder::with(&sample::run(&Shape::quick()));
     let mut background = |look: Look| {
         browser.open(&folder.0.join("report.html"), look).unwrap();
         browser.value("getComputedStyle(document.body).backgroundColor").unwrap()
@@ -395,9 +367,9 @@ fn light_dark_and_paper_are_what_the_reader_asked_for() {
 
 #[test]
 fn the_result_is_on_the_first_screen_of_a_laptop_and_of_a_phone() {
-    let Some(mut browser) = browser("first-screen") else { return };
+    let Some(mut browser) = Browser::or_skip("first-screen") else { return };
     for (name, run) in [("first-rich", rich()), ("first-quick", sample::run(&Shape::quick()))] {
-        let folder = Folder::with(name, &run);
+        let folder = Folder::with(&run);
         for (width, height) in [(1280, 800), (390, 844)] {
             browser.open(&folder.0.join("report.html"), Look { width, ..SCREEN }).unwrap();
             browser.resize(width, height).unwrap();
@@ -415,7 +387,7 @@ fn the_picture_in_the_documents_is_the_top_of_a_report() {
     let (width, height) = (1000, 720);
     let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/images/report.png");
     if std::env::var("SIXFOLD_IMAGES").is_ok_and(|wish| wish == "write") {
-        let Some(mut browser) = browser("report-image") else { return };
+        let Some(mut browser) = Browser::or_skip("report-image") else { return };
         let folder =
             std::env::var("SIXFOLD_REPORT").expect("SIXFOLD_REPORT=DIR, a folder of `sixfold-bench run`");
         let page = PathBuf::from(folder).join("report.html");
@@ -432,7 +404,7 @@ fn the_picture_in_the_documents_is_the_top_of_a_report() {
 #[test]
 fn tables_are_printed_and_nothing_is_written() {
     let run = sample::run(&Shape::quick());
-    let folder = Folder::with("tables", &run);
+    let folder = Folder::with(&run);
     std::fs::remove_file(folder.0.join("report.html")).unwrap();
     let markdown = bench(&["report", folder.path(), "--markdown"]);
     assert_eq!(String::from_utf8(markdown.stdout).unwrap(), report::markdown(&run));
@@ -460,8 +432,7 @@ fn compare_tells_slower_not_shown_and_not_comparable_apart() {
     }
     let mut few = run.clone();
     few.results.iter_mut().for_each(|result| result.strict.truncate(3));
-    let (one, other, few) =
-        (Folder::with("one", &run), Folder::with("other", &slower), Folder::with("few", &few));
+    let (one, other, few) = (Folder::with(&run), Folder::with(&slower), Folder::with(&few));
     for (first, second, expected, said) in [
         (&one, &one, 0, "no-difference"),
         (&one, &other, 1, "slower"),

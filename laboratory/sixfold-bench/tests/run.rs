@@ -5,6 +5,7 @@ use crate::fixtures;
 #[path = "run/turns.rs"]
 mod turns;
 
+use kit::Killed;
 use measure::procedure::{Event, Procedure};
 use measure::run::{Purpose, Run};
 use std::collections::BTreeSet;
@@ -12,7 +13,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// Time limit, longer than any of these runs takes, even beside a full build.
@@ -27,13 +28,11 @@ const PLAN: &str = "profile = \"quick\"\n\
 /// The device of most tests.
 const SIXFOLD: &str = "[device]\ntemplate = \"sixfold\"\n";
 
-struct Folder(PathBuf);
+struct Folder(kit::Folder);
 
 impl Folder {
-    fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("sixfold-bench-run-{}-{name}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
-        Folder(path)
+    fn new() -> Folder {
+        Folder(kit::Folder::new())
     }
 
     fn plan(&self, text: &str) -> String {
@@ -57,30 +56,12 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-/// A child process that is killed when the test ends.
-struct ChildGuard(Child);
-
-impl Drop for ChildGuard {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-impl ChildGuard {
-    /// Waits until the condition is true, or the run has ended.
-    fn wait_for(&mut self, is_so: impl Fn() -> bool) {
-        let began = Instant::now();
-        while !is_so() && self.0.try_wait().unwrap().is_none() {
-            assert!(began.elapsed() < TIME_LIMIT, "a trial takes a second or two");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+/// Waits until the condition is true, or the run has ended.
+fn wait_for(run: &mut Killed, is_so: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !is_so() && run.0.try_wait().unwrap().is_none() {
+        assert!(began.elapsed() < TIME_LIMIT, "a trial takes a second or two");
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 
@@ -128,7 +109,7 @@ fn a_run_ends_with_a_bundle_and_a_report() {
     if !fixtures::has_sixfold() {
         return;
     }
-    let folder = Folder::new("whole");
+    let folder = Folder::new();
     let plan = folder.plan(&format!("{PLAN}{SIXFOLD}"));
     let out = folder.out().display().to_string();
     let output = finish(&["--plan", &plan, "--out", &out]);
@@ -156,7 +137,7 @@ fn the_procedure_of_the_papers_bisects_and_restarts_the_device_for_each_trial() 
     if !fixtures::has_sixfold() {
         return;
     }
-    let folder = Folder::new("lencse");
+    let folder = Folder::new();
     let plan = folder.plan(
         "profile = \"quick\"\n[trial]\nduration = \"200ms\"\npause = \"10ms\"\n[search]\nrepetitions = 2\nstart = 20\nmax = 128\n\
          width = 16\n[correctness]\nnames = 40\n[device]\ntemplate = \"sixfold\"\n",
@@ -192,7 +173,7 @@ fn a_run_that_was_killed_goes_on_where_it_was() {
     if !fixtures::has_sixfold() {
         return;
     }
-    let folder = Folder::new("killed");
+    let folder = Folder::new();
     let plan = folder.plan(&format!("{PLAN}{SIXFOLD}"));
     let out = folder.out().display().to_string();
     // Killed twice: in the self-test or soon after it, and once more later.
@@ -200,8 +181,8 @@ fn a_run_that_was_killed_goes_on_where_it_was() {
     for begin in [true, false] {
         let arguments: &[&str] =
             if begin { &["--plan", &plan, "--out", &out] } else { &["--resume", "--out", &out] };
-        let mut child = ChildGuard(command(arguments).stderr(Stdio::null()).spawn().unwrap());
-        child.wait_for(|| folder.events().len() >= kept.len() + 4);
+        let mut child = Killed(command(arguments).stderr(Stdio::null()).spawn().unwrap());
+        wait_for(&mut child, || folder.events().len() >= kept.len() + 4);
         // SIGKILL.
         let _ = child.0.kill();
         child.0.wait().unwrap();
@@ -232,7 +213,7 @@ fn a_run_that_was_killed_before_its_bundle_gets_the_same_one() {
     if !fixtures::has_sixfold() {
         return;
     }
-    let folder = Folder::new("bundle");
+    let folder = Folder::new();
     let plan = folder.plan(&format!("{PLAN}{SIXFOLD}[authority]\naddress = \"127.0.0.1:0\"\n"));
     let out = folder.out().display().to_string();
     let output = finish(&["--plan", &plan, "--device-address", "127.0.0.1:0", "--out", &out]);
@@ -258,12 +239,11 @@ fn a_device_that_ends_by_itself_is_started_anew_and_that_is_told() {
     if !fixtures::has_sixfold() {
         return;
     }
-    let folder = Folder::new("mortal");
+    let folder = Folder::new();
     let plan = folder.plan(&format!("{PLAN}{SIXFOLD}").replace("200ms", "1s"));
     let out = folder.out().display().to_string();
-    let mut child =
-        ChildGuard(command(&["--plan", &plan, "--out", &out]).stderr(Stdio::null()).spawn().unwrap());
-    child.wait_for(|| folder.events().iter().any(|line| line.contains("\"purpose\":\"search\"")));
+    let mut child = Killed(command(&["--plan", &plan, "--out", &out]).stderr(Stdio::null()).spawn().unwrap());
+    wait_for(&mut child, || folder.events().iter().any(|line| line.contains("\"purpose\":\"search\"")));
     let log = || fs::read_to_string(folder.out().join("log.txt")).unwrap();
     let started = log();
     let (_, pid) = started.split_once("device started as process ").unwrap();
@@ -292,7 +272,7 @@ fn a_device_whose_port_was_taken_is_started_at_another_port() {
     if !fixtures::has_sixfold() {
         return;
     }
-    let folder = Folder::new("taken");
+    let folder = Folder::new();
     let program = fixtures::sixfold_that_loses_its_port(&folder.0);
     let plan = folder.plan(&format!("{PLAN}{SIXFOLD}program = \"{}\"\n", program.display()));
     let output = finish(&["--plan", &plan, "--out", &folder.out().display().to_string()]);
@@ -307,7 +287,7 @@ fn a_device_whose_port_was_taken_is_started_at_another_port() {
 
 #[test]
 fn a_port_that_is_always_taken_and_a_port_of_the_user_end_a_run() {
-    let folder = Folder::new("always");
+    let folder = Folder::new();
     let plan = folder.plan(PLAN);
     let starts = folder.0.join("starts");
     let script = folder.0.join("device");
@@ -327,13 +307,13 @@ fn a_port_that_is_always_taken_and_a_port_of_the_user_end_a_run() {
 
 #[test]
 fn an_interrupt_while_the_device_starts_is_an_interrupt() {
-    let folder = Folder::new("starting");
+    let folder = Folder::new();
     let plan = folder.plan(PLAN);
     let out = folder.out().display().to_string();
     let arguments = ["--plan", &plan, "--command", "sleep 1000", "--out", &out];
-    let mut child = ChildGuard(command(&arguments).stderr(Stdio::piped()).spawn().unwrap());
+    let mut child = Killed(command(&arguments).stderr(Stdio::piped()).spawn().unwrap());
     let log = || fs::read_to_string(folder.out().join("log.txt")).unwrap_or_default();
-    child.wait_for(|| log().contains("about "));
+    wait_for(&mut child, || log().contains("about "));
     std::thread::sleep(Duration::from_millis(300));
     Command::new("kill").args(["-INT", &child.0.id().to_string()]).status().unwrap();
     let status = child.0.wait().unwrap();
@@ -348,10 +328,10 @@ fn a_reader_that_has_seen_enough_does_not_end_a_run() {
     if !fixtures::has_sixfold() {
         return;
     }
-    let folder = Folder::new("reader");
+    let folder = Folder::new();
     let plan = folder.plan(&format!("{PLAN}{SIXFOLD}"));
     let out = folder.out().display().to_string();
-    let mut child = ChildGuard(
+    let mut child = Killed(
         command(&["--plan", &plan, "--out", &out])
             .stderr(Stdio::piped())
             .stdout(Stdio::piped())
@@ -368,9 +348,9 @@ fn an_authority_that_runs_already_is_used_as_it_is() {
     if !fixtures::has_sixfold() {
         return;
     }
-    let folder = Folder::new("external");
+    let folder = Folder::new();
     let bench = env!("CARGO_BIN_EXE_sixfold-bench");
-    let mut authority = ChildGuard(
+    let mut authority = Killed(
         Command::new(bench)
             .args(["authority", "--listen", "[::1]:0"])
             .stdin(Stdio::null())
@@ -396,7 +376,7 @@ fn a_sweep_of_any_parameter_measures_each_value_and_keeps_its_configuration() {
     if !fixtures::has_sixfold() {
         return;
     }
-    let folder = Folder::new("sweep");
+    let folder = Folder::new();
     let plan = folder.plan(&format!("{PLAN}{SIXFOLD}").replace("repetitions = 2", "repetitions = 1"));
     let out = folder.out().display().to_string();
     let sweep = ["--sweep", "pending=5000,6000", "--device-option", "limits.pending-per-client = {value}"];
@@ -417,7 +397,7 @@ fn a_device_by_command_gets_its_files_and_the_bundle_has_them() {
     if !fixtures::has_sixfold() {
         return;
     }
-    let folder = Folder::new("files");
+    let folder = Folder::new();
     let program = Path::new(env!("CARGO_BIN_EXE_sixfold-bench")).with_file_name("sixfold");
     // The device needs both files: one says where it listens, the other how it is started.
     let own = "[server]\nlisten = [\"{listen}\"]\n[upstream]\nforwarders = [\"{upstream}\"]\n\
@@ -452,12 +432,12 @@ fn an_interrupted_run_leaves_what_it_has_and_says_how_to_go_on() {
     if !fixtures::has_sixfold() {
         return;
     }
-    let folder = Folder::new("interrupted");
+    let folder = Folder::new();
     let plan = folder.plan(&format!("{PLAN}{SIXFOLD}").replace("200ms", "2s"));
     let out = folder.out().display().to_string();
     let mut child =
-        ChildGuard(command(&["--plan", &plan, "--out", &out]).stderr(Stdio::piped()).spawn().unwrap());
-    child.wait_for(|| folder.events().iter().any(|line| line.contains("\"event\":\"trial\"")));
+        Killed(command(&["--plan", &plan, "--out", &out]).stderr(Stdio::piped()).spawn().unwrap());
+    wait_for(&mut child, || folder.events().iter().any(|line| line.contains("\"event\":\"trial\"")));
     let interrupted = Command::new("kill").args(["-INT", &child.0.id().to_string()]).status().unwrap();
     assert!(interrupted.success());
     let status = child.0.wait().unwrap();
@@ -472,7 +452,7 @@ fn an_interrupted_run_leaves_what_it_has_and_says_how_to_go_on() {
 
 #[test]
 fn a_device_that_does_no_dns64_is_not_timed() {
-    let folder = Folder::new("wrong");
+    let folder = Folder::new();
     let bench = env!("CARGO_BIN_EXE_sixfold-bench");
     // An authority instead of a device: it answers, but synthesizes nothing.
     let device = format!("{bench} authority --listen [{{listen_address}}]:{{listen_port}}");
@@ -486,7 +466,7 @@ fn a_device_that_does_no_dns64_is_not_timed() {
 
 #[test]
 fn a_device_that_does_not_start_gives_its_last_words() {
-    let folder = Folder::new("absent");
+    let folder = Folder::new();
     let plan = folder.plan(PLAN);
     let out = folder.out().display().to_string();
     let output = finish(&["--plan", &plan, "--command", "ls /nothing-of-that-name", "--out", &out]);
@@ -497,7 +477,7 @@ fn a_device_that_does_not_start_gives_its_last_words() {
 
 #[test]
 fn wrong_usage_is_told_with_the_remedy() {
-    let folder = Folder::new("usage");
+    let folder = Folder::new();
     let out = folder.out().display().to_string();
     for (arguments, word) in [
         (vec!["--out", &out], "--device"),
@@ -522,7 +502,7 @@ fn a_device_is_measured_over_encrypted_transports() {
         return;
     }
     for transport in ["tcp-reuse", "tls", "https", "quic"] {
-        let folder = Folder::new(transport);
+        let folder = Folder::new();
         let plan = folder.plan(&format!("{PLAN}{SIXFOLD}").replace("repetitions = 2", "repetitions = 1"));
         let out = folder.out().display().to_string();
         let output =
@@ -551,7 +531,7 @@ fn three_tester_hosts_send_parts_of_each_trial() {
     if !fixtures::has_sixfold() {
         return;
     }
-    let folder = Folder::new("three-testers");
+    let folder = Folder::new();
     let host = format!("[[tester.more]]\nhost = [\"{}\"]\n", env!("CARGO_BIN_EXE_sixfold-bench"));
     let plan =
         folder.plan(&format!("{PLAN}{SIXFOLD}{host}{host}").replace("repetitions = 2", "repetitions = 1"));
@@ -588,7 +568,7 @@ fn three_tester_hosts_send_parts_of_each_trial() {
 
 #[test]
 fn the_rfc_8219_profile_prints_its_estimate() {
-    let folder = Folder::new("estimate");
+    let folder = Folder::new();
     let out = folder.out().display().to_string();
     let output = finish(&["--device", "unbound", "--estimate", "--out", &out]);
     assert!(output.status.success());

@@ -4,7 +4,8 @@
 use crate::fixtures;
 
 use fixtures::{TIME_LIMIT, gone, until};
-use measure::order::{Expectation, Lanes, Load, Pace, Transport, Validity};
+use kit::{Folder, Killed};
+use measure::order::{Expectation, Load, Pace};
 use sixfold_bench::agent::protocol::Start;
 use sixfold_bench::agent_client::{AgentClient, AgentError};
 use sixfold_bench::device::{Recipe, Settings, program};
@@ -12,7 +13,7 @@ use std::fs;
 use std::net::{Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -21,8 +22,8 @@ const SEPARATION: &str = "/run/sshd";
 
 /// An ssh server for one user with one key. All its files are in a folder that is removed with the value.
 struct Server {
-    child: Child,
-    folder: PathBuf,
+    child: Killed,
+    folder: Folder,
     port: u16,
     made_separation: bool,
     /// Only one server at a time: they share the folder above.
@@ -33,7 +34,7 @@ static TURN: Mutex<()> = Mutex::new(());
 
 impl Server {
     /// Starts a server. None: the test is skipped.
-    fn start(name: &str) -> Option<Server> {
+    fn start() -> Option<Server> {
         for (program, package) in [
             ("sshd", "openssh-server"),
             ("ssh", "openssh-client"),
@@ -45,14 +46,13 @@ impl Server {
             }
         }
         let sshd = program::find_in_path("sshd")?;
-        Server::start_program(&sshd, name).map_err(|why| test_skip::skip(&why)).ok()
+        Server::start_program(&sshd).map_err(|why| kit::skip(&why)).ok()
     }
 
     /// Starts a server. The error says why none can run here.
-    fn start_program(sshd: &Path, name: &str) -> Result<Server, String> {
+    fn start_program(sshd: &Path) -> Result<Server, String> {
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-        let folder = std::env::temp_dir().join(format!("sixfold-ssh-{}-{name}", std::process::id()));
-        fs::create_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        let folder = Folder::new();
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).unwrap();
         for key in ["host", "user", "stranger"] {
             let made = Command::new("ssh-keygen")
@@ -85,10 +85,11 @@ impl Server {
             .stderr(log)
             .spawn()
             .map_err(|error| format!("setpriv: {error} (apt-get install util-linux)"))?;
+        let child = Killed(child);
         let mut server = Server { child, folder, port, made_separation, _turn: turn };
         let end = Instant::now() + TIME_LIMIT;
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            let has_ended = server.child.try_wait().unwrap().is_some();
+            let has_ended = server.child.0.try_wait().unwrap().is_some();
             if has_ended || Instant::now() > end {
                 return Err(format!("sshd does not run here: {}", server.log()));
             }
@@ -132,9 +133,6 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        let _ = fs::remove_dir_all(&self.folder);
         if self.made_separation {
             let _ = fs::remove_dir(SEPARATION);
         }
@@ -149,7 +147,7 @@ fn device(listen: SocketAddr, upstream: SocketAddr) -> Option<Start> {
     } else if program::find_in_path("unbound").is_some() {
         "unbound"
     } else {
-        test_skip::missing("a device, sixfold or unbound", "cargo build -p sixfold");
+        kit::missing("a device, sixfold or unbound", "cargo build -p sixfold");
         return None;
     };
     Some(Start {
@@ -163,34 +161,16 @@ fn device(listen: SocketAddr, upstream: SocketAddr) -> Option<Start> {
 const PREFIX: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0x64, 0, 0, 0, 0, 0);
 
 fn load(server: SocketAddr, first_name: u64) -> Load {
-    Load {
-        server,
-        pace: Pace::Open { rate_qps: 100.0, burst: 1 },
-        duration_ms: 500,
-        warm_up_ms: 0,
-        timeout_ms: 1000,
-        names: "20.0.0.0/8".parse().unwrap(),
-        first_name,
-        expect: Expectation {
-            zone: "dns64perf.test".into(),
-            prefixes: vec![(PREFIX, 96)],
-            addresses: 1,
-            cname_depth: 0,
-            aaaa_share: 0.25,
-            aaaa_seed: 7,
-            ttl: (0, 60),
-            validity: Validity::Exact,
-        },
-        cached_share: 0.0,
-        lanes: Lanes::default(),
-        seed: 1,
-        transport: Transport::Udp,
-    }
+    let (pace, duration) = (Pace::Open { rate_qps: 100.0, burst: 1 }, Duration::from_millis(500));
+    let expect = Expectation::synthesized("dns64perf.test", (PREFIX, 96));
+    let expect = Expectation { aaaa_share: 0.25, aaaa_seed: 7, ttl: (0, 60), ..expect };
+    let names = "20.0.0.0/8".parse().unwrap();
+    Load { first_name, ..Load::of_new_names(server, pace, duration, names, expect) }
 }
 
 #[test]
 fn the_three_roles_may_be_three_connections() {
-    let Some(server) = Server::start("roles") else { return };
+    let Some(server) = Server::start() else { return };
     let [mut tester, mut authority, mut device_host] =
         ["tester", "authority", "device"].map(|role| server.connect(role));
     assert!(tester.name().starts_with("the tester (ssh "), "{}", tester.name());
@@ -221,7 +201,7 @@ fn the_three_roles_may_be_three_connections() {
 
 #[test]
 fn a_host_that_lets_nobody_in_is_named_with_what_it_said() {
-    let Some(server) = Server::start("stranger") else { return };
+    let Some(server) = Server::start() else { return };
     let prefix = server.prefix("stranger", env!("CARGO_BIN_EXE_sixfold-bench"));
     let error = AgentClient::connect("tester", Some(&prefix)).unwrap_err();
     assert!(matches!(error, AgentError::Disconnected { .. }), "{error}");

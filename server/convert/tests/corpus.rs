@@ -4,6 +4,7 @@
 //! view of the file; a file that has these alone is refused until a view is named. The folder `refused` has files that are no
 //! configurations of the six servers, or broken ones, with the errors in `NAME.txt`.
 
+use kit::Random;
 use sixfold_convert::{Conversion, ConvertError, Dialect, Files, Outcome, View, convert, recognize};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -318,33 +319,23 @@ fn every_statement_that_is_not_carried_over_has_its_line_text_and_reason_in_the_
     }
 }
 
-/// Numbers from a seed (a linear congruential generator).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % end.max(1)
-    }
-}
-
 /// A damaged copy of a text.
 fn damaged(text: &str, random: &mut Random) -> String {
     const PIECES: [&str; 14] =
         ["{", "}", ";", "\"", "'", ":", "=", "!", "\n", "/*", "#", "\\", "[", "999999999999999999999"];
     let mut octets = text.as_bytes().to_vec();
-    for _ in 0..=random.below(4) {
-        let at = random.below(octets.len());
-        match random.below(5) {
+    for _ in 0..=random.place(4) {
+        let at = random.place(octets.len());
+        match random.place(5) {
             0 => octets.truncate(at),
-            1 => drop(octets.splice(at..at, PIECES[random.below(PIECES.len())].bytes())),
-            2 if at < octets.len() => octets[at] = random.below(256) as u8,
+            1 => drop(octets.splice(at..at, PIECES[random.place(PIECES.len())].bytes())),
+            2 if at < octets.len() => octets[at] = random.place(256) as u8,
             3 => {
-                let end = (at + random.below(40)).min(octets.len());
+                let end = (at + random.place(40)).min(octets.len());
                 octets.drain(at..end);
             }
             _ => {
-                let end = (at + random.below(200)).min(octets.len());
+                let end = (at + random.place(200)).min(octets.len());
                 let piece = octets[at..end].to_vec();
                 octets.splice(at..at, piece);
             }
@@ -355,13 +346,13 @@ fn damaged(text: &str, random: &mut Random) -> String {
 
 #[test]
 fn damaged_configurations_are_converted_or_refused_but_never_a_panic() {
-    let (started, mut random) = (Instant::now(), Random(20_261_122));
+    let (started, mut random) = (Instant::now(), Random::new(20_261_122));
     for (dialect, path) in sources() {
         let text = text_of(&path);
         for _ in 0..150 {
             let damaged = damaged(&text, &mut random);
-            for from in [Some(dialect), Some(Dialect::ALL[random.below(6)]), None] {
-                let view = ["inside", "office", "children"].get(random.below(6)).copied();
+            for from in [Some(dialect), Some(Dialect::ALL[random.place(6)]), None] {
+                let view = ["inside", "office", "children"].get(random.place(6)).copied();
                 if let Ok(conversion) = converted(&path, &damaged, from, view) {
                     keys(&conversion.text);
                 }

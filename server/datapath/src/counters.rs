@@ -140,9 +140,9 @@ impl Default for Counters {
 }
 
 impl Counters {
-    /// Adds to a counter. Only the worker that owns the counters may call this: a second writer would lose counts.
+    /// Adds to a counter. Only the thread that owns the counters may call this: a second writer would lose counts.
     #[inline]
-    pub(crate) fn add(&self, counter: Counter, amount: u64) {
+    pub fn add(&self, counter: Counter, amount: u64) {
         let cell = &self.0[counter as usize];
         cell.store(cell.load(Ordering::Relaxed).wrapping_add(amount), Ordering::Relaxed);
     }

@@ -10,47 +10,47 @@
 //!
 //! | folder | contents |
 //! | --- | --- |
-//! | `socket` | system calls, socket addresses, batches that are received and sent |
+//! | `socket` | socket addresses, batches that are received and sent, system calls of workers |
 //! | `listen` | listening sockets, steering, fair shedding, response queues, the PROXY protocol |
 //! | `upstream` | links to upstreams over UDP, TCP and TLS |
-//! | `xdp` | with the feature `xdp`: queries and answers as frames, past the kernel's network stack |
-//! | `worker` | the event loop, the mailbox, the handle for other threads |
-//! | [`laboratory`] | testers, and servers without a machine |
+//! | `worker` | the event loop, the mailbox, the handle for other threads; with the feature `xdp` the queries and answers in frames of the crate `xdp` |
 //!
 //! The way of a packet: `socket/receive_batch`, `worker/event_loop`, the machine, `worker/outbox`, `upstream/links`,
 //! `socket/send_batch`; and back: `socket/receive_batch`, `worker/event_loop`, the machine, `worker/outbox`,
 //! `listen/response_queue`, `socket/send_batch`. Read `worker/event_loop.rs` first.
 //!
-//! All unsafe code of the project is in this crate. Each block has the argument for its safety.
+//! [`Reflector`] is a machine without DNS, for tests of this crate and for benchmarks. [`ReceiveBatch`] and [`ResponseQueue`] also serve an
+//! authority, which has no machine. Unsafe code is only in the modules that allow it; each block has the
+//! argument for its safety.
+#![deny(unsafe_code)]
 
 pub mod counters;
-pub mod interfaces;
-pub mod laboratory;
 pub mod limits;
 mod listen;
+#[allow(unsafe_code)]
 pub mod privileges;
-pub mod remedy;
+mod reflector;
 mod socket;
 mod upstream;
 mod worker;
-#[cfg(feature = "xdp")]
-pub mod xdp;
 
 pub use counters::{Counter, Snapshot};
-pub use laboratory::{Reflector, ReflectorOptions, Responder};
+pub use kernel::{interfaces, remedy};
 pub use limits::TICK;
 pub use listen::activation::take_listen_fds;
 pub use listen::listener::{BindError, LATE_ADDRESS, UdpListener, set_freebind};
+pub use listen::response_queue::ResponseQueue;
 pub use listen::steering::{Seed, Steer, owner};
 pub use listen::{proxy_protocol, steering};
+pub use reflector::{Reflector, ReflectorOptions};
+pub use socket::receive_batch::ReceiveBatch;
+pub use socket::send_batch::kernel_supports_gso;
 pub use socket::syscalls::{ThreadClock, fast_open, now, pin, run_when_idle};
 pub use upstream::framing;
 pub use upstream::links::failure_reason;
 pub use upstream::sources;
 pub use upstream::tls_upstreams;
 pub use worker::event_loop::{Hook, Worker};
-#[cfg(feature = "xdp")]
-pub use worker::frames::attach;
 pub use worker::group::{BuildError, Built, Given, Options, build, build_with};
 pub use worker::hot_questions::HotQuestions;
 pub use worker::mailbox::{Mailbox, MailboxFull, NoStreams, StreamSink, Task, TaskPlace};
@@ -59,3 +59,8 @@ pub use worker::packet_cache_task::{
     CountedHits, NO_COMMON_ANSWERS, PacketCacheReplies, PacketCacheReply, PacketCacheTask,
 };
 pub use worker::shared::Shared;
+#[cfg(feature = "xdp")]
+pub use {
+    worker::frames::attach,
+    xdp::{AttachError, Attached, Mode},
+};

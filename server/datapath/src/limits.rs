@@ -226,10 +226,10 @@ pub(crate) const SEND_BUFFER: usize = 512 << 10;
 pub(crate) const IPV6_MINIMUM_MTU: i32 = 1280;
 
 /// Messages in one GSO send: the number that every kernel takes (UDP_MAX_SEGMENTS).
-pub(crate) const GSO_SEGMENTS: usize = 64;
+pub const GSO_SEGMENTS: usize = 64;
 
 /// Octets in one GSO send: a datagram that the kernel cuts up has at most 65,535 - 20 - 8 = 65,507.
-pub(crate) const GSO_OCTETS: usize = 65_000;
+pub const GSO_OCTETS: usize = 65_000;
 
 /// Longest message in a GSO send, in octets. With its headers it must not exceed the path's MTU, because the kernel does not
 /// cut up a message that needs fragments. 1,280 - 40 - 8 = 1,232 fits wherever IPv6 does (RFC 9715).
@@ -248,66 +248,6 @@ pub const PACKET_CACHE_IDLE_SECS: u8 = 10;
 
 /// Answers that a stream thread may ask a worker for in one task, each of which takes some microseconds of the worker's turn.
 pub const PACKET_CACHE_WANTED: usize = 32;
-
-// Frames (AF_XDP). A queue has 2,048 frames for queries and 1,024 for answers, of 2 KiB each: 6 MiB, which the kernel pins. The 64 queues of
-// a large card have 384 MiB; cards of common servers have as many queues as there are cores.
-
-/// Octets of a frame. The kernel takes 256 of a received one, and 1,792 are left for the frames of 1,514 that Ethernet has. At least
-/// two frames must fit into a page.
-#[cfg(feature = "xdp")]
-pub(crate) const XDP_FRAME: usize = 2048;
-
-/// Frames for queries of one queue, and entries of its rings. They bridge 7 ms at 300,000 queries a second; like [`QUEUE_TARGET`],
-/// this is the delay of clients under overload. A power of two.
-#[cfg(feature = "xdp")]
-pub(crate) const XDP_RECEIVE_FRAMES: usize = 2048;
-
-/// Frames for answers of one queue, and entries of its rings: 16 batches. A power of two.
-#[cfg(feature = "xdp")]
-pub(crate) const XDP_SEND_FRAMES: usize = 1024;
-
-/// Octets of answers on their way that the kernel allows a socket when it copies them: 1,024 of some 2.5 KiB with their overhead.
-#[cfg(feature = "xdp")]
-pub(crate) const XDP_SEND_BUFFER: i32 = 4 << 20;
-
-/// System calls that send the answers of a turn, at most. When the kernel copies, a call takes 32 of them: 1,024 / 32, and as many again
-/// for interruptions.
-#[cfg(feature = "xdp")]
-pub(crate) const XDP_WAKEUPS: u64 = 64;
-
-/// Longest message that leaves in a frame: with its headers it fits wherever IPv6 does (1,280 - 40 - 8), so it is never fragmented here.
-#[cfg(feature = "xdp")]
-pub(crate) const XDP_MESSAGE: usize = 1232;
-
-/// Receive queues of an interface, each of which has a socket.
-#[cfg(feature = "xdp")]
-pub(crate) const XDP_QUEUES: u32 = 64;
-
-/// Addresses with their ports that the program in the kernel knows: some 80 octets each, 80 KiB per interface.
-#[cfg(feature = "xdp")]
-pub(crate) const XDP_PLACES: usize = 1024;
-
-/// Answers in the packet cache in the kernel. With 576 octets each, 64 KiB for the index, and 32 octets each for the hits of every
-/// processor: 2.3 MiB, and 128 KiB for each processor.
-#[cfg(feature = "xdp")]
-pub(crate) const XDP_ANSWERS: usize = 4096;
-
-/// Processors that the packet cache counts hits for, if the system does not tell how many there may be.
-#[cfg(feature = "xdp")]
-pub(crate) const XDP_PROCESSORS: u32 = 64;
-
-/// Networks of clients that the packet cache knows: 32 octets each, 8 KiB, in which the program finds one in eight steps.
-#[cfg(feature = "xdp")]
-pub(crate) const XDP_ALLOWED: usize = 256;
-
-/// Time after which memory of the packet cache is written again that the program may have read. The program runs for less than a
-/// microsecond.
-#[cfg(feature = "xdp")]
-pub(crate) const XDP_GRACE: Span = Span::from_secs(1);
-
-/// Octets of the verifier's log, of which the end is shown.
-#[cfg(feature = "xdp")]
-pub(crate) const XDP_VERIFIER_LOG: usize = 256 << 10;
 
 // Links to upstreams.
 
@@ -374,43 +314,7 @@ pub(crate) const REFLECTOR_LINKS: u16 = 64;
 /// Queries that wait for replies, by their IDs of 16 bits: 65,536 of some 320 octets, 20 MiB.
 pub(crate) const REFLECTOR_SLOTS: usize = 1 << 16;
 
-// The responder.
-
-/// Buffers of one receive of a responder. Each has [`RESPONDER_BUFFER`] octets of address space, 2.1 MiB in all. Plain
-/// datagrams touch a page or two of each: 32 x 8 KiB = 256 KiB.
-pub(crate) const RESPONDER_SLOTS: usize = 32;
-
-/// Octets of one buffer: datagrams that the kernel hands over as one (GRO) can have 65,535.
-pub(crate) const RESPONDER_BUFFER: usize = 65_535;
-
-/// Receives from one socket in a turn: 8 x 32 datagrams fill the response queue once.
-pub(crate) const RESPONDER_RECEIVES: usize = 8;
-
-/// Answers of a socket that wait to leave together. The more there are, the more of them go to the same client and leave in
-/// one GSO send. A slot has eight bits in the keys by which they are sorted.
-pub(crate) const RESPONDER_ANSWERS: usize = 256;
-
-// A tester.
-
-/// Receive and send buffer of each source port of a load, in octets: that of a listening socket. It holds 15,000 small replies,
-/// so a tester that was held up for 100 ms at 100,000 a second loses none. Only waiting datagrams take memory.
-pub(crate) const TESTER_BUFFER: i32 = RECEIVE_BUFFER;
-
-/// Datagrams in one receive of a tester.
-pub(crate) const TESTER_BATCH: usize = 32;
-
-/// Octets for one datagram of a tester: the largest possible one, because the kernel may put many replies together (UDP
-/// GRO), and a cache line more, so that the beginnings spread over all sets of the processor's caches. 32 of them are
-/// 2 MiB, of which only written pages are ever resident.
-pub(crate) const TESTER_STRIDE: usize = (64 << 10) + 64;
-
-/// Ports that one wait of a tester may report. The next wait reports the others.
-pub(crate) const TESTER_EVENTS: usize = 64;
-
 // Start-up.
 
 /// Longest entry of the user database that can be read, in octets. The C library suggests 1 KiB.
 pub(crate) const USER_ENTRY_OCTETS: usize = 16 << 10;
-
-/// Connections that one wait of a tester may report: 3 KiB of events.
-pub(crate) const CONNECTION_EVENTS: usize = 256;

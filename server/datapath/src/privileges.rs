@@ -2,8 +2,8 @@
 //! the permissions of the files that it makes.
 
 use crate::limits::USER_ENTRY_OCTETS;
-use crate::remedy::remedy;
-use crate::socket::syscalls::check;
+use kernel::remedy::remedy;
+use kernel::syscalls::check;
 use std::ffi::CString;
 use std::fmt;
 use std::io;

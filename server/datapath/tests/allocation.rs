@@ -1,12 +1,14 @@
 //! A worker allocates nothing per packet: a counting allocator observes its thread.
 
-use sixfold_datapath::{Counter, NoStreams, Options, Reflector, ReflectorOptions, Steer, build};
+mod echo;
+
+use echo::{Running, options};
+use sixfold_datapath::{Counter, Options, Reflector, ReflectorOptions, Steer};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
-use std::net::UdpSocket;
+use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
@@ -42,8 +44,6 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-const TEST_TIMEOUT: Duration = Duration::from_secs(20);
-
 #[test]
 fn a_worker_in_its_stride_allocates_nothing() {
     let upstream = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -54,23 +54,13 @@ fn a_worker_in_its_stride_allocates_nothing() {
             upstream.send_to(&buffer[..length], from).unwrap();
         }
     });
-    let listen = vec!["0.0.0.0:0".parse().unwrap()];
-    let (mut workers, shared) = build(&Options {
-        listen,
-        workers: 1,
-        steer: Steer::Name,
-        udp_size: 1232,
-        tcp_fast_open: true,
-        proxies: Default::default(),
-        freebind: false,
-    })
-    .unwrap();
+    let options = Options { tcp_fast_open: true, ..options(([0; 4], 0).into(), 1, Steer::Name) };
     let how =
         ReflectorOptions { upstream: address, transport: engine::Transport::Udp, rotate: 64, slots: 1024 };
-    let thread = workers.remove(0).start(Reflector::new(how), NoStreams, Box::new(|_, _| ())).unwrap();
-    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-    socket.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
-    socket.connect(("127.0.0.1", shared.addresses()[0].port())).unwrap();
+    let running = Running::start(&options, move || Reflector::new(how));
+    let shared = Arc::clone(&running.shared);
+    let server = SocketAddr::from(([127, 0, 0, 1], running.address().port()));
+    let socket = kit::client::udp([127, 0, 0, 1].into(), server);
     let exchange = |rounds: usize| {
         for round in 0..rounds {
             for number in 0..40 {
@@ -88,11 +78,7 @@ fn a_worker_in_its_stride_allocates_nothing() {
             .mailbox(0)
             .submit(move |_, _| told.store(ALLOCATIONS.with(Cell::get), Ordering::SeqCst))
             .unwrap();
-        let end = std::time::Instant::now() + TEST_TIMEOUT;
-        while seen.load(Ordering::SeqCst) == u64::MAX {
-            assert!(std::time::Instant::now() < end, "the worker does not answer");
-            std::thread::yield_now();
-        }
+        kit::wait_until("the worker answers", || seen.load(Ordering::SeqCst) != u64::MAX);
         seen.load(Ordering::SeqCst)
     };
     exchange(20);
@@ -100,8 +86,7 @@ fn a_worker_in_its_stride_allocates_nothing() {
     exchange(200);
     assert_eq!(allocations(), before);
     assert!(shared.total().get(Counter::LinksOpened) > 200);
-    shared.stop(TEST_TIMEOUT);
-    assert_eq!(thread.join().unwrap().answered(), 220 * 40);
+    assert_eq!(running.stop().0[0].answered(), 220 * 40);
     UdpSocket::bind("127.0.0.1:0").unwrap().send_to(&[0], address).unwrap();
     echo.join().unwrap();
 }

@@ -2,16 +2,16 @@
 //! everything works either way. In a network namespace that allows Fast Open on both sides, the kernel's counters show that
 //! data does travel with the SYN.
 
-use engine::{Instant, Transport};
-use sixfold_datapath::{Counter, NoStreams, Options, Reflector, ReflectorOptions, Steer, build, fast_open};
+use crate::echo;
+
+use echo::{Running, options};
+use engine::Transport;
+use kit::namespace;
+use sixfold_datapath::{Counter, Options, Reflector, ReflectorOptions, Steer, fast_open};
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::thread::JoinHandle;
-use std::time::Duration;
-use test_skip::namespace;
-
-const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Queries of a round. The reflector sends each twice, here over a connection of its own each time.
 const QUESTIONS: usize = 10;
@@ -47,23 +47,11 @@ fn echo(mut stream: TcpStream) {
 /// Sends a round of queries through a worker. The upstream and the link each allow Fast Open or not.
 fn round(listen: &str, upstream_allows: bool, link_allows: bool) {
     let (upstream, served) = echo_upstream(listen, upstream_allows);
-    let options = Options {
-        listen: vec![listen.parse().unwrap()],
-        workers: 1,
-        steer: Steer::Name,
-        udp_size: 1232,
-        tcp_fast_open: link_allows,
-        proxies: Default::default(),
-        freebind: false,
-    };
-    let (mut workers, shared) = build(&options).unwrap();
-    let machine =
-        Reflector::new(ReflectorOptions { upstream, transport: Transport::Tcp, rotate: 1, slots: 64 });
-    let hook = Box::new(|_: &mut Reflector, _: Instant| ());
-    let worker = workers.pop().unwrap().start(machine, NoStreams, hook).unwrap();
-    let client = UdpSocket::bind(listen).unwrap();
-    client.connect(shared.addresses()[0]).unwrap();
-    client.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
+    let listen: SocketAddr = listen.parse().unwrap();
+    let options = Options { tcp_fast_open: link_allows, ..options(listen, 1, Steer::Name) };
+    let how = ReflectorOptions { upstream, transport: Transport::Tcp, rotate: 1, slots: 64 };
+    let running = Running::start(&options, move || Reflector::new(how));
+    let client = kit::client::udp(listen.ip(), running.address());
     for number in 0..QUESTIONS {
         let mut question = [number as u8; 40];
         question[0] = 0x77;
@@ -72,8 +60,8 @@ fn round(listen: &str, upstream_allows: bool, link_allows: bool) {
         let length = client.recv(&mut buffer).unwrap();
         assert_eq!(buffer[..length], question);
     }
-    shared.stop(TEST_TIMEOUT);
-    assert_eq!(worker.join().unwrap().answered(), QUESTIONS as u64);
+    let (machines, shared) = running.stop();
+    assert_eq!(machines[0].answered(), QUESTIONS as u64);
     served.join().unwrap();
     assert_eq!(shared.total().get(Counter::LinksOpened), CONNECTIONS as u64);
     assert!(shared.total().iter().all(|(counter, value)| !counter.is_drop() || value == 0));
@@ -92,11 +80,12 @@ fn links_work_whether_fast_open_is_used_or_not() {
 
 #[test]
 fn questions_travel_with_the_syn_only_where_both_sides_allow_it() {
-    if namespace::is_inside() {
-        return rounds_by_the_counters_of_the_kernel();
+    if !namespace::is_played_in(
+        ENTER,
+        "fast_open::questions_travel_with_the_syn_only_where_both_sides_allow_it",
+    ) {
+        rounds_by_the_counters_of_the_kernel();
     }
-    let name = "fast_open::questions_travel_with_the_syn_only_where_both_sides_allow_it";
-    namespace::run_inside(name, &namespace::network(ENTER));
 }
 
 fn rounds_by_the_counters_of_the_kernel() {

@@ -2,8 +2,8 @@
 
 use crate::echo;
 
-use echo::{Echo, options};
-use sixfold_datapath::{Counter, NoStreams, Steer, build};
+use echo::{Echo, Running, options};
+use sixfold_datapath::{Counter, Steer};
 use std::net::UdpSocket;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,10 +18,8 @@ const WORK: Duration = Duration::from_micros(500);
 #[test]
 fn a_worker_that_cannot_keep_up_serves_who_asks_little() {
     let options = options("127.0.0.1:0".parse().unwrap(), 1, Steer::Name);
-    let (mut workers, shared) = build(&options).unwrap();
-    let server = shared.addresses()[0];
-    let slow = Echo { work: WORK, ..Echo::default() };
-    let worker = workers.remove(0).start(slow, NoStreams, Box::new(|_, _| ())).unwrap();
+    let running = Running::start(&options, || Echo { work: WORK, ..Echo::default() });
+    let server = running.address();
 
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = stop.clone();
@@ -53,13 +51,13 @@ fn a_worker_that_cannot_keep_up_serves_who_asks_little() {
                 Err(_) => break false,
             }
         };
-        let counted = shared.counters(0);
+        let counted = running.shared.counters(0);
         let is_flooded = counted.get(Counter::FloodingNetwork) > 0;
         in_a_row = if is_answered && is_flooded { in_a_row + 1 } else { 0 };
     }
     stop.store(true, Ordering::Relaxed);
     flooder.join().unwrap();
     assert_eq!(in_a_row, 30, "after {number} questions");
-    shared.stop(Duration::ZERO);
-    worker.join().unwrap();
+    running.shared.stop(Duration::ZERO);
+    running.stop();
 }

@@ -3,11 +3,11 @@
 
 use crate::echo;
 
-use echo::{Echo, options};
-use sixfold_datapath::{Counter, NoStreams, Steer, build};
+use echo::{Echo, Running, options};
+use kit::namespace;
+use sixfold_datapath::{Counter, Steer};
 use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
 use std::time::Duration;
-use test_skip::namespace;
 
 const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -25,18 +25,18 @@ exec "$@""#;
 
 #[test]
 fn a_global_client_is_answered_from_the_link_local_address_that_it_asked() {
-    if namespace::is_inside() {
-        return clients_are_answered();
+    if !namespace::is_played_in(
+        ENTER,
+        "link_local::a_global_client_is_answered_from_the_link_local_address_that_it_asked",
+    ) {
+        clients_are_answered();
     }
-    let name = "link_local::a_global_client_is_answered_from_the_link_local_address_that_it_asked";
-    namespace::run_inside(name, &namespace::network(ENTER));
 }
 
 fn clients_are_answered() {
     let options = options("[::]:0".parse().unwrap(), 1, Steer::Name);
-    let (mut workers, shared) = build(&options).unwrap();
-    let worker = workers.pop().unwrap().start(Echo::default(), NoStreams, Box::new(|_, _| ())).unwrap();
-    let port = shared.addresses()[0].port();
+    let running = Running::start(&options, Echo::default);
+    let port = running.address().port();
     let scope = index_of("near");
     let asked = |address: &str| -> SocketAddr {
         let address: Ipv6Addr = address.parse().unwrap();
@@ -57,8 +57,7 @@ fn clients_are_answered() {
         let (length, from) = client.recv_from(&mut buffer).unwrap();
         assert_eq!((length, from.port()), (30, port));
     }
-    shared.stop(TEST_TIMEOUT);
-    worker.join().unwrap();
+    let (_, shared) = running.stop();
     assert!(shared.total().iter().all(|(counter, value)| !counter.is_drop() || value == 0));
     assert_eq!(shared.total().get(Counter::ClientPacketsOut), 6);
 }

@@ -1,13 +1,14 @@
 //! Workers with real sockets, on loopback only.
 
+use crate::echo;
 #[path = "loopback/tls.rs"]
 mod tls;
 
+use echo::{Running, options};
 use engine::{Client, ClientTransport, Instant, Link, Machine, Outbox, Transport, Unreachable};
-use sixfold_datapath::{
-    Counter, NoStreams, Options, Reflector, ReflectorOptions, Shared, Steer, StreamSink, build,
-};
-use std::io::{Read, Write};
+use kit::message::{framed, read_frame};
+use sixfold_datapath::{Counter, NoStreams, Options, Reflector, ReflectorOptions, Steer, StreamSink, build};
+use std::io::Write;
 use std::net::{Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -88,9 +89,9 @@ impl Machine for Probe {
     }
 }
 
-struct Running<M> {
-    shared: Arc<Shared<M>>,
-    threads: Vec<JoinHandle<M>>,
+fn listening(listen: &[&str], workers: usize, steer: Steer) -> Options {
+    let listen = listen.iter().map(|address| address.parse().unwrap()).collect();
+    Options { listen, tcp_fast_open: true, ..options(([0; 4], 0).into(), workers, steer) }
 }
 
 fn start<M: Machine + Send + 'static>(
@@ -99,60 +100,16 @@ fn start<M: Machine + Send + 'static>(
     steer: Steer,
     machine: impl FnMut() -> M,
 ) -> Running<M> {
-    start_with(listen, workers, steer, machine, NoStreams)
-}
-
-fn start_with<M: Machine + Send + 'static, S: StreamSink + Clone>(
-    listen: &[&str],
-    workers: usize,
-    steer: Steer,
-    mut machine: impl FnMut() -> M,
-    sink: S,
-) -> Running<M> {
-    let listen = listen.iter().map(|address| address.parse().unwrap()).collect();
-    let (workers, shared) = build(&Options {
-        listen,
-        workers,
-        steer,
-        udp_size: 1232,
-        tcp_fast_open: true,
-        proxies: Default::default(),
-        freebind: false,
-    })
-    .unwrap();
-    assert!(shared.steering_error().is_none());
-    let threads = workers
-        .into_iter()
-        .map(|worker| worker.start(machine(), sink.clone(), Box::new(|_, _| ())).unwrap())
-        .collect();
-    Running { shared, threads }
-}
-
-impl<M> Running<M> {
-    fn address(&self) -> SocketAddr {
-        self.shared.addresses()[0]
-    }
-
-    fn stop(self) -> (Vec<M>, Arc<Shared<M>>) {
-        self.shared.stop(TEST_TIMEOUT);
-        (self.threads.into_iter().map(|thread| thread.join().unwrap()).collect(), self.shared)
-    }
+    Running::start(&listening(listen, workers, steer), machine)
 }
 
 fn client(local: &str, server: SocketAddr) -> UdpSocket {
-    let socket = UdpSocket::bind(local).unwrap();
-    socket.connect(server).unwrap();
-    socket.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
-    socket
+    let local: SocketAddr = local.parse().unwrap();
+    kit::client::udp(local.ip(), server)
 }
 
 fn question(number: usize) -> Vec<u8> {
-    let mut message = vec![(number >> 8) as u8, number as u8, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
-    let label = format!("host-{number:05}");
-    message.push(label.len() as u8);
-    message.extend(label.bytes());
-    message.extend(b"\x04test\0\0\x1c\0\x01");
-    message
+    kit::query(number as u16, &format!("host-{number:05}.test"), 28)
 }
 
 /// Sends `count` different queries, a few at a time, and checks that each is answered with itself.
@@ -302,24 +259,8 @@ fn a_refused_udp_link_is_noticed() {
     }
 }
 
-fn wait_for(mut condition: impl FnMut() -> bool) {
-    let end = std::time::Instant::now() + TEST_TIMEOUT;
-    while !condition() {
-        assert!(std::time::Instant::now() < end, "nothing happened");
-        std::thread::sleep(Duration::from_millis(2));
-    }
-}
-
-fn read_frame(stream: &mut impl Read) -> Option<Vec<u8>> {
-    let mut length = [0; 2];
-    stream.read_exact(&mut length).ok()?;
-    let mut message = vec![0; usize::from(u16::from_be_bytes(length))];
-    stream.read_exact(&mut message).ok()?;
-    Some(message)
-}
-
-fn frame(message: &[u8]) -> Vec<u8> {
-    [&(message.len() as u16).to_be_bytes(), message].concat()
+fn wait_for(condition: impl FnMut() -> bool) {
+    kit::wait_until("something happens", condition);
 }
 
 #[test]
@@ -330,9 +271,9 @@ fn a_tcp_link_pipelines_and_puts_cut_replies_together() {
         let (mut stream, _) = upstream.accept().unwrap();
         stream.set_nodelay(true).unwrap();
         let mut count = 0;
-        while let Some(message) = read_frame(&mut stream) {
+        while let Ok(message) = read_frame(&mut stream) {
             count += 1;
-            let reply = frame(&message);
+            let reply = framed(&message);
             // Some come octet by octet, some in two parts, some whole.
             match count % 20 {
                 0 => reply.iter().for_each(|octet| stream.write_all(&[*octet]).unwrap()),
@@ -366,12 +307,12 @@ fn a_closed_tcp_link_is_reported_once_and_can_be_opened_again() {
         let (mut first, _) = upstream.accept().unwrap();
         let message = read_frame(&mut first).unwrap();
         // A reply that came before the end still counts.
-        first.write_all(&frame(&message)).unwrap();
+        first.write_all(&framed(&message)).unwrap();
         drop(first);
         let (mut second, _) = upstream.accept().unwrap();
         let message = read_frame(&mut second).unwrap();
-        second.write_all(&frame(&message)).unwrap();
-        assert!(read_frame(&mut second).is_none());
+        second.write_all(&framed(&message)).unwrap();
+        assert!(read_frame(&mut second).is_err());
     });
     let failed = Arc::new(Mutex::new(0));
     let mut probe = Some(Probe { failed: Arc::clone(&failed), ..Probe::upstream(address, Transport::Tcp) });
@@ -441,7 +382,7 @@ impl StreamSink for RecordingSink {
 #[test]
 fn messages_from_streams_are_answered_through_the_sink() {
     let sink = RecordingSink::default();
-    let running = start_with(&[], 2, Steer::Name, Probe::default, sink.clone());
+    let running = Running::start_with(&listening(&[], 2, Steer::Name), Probe::default, sink.clone());
     let mut from = Client::udp("192.0.2.1:999".parse().unwrap());
     from.transport = ClientTransport::Tcp;
     for stream in 0..20 {
@@ -467,7 +408,8 @@ fn messages_from_streams_are_answered_through_the_sink() {
 #[test]
 fn the_sink_learns_of_queries_from_streams_that_are_dropped() {
     let sink = RecordingSink::default();
-    let running = start_with(&["127.0.0.1:0"], 1, Steer::Name, Probe::default, sink.clone());
+    let running =
+        Running::start_with(&listening(&["127.0.0.1:0"], 1, Steer::Name), Probe::default, sink.clone());
     let mut from = Client::udp("192.0.2.1:999".parse().unwrap());
     from.transport = ClientTransport::Tcp;
     for stream in [5, 13] {
@@ -488,15 +430,7 @@ fn the_sink_learns_of_queries_from_streams_that_are_dropped() {
 
 #[test]
 fn tasks_reach_a_sleeping_worker_and_the_hook_is_called() {
-    let options = Options {
-        listen: vec![],
-        workers: 1,
-        steer: Steer::Name,
-        udp_size: 512,
-        tcp_fast_open: true,
-        proxies: Default::default(),
-        freebind: false,
-    };
+    let options = listening(&[], 1, Steer::Name);
     let (workers, shared) = build::<Probe>(&options).unwrap();
     let (ticked, ticks) = std::sync::mpsc::channel();
     let hook = Box::new(move |machine: &mut Probe, now: Instant| {

@@ -40,12 +40,7 @@ impl Running {
 }
 
 fn question(number: u32) -> Vec<u8> {
-    let mut message = vec![(number >> 8) as u8, number as u8, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
-    let label = format!("host-{number:05}");
-    message.push(label.len() as u8);
-    message.extend(label.bytes());
-    message.extend(b"\x04test\0\0\x1c\0\x01");
-    message
+    kit::query(number as u16, &format!("host-{number:05}.test"), 28)
 }
 
 /// Asks these questions, and waits for all answers.

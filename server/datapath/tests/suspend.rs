@@ -1,7 +1,7 @@
 //! The clock of the datapath counts the time for which the machine was suspended. A test cannot suspend the machine. A time
 //! namespace (time_namespaces(7)) can set CLOCK_BOOTTIME forward and leave CLOCK_MONOTONIC as it is, as a suspend does.
 
-use test_skip::namespace;
+use kit::namespace;
 
 /// Seconds for which the machine seems to have slept.
 const SLEPT_SECS: u64 = 1_000_000;

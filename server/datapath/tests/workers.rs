@@ -2,13 +2,14 @@
 
 use crate::echo;
 
-use echo::{Echo, options};
-use sixfold_datapath::{Built, Counter, NoStreams, Shared, Steer, build};
+use echo::{Echo, Running, options};
+use kit::wait_until;
+use sixfold_datapath::{Counter, Steer};
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Longer than any step here takes on a busy machine.
 const TEST_TIMEOUT: Duration = Duration::from_secs(120);
@@ -18,51 +19,18 @@ const WORK: Duration = Duration::from_micros(20);
 
 const WORKERS: usize = 2;
 
-struct Running {
-    shared: Arc<Shared<Echo>>,
-    threads: Vec<JoinHandle<Echo>>,
+fn start(steer: Steer, work: Duration) -> Running<Echo> {
+    let options = options("127.0.0.1:0".parse().unwrap(), WORKERS, steer);
+    Running::start(&options, || Echo { work, ..Echo::default() })
 }
 
-impl Running {
-    fn start(steer: Steer, work: Duration) -> Running {
-        let options = options("127.0.0.1:0".parse().unwrap(), WORKERS, steer);
-        let (workers, shared): Built<Echo> = build(&options).unwrap();
-        let threads = workers
-            .into_iter()
-            .map(|worker| {
-                let echo = Echo { work, ..Echo::default() };
-                worker.start(echo, NoStreams, Box::new(|_, _| ())).unwrap()
-            })
-            .collect();
-        Running { shared, threads }
-    }
-
-    fn address(&self) -> SocketAddr {
-        self.shared.addresses()[0]
-    }
-
-    /// A counter of each worker.
-    fn counts(&self, counter: Counter) -> [u64; WORKERS] {
-        std::array::from_fn(|worker| self.shared.counters(worker).get(counter))
-    }
-
-    fn stop(self) -> Vec<Echo> {
-        self.shared.stop(Duration::ZERO);
-        self.threads.into_iter().map(|thread| thread.join().unwrap()).collect()
-    }
+/// A counter of each worker.
+fn counts(running: &Running<Echo>, counter: Counter) -> [u64; WORKERS] {
+    std::array::from_fn(|worker| running.shared.counters(worker).get(counter))
 }
 
 fn question(number: usize) -> Vec<u8> {
-    let name = format!("n{number}");
-    [&[0, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, name.len() as u8], name.as_bytes(), &[0, 0, 28, 0, 1]].concat()
-}
-
-fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let end = Instant::now() + TEST_TIMEOUT;
-    while !is_so() {
-        assert!(Instant::now() < end, "{what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    kit::query(7, &format!("n{number}"), 28)
 }
 
 /// Sends a question from several ports, as fast as it can, until `stop`.
@@ -80,27 +48,27 @@ fn flood(question: Vec<u8>, to: SocketAddr, stop: Arc<AtomicBool>) -> JoinHandle
 
 #[test]
 fn a_hot_name_is_answered_by_all_workers() {
-    let running = Running::start(Steer::Name, WORK);
+    let running = start(Steer::Name, WORK);
     let stop = Arc::new(AtomicBool::new(false));
     let flooder = flood(question(7), running.address(), Arc::clone(&stop));
-    wait_until("the name is hot", || running.counts(Counter::HotNames).iter().sum::<u64>() > 0);
-    let before = running.counts(Counter::ClientPacketsOut);
+    wait_until("the name is hot", || counts(&running, Counter::HotNames).iter().sum::<u64>() > 0);
+    let before = counts(&running, Counter::ClientPacketsOut);
     wait_until("both workers answer", || {
-        let now = running.counts(Counter::ClientPacketsOut);
+        let now = counts(&running, Counter::ClientPacketsOut);
         now.iter().zip(before).all(|(now, before)| *now > before + 100)
     });
-    assert_eq!(running.counts(Counter::HotNames).iter().sum::<u64>(), 1);
+    assert_eq!(counts(&running, Counter::HotNames).iter().sum::<u64>(), 1);
     stop.store(true, Ordering::Relaxed);
     flooder.join().unwrap();
     wait_until("the flood is over", || {
-        let before = running.counts(Counter::ClientPacketsOut);
+        let before = counts(&running, Counter::ClientPacketsOut);
         std::thread::sleep(Duration::from_millis(50));
-        running.counts(Counter::ClientPacketsOut) == before
+        counts(&running, Counter::ClientPacketsOut) == before
     });
     // Another name still belongs to one worker. The address that flooded may still be held back.
     let (other, client) = (question(8), UdpSocket::bind("127.0.0.9:0").unwrap());
     client.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
-    let before = running.counts(Counter::ClientPacketsOut);
+    let before = counts(&running, Counter::ClientPacketsOut);
     let mut answered = 0;
     wait_until("the other name is answered", || {
         client.send_to(&other, running.address()).unwrap();
@@ -109,11 +77,11 @@ fn a_hot_name_is_answered_by_all_workers() {
     });
     let owner = running.shared.owner(&other);
     wait_until("the counters are there", || {
-        running.counts(Counter::ClientPacketsOut)[owner] >= before[owner] + answered
+        counts(&running, Counter::ClientPacketsOut)[owner] >= before[owner] + answered
     });
-    assert_eq!(running.counts(Counter::ClientPacketsOut)[1 - owner], before[1 - owner]);
+    assert_eq!(counts(&running, Counter::ClientPacketsOut)[1 - owner], before[1 - owner]);
     // The queries of a batch are announced before the first of them is served.
-    for echo in running.stop() {
+    for echo in running.stop().0 {
         let announced = echo.announced.into_inner();
         // Stale ones are not served.
         assert!(announced >= echo.queries / 2, "{announced} of {}", echo.queries);
@@ -131,7 +99,7 @@ fn image<T>(value: &T) -> Vec<u8> {
 /// A packet costs no write to memory that another worker uses: not to what all share, and not to the other worker's counters.
 #[test]
 fn workers_write_nothing_that_they_share_while_they_serve() {
-    let running = Running::start(Steer::Name, Duration::ZERO);
+    let running = start(Steer::Name, Duration::ZERO);
     let client = UdpSocket::bind("127.0.0.1:0").unwrap();
     client.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     let owned: Vec<_> = (0..100).map(question).filter(|one| running.shared.owner(one) == 0).collect();

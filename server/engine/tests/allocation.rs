@@ -4,16 +4,17 @@
 // The name by which the other crates use it.
 extern crate sixfold_engine as engine;
 
+#[path = "world/settings.rs"]
+#[allow(dead_code, reason = "the other tests use the rest of it")]
+mod defaults;
+
 use engine::local::LocalRecord;
 use engine::rpz::{self, Action, PolicyRule, ResponsePolicy, Trigger};
-use engine::settings::{
-    Arpa, ClientNetworks, ClientSubnet, Dns64, Dnssec, FailurePolicy, Lookup, Network, Networks, Select,
-    UpstreamConfig,
-};
+use engine::settings::{ClientSubnet, Lookup, Network};
 use engine::{Capacity, Client, Engine, Instant, Link, Machine, Outbox, Settings, Span, Transport};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
-use std::net::{Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use wire::{Builder, Class, Flags, Message, Name, Rcode, Section, Type};
 
 thread_local! {
@@ -117,47 +118,13 @@ enum Zone {
 }
 
 fn settings(lookup: Lookup) -> Settings {
-    let anyone = || vec![Network::new(Ipv6Addr::UNSPECIFIED, 0)];
-    Settings {
-        allow: Networks(anyone()),
-        upstream: UpstreamConfig {
-            forwarders: vec!["192.0.2.53:53".parse().expect("an address")],
-            zones: vec![],
-            select: Select::Ordered,
-            timeout: Span::from_secs(1),
-            tries: 3,
-            transport: Transport::Udp,
-            auto: false,
-            mix_case: true,
-            tls: Vec::new(),
-        },
-        local_data: Default::default(),
-        server_names: Default::default(),
-        rpz: Default::default(),
-        cache: Default::default(),
-        dns64: Dns64 {
-            prefixes: vec!["2001:db8:64::/96".parse().expect("a prefix")],
-            clients: ClientNetworks::new(anyone(), vec![]),
-            exclude_aaaa: vec![],
-            embed_non_global: false,
-            never_embed: vec![],
-            lookup,
-            on_failure: FailurePolicy::default(),
-            dnssec: Dnssec::Trust,
-            break_dnssec: false,
-            recursive_only: false,
-            max_records: 64,
-            arpa: Arpa::default(),
-            rules: Default::default(),
-        },
-        udp_size: 1232,
-        client_subnet: ClientSubnet::Forward,
-        cookies: Default::default(),
-        pending_per_client: 1000,
-        client_prefix: 56,
-        queries_per_client: 0,
-        responses_per_client: 0,
-    }
+    let mut settings = defaults::settings();
+    settings.dns64.lookup = lookup;
+    settings.dns64.exclude_aaaa.clear();
+    settings.dns64.never_embed.clear();
+    settings.client_subnet = ClientSubnet::Forward;
+    settings.cookies = Default::default();
+    settings
 }
 
 /// Writes the reply to a query.

@@ -4,17 +4,6 @@ use core::net::Ipv6Addr;
 use sixfold_pref64::WELL_KNOWN;
 use sixfold_pref64::reverse::{self, IN_ADDR_NAME_MAX, IP6_NAME};
 
-/// A name in wire form from its text.
-fn wire(text: &str) -> Vec<u8> {
-    let mut name = Vec::new();
-    for label in text.split('.') {
-        name.push(label.len() as u8);
-        name.extend_from_slice(label.as_bytes());
-    }
-    name.push(0);
-    name
-}
-
 fn ip6_name(address: [u8; 16]) -> Vec<u8> {
     let mut name = [0; IP6_NAME];
     reverse::write_ip6(address, &mut name);
@@ -31,16 +20,16 @@ fn in_addr_name(address: [u8; 4]) -> Vec<u8> {
 fn the_example_of_rfc_3596_holds_both_ways() {
     let text = "b.a.9.8.7.6.5.0.4.0.0.0.3.0.0.0.2.0.0.0.1.0.0.0.0.0.0.0.1.2.3.4.ip6.arpa";
     let address: Ipv6Addr = "4321:0:1:2:3:4:567:89ab".parse().unwrap();
-    assert_eq!(ip6_name(address.octets()), wire(text));
-    assert_eq!(reverse::parse_ip6(&wire(text)), Some(address.octets()));
-    assert_eq!(reverse::parse_ip6(&wire(&text.to_uppercase())), Some(address.octets()));
+    assert_eq!(ip6_name(address.octets()), kit::name(text));
+    assert_eq!(reverse::parse_ip6(&kit::name(text)), Some(address.octets()));
+    assert_eq!(reverse::parse_ip6(&kit::name(&text.to_uppercase())), Some(address.octets()));
 }
 
 #[test]
 fn a_name_under_the_well_known_prefix_leads_to_its_ipv4_name() {
-    let name = wire("8.0.7.0.6.0.5.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.b.9.f.f.4.6.0.0.iP6.ArPa");
+    let name = kit::name("8.0.7.0.6.0.5.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.b.9.f.f.4.6.0.0.iP6.ArPa");
     let v4 = WELL_KNOWN.extract(reverse::parse_ip6(&name).unwrap()).unwrap();
-    assert_eq!(in_addr_name(v4), wire("8.7.6.5.in-addr.arpa"));
+    assert_eq!(in_addr_name(v4), kit::name("8.7.6.5.in-addr.arpa"));
 }
 
 #[test]
@@ -53,8 +42,8 @@ fn every_octet_in_every_place_survives_the_round_trip() {
             let mut v4 = [100, 9, 0, 255];
             v4[place % 4] = octet;
             let text = format!("{}.{}.{}.{}.in-addr.arpa", v4[3], v4[2], v4[1], v4[0]);
-            assert_eq!(in_addr_name(v4), wire(&text));
-            assert_eq!(reverse::parse_in_addr(&wire(&text.to_uppercase())), Some(v4));
+            assert_eq!(in_addr_name(v4), kit::name(&text));
+            assert_eq!(reverse::parse_in_addr(&kit::name(&text.to_uppercase())), Some(v4));
         }
     }
 }
@@ -75,9 +64,9 @@ fn names_that_are_not_exactly_an_ip6_address_are_refused() {
         format!("000.{}ip6.arpa", "0.".repeat(30)),
         format!("{}000.ip6.arpa", "0.".repeat(30)),
     ] {
-        assert_eq!(reverse::parse_ip6(&wire(&text)), None, "{text}");
+        assert_eq!(reverse::parse_ip6(&kit::name(&text)), None, "{text}");
     }
-    let name = wire(&format!("{nibbles}ip6.arpa"));
+    let name = kit::name(&format!("{nibbles}ip6.arpa"));
     for length in 0..name.len() {
         assert_eq!(reverse::parse_ip6(&name[..length]), None);
     }
@@ -85,7 +74,7 @@ fn names_that_are_not_exactly_an_ip6_address_are_refused() {
 
 #[test]
 fn a_shorter_ip6_name_is_a_network() {
-    let network = |text: &str| reverse::parse_ip6_partial(&wire(text));
+    let network = |text: &str| reverse::parse_ip6_partial(&kit::name(text));
     assert_eq!(network("ip6.arpa"), Some((0, 0)));
     assert_eq!(network("2.ip6.arpa"), Some((2 << 124, 4)));
     assert_eq!(network("B.9.f.f.4.6.0.0.IP6.arpa"), Some((0x0064_ff9b << 96, 32)));
@@ -110,9 +99,9 @@ fn names_that_are_not_exactly_an_ipv4_address_are_refused() {
         "33.2.0.192.in-addr.arpa.example",
         "33.2.0.192.ip6.arpa",
     ] {
-        assert_eq!(reverse::parse_in_addr(&wire(text)), None, "{text}");
+        assert_eq!(reverse::parse_in_addr(&kit::name(text)), None, "{text}");
     }
-    let name = wire("33.2.0.192.in-addr.arpa");
+    let name = kit::name("33.2.0.192.in-addr.arpa");
     for length in 0..name.len() {
         assert_eq!(reverse::parse_in_addr(&name[..length]), None);
     }

@@ -44,18 +44,6 @@ fn full_prefixes() -> [Pref64; 6] {
     })
 }
 
-/// Generator with a fixed seed (SplitMix64): it gives the same numbers in every run.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    }
-}
-
 fn check(pref64: &Pref64, v4: [u8; 4]) {
     let mut expected = (pref64.address().to_bits() | pref64.suffix().to_bits()).to_be_bytes();
     for (position, octet) in positions(pref64.length()).into_iter().zip(v4) {
@@ -100,13 +88,13 @@ fn every_half_of_the_ipv4_space_survives_the_round_trip_in_every_length() {
 
 #[test]
 fn random_prefixes_and_addresses_survive_the_round_trip() {
-    let mut random = Random(6052);
+    let mut random = kit::Random::new(6052);
     for _ in 0..200_000 {
-        let length = LENGTHS[(random.next() % 6) as usize];
-        let noise = u128::from(random.next()) << 64 | u128::from(random.next());
+        let length = LENGTHS[(random.bits() % 6) as usize];
+        let noise = u128::from(random.bits()) << 64 | u128::from(random.bits());
         let bits = noise & (u128::MAX << (128 - length)) & !(0xff << 56);
         let pref64 = Pref64::new(Ipv6Addr::from_bits(bits), length).unwrap();
-        check(&pref64, (random.next() as u32).to_be_bytes());
+        check(&pref64, (random.bits() as u32).to_be_bytes());
         assert_eq!(pref64.to_string().parse(), Ok(pref64));
     }
 }

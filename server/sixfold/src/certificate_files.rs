@@ -156,16 +156,13 @@ mod tests {
     use super::*;
     use crate::config::{Config, Overrides, parse};
     use std::os::unix::fs::symlink;
-    use std::path::PathBuf;
 
     /// A secret in a folder, as Kubernetes mounts it: files that are links into a folder that is itself a link.
-    struct Secret(PathBuf);
+    struct Secret(kit::Folder);
 
     impl Secret {
-        fn new(name: &str) -> Secret {
-            let folder = std::env::temp_dir().join(format!("sixfold-{name}-{}", std::process::id()));
-            let _ = std::fs::remove_dir_all(&folder);
-            std::fs::create_dir(&folder).unwrap();
+        fn new() -> Secret {
+            let folder = kit::Folder::new();
             for file in ["tls.crt", "tls.key"] {
                 symlink(Path::new("..data").join(file), folder.join(file)).unwrap();
             }
@@ -197,12 +194,6 @@ mod tests {
         }
     }
 
-    impl Drop for Secret {
-        fn drop(&mut self) {
-            let _ = std::fs::remove_dir_all(&self.0);
-        }
-    }
-
     #[test]
     fn the_end_of_a_certificate_is_told_once_a_day_and_at_once_when_it_has_come() {
         const DAY: u64 = 86_400;
@@ -227,7 +218,7 @@ mod tests {
 
     #[test]
     fn a_replaced_secret_is_used_without_a_reload() {
-        let (secret, first, second) = (Secret::new("replaced"), pair(), pair());
+        let (secret, first, second) = (Secret::new(), pair(), pair());
         secret.put("1", &first.0, &first.1);
         let (config, mut files) = (secret.config(), CertificateFiles::default());
         assert_eq!([files.look(&config.tls), files.look(&config.tls)], [Look::Same, Look::Same]);
@@ -238,7 +229,7 @@ mod tests {
 
     #[test]
     fn a_certificate_that_was_replaced_before_the_first_look_is_used() {
-        let (secret, first, second) = (Secret::new("before"), pair(), pair());
+        let (secret, first, second) = (Secret::new(), pair(), pair());
         secret.put("1", &first.0, &first.1);
         let config = secret.config();
         secret.put("2", &second.0, &second.1);
@@ -247,7 +238,7 @@ mod tests {
 
     #[test]
     fn files_that_do_not_fit_leave_the_old_certificate_in_use_until_they_do() {
-        let (secret, first, second) = (Secret::new("unfit"), pair(), pair());
+        let (secret, first, second) = (Secret::new(), pair(), pair());
         secret.put("1", &first.0, &first.1);
         let (config, mut files) = (secret.config(), CertificateFiles::default());
         let old = secret.config().tls.server;

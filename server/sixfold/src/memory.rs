@@ -104,12 +104,12 @@ mod tests {
     use super::*;
     use std::fs;
 
-    /// A file system with these files, removed with the value.
-    struct Root(PathBuf);
+    /// A file system with these files.
+    struct Root(kit::Folder);
 
     impl Root {
-        fn new(name: &str, files: &[(&str, &str)]) -> Root {
-            let root = std::env::temp_dir().join(format!("sixfold-memory-{name}-{}", std::process::id()));
+        fn new(files: &[(&str, &str)]) -> Root {
+            let root = kit::Folder::new();
             for (file, text) in files {
                 let file = root.join(file);
                 fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -119,23 +119,14 @@ mod tests {
         }
     }
 
-    impl Drop for Root {
-        fn drop(&mut self) {
-            fs::remove_dir_all(&self.0).unwrap();
-        }
-    }
-
     #[test]
     fn the_smallest_limit_of_machine_and_groups_counts() {
-        let root = Root::new(
-            "v2",
-            &[
-                ("proc/meminfo", "MemTotal:        1048576 kB\nMemFree: 5 kB\n"),
-                ("proc/self/cgroup", "0::/system.slice/sixfold.service\n"),
-                ("sys/fs/cgroup/system.slice/sixfold.service/memory.max", "max\n"),
-                ("sys/fs/cgroup/system.slice/memory.max", "83886080\n"),
-            ],
-        );
+        let root = Root::new(&[
+            ("proc/meminfo", "MemTotal:        1048576 kB\nMemFree: 5 kB\n"),
+            ("proc/self/cgroup", "0::/system.slice/sixfold.service\n"),
+            ("sys/fs/cgroup/system.slice/sixfold.service/memory.max", "max\n"),
+            ("sys/fs/cgroup/system.slice/memory.max", "83886080\n"),
+        ]);
         let warning = warning_of(510 * MIB, grants(&root.0)).unwrap();
         assert!(warning.contains("up to 510 MiB") && warning.contains("has 80 MiB"), "{warning}");
         assert!(warning.contains("(/sys/fs/cgroup/system.slice/memory.max)"), "{warning}");
@@ -144,14 +135,11 @@ mod tests {
 
     #[test]
     fn groups_of_version_1_and_the_machine_count_too() {
-        let root = Root::new(
-            "v1",
-            &[
-                ("proc/meminfo", "MemTotal: 524288 kB\n"),
-                ("proc/self/cgroup", "9:cpu,memory:/box\n4:pids:/other\n"),
-                ("sys/fs/cgroup/memory/box/memory.limit_in_bytes", "9223372036854771712\n"),
-            ],
-        );
+        let root = Root::new(&[
+            ("proc/meminfo", "MemTotal: 524288 kB\n"),
+            ("proc/self/cgroup", "9:cpu,memory:/box\n4:pids:/other\n"),
+            ("sys/fs/cgroup/memory/box/memory.limit_in_bytes", "9223372036854771712\n"),
+        ]);
         let warning = warning_of(513 * MIB, grants(&root.0)).unwrap();
         assert!(warning.contains("this machine has 512 MiB"), "{warning}");
         fs::write(root.0.join("sys/fs/cgroup/memory/box/memory.limit_in_bytes"), "1048576").unwrap();

@@ -15,7 +15,7 @@ pub fn between(old: &Config, new: &Config) -> Vec<String> {
     let mut changes: Vec<String> =
         all.filter_map(|key| change(key, before.get(key), after.get(key))).collect();
     // The text does not show secrets.
-    if old.cookies.secrets != new.cookies.secrets {
+    if old.edns.cookie_secrets != new.edns.cookie_secrets {
         changes.push("edns.cookie-secret".to_owned());
     }
     let mut contents = |key: &str, has_changed: bool| {
@@ -24,7 +24,7 @@ pub fn between(old: &Config, new: &Config) -> Vec<String> {
         }
     };
     contents("local.hosts-file", old.local.hosts != new.local.hosts);
-    contents("filter.rpz", old.rpz.policy != new.rpz.policy);
+    contents("filter.rpz", old.filter.policy != new.filter.policy);
     contents("tls.certificate", old.tls.server != new.tls.server);
     changes
 }
@@ -112,7 +112,8 @@ mod tests {
 
     #[test]
     fn the_contents_of_files_count() {
-        let path = std::env::temp_dir().join(format!("sixfold-changes-{}", std::process::id()));
+        let folder = kit::Folder::new();
+        let path = folder.file("hosts");
         let text = format!("local.hosts-file = \"{}\"", path.display());
         std::fs::write(&path, "192.0.2.7 a.example\n").unwrap();
         let before = config(&text);

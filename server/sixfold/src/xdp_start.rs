@@ -2,8 +2,7 @@
 
 use crate::config::{Config, Datapath};
 use crate::taps::Machine;
-use datapath::xdp::{Attached, Mode};
-use datapath::{Shared, Worker, attach};
+use datapath::{Attached, Mode, Shared, Worker, attach};
 
 /// Attaches the program, if the configuration asks for it, and says in the log how. Call it before the process gives up its privileges.
 /// `is_successor`: a predecessor of this process still runs.

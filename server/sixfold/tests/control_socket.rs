@@ -11,8 +11,7 @@ const ROUNDS: usize = 10_000;
 
 #[test]
 fn there_is_no_moment_in_which_others_may_use_the_control_socket() {
-    let directory = std::env::temp_dir().join(format!("sixfold-umask-{}", std::process::id()));
-    std::fs::create_dir_all(&directory).unwrap();
+    let directory = kit::Folder::new();
     let path: PathBuf = directory.join("control.sock");
     let is_over = Arc::new(AtomicBool::new(false));
     // A watcher that sees the file as early as anybody else could.
@@ -40,6 +39,5 @@ fn there_is_no_moment_in_which_others_may_use_the_control_socket() {
     }
     is_over.store(true, Ordering::Relaxed);
     let seen: Vec<String> = watcher.join().unwrap().iter().map(|mode| format!("{mode:o}")).collect();
-    std::fs::remove_dir(&directory).unwrap();
     assert!(seen.is_empty() || seen == ["660"], "{seen:?}");
 }

@@ -169,8 +169,7 @@ mod tests {
 
     #[test]
     fn a_file_without_anchors_is_refused_with_its_reason() {
-        let directory = std::env::temp_dir().join(format!("sixfold-anchors-{}", std::process::id()));
-        std::fs::create_dir_all(&directory).unwrap();
+        let directory = kit::Folder::new();
         let path = directory.join("ca.pem");
         let read = || Anchors::read(&AnchorSource::File(path.clone())).map(|anchors| anchors.digest());
         assert!(read().unwrap_err().to_string().contains("No such file"));
@@ -186,6 +185,5 @@ mod tests {
         let digest = read().unwrap();
         std::fs::write(&path, "\u{feff}".to_owned() + &pem).unwrap();
         assert_eq!(read().unwrap(), digest);
-        std::fs::remove_dir_all(&directory).unwrap();
     }
 }

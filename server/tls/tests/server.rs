@@ -11,14 +11,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A folder that is removed at the end.
-struct Folder(PathBuf);
+struct Folder(kit::Folder);
 
 impl Folder {
-    fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("sixfold-tls-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
-        Folder(path)
+    fn new() -> Folder {
+        Folder(kit::Folder::new())
     }
 
     /// Makes a certificate for a name, valid for some days from now on.
@@ -28,22 +25,12 @@ impl Folder {
         let now = std::time::SystemTime::now();
         let end = if days < 0 { now - days_of(-days) } else { now + days_of(days) };
         (params.not_before, params.not_after) = ((now - days_of(100)).into(), end.into());
-        let paths = (self.0.join(format!("{name}.pem")), self.0.join(format!("{name}.key")));
-        std::fs::write(&paths.0, params.self_signed(&key).unwrap().pem()).unwrap();
-        std::fs::write(&paths.1, key.serialize_pem()).unwrap();
-        paths
+        let certificate = self.0.write(&format!("{name}.pem"), params.self_signed(&key).unwrap().pem());
+        (certificate, self.0.write(&format!("{name}.key"), key.serialize_pem()))
     }
 
     fn secret(&self, octets: &[u8]) -> PathBuf {
-        let path = self.0.join(format!("secret-{}", octets.len()));
-        std::fs::write(&path, octets).unwrap();
-        path
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+        self.0.write(&format!("secret-{}", octets.len()), octets)
     }
 }
 
@@ -112,7 +99,7 @@ fn connected(folder: &Folder) -> (ClientConnection, ServerConnection) {
 
 #[test]
 fn octets_behind_the_end_of_a_session_are_left_out_in_a_bounded_number_of_steps() {
-    let folder = Folder::new("end");
+    let folder = Folder::new();
     for piece in [1, 24, 4096, 100_000] {
         let (mut client, mut server) = connected(&folder);
         server.writer().write_all(b"the last").unwrap();
@@ -139,7 +126,7 @@ fn octets_behind_the_end_of_a_session_are_left_out_in_a_bounded_number_of_steps(
 
 #[test]
 fn what_is_not_a_record_ends_the_session_with_an_error() {
-    let folder = Folder::new("no-record");
+    let folder = Folder::new();
     let (mut client, _) = connected(&folder);
     assert_eq!(feed(&mut client, &mut &[][..]), Ok(Fed::Some), "nothing is not the end");
     let mut rest = &[0; 100][..];
@@ -148,7 +135,7 @@ fn what_is_not_a_record_ends_the_session_with_an_error() {
 
 #[test]
 fn a_byte_order_mark_before_certificate_and_key_is_skipped() {
-    let folder = Folder::new("marks");
+    let folder = Folder::new();
     let (certificate, key) = folder.pair("marked", 30);
     for file in [&certificate, &key] {
         let text = std::fs::read(file).unwrap();
@@ -159,7 +146,7 @@ fn a_byte_order_mark_before_certificate_and_key_is_skipped() {
 
 #[test]
 fn a_bad_pair_is_refused_by_file_with_the_remedy() {
-    let folder = Folder::new("bad-pairs");
+    let folder = Folder::new();
     let (first, second) = (folder.pair("first", 30), folder.pair("second", 30));
     let read = |certificate: &Path, key: &Path| ServerTls::read(certificate, key, None).unwrap_err();
     let mixed = read(&second.0, &first.1);
@@ -182,7 +169,7 @@ fn a_bad_pair_is_refused_by_file_with_the_remedy() {
 
 #[test]
 fn new_handshakes_show_the_new_certificate() {
-    let folder = Folder::new("swap");
+    let folder = Folder::new();
     let (first, second) = (folder.pair("first", 30), folder.pair("second", 30));
     let running = ServerTls::read(&first.0, &first.1, None).unwrap();
     let server = running.server_config(&[b"dot"]).unwrap();
@@ -200,7 +187,7 @@ fn new_handshakes_show_the_new_certificate() {
 //= RFC 7858 section 3.4: requirement 76
 #[test]
 fn servers_with_one_secret_resume_each_others_sessions_and_others_do_not() {
-    let folder = Folder::new("fleet");
+    let folder = Folder::new();
     let pair = folder.pair("shared", 30);
     let server = |secret: Option<&[u8]>| {
         let secret = secret.map(|octets| folder.secret(octets));
@@ -221,7 +208,7 @@ fn servers_with_one_secret_resume_each_others_sessions_and_others_do_not() {
 
 #[test]
 fn a_session_that_is_resumed_takes_no_early_data() {
-    let folder = Folder::new("early");
+    let folder = Folder::new();
     let pair = folder.pair("early", 30);
     let server = ServerTls::read(&pair.0, &pair.1, None).unwrap().server_config(&[b"dot"]).unwrap();
     let mut config = Arc::unwrap_or_clone(client(&pair.0, &[&rustls::version::TLS13]));
@@ -236,7 +223,7 @@ fn a_session_that_is_resumed_takes_no_early_data() {
 
 #[test]
 fn a_certificate_near_its_end_gives_a_warning() {
-    let folder = Folder::new("expiry");
+    let folder = Folder::new();
     let warning = |name: &str, days: i64| {
         let pair = folder.pair(name, days);
         ServerTls::read(&pair.0, &pair.1, None).unwrap().warning()
@@ -249,7 +236,7 @@ fn a_certificate_near_its_end_gives_a_warning() {
 
 #[test]
 fn a_certificate_is_for_the_names_that_it_has() {
-    let folder = Folder::new("names");
+    let folder = Folder::new();
     let pair = folder.pair("names", 30);
     let tls = ServerTls::read(&pair.0, &pair.1, None).unwrap();
     assert!(tls.is_for(&ServerName::try_from("dns.example").unwrap()));

@@ -357,12 +357,8 @@ mod tests {
         }
     }
 
-    /// A query for a name of one label.
     fn query(label: &str) -> Vec<u8> {
-        let mut message = vec![7, 9, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, label.len() as u8];
-        message.extend(label.as_bytes());
-        message.extend([0, 0, 28, 0, 1]);
-        message
+        kit::query(0x0709, label, 28)
     }
 
     /// A cache that has the answer for this label.

@@ -523,13 +523,8 @@ mod tests {
 
     #[test]
     fn the_table_changes_no_result() {
-        let mut random = 0x1234_5678_u64;
-        let mut next = move |below: usize| {
-            random ^= random << 13;
-            random ^= random >> 7;
-            random ^= random << 17;
-            ((random >> 8) % below as u64) as usize
-        };
+        let mut random = kit::Random::new(0x1234_5678);
+        let mut next = move |below: usize| random.place(below);
         let mut accepted = 0;
         for _ in 0..200_000 {
             let bytes = tangle(&mut next);

@@ -188,13 +188,8 @@ fn options_cost_what_they_weigh() {
 /// Changes random octets of the worst messages and continues with those that cost most per octet.
 #[test]
 fn a_search_for_expensive_messages_finds_none_beyond_the_bound() {
-    let mut random = 0x5eed_u64;
-    let mut next = move |below: usize| {
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
-        (random % below as u64) as usize
-    };
+    let mut random = kit::Random::new(0x5eed);
+    let mut next = move |below: usize| random.place(below);
     for (_, fabric, targets) in fabrics() {
         // Small enough to be walked often, large enough to spend the budget.
         let fabric = &fabric[..1010.min(fabric.len())];

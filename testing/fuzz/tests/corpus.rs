@@ -1,7 +1,7 @@
 //! Tests of every kept input, every initial input, and a hundred mutations of each, the same ones in every run: a bug that was
 //! found once stays mended. A failure prints the input. To replay it, put it into a file under `corpus/`.
 
-use sixfold_fuzz::mutate::{Rng, mutate};
+use sixfold_fuzz::mutate::mutate;
 use sixfold_fuzz::{SHARES, TARGETS, Target};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -49,12 +49,12 @@ fn replay(name: &str) {
     let mut inputs = kept(target);
     assert!(!inputs.is_empty(), "no input of {name} is kept");
     inputs.extend((0..).zip((target.seeds)()).map(|(number, seed)| (format!("seed {number}"), seed)));
-    let mut rng = Rng::new(0);
+    let mut rng = kit::Random::new(0);
     for (origin, input) in &inputs {
         try_one(target, origin, input);
         for number in 0..CHANGES {
             let mut changed = input.clone();
-            mutate(&mut changed, &inputs[rng.below(inputs.len())].1, &mut rng);
+            mutate(&mut changed, &inputs[rng.place(inputs.len())].1, &mut rng);
             changed.truncate(target.longest_octets);
             try_one(target, &format!("change {number} of {origin}"), &changed);
         }

@@ -2,9 +2,10 @@
 //! of one of them.
 
 use crate::kdig::Kdig;
+use crate::lab::{Lab, address};
 use crate::namespace::Namespace;
 use crate::process::Process;
-use crate::zones::Zone;
+use crate::zones::{self, Zone};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -29,30 +30,54 @@ impl Program {
         }
     }
 
-    /// Configuration for one address and these zones. The server writes all files into `place`, stays in the
-    /// foreground and keeps its user.
-    fn configuration(self, place: &Path, address: &str, zones: &[Zone]) -> String {
+    /// Configuration for these sockets and zones. The server writes all files into `place`, stays in the foreground and keeps its user.
+    pub(crate) fn configuration(self, place: &Path, sockets: &Sockets<'_>, zones: &[Zone]) -> String {
+        let Sockets { addresses, port, secrets } = sockets;
         let place = place.display();
         let mut text = match self {
             // Rate limiting would treat the tests' many queries as an attack.
             Program::Nsd => format!(
-                "server:\n ip-address: {address}\n server-count: 1\n username: \"\"\n zonesdir: \"{place}\"\n \
+                "server:\n ip-address: {}\n server-count: 1\n username: \"\"\n zonesdir: \"{place}\"\n \
                  database: \"\"\n pidfile: \"{place}/nsd.pid\"\n xfrdfile: \"{place}/xfrd.state\"\n \
                  xfrdir: \"{place}\"\n zonelistfile: \"{place}/zone.list\"\n rrl-ratelimit: 0\n \
-                 rrl-whitelist-ratelimit: 0\nremote-control:\n control-enable: no\n"
+                 rrl-whitelist-ratelimit: 0\nremote-control:\n control-enable: no\n",
+                addresses[0]
             ),
-            Program::Knot => format!(
-                "server:\n  rundir: {place}\n  listen: {address}@53\n  udp-workers: 1\n  tcp-workers: 2\n  \
-                 background-workers: 1\ndatabase:\n  storage: {place}\nlog:\n  - target: stderr\n    any: info\n\
-                 template:\n  - id: default\n    storage: {place}\n    zonefile-sync: -1\n    \
-                 journal-content: none\nzone:\n"
-            ),
-            Program::Bind => {
-                let (family, other) = if address.contains(':') { ("-v6", "") } else { ("", "-v6") };
+            Program::Knot => {
+                let listen: Vec<_> = addresses.iter().map(|address| format!("{address}@{port}")).collect();
+                let [cookies, module] = secrets.first().map_or_else(Default::default, |secret| {
+                    [
+                        format!(
+                            "mod-cookies:\n  - id: default\n    secret: 0x{secret}\n    badcookie-slip: 1\n"
+                        ),
+                        "    global-module: mod-cookies/default\n".to_owned(),
+                    ]
+                });
                 format!(
-                    "options {{ directory \"{place}\"; listen-on{family} port 53 {{ {address}; }}; \
-                     listen-on{other} {{ none; }}; recursion no; dnssec-validation no; pid-file none; \
-                     session-keyfile none; allow-query {{ any; }}; notify no; }};\ncontrols {{ }};\n"
+                    "server:\n  rundir: {place}\n  listen: [{}]\n  udp-workers: 1\n  tcp-workers: 2\n  \
+                     background-workers: 1\ndatabase:\n  storage: {place}\nlog:\n  - target: stderr\n    any: info\n\
+                     {cookies}template:\n  - id: default\n    storage: {place}\n    zonefile-sync: -1\n    \
+                     journal-content: none\n{module}zone:\n",
+                    listen.join(", ")
+                )
+            }
+            Program::Bind => {
+                let listed = |is_ipv6: bool| {
+                    let of_family = addresses.iter().filter(|address| address.contains(':') == is_ipv6);
+                    of_family.fold(String::new(), |text, address| format!("{text} {address};"))
+                };
+                let listen = [("", listed(false)), ("-v6", listed(true))].map(|(family, list)| {
+                    let list = if list.is_empty() { " none;".into() } else { list };
+                    format!(" listen-on{family} port {port} {{{list} }};\n")
+                });
+                let cookies = secrets.iter().fold(String::new(), |text, secret| {
+                    let text = if text.is_empty() { COOKIES.to_owned() } else { text };
+                    format!("{text} cookie-secret \"{secret}\";\n")
+                });
+                format!(
+                    "options {{ directory \"{place}\";\n{} recursion no; dnssec-validation no; pid-file none;\n \
+                     session-keyfile none; allow-query {{ any; }}; notify no;\n{cookies}}};\ncontrols {{ }};\n",
+                    listen.concat()
                 )
             }
         };
@@ -67,6 +92,33 @@ impl Program {
         }
         text
     }
+
+    /// The command that starts the server with this configuration.
+    pub(crate) fn command(self, file: &str) -> Vec<&str> {
+        match self {
+            Program::Nsd => vec!["nsd", "-d", "-c", file],
+            Program::Knot => vec!["knotd", "-c", file],
+            Program::Bind => vec!["named", "-g", "-n", "1", "-c", file],
+        }
+    }
+}
+
+/// Sockets of a name server, and its cookies.
+pub(crate) struct Sockets<'s> {
+    pub(crate) addresses: &'s [&'s str],
+    pub(crate) port: u16,
+    /// Secrets of cookies, for BIND and Knot DNS. With a secret the server answers BADCOOKIE over UDP to every client with a cookie
+    /// option but without a valid server cookie. The first secret makes cookies; Knot knows one secret only.
+    pub(crate) secrets: &'s [&'s str],
+}
+
+/// Options of BIND that make and demand cookies.
+const COOKIES: &str = " answer-cookie yes; cookie-algorithm siphash24; require-server-cookie yes;\n";
+
+/// True if the server at this address has the SOA record of a zone.
+pub(crate) fn has_zone(namespace: &Namespace, address: &str, port: u16, zone: &str) -> bool {
+    let kdig = Kdig::new(namespace, address).with(&format!("+timeout=1 -p {port}"));
+    kdig.ask_all(&[(zone, "SOA")]).first().is_some_and(|answer| !answer.data("SOA").is_empty())
 }
 
 /// Running name server on port 53 of one address.
@@ -80,6 +132,13 @@ pub struct Authority<'a> {
 }
 
 impl<'a> Authority<'a> {
+    /// Starts an authority at the first address of a lab's world, for the zones without signatures.
+    pub fn of_lab(program: Program, lab: &'a Lab) -> Authority<'a> {
+        let place = lab.scratch.directory(program.file());
+        let zones = zones::plain(&place);
+        Authority::start(program, &lab.world, &place, address::FIRST, &zones)
+    }
+
     /// Starts an authority for `zones` and waits until it answers. `place` is a new directory for it.
     pub fn start(
         program: Program,
@@ -88,14 +147,9 @@ impl<'a> Authority<'a> {
         address: &str,
         zones: &[Zone],
     ) -> Authority<'a> {
-        let configuration = program.configuration(place, address, zones);
-        let file = write(place, "server.conf", &configuration);
-        let arguments: &[&str] = match program {
-            Program::Nsd => &["nsd", "-d", "-c", &file],
-            Program::Knot => &["knotd", "-c", &file],
-            Program::Bind => &["named", "-g", "-n", "1", "-c", &file],
-        };
-        Authority::launch(namespace, arguments, place, address, zones[0].name)
+        let sockets = Sockets { addresses: &[address], port: 53, secrets: &[] };
+        let file = write(place, "server.conf", &program.configuration(place, &sockets, zones));
+        Authority::launch(namespace, &program.command(&file), place, address, zones[0].name)
     }
 
     /// Starts Unbound, which queries the authority at `authority` for these zones, validates with their trust
@@ -147,11 +201,9 @@ impl<'a> Authority<'a> {
     }
 
     fn expect_answers(&mut self) {
-        let kdig = Kdig::new(self.namespace, &self.address).with("+timeout=1");
-        let asked = [(self.asked.as_str(), "SOA")];
-        self.process.expect(&format!("{} answers", self.argv[0]), |_| {
-            kdig.ask_all(&asked).first().is_some_and(|answer| !answer.data("SOA").is_empty())
-        });
+        let (namespace, address, asked) = (self.namespace, &self.address, &self.asked);
+        let what = format!("{} answers", self.argv[0]);
+        self.process.expect(&what, |_| has_zone(namespace, address, 53, asked));
     }
 
     /// Kills the server at once.

@@ -29,7 +29,7 @@ pub mod zones;
 pub use authority::{Authority, Program};
 pub use capture::{Capture, Finished, Packet};
 pub use certificate::{Certificate, SERVER_NAME};
-pub use cookies::{CookieServer, CookieSoftware, DigOutput, altered_cookie, dig};
+pub use cookies::{CookieServer, DigOutput, altered_cookie, dig};
 pub use debian::{Debian13, debian_mirror};
 pub use kdig::{Answer, Kdig, Record};
 pub use lab::{Lab, address};

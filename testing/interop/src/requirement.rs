@@ -46,15 +46,15 @@ impl Unable {
     pub fn skip_part(&self, part: &str) {
         match self {
             Unable::NotInstalled(_) => self.skip(),
-            Unable::Other(why) => test_skip::skip(&format!("{part}: {why}")),
+            Unable::Other(why) => kit::skip(&format!("{part}: {why}")),
         }
     }
 
     /// Skips the running test; where packages have been installed, a missing program is a failure.
     pub fn skip(&self) {
         match self {
-            Unable::NotInstalled(programs) => test_skip::missing(programs, "./test as root installs it"),
-            Unable::Other(why) => test_skip::skip(why),
+            Unable::NotInstalled(programs) => kit::missing(programs, "./test as root installs it"),
+            Unable::Other(why) => kit::skip(why),
         }
     }
 }

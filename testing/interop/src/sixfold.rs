@@ -219,3 +219,13 @@ impl<'a> Sixfold<'a> {
         ran.stdout
     }
 }
+
+impl Drop for Sixfold<'_> {
+    /// Stops Sixfold, and checks that it ends well, if the test has not ended it another way.
+    fn drop(&mut self) {
+        if !std::thread::panicking() && self.process.is_running() {
+            let status = self.process.stop("TERM");
+            assert!(status.success(), "{status}: {}", self.process.log());
+        }
+    }
+}

@@ -75,9 +75,8 @@ mod tests {
 
     #[test]
     fn a_block_that_differs_from_its_file_is_found() {
-        let root = std::env::temp_dir().join(format!("sixfold-book-copies-{}", std::process::id()));
-        std::fs::create_dir_all(&root).expect("a folder");
-        let write = |name: &str, text: &str| std::fs::write(root.join(name), text).expect("a file");
+        let root = kit::Folder::new();
+        let write = |name: &str, text: &str| drop(root.write(name, text));
         write("a.toml", "x = 1\n\ny = 2\n");
         let page = "A:\n\n<!-- file: a.toml -->\n```toml\nx = 1\n\ny = 2\n```\n";
         write("good.md", page);
@@ -86,7 +85,6 @@ mod tests {
         write("include.md", "```toml\n{{#include a.toml}}\n```\n");
         write("lost.md", &page.replace("a.toml", "b.toml"));
         let found = faults(&root).expect("the pages can be read");
-        std::fs::remove_dir_all(&root).expect("our own folder");
         assert_eq!(good, [""; 0]);
         let expected = [
             "bad.md: the block behind `a.toml` differs from the file",

@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn every_link_of_the_pages_leads_somewhere() {
-        let book = std::env::temp_dir().join(format!("sixfold-book-html-{}", std::process::id()));
+        let book = kit::Folder::new();
         crate::stage(&crate::workspace(), &book).expect("the book is laid out");
         write(&book).expect("the pages are made");
         let faults = crate::site::faults(&book.join("html")).expect("the pages can be read");
@@ -141,7 +141,6 @@ mod tests {
         let included =
             read(&book.join("src/recipes/nat64/tayga.conf")).expect("a file that the page includes");
         let chapters = chapters(&read(&book.join("src/SUMMARY.md")).expect("the list"));
-        fs::remove_dir_all(&book).expect("our own folder");
         assert!(faults.is_empty(), "\n{}\n", faults.join("\n"));
         assert!(recipe.contains(included.lines().next().expect("a line")), "{recipe}");
         assert!(recipe.contains("<a href=\"../../index.html\">Contents</a>"), "{recipe}");

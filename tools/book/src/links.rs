@@ -109,9 +109,9 @@ mod tests {
 
     #[test]
     fn each_kind_of_broken_link_is_found() {
-        let root = std::env::temp_dir().join(format!("sixfold-book-links-{}", std::process::id()));
+        let root = kit::Folder::new();
         std::fs::create_dir_all(root.join("docs")).expect("a folder");
-        let write = |name: &str, text: &str| std::fs::write(root.join(name), text).expect("a file");
+        let write = |name: &str, text: &str| drop(root.write(name, text));
         write(
             "docs/a.md",
             "# Title\n\n[x](b.md#title) [x](#title) [x](https://example.com/a) [x](../c.txt)\n",
@@ -123,7 +123,6 @@ mod tests {
         );
         write("c.txt", "");
         let found = faults(&root).expect("the pages can be read");
-        std::fs::remove_dir_all(&root).expect("our own folder");
         let expected = [
             "docs/b.md:3: #titel: the page has no such heading",
             "docs/b.md:4: a.md#b: the page has no such heading",

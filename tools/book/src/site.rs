@@ -70,9 +70,9 @@ mod tests {
 
     #[test]
     fn a_book_with_broken_links_is_found_out() {
-        let root = std::env::temp_dir().join(format!("sixfold-book-site-{}", std::process::id()));
+        let root = kit::Folder::new();
         std::fs::create_dir_all(root.join("a")).expect("a folder");
-        let write = |name: &str, text: &str| std::fs::write(root.join(name), text).expect("a file");
+        let write = |name: &str, text: &str| drop(root.write(name, text));
         write(
             "index.html",
             "<h1 id=\"t\"></h1><a href=\"a/b.html#u\"></a><a href=\"a/c.html\"></a><a href=\"#t\"></a><img src=\"d.svg\">",
@@ -82,7 +82,6 @@ mod tests {
             "<a href=\"../index.html#t\"></a><script src=\"https://example.com/x.js\"></script>",
         );
         let found = faults(&root).expect("the pages can be read");
-        std::fs::remove_dir_all(&root).expect("our own folder");
         let expected = [
             "a/b.html: https://example.com/x.js is loaded from the network",
             "index.html: d.svg: there is no such picture",

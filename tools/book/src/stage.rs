@@ -189,18 +189,17 @@ mod tests {
     #[test]
     fn every_key_and_every_metric_has_its_place_in_the_book() {
         let root = crate::workspace();
-        let target = std::env::temp_dir().join(format!("sixfold-book-stage-{}", std::process::id()));
+        let target = kit::Folder::new();
         stage(&root, &target).expect("the book is laid out");
         let chapter = |name: &str| fs::read_to_string(target.join("src/reference").join(name)).expect(name);
         let (configuration, metrics) = (chapter("sixfold-toml-5.md"), chapter("metrics.md"));
-        fs::remove_dir_all(&target).expect("our own folder");
         let keys = crate::keys(&read(&root, Path::new("docs/man/sixfold.toml.5")).expect("the manual"));
         assert!(keys.len() > 60, "{keys:?}");
         for key in &keys {
             assert!(configuration.contains(&format!("{{#{}}}", key.replace('.', "-"))), "{key}");
         }
         let source =
-            read(&root, Path::new("server/sixfold/src/metrics.rs")).expect("the source of the metrics");
+            read(&root, Path::new("server/sixfold/src/metric_families.rs")).expect("the table of metrics");
         let names =
             source.split('"').filter(|word| word.starts_with("sixfold_") && !word.contains([' ', '{']));
         let missing: Vec<&str> = names.filter(|name| !metrics.contains(&format!("`{name}`"))).collect();

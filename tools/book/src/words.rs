@@ -189,15 +189,14 @@ mod tests {
 
     #[test]
     fn private_words_long_pages_and_phrases_without_a_sentence_are_faults() {
-        let root = std::env::temp_dir().join(format!("sixfold-book-words-{}", std::process::id()));
+        let root = kit::Folder::new();
         std::fs::create_dir_all(root.join("docs/how-to")).expect("a folder");
         for folder in ["tutorials", "reference", "explanation", "recipes", "man"] {
             std::fs::create_dir_all(root.join("docs").join(folder)).expect("a folder");
         }
-        std::fs::write(root.join("docs/how-to/a.md"), "# Legs\n\nEach\nleg `leg`.\n").expect("a file");
-        std::fs::write(root.join("docs/how-to/b.md"), "x\n".repeat(LINES + 1)).expect("a file");
+        root.write("docs/how-to/a.md", "# Legs\n\nEach\nleg `leg`.\n");
+        root.write("docs/how-to/b.md", "x\n".repeat(LINES + 1));
         let found = faults(&root).expect("the pages can be read");
-        std::fs::remove_dir_all(&root).expect("our own folder");
         let expected = [
             "docs/how-to/a.md:1: \"legs\": write \"lookups\"",
             "docs/how-to/a.md:3: \"leg\": write \"lookup\"",

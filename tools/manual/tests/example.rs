@@ -2,31 +2,25 @@
 
 use sixfold::config::{Config, Overrides, parse};
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 
 fn text() -> String {
     std::fs::read_to_string(sixfold_manual::example_path()).unwrap()
 }
 
-/// A file with resolvers, for `forwarders = "system"`. It is removed at the end.
-struct Resolvers(PathBuf);
+/// A file with resolvers, for `forwarders = "system"`.
+struct Resolvers(kit::Folder);
 
 impl Resolvers {
-    fn new(test: &str) -> Resolvers {
-        let path = std::env::temp_dir().join(format!("sixfold-example-{test}-{}", std::process::id()));
-        std::fs::write(&path, "nameserver 2001:db8::53\n").unwrap();
-        Resolvers(path)
+    fn new() -> Resolvers {
+        let folder = kit::Folder::new();
+        folder.write("resolv.conf", "nameserver 2001:db8::53\n");
+        Resolvers(folder)
     }
 
     /// Checks a configuration. The error has all faults.
     fn check(&self, text: &str) -> Result<(Config, Vec<String>), String> {
-        parse("every-key.toml", text, &Overrides::default(), &self.0).map_err(|report| report.to_string())
-    }
-}
-
-impl Drop for Resolvers {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
+        parse("every-key.toml", text, &Overrides::default(), &self.0.file("resolv.conf"))
+            .map_err(|report| report.to_string())
     }
 }
 
@@ -80,7 +74,7 @@ fn the_example_is_what_the_manual_page_says() {
 
 #[test]
 fn the_example_with_any_line_in_force_is_a_configuration() {
-    let (text, resolvers) = (text(), Resolvers::new("line"));
+    let (text, resolvers) = (text(), Resolvers::new());
     let keys = keys(&text);
     assert!(keys.len() > 85, "{}", keys.len());
     let mut refused = Vec::new();
@@ -101,7 +95,7 @@ fn the_example_with_any_line_in_force_is_a_configuration() {
 
 #[test]
 fn all_lines_together_are_the_configuration_without_a_file() {
-    let (text, resolvers) = (text(), Resolvers::new("all"));
+    let (text, resolvers) = (text(), Resolvers::new());
     let keys = keys(&text);
     let defaults = keys.iter().filter(|key| !key.table.1 && key.name != "cookie-secret").collect::<Vec<_>>();
     let (written, warnings) = resolvers.check(&in_force(&text, &defaults)).unwrap();
@@ -118,7 +112,7 @@ fn all_lines_together_are_the_configuration_without_a_file() {
 
 #[test]
 fn the_example_has_every_key_that_check_prints_and_every_example_is_taken() {
-    let (text, resolvers) = (text(), Resolvers::new("every"));
+    let (text, resolvers) = (text(), Resolvers::new());
     let keys = keys(&text);
     let all: Vec<&Key> = keys.iter().filter(|key| key.name != "cookie-secret").collect();
     let (config, _) = resolvers.check(&in_force(&text, &all)).unwrap();

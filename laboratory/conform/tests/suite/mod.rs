@@ -52,7 +52,7 @@ impl Suite<'_> {
         let runner = Runner::new(Program::sixfold(&server), NonZeroUsize::new(4).unwrap());
         let runner = match entry {
             Entry::Unavailable(reason) => {
-                test_skip::skip(&format!("cases with clients at foreign addresses: {reason}"));
+                kit::skip(&format!("cases with clients at foreign addresses: {reason}"));
                 runner.without_namespace(reason)
             }
             _ => runner.inside_namespace(),

@@ -2,8 +2,8 @@
 //! counts and judges.
 
 use crate::multiplexed::handle::Handle;
+use crate::sockets::ConnectionInfo;
 use crate::stream::Fault;
-use datapath::laboratory::ConnectionInfo;
 use tokio::sync::mpsc::UnboundedSender;
 
 /// News of a connection or of one of its queries.

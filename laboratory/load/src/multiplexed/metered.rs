@@ -1,7 +1,7 @@
 //! TCP connection that reports the kernel's counters when it ends.
 
 use crate::multiplexed::event::{Event, Reporter};
-use datapath::laboratory::ConnectionInfo;
+use crate::sockets::ConnectionInfo;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};

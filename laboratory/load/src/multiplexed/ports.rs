@@ -7,9 +7,9 @@ use crate::multiplexed::handle::Handle;
 use crate::multiplexed::https;
 use crate::multiplexed::quic::{self, Endpoints};
 use crate::plan::Plan;
+use crate::sockets::Connection;
 use crate::stream::LocalPorts;
 use crate::tls_client::TlsClient;
-use datapath::laboratory::Connection;
 use std::io;
 use tokio::task::AbortHandle;
 

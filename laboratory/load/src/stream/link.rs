@@ -1,8 +1,8 @@
 //! One connection of a load with its queries.
 
+use crate::sockets::Connection;
 use crate::stream::tls::TlsSession;
 use datapath::framing::{Decoder, Encoder};
-use datapath::laboratory::Connection;
 use std::io;
 
 /// State of a connection.

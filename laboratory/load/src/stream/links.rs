@@ -6,6 +6,7 @@ use crate::limits;
 use crate::plan::Plan;
 use crate::query_times::Words;
 use crate::receiver::{Completed, Received};
+use crate::sockets::{ConnectionEvent, ConnectionWaiter};
 use crate::stream::arrival;
 use crate::stream::check::capacity;
 use crate::stream::link::{Link, Phase};
@@ -14,7 +15,6 @@ use crate::stream::stats::{Fault, StreamStats};
 use crate::stream_order::lines;
 use crate::thread_stats::ThreadStats;
 use crate::tls_client::TlsClient;
-use datapath::laboratory::{ConnectionEvent, ConnectionWaiter};
 use std::collections::VecDeque;
 use std::io;
 

@@ -1,6 +1,6 @@
 //! Local addresses and ports of connections. The tester chooses them, in turn, from the kernel's range: so a port rests as
 //! long as possible, and one whose old connection is in TIME-WAIT can be used again (see
-//! [`datapath::laboratory::Connection`]). At 10,000 connections/s, 28,232 ports last for 2.8 s.
+//! [`crate::sockets::Connection`]). At 10,000 connections/s, 28,232 ports last for 2.8 s.
 
 use crate::plan::Plan;
 use crate::random::mix;

@@ -31,8 +31,8 @@ use crate::lane::Lane;
 use crate::limits;
 use crate::plan::Plan;
 use crate::sender::{Sender, Step};
+use crate::sockets::{PreciseTimers, Usage};
 use crate::threads::{DrainPhase, StallDetector, ThreadReport};
-use datapath::laboratory::{PreciseTimers, Usage};
 use links::Links;
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -2,11 +2,11 @@
 
 use crate::limits;
 use crate::sender::{Batch, Transmit};
+use crate::sockets::Connection;
 use crate::stream::link::{self, Link, Phase};
 use crate::stream::links::Links;
 use crate::stream::stats::Fault;
 use datapath::framing::{Decoder, Encoder};
-use datapath::laboratory::Connection;
 use measure::order::Transport;
 use std::io;
 

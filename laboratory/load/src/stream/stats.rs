@@ -2,7 +2,7 @@
 
 use crate::distribution::Distribution;
 use crate::plan::Plan;
-use datapath::laboratory::ConnectionInfo;
+use crate::sockets::ConnectionInfo;
 use measure::order::{Load, Transport};
 use measure::outcome::{Connections, FastOpen, HandshakeSecond, TlsConnections, Traffic};
 use std::collections::BTreeMap;

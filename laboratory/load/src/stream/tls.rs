@@ -1,8 +1,8 @@
 //! TLS of one connection: records between the kernel's socket and the framed messages (RFC 7858 section 3.3). rustls keeps the
 //! state and does no I/O of its own.
 
+use crate::sockets::Connection;
 use datapath::framing::Encoder;
-use datapath::laboratory::Connection;
 use rustls::{ClientConnection, HandshakeKind};
 use std::io::{self, IoSlice, Read, Write};
 

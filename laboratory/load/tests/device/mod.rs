@@ -7,7 +7,7 @@ pub mod multiplexed;
 pub mod stream;
 pub mod tls;
 
-use measure::order::{Expectation, Lanes, Load, Pace, Transport, Validity};
+use measure::order::{Expectation, Load, Pace};
 use measure::outcome::{Outcome, Verdict};
 use sixfold_load::{LoadOptions, NoCompanion, run_with};
 use socket2::SockRef;
@@ -147,29 +147,10 @@ pub fn number(message: &[u8]) -> u64 {
 
 /// An order for one thread with a timeout that no pause of the machine exceeds.
 pub fn order(server: SocketAddr, rate_qps: f64, duration_ms: u64) -> Load {
-    Load {
-        server,
-        pace: Pace::Open { rate_qps, burst: 1 },
-        duration_ms,
-        warm_up_ms: 0,
-        timeout_ms: 2000,
-        names: "10.0.0.0/8".parse().unwrap(),
-        first_name: 0,
-        expect: Expectation {
-            zone: "dns64perf.test".into(),
-            prefixes: vec![("64:ff9b::".parse().unwrap(), 96)],
-            addresses: 1,
-            cname_depth: 0,
-            aaaa_share: 0.0,
-            aaaa_seed: 0,
-            ttl: (1, 3600),
-            validity: Validity::Exact,
-        },
-        cached_share: 0.0,
-        lanes: Lanes::default(),
-        seed: 42,
-        transport: Transport::Udp,
-    }
+    let (pace, duration) = (Pace::Open { rate_qps, burst: 1 }, Duration::from_millis(duration_ms));
+    let expect = Expectation::synthesized("dns64perf.test", ("64:ff9b::".parse().unwrap(), 96));
+    let (names, expect) = ("10.0.0.0/8".parse().unwrap(), Expectation { ttl: (1, 3600), ..expect });
+    Load { timeout_ms: 2000, seed: 42, ..Load::of_new_names(server, pace, duration, names, expect) }
 }
 
 /// Runs a load that has one query outstanding, each with a connection of its own, until two queries or more were sent: so each but

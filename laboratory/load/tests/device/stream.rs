@@ -1,6 +1,7 @@
 //! A scripted device over TCP: a thread for each connection. Its behaviour depends only on the number in the query name.
 
 use crate::device::{Query, number};
+use kit::message::framed;
 use socket2::SockRef;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -24,17 +25,69 @@ pub enum Act {
     Reset,
 }
 
-/// A message with its length before it.
-pub fn framed(message: &[u8]) -> Vec<u8> {
-    [&(message.len() as u16).to_be_bytes()[..], message].concat()
-}
-
 /// The right reply, and nothing else.
 pub fn right(query: &Query<'_>) -> Vec<Act> {
     vec![Act::Octets(framed(&query.right()))]
 }
 
 type Script = Arc<dyn Fn(&Query<'_>) -> Vec<Act> + Send + Sync>;
+
+/// A listener whose connections are served each by a thread; it stops when this is dropped.
+pub struct Listening {
+    pub address: SocketAddr,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Listening {
+    /// `serve` gets a connection, the address of its other side, and the flag that ends it.
+    pub fn start(
+        listener: TcpListener,
+        serve: impl Fn(TcpStream, SocketAddr, &AtomicBool) + Send + Sync + 'static,
+    ) -> Listening {
+        // A pause of the machine must not look like a loss: the usual queue has room for 128 connections.
+        SockRef::from(&listener).listen(4096).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let address = listener.local_addr().unwrap();
+        let (stop, serve) = (Arc::new(AtomicBool::new(false)), Arc::new(serve));
+        let stopping = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || {
+            let mut threads = Vec::new();
+            while !stopping.load(Ordering::Relaxed) {
+                let Ok((stream, peer)) = listener.accept() else {
+                    std::thread::sleep(Duration::from_micros(200));
+                    continue;
+                };
+                stream.set_nonblocking(false).unwrap();
+                stream.set_nodelay(true).unwrap();
+                stream.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+                let (serve, stop) = (Arc::clone(&serve), Arc::clone(&stopping));
+                threads.push(std::thread::spawn(move || serve(stream, peer, &stop)));
+            }
+            drop(listener);
+            threads.into_iter().for_each(|thread| thread.join().unwrap());
+        });
+        Listening { address, stop, thread: Some(thread) }
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let outcome = thread.join();
+            assert!(std::thread::panicking() || outcome.is_ok(), "the device panicked");
+        }
+    }
+}
+
+/// Takes the next whole message, without its length, from what was received.
+pub fn next_message(waiting: &mut Vec<u8>) -> Option<Vec<u8>> {
+    let (length, rest) = waiting.split_first_chunk::<2>()?;
+    let message = rest.get(..usize::from(u16::from_be_bytes(*length)))?.to_vec();
+    waiting.drain(..2 + message.len());
+    Some(message)
+}
 
 /// A running device; it stops when this is dropped.
 pub struct StreamDevice {
@@ -43,8 +96,7 @@ pub struct StreamDevice {
     pub received: Arc<AtomicU64>,
     /// Addresses of the connections, in the order of their acceptance.
     pub peers: Arc<Mutex<Vec<SocketAddr>>>,
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    _listening: Listening,
 }
 
 impl StreamDevice {
@@ -63,46 +115,19 @@ impl StreamDevice {
         listener: TcpListener,
         script: impl Fn(&Query<'_>) -> Vec<Act> + Send + Sync + 'static,
     ) -> StreamDevice {
-        // A pause of the machine must not look like a loss: the usual queue has room for 128 connections.
-        SockRef::from(&listener).listen(4096).unwrap();
-        listener.set_nonblocking(true).unwrap();
-        let address = listener.local_addr().unwrap();
-        let (stop, received) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
-        let (peers, script): (Arc<Mutex<Vec<_>>>, Script) = (Arc::default(), Arc::new(script));
-        let (stopping, counter, accepted) = (Arc::clone(&stop), Arc::clone(&received), Arc::clone(&peers));
-        let thread = std::thread::spawn(move || {
-            let mut threads = Vec::new();
-            while !stopping.load(Ordering::Relaxed) {
-                let Ok((stream, peer)) = listener.accept() else {
-                    std::thread::sleep(Duration::from_micros(200));
-                    continue;
-                };
-                accepted.lock().unwrap().push(peer);
-                let of = (Arc::clone(&script), Arc::clone(&stopping), Arc::clone(&counter));
-                threads.push(std::thread::spawn(move || serve(stream, &of.0, &of.1, &of.2)));
-            }
-            drop(listener);
-            threads.into_iter().for_each(|thread| thread.join().unwrap());
+        let (received, peers): (Arc<AtomicU64>, Arc<Mutex<Vec<_>>>) = Default::default();
+        let (counter, accepted, script) =
+            (Arc::clone(&received), Arc::clone(&peers), Arc::new(script) as Script);
+        let listening = Listening::start(listener, move |stream, peer, stop| {
+            accepted.lock().unwrap().push(peer);
+            serve(stream, &script, stop, &counter);
         });
-        StreamDevice { address, received, peers, stop, thread: Some(thread) }
-    }
-}
-
-impl Drop for StreamDevice {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            let outcome = thread.join();
-            assert!(std::thread::panicking() || outcome.is_ok(), "the device panicked");
-        }
+        StreamDevice { address: listening.address, received, peers, _listening: listening }
     }
 }
 
 /// Serves a connection until the client or the script closes it.
 fn serve(mut stream: TcpStream, script: &Script, stop: &AtomicBool, received: &AtomicU64) {
-    stream.set_nonblocking(false).unwrap();
-    stream.set_nodelay(true).unwrap();
-    stream.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
     let (mut waiting, mut buffer, mut kept) = (Vec::new(), [0; 4096], Vec::new());
     while !stop.load(Ordering::Relaxed) {
         match stream.read(&mut buffer) {
@@ -111,16 +136,10 @@ fn serve(mut stream: TcpStream, script: &Script, stop: &AtomicBool, received: &A
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
             Err(_) => return,
         }
-        while waiting.len() > 2 {
-            let end = 2 + usize::from(u16::from_be_bytes([waiting[0], waiting[1]]));
-            if waiting.len() < end {
-                break;
-            }
-            let rest = waiting.split_off(end);
-            let message = std::mem::replace(&mut waiting, rest);
+        while let Some(message) = next_message(&mut waiting) {
             received.fetch_add(1, Ordering::Relaxed);
-            let message = &message[2..];
-            let query = Query { number: number(message), message, earlier_id: None, asked_before: 0 };
+            let query =
+                Query { number: number(&message), message: &message, earlier_id: None, asked_before: 0 };
             for act in script(&query) {
                 match act {
                     // The client may have closed the connection.

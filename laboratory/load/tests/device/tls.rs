@@ -1,6 +1,6 @@
 //! A scripted device over TLS: a thread for each connection, and a certificate of its own for `dns.test`.
 
-use crate::device::stream::Act;
+use crate::device::stream::{Act, Listening, next_message};
 use crate::device::{Query, number};
 use rustls::pki_types::PrivatePkcs8KeyDer;
 use rustls::server::StoresServerSessions;
@@ -10,8 +10,6 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::thread::JoinHandle;
-use std::time::Duration;
 use tls::records::{Fed, feed};
 
 type Script = Arc<dyn Fn(&Query<'_>) -> Vec<Act> + Send + Sync>;
@@ -66,8 +64,7 @@ pub struct TlsDevice {
     pub address: SocketAddr,
     /// PEM file of its certificate.
     pub ca: PathBuf,
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    _listening: Listening,
 }
 
 impl TlsDevice {
@@ -87,47 +84,24 @@ impl TlsDevice {
         ca: PathBuf,
         script: impl Fn(&Query<'_>) -> Vec<Act> + Send + Sync + 'static,
     ) -> TlsDevice {
+        let (config, script) = (Arc::new(config), Arc::new(script) as Script);
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        socket2::SockRef::from(&listener).listen(4096).unwrap();
-        listener.set_nonblocking(true).unwrap();
-        let address = listener.local_addr().unwrap();
-        let (stop, config, script) =
-            (Arc::new(AtomicBool::new(false)), Arc::new(config), Arc::new(script) as Script);
-        let stopping = Arc::clone(&stop);
-        let thread = std::thread::spawn(move || {
-            let mut threads = Vec::new();
-            while !stopping.load(Ordering::Relaxed) {
-                let Ok((stream, _)) = listener.accept() else {
-                    std::thread::sleep(Duration::from_micros(200));
-                    continue;
-                };
-                let (config, script, stop) =
-                    (Arc::clone(&config), Arc::clone(&script), Arc::clone(&stopping));
-                let tls = ServerConnection::new(config).unwrap();
-                threads.push(std::thread::spawn(move || serve(stream, tls, &script, &stop)));
-            }
-            threads.into_iter().for_each(|thread| thread.join().unwrap());
+        let listening = Listening::start(listener, move |stream, _, stop| {
+            let tls = ServerConnection::new(Arc::clone(&config)).unwrap();
+            serve(stream, tls, &script, stop);
         });
-        TlsDevice { address, ca, stop, thread: Some(thread) }
+        TlsDevice { address: listening.address, ca, _listening: listening }
     }
 }
 
 impl Drop for TlsDevice {
     fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
         let _ = std::fs::remove_file(&self.ca);
-        if let Some(thread) = self.thread.take() {
-            let outcome = thread.join();
-            assert!(std::thread::panicking() || outcome.is_ok(), "the device panicked");
-        }
     }
 }
 
 /// Serves a connection until the client or the script closes it.
 fn serve(mut stream: TcpStream, mut tls: ServerConnection, script: &Script, stop: &AtomicBool) {
-    stream.set_nonblocking(false).unwrap();
-    stream.set_nodelay(true).unwrap();
-    stream.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
     let (mut waiting, mut buffer) = (Vec::new(), [0; 16_384]);
     while !stop.load(Ordering::Relaxed) {
         let mut records = match stream.read(&mut buffer) {
@@ -162,12 +136,7 @@ fn serve(mut stream: TcpStream, mut tls: ServerConnection, script: &Script, stop
 
 /// Answers the whole queries that wait. Returns false if the script closes the connection.
 fn answer(waiting: &mut Vec<u8>, tls: &mut ServerConnection, script: &Script) -> bool {
-    while waiting.len() > 2 {
-        let end = 2 + usize::from(u16::from_be_bytes([waiting[0], waiting[1]]));
-        if waiting.len() < end {
-            break;
-        }
-        let message: Vec<u8> = waiting.drain(..end).skip(2).collect();
+    while let Some(message) = next_message(waiting) {
         let query = Query { number: number(&message), message: &message, earlier_id: None, asked_before: 0 };
         for act in script(&query) {
             match act {

@@ -2,47 +2,34 @@
 
 use crate::device::stream::{self, StreamDevice};
 use crate::device::{Device, Query, Reply, assert_verdict, order};
+use kit::{Folder, Killed, free_port};
 use measure::order::{Load, Transport};
 use measure::outcome::{Outcome, Verdict};
 use sixfold_load::{HttpOptions, LoadOptions, NoCompanion, QueryList, TlsOptions, run_with};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// A running server with its folder.
 struct Server {
-    process: Child,
-    folder: PathBuf,
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-        let _ = std::fs::remove_dir_all(&self.folder);
-    }
+    process: Killed,
+    folder: Folder,
 }
 
 /// A folder with a certificate for dns.test.
-fn folder(name: &str) -> PathBuf {
-    let folder = std::env::temp_dir().join(format!("sixfold-load-{}-{name}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
+fn folder() -> Folder {
+    let folder = Folder::new();
     let made = rcgen::generate_simple_self_signed(vec!["dns.test".to_owned()]).unwrap();
-    std::fs::write(folder.join("cert.pem"), made.cert.pem()).unwrap();
-    std::fs::write(folder.join("key.pem"), made.signing_key.serialize_pem()).unwrap();
+    folder.write("cert.pem", made.cert.pem());
+    folder.write("key.pem", made.signing_key.serialize_pem());
     folder
 }
 
-/// A free port of TCP.
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
-
 /// Starts a server and waits until it listens at the ports; `None` if the program is not installed.
-fn start(program: &str, arguments: &[&str], folder: PathBuf, ports: &[u16]) -> Option<Server> {
+fn start(program: &str, arguments: &[&str], folder: Folder, ports: &[u16]) -> Option<Server> {
     let process = Command::new(program)
         .args(arguments)
         .current_dir(&folder)
@@ -51,15 +38,14 @@ fn start(program: &str, arguments: &[&str], folder: PathBuf, ports: &[u16]) -> O
         .stderr(Stdio::null())
         .spawn();
     let Ok(process) = process else {
-        let _ = std::fs::remove_dir_all(&folder);
-        test_skip::missing(program, &format!("apt-get install {program}"));
+        kit::missing(program, &format!("apt-get install {program}"));
         return None;
     };
-    let mut server = Server { process, folder };
+    let mut server = Server { process: Killed(process), folder };
     let end = Instant::now() + Duration::from_secs(30);
     for port in ports {
         while TcpStream::connect(("127.0.0.1", *port)).is_err() {
-            assert!(server.process.try_wait().unwrap().is_none() && Instant::now() < end, "{program}");
+            assert!(server.process.0.try_wait().unwrap().is_none() && Instant::now() < end, "{program}");
             std::thread::sleep(Duration::from_millis(10));
         }
     }
@@ -88,14 +74,14 @@ fn dnsdist_answers_over_tls_and_over_https() {
         message[11] = 0;
         Reply::now(Query { message: &message, ..*query }.right())
     });
-    let (folder, tls, https) = (folder("dnsdist"), free_port(), free_port());
+    let (folder, tls, https) = (folder(), free_port(), free_port());
     let settings = format!(
         "setSecurityPollSuffix('')\nnewServer({{address='{}'}}):setUp()\n\
          addTLSLocal('127.0.0.1:{tls}', 'cert.pem', 'key.pem')\n\
          addDOHLocal('127.0.0.1:{https}', 'cert.pem', 'key.pem', '/dns-query')\n",
         backend.address
     );
-    std::fs::write(folder.join("dnsdist.conf"), settings).unwrap();
+    folder.write("dnsdist.conf", settings);
     let arguments = ["-C", "dnsdist.conf", "--supervised", "--disable-syslog", "-l", "127.0.0.1:0"];
     let Some(server) = start("dnsdist", &arguments, folder, &[tls, https]) else { return };
     let get = HttpOptions { get: true, ..HttpOptions::default() };
@@ -121,14 +107,14 @@ fn dnsdist_answers_over_tls_and_over_https() {
 
 #[test]
 fn unbound_answers_over_tls() {
-    let (folder, port) = (folder("unbound"), free_port());
+    let (folder, port) = (folder(), free_port());
     let settings = format!(
         "server:\n interface: 127.0.0.1@{port}\n tls-port: {port}\n tls-service-key: key.pem\n tls-service-pem: cert.pem\n \
          directory: \"{0}\"\n chroot: \"\"\n username: \"\"\n pidfile: \"\"\n use-syslog: no\n num-threads: 1\n \
          local-zone: test. static\n local-data: \"a.test. AAAA 2001:db8::1\"\nremote-control:\n control-enable: no\n",
         folder.display()
     );
-    std::fs::write(folder.join("unbound.conf"), settings).unwrap();
+    folder.write("unbound.conf", settings);
     let arguments = ["-d", "-p", "-c", "unbound.conf"];
     let Some(server) = start("unbound", &arguments, folder, &[port]) else { return };
     let list = QueryList::read(&b"a.test AAAA\nb.test AAAA\n"[..], "names".as_ref()).unwrap();

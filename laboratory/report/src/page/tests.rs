@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::sample::{self, Shape};
+use measure::statistics::SplitMix64;
 
 fn small() -> Run {
     sample::run(&Shape { repetitions: 3, seconds: 2, ..Shape::full() })
@@ -117,13 +118,12 @@ fn a_run_that_has_only_begun_is_a_page_too() {
 }
 
 /// Replaces some random numbers of a run by the extremes of their types.
-fn spoil(value: &mut serde_json::Value, random: &mut u64) {
+fn spoil(value: &mut serde_json::Value, random: &mut SplitMix64) {
     match value {
         serde_json::Value::Array(values) => values.iter_mut().for_each(|value| spoil(value, random)),
         serde_json::Value::Object(fields) => fields.values_mut().for_each(|value| spoil(value, random)),
         serde_json::Value::Number(number) => {
-            *random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            let choice = (*random >> 33) as usize % 400;
+            let choice = (random.bits() % 400) as usize;
             if number.is_f64() {
                 let extremes = [0.0, -1.0, 1e300, 1e-300, -1e300, f64::MAX, 1e18];
                 if let Some(extreme) = extremes.get(choice).and_then(|it| serde_json::Number::from_f64(*it)) {
@@ -140,7 +140,7 @@ fn spoil(value: &mut serde_json::Value, random: &mut u64) {
 #[test]
 fn numbers_of_any_size_make_a_page_and_tables() {
     let sound = [sample::run(&Shape::quick()), small()].map(|run| serde_json::to_value(run).unwrap());
-    let mut random = 1;
+    let mut random = SplitMix64::new(1);
     let mut shown = 0;
     for round in 0..80 {
         let mut value = sound[round % 2].clone();

@@ -250,29 +250,15 @@ mod tests {
     }
 
     fn load() -> Load {
-        Load {
-            server: "[::1]:53".parse().unwrap(),
-            pace: measure::order::Pace::Open { rate_qps: 1234.5, burst: 1 },
-            duration_ms: 60_000,
-            warm_up_ms: 0,
-            timeout_ms: 1000,
-            names: "10.0.0.0/8".parse().unwrap(),
-            first_name: u64::from(u32::MAX) + 7,
-            expect: measure::order::Expectation {
-                zone: "dns64perf.test".into(),
-                prefixes: vec![("64:ff9b::".parse().unwrap(), 96)],
-                addresses: 1,
-                cname_depth: 0,
-                aaaa_share: 0.25,
-                aaaa_seed: u64::MAX,
-                ttl: (0, 60),
-                validity: measure::order::Validity::Exact,
-            },
-            cached_share: 0.0,
-            lanes: Default::default(),
-            seed: u64::MAX - 1,
-            transport: measure::order::Transport::Udp,
-        }
+        let pace = measure::order::Pace::Open { rate_qps: 1234.5, burst: 1 };
+        let expect = measure::order::Expectation {
+            aaaa_share: 0.25,
+            aaaa_seed: u64::MAX,
+            ..measure::order::Expectation::synthesized("dns64perf.test", ("64:ff9b::".parse().unwrap(), 96))
+        };
+        let (server, names) = ("[::1]:53".parse().unwrap(), "10.0.0.0/8".parse().unwrap());
+        let load = Load::of_new_names(server, pace, std::time::Duration::from_secs(60), names, expect);
+        Load { first_name: u64::from(u32::MAX) + 7, seed: u64::MAX - 1, ..load }
     }
 
     #[test]

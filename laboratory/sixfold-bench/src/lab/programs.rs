@@ -43,7 +43,7 @@ mod tests {
 
     #[test]
     fn the_programs_of_a_folder_are_those_with_known_names() {
-        let folder = std::env::temp_dir().join(format!("sixfold-programs-{}", std::process::id()));
+        let folder = kit::Folder::new();
         std::fs::create_dir_all(folder.join("totd-1.5.3")).unwrap();
         let error = in_folder(&folder).unwrap_err();
         assert!(

@@ -2,7 +2,7 @@
 
 use crate::perf::limits;
 use crate::perf::names::{self, QUERY};
-use datapath::laboratory::{Port, QuerySender, ReplyReceiver};
+use load::sockets::{Port, QuerySender, ReplyReceiver};
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::ops::Range;

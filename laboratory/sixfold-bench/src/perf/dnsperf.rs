@@ -2,7 +2,7 @@
 
 use crate::device::program::find_in_path;
 use crate::lab::authorities::zone_file;
-use datapath::laboratory::Usage;
+use load::sockets::Usage;
 use std::fmt::Write as _;
 use std::io;
 use std::net::SocketAddr;

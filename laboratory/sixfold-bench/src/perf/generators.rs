@@ -21,7 +21,7 @@ use crate::perf::section::{Bound, Goal, Section, cell, ratios, summary, table_of
 use crate::perf::series::Timing;
 use crate::perf::tester::is_ready_in_time;
 use crate::process::{Process, WorkingFolder, own_program};
-use datapath::laboratory::Usage;
+use load::sockets::Usage;
 use report::table::Table;
 use serde_json::{Value, json};
 use std::fs;

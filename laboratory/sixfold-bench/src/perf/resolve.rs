@@ -10,7 +10,6 @@ use crate::perf::limits::{
 };
 use crate::perf::names::{self, QUERY};
 use crate::perf::section::{Bound, Goal, Section, cell, summary, table_of};
-use datapath::laboratory::Usage;
 use engine::dns64::rules::{Rule, Rules};
 use engine::explain::Policy;
 use engine::settings::{Arpa, ClientNetworks, Dns64, FailurePolicy, Network, Networks, UpstreamConfig};
@@ -19,6 +18,7 @@ use engine::{
     Capacity, Client, Engine, Instant, Link, Machine, Moment, ObservedEngine, ObservedLink, Observer, Outbox,
     Settings, Span, Transport,
 };
+use load::sockets::Usage;
 use pref64::Pref64;
 use serde_json::json;
 use std::net::{Ipv6Addr, SocketAddr};

@@ -201,23 +201,10 @@ fn has_no_trials(folder: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kit::Folder;
     use measure::plan::Draft;
     use measure::procedure::Action;
     use measure::run::{Correctness, Trial};
-
-    struct Folder(PathBuf);
-
-    impl Folder {
-        fn new(name: &str) -> Folder {
-            Folder(std::env::temp_dir().join(format!("sixfold-bench-journal-{}-{name}", std::process::id())))
-        }
-    }
-
-    impl Drop for Folder {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
-    }
 
     fn plan() -> Plan {
         Draft::parse("profile = \"quick\"\n[device]\ntemplate = \"sixfold\"\n").unwrap().finish().unwrap()
@@ -240,8 +227,8 @@ mod tests {
 
     #[test]
     fn a_journal_brings_a_procedure_to_where_it_was() {
-        let folder = Folder::new("resume");
-        let mut journal = Journal::begin(&folder.0, &plan(), "2030-01-01T00:00:00Z".into()).unwrap();
+        let folder = Folder::new();
+        let mut journal = Journal::begin(&folder, &plan(), "2030-01-01T00:00:00Z".into()).unwrap();
         let mut procedure = Procedure::new(plan());
         for _ in 0..3 {
             let event = done(&procedure);
@@ -249,7 +236,7 @@ mod tests {
             procedure.record(event).unwrap();
         }
         drop(journal);
-        let (mut journal, resumed) = Journal::resume(&folder.0).unwrap();
+        let (mut journal, resumed) = Journal::resume(&folder).unwrap();
         assert_eq!(resumed.trials(), procedure.trials());
         assert_eq!(journal.started(), "2030-01-01T00:00:00Z");
         assert_eq!(resumed.next(), procedure.next());
@@ -257,38 +244,38 @@ mod tests {
         let event = done(&resumed);
         journal.write(&event).unwrap();
         drop(journal);
-        assert_eq!(Journal::resume(&folder.0).unwrap().1.trials().len(), 3);
+        assert_eq!(Journal::resume(&folder).unwrap().1.trials().len(), 3);
     }
 
     #[test]
     fn a_line_that_was_cut_off_is_forgotten_and_overwritten() {
-        let folder = Folder::new("cut");
-        let mut journal = Journal::begin(&folder.0, &plan(), "2030-01-01T00:00:00Z".into()).unwrap();
+        let folder = Folder::new();
+        let mut journal = Journal::begin(&folder, &plan(), "2030-01-01T00:00:00Z".into()).unwrap();
         let event = done(&Procedure::new(plan()));
         journal.write(&event).unwrap();
         journal.file.write_all(b"{\"event\":\"trial\",\"numb").unwrap();
         drop(journal);
-        let (mut journal, resumed) = Journal::resume(&folder.0).unwrap();
+        let (mut journal, resumed) = Journal::resume(&folder).unwrap();
         assert!(resumed.correctness().is_some() && resumed.trials().is_empty());
         journal.write(&done(&resumed)).unwrap();
         drop(journal);
-        assert_eq!(Journal::resume(&folder.0).unwrap().1.trials().len(), 1);
+        assert_eq!(Journal::resume(&folder).unwrap().1.trials().len(), 1);
     }
 
     #[test]
     fn a_line_that_was_cut_within_a_character_is_forgotten_too() {
-        let folder = Folder::new("character");
-        let mut journal = Journal::begin(&folder.0, &plan(), "2030-01-01T00:00:00Z".into()).unwrap();
+        let folder = Folder::new();
+        let mut journal = Journal::begin(&folder, &plan(), "2030-01-01T00:00:00Z".into()).unwrap();
         journal.write(&done(&Procedure::new(plan()))).unwrap();
         journal.file.write_all(b"{\"event\":\"trial\",\"sweep\":\"gr\xc3").unwrap();
         drop(journal);
-        assert!(Journal::resume(&folder.0).unwrap().1.correctness().is_some());
+        assert!(Journal::resume(&folder).unwrap().1.correctness().is_some());
     }
 
     #[test]
     fn killed_at_any_octet_a_run_goes_on_or_begins_anew() {
-        let folder = Folder::new("anywhere");
-        let mut journal = Journal::begin(&folder.0, &plan(), "2030-01-01T00:00:00Z".into()).unwrap();
+        let folder = Folder::new();
+        let mut journal = Journal::begin(&folder, &plan(), "2030-01-01T00:00:00Z".into()).unwrap();
         let mut procedure = Procedure::new(plan());
         for _ in 0..3 {
             let event = done(&procedure);
@@ -296,72 +283,70 @@ mod tests {
             procedure.record(event).unwrap();
         }
         drop(journal);
-        let events = fs::read(folder.0.join(EVENTS_FILE)).unwrap();
+        let events = fs::read(folder.join(EVENTS_FILE)).unwrap();
         for length in 0..=events.len() {
-            fs::write(folder.0.join(EVENTS_FILE), &events[..length]).unwrap();
+            fs::write(folder.join(EVENTS_FILE), &events[..length]).unwrap();
             let complete_lines = events[..length].iter().filter(|octet| **octet == b'\n').count();
-            let (journal, resumed) = Journal::resume(&folder.0).unwrap();
+            let (journal, resumed) = Journal::resume(&folder).unwrap();
             assert_eq!(resumed.trials().len(), complete_lines.saturating_sub(1), "{length}");
             drop(journal);
         }
         // Before the events there is only an empty file, or the plan alone.
-        fs::remove_file(folder.0.join(EVENTS_FILE)).unwrap();
-        assert!(Journal::resume(&folder.0).unwrap().1.trials().is_empty());
-        fs::remove_file(folder.0.join(PLAN_FILE)).unwrap();
-        Journal::begin(&folder.0, &plan(), "2030-01-01T00:00:00Z".into()).unwrap();
+        fs::remove_file(folder.join(EVENTS_FILE)).unwrap();
+        assert!(Journal::resume(&folder).unwrap().1.trials().is_empty());
+        fs::remove_file(folder.join(PLAN_FILE)).unwrap();
+        Journal::begin(&folder, &plan(), "2030-01-01T00:00:00Z".into()).unwrap();
     }
 
     #[test]
     fn two_programs_do_not_write_one_journal() {
-        let folder = Folder::new("two");
-        let journal = Journal::begin(&folder.0, &plan(), "2030-01-01T00:00:00Z".into()).unwrap();
-        assert!(Journal::resume(&folder.0).unwrap_err().contains("another sixfold-bench"));
-        let error = Journal::begin(&folder.0, &plan(), "2030-01-01T00:00:00Z".into()).unwrap_err();
+        let folder = Folder::new();
+        let journal = Journal::begin(&folder, &plan(), "2030-01-01T00:00:00Z".into()).unwrap();
+        assert!(Journal::resume(&folder).unwrap_err().contains("another sixfold-bench"));
+        let error = Journal::begin(&folder, &plan(), "2030-01-01T00:00:00Z".into()).unwrap_err();
         assert!(error.contains("another sixfold-bench"), "{error}");
         drop(journal);
-        Journal::resume(&folder.0).unwrap();
+        Journal::resume(&folder).unwrap();
     }
 
     #[test]
     fn a_plan_that_is_damaged_or_makes_no_sense_is_refused() {
-        let folder = Folder::new("plan");
-        Journal::begin(&folder.0, &plan(), "2030-01-01T00:00:00Z".into()).unwrap();
-        let text = fs::read_to_string(folder.0.join(PLAN_FILE)).unwrap();
+        let folder = Folder::new();
+        Journal::begin(&folder, &plan(), "2030-01-01T00:00:00Z".into()).unwrap();
+        let text = fs::read_to_string(folder.join(PLAN_FILE)).unwrap();
         let mut empty: serde_json::Value = serde_json::from_str(&text).unwrap();
         empty["plan"]["cells"] = serde_json::json!([]);
         for (text, word) in [(&text[..text.len() / 2], "damaged"), (&empty.to_string(), "no cell")] {
-            fs::write(folder.0.join(PLAN_FILE), text).unwrap();
-            let error = Journal::resume(&folder.0).unwrap_err();
+            fs::write(folder.join(PLAN_FILE), text).unwrap();
+            let error = Journal::resume(&folder).unwrap_err();
             assert!(error.contains(word), "{error}");
         }
     }
 
     #[test]
     fn a_folder_with_a_run_is_not_overwritten_and_one_without_cannot_go_on() {
-        let folder = Folder::new("twice");
-        assert!(Journal::resume(&folder.0).unwrap_err().contains("without --resume"));
+        let folder = Folder::new();
+        assert!(Journal::resume(&folder).unwrap_err().contains("without --resume"));
         // A run that failed before the first trial may be started again.
         for _ in 0..2 {
-            let mut journal = Journal::begin(&folder.0, &plan(), "2030-01-01T00:00:00Z".into()).unwrap();
+            let mut journal = Journal::begin(&folder, &plan(), "2030-01-01T00:00:00Z".into()).unwrap();
             journal.write(&done(&Procedure::new(plan()))).unwrap();
         }
-        let (mut journal, resumed) = Journal::resume(&folder.0).unwrap();
+        let (mut journal, resumed) = Journal::resume(&folder).unwrap();
         journal.write(&done(&resumed)).unwrap();
         drop(journal);
         assert!(
-            Journal::begin(&folder.0, &plan(), "2030-01-01T00:00:00Z".into())
-                .unwrap_err()
-                .contains("--resume")
+            Journal::begin(&folder, &plan(), "2030-01-01T00:00:00Z".into()).unwrap_err().contains("--resume")
         );
     }
 
     #[test]
     fn a_journal_that_was_tampered_with_is_refused_with_the_line() {
-        let folder = Folder::new("strange");
-        let mut journal = Journal::begin(&folder.0, &plan(), "2030-01-01T00:00:00Z".into()).unwrap();
+        let folder = Folder::new();
+        let mut journal = Journal::begin(&folder, &plan(), "2030-01-01T00:00:00Z".into()).unwrap();
         journal.write(&done(&Procedure::new(plan()))).unwrap();
         journal.file.write_all(b"nonsense\n").unwrap();
         drop(journal);
-        assert!(Journal::resume(&folder.0).unwrap_err().contains("line 2"));
+        assert!(Journal::resume(&folder).unwrap_err().contains("line 2"));
     }
 }

@@ -44,23 +44,14 @@ pub fn read(folder: &Path) -> Result<Recorded, String> {
 mod tests {
     use super::*;
     use crate::run::Journal;
+    use kit::Folder;
     use measure::plan::Draft;
     use measure::procedure::{Action, Event, Procedure};
     use measure::run::{Correctness, Trial};
-    use std::path::PathBuf;
-
-    struct Folder(PathBuf);
-
-    impl Drop for Folder {
-        fn drop(&mut self) {
-            let _ = std::fs::remove_dir_all(&self.0);
-        }
-    }
 
     #[test]
     fn a_run_in_progress_is_told_from_one_that_was_killed() {
-        let name = format!("sixfold-bench-recorded-{}", std::process::id());
-        let folder = Folder(std::env::temp_dir().join(name));
+        let folder = Folder::new();
         let text = "profile = \"quick\"\n[device]\ntemplate = \"sixfold\"\n";
         let plan = Draft::parse(text).unwrap().finish().unwrap();
         // A plan begins with a check of the answers.
@@ -76,25 +67,25 @@ mod tests {
             first_name: task.first_name,
             ..Trial::default()
         };
-        let mut journal = Journal::begin(&folder.0, &plan, "2030-01-01T00:00:00Z".into()).unwrap();
+        let mut journal = Journal::begin(&folder, &plan, "2030-01-01T00:00:00Z".into()).unwrap();
         // The journal's lock belongs to an open file, so this process counts as another one.
-        assert_eq!(read(&folder.0).unwrap().run.trials, []);
+        assert_eq!(read(&folder).unwrap().run.trials, []);
         journal.write(&check).unwrap();
         journal.write(&Event::Trial(trial.clone())).unwrap();
-        let found = read(&folder.0).unwrap();
+        let found = read(&folder).unwrap();
         assert!(found.progress.unwrap().starts_with("1 trial done, about "), "{:?}", found.run.warnings);
         assert_eq!(found.run.trials, [trial]);
         assert_eq!(found.run.started, "2030-01-01T00:00:00Z");
         assert!(!found.run.complete && found.run.warnings[0].contains("in progress"));
         // The record of an earlier interruption does not hide the run that goes on.
         let earlier = Run { tool: "earlier".into(), schema: measure::run::SCHEMA, ..Run::default() };
-        bundle::write(&folder.0, &earlier).unwrap();
-        assert_eq!(read(&folder.0).unwrap().run.trials.len(), 1);
+        bundle::write(&folder, &earlier).unwrap();
+        assert_eq!(read(&folder).unwrap().run.trials.len(), 1);
         drop(journal);
-        let found = read(&folder.0).unwrap();
+        let found = read(&folder).unwrap();
         assert_eq!((found.progress, &*found.run.tool), (None, "earlier"));
-        std::fs::remove_file(folder.0.join(bundle::RECORD_FILE)).unwrap();
-        let error = read(&folder.0).unwrap_err();
+        std::fs::remove_file(folder.join(bundle::RECORD_FILE)).unwrap();
+        let error = read(&folder).unwrap_err();
         assert!(error.contains("was killed") && error.contains("--resume"), "{error}");
     }
 }

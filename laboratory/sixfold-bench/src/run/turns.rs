@@ -433,11 +433,9 @@ mod tests {
 
     #[test]
     fn names_of_folders_come_from_a_file_and_lead_nowhere_else() {
-        let folder = std::env::temp_dir().join(format!("sixfold-bench-turns-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        fs::write(folder.join(TURNS_FILE), "{\"devices\": [\"a\", \"../b\"]}").unwrap();
+        let folder = kit::Folder::new();
+        folder.write(TURNS_FILE, "{\"devices\": [\"a\", \"../b\"]}");
         let error = folders(&folder).unwrap_err();
         assert!(error.contains("../b"), "{error}");
-        fs::remove_dir_all(&folder).unwrap();
     }
 }

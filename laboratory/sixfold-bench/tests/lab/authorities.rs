@@ -26,7 +26,7 @@ fn every_installed_server_is_checked_and_measured_and_ends() {
     for (title, program, remedy) in SERVERS {
         match find_in_path(program) {
             Some(_) => titles.push(title),
-            None => test_skip::missing(program, remedy),
+            None => kit::missing(program, remedy),
         }
     }
     for title in titles {

@@ -1,6 +1,7 @@
 //! The command `lab`, and its use by the other tests.
 
-use std::path::{Path, PathBuf};
+pub use crate::fixtures::has_sixfold;
+use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::sync::{Mutex, PoisonError};
 
@@ -13,19 +14,16 @@ pub fn lab(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_sixfold-bench")).arg("lab").args(arguments).output().expect("starts")
 }
 
-/// True if the program of Sixfold is built beside this one. Otherwise the test counts as skipped.
-pub fn has_sixfold() -> bool {
-    let is_there = Path::new(env!("CARGO_BIN_EXE_sixfold-bench")).with_file_name("sixfold").is_file();
-    if !is_there {
-        test_skip::missing("sixfold", "cargo build -p sixfold");
-    }
-    is_there
-}
-
 /// Runs an experiment in its short version and returns its record. Every claim must hold.
 pub fn run_quick(name: &str) -> serde_json::Value {
+    run_quick_with(name, &[])
+}
+
+/// As [`run_quick`], with further arguments.
+pub fn run_quick_with(name: &str, arguments: &[&str]) -> serde_json::Value {
     let out = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let output = lab(&[name, "--quick", "--out", out.to_str().expect("text")]);
+    let all = [&[name, "--quick", "--out", out.to_str().expect("text")], arguments].concat();
+    let output = lab(&all);
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{text}");
     let record = std::fs::read_to_string(out.join("result.json")).expect("written");
@@ -37,7 +35,7 @@ pub fn run_quick(name: &str) -> serde_json::Value {
 }
 
 /// Each claim of a record names what would refute it, which is another sentence than the claim.
-pub fn check_claims(record: &serde_json::Value) {
+fn check_claims(record: &serde_json::Value) {
     for claim in record["claims"].as_array().expect("claims") {
         let text = |key: &str| claim[key].as_str().expect("text").trim().to_owned();
         let (sentence, refuted_by) = (text("sentence"), text("refuted_by"));
@@ -50,7 +48,7 @@ pub fn check_claims(record: &serde_json::Value) {
 pub fn has_real_part(record: &serde_json::Value) -> bool {
     let is_left_out = record["warnings"].to_string().contains("needs root");
     if is_left_out {
-        test_skip::skip("the part with network namespaces needs root");
+        kit::skip("the part with network namespaces needs root");
     }
     !is_left_out
 }

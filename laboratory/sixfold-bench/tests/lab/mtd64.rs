@@ -1,19 +1,12 @@
 //! The experiments of the papers on MTD64 and mtd64-ng, in the short version, with Sixfold alone.
 
-use super::command::{check_claims, has_sixfold, lab};
+use super::command::{has_sixfold, lab, run_quick_with};
 use crate::fixtures::sixfold_that_loses_its_port;
 use std::path::PathBuf;
 
 /// Runs an experiment with Sixfold alone and returns its record. Every claim must hold.
 fn run_with_sixfold(name: &str) -> serde_json::Value {
-    let out = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let output = lab(&[name, "--quick", "--device", "sixfold", "--out", out.to_str().expect("text")]);
-    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{text}");
-    let record = std::fs::read_to_string(out.join("result.json")).expect("written");
-    let record = serde_json::from_str(&record).expect("JSON");
-    check_claims(&record);
-    record
+    run_quick_with(name, &["--device", "sixfold"])
 }
 
 /// Value of a figure.

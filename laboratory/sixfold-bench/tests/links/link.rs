@@ -1,11 +1,12 @@
 //! `sixfold-bench link` between two network namespaces, with what the kernel sends through it.
 
 use super::namespaces::Ends;
+use kit::Killed;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// A generous time limit: the machine may be slow.
@@ -19,7 +20,7 @@ fn start(ends: &Ends, options: &[&str]) -> Link {
     let mut line = String::new();
     lines.read_line(&mut line).expect("a line");
     assert_eq!(line, "sixfold-bench: link ready\n");
-    Link(child)
+    Link(Killed(child))
 }
 
 fn command(ends: &Ends, options: &[&str]) -> Command {
@@ -33,25 +34,18 @@ fn output(ends: &Ends, options: &[&str]) -> Output {
 }
 
 /// A running link, ended by SIGKILL if a test fails.
-struct Link(Child);
+struct Link(Killed);
 
 impl Link {
     /// Ends the link by SIGTERM and returns its output.
     fn end(mut self) -> String {
         // The child has not been waited for, so its ID is its own.
-        let done = Command::new("kill").arg(self.0.id().to_string()).status().expect("kill");
+        let done = Command::new("kill").arg(self.0.0.id().to_string()).status().expect("kill");
         assert!(done.success());
         let mut text = String::new();
-        self.0.stdout.take().expect("standard output").read_to_string(&mut text).expect("text");
-        assert!(self.0.wait().expect("an end").success());
+        self.0.0.stdout.take().expect("standard output").read_to_string(&mut text).expect("text");
+        assert!(self.0.0.wait().expect("an end").success());
         text
-    }
-}
-
-impl Drop for Link {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 

@@ -17,18 +17,18 @@ impl Ends {
         for namespace in [&ends.left, &ends.right] {
             match Command::new("ip").args(["netns", "add", namespace]).output() {
                 Err(_) => {
-                    test_skip::missing("ip", "apt-get install iproute2");
+                    kit::missing("ip", "apt-get install iproute2");
                     return None;
                 }
                 Ok(output) if !output.status.success() => {
-                    test_skip::skip("network namespaces need root");
+                    kit::skip("network namespaces need root");
                     return None;
                 }
                 Ok(_) => {}
             }
         }
         if !std::path::Path::new("/dev/net/tun").exists() {
-            test_skip::skip("the kernel has no TUN interfaces");
+            kit::skip("the kernel has no TUN interfaces");
             return None;
         }
         Some(ends)

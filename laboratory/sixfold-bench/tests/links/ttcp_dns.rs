@@ -21,24 +21,11 @@ fn testbed() -> Option<Testbed> {
     match Testbed::new() {
         Ok(testbed) => Some(testbed),
         Err(why) if why.contains("needs root") => {
-            test_skip::skip(&why);
+            kit::skip(&why);
             None
         }
         Err(why) => panic!("{why}"),
     }
-}
-
-/// A question in class IN.
-fn question(id: u16, name: &str, kind: u16) -> Vec<u8> {
-    let mut message = [&id.to_be_bytes()[..], &[1, 0, 0, 1, 0, 0, 0, 0, 0, 0]].concat();
-    for label in name.split('.') {
-        message.push(label.len() as u8);
-        message.extend(label.as_bytes());
-    }
-    message.push(0);
-    message.extend(kind.to_be_bytes());
-    message.extend([0, 1]);
-    message
 }
 
 /// A stub on the left, a relay on the right with a server on its loopback.
@@ -85,7 +72,7 @@ fn a_question_over_t_tcp_gets_the_right_answer() {
     let link = Impairments { delay, ..Impairments::default() };
     let (counts, packets) = with_relay(&testbed, zone, link, |stub| {
         for id in [7, 8, 9, 65_535] {
-            let asked = question(id, "000-000-000-001.dns64perf.test", 1);
+            let asked = kit::query(id, "000-000-000-001.dns64perf.test", 1);
             let mut expected = vec![0; 65_535];
             let octets = direct.answer(&asked, 65_535, &mut expected).expect("an answer");
             let answer = stub.ask(&asked, TIME_LIMIT).expect("an answer");
@@ -130,7 +117,7 @@ fn a_question_over_t_tcp_reaches_sixfold_and_is_synthesized() {
     let Some(testbed) = testbed() else { return };
     let program = Path::new(env!("CARGO_BIN_EXE_sixfold-bench")).with_file_name("sixfold");
     if !program.is_file() {
-        return test_skip::missing("sixfold", "cargo build -p sixfold");
+        return kit::missing("sixfold", "cargo build -p sixfold");
     }
     let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 5364));
     let _sixfold = Sixfold::start(&testbed, &program, listen);
@@ -139,7 +126,7 @@ fn a_question_over_t_tcp_reaches_sixfold_and_is_synthesized() {
         with_relay_to(&testbed, listen, Impairments { delay, ..Impairments::default() }, |stub| {
             for id in [1, 2] {
                 let answer =
-                    stub.ask(&question(id, "198-51-100-7.demo.test", 28), TIME_LIMIT).expect("an answer");
+                    stub.ask(&kit::query(id, "198-51-100-7.demo.test", 28), TIME_LIMIT).expect("an answer");
                 // One AAAA record (RFC 3596: 16 octets), with the IPv4 address at its end.
                 assert_eq!((&answer[..2], &answer[6..8]), (&id.to_be_bytes()[..], &[0, 1][..]));
                 let records = &answer[answer.len() - 18..];
@@ -166,7 +153,7 @@ fn a_truncated_answer_is_fetched_over_tcp_and_a_bad_link_loses_no_question() {
     let link = Impairments { loss: Loss::Independent(0.05), reorder: 0.05, ..Impairments::default() };
     let (counts, _) = with_relay(&testbed, records, link, |stub| {
         for id in 0..5 {
-            let answer = stub.ask(&question(id, "many.big.test", 1), TIME_LIMIT).expect("an answer");
+            let answer = stub.ask(&kit::query(id, "many.big.test", 1), TIME_LIMIT).expect("an answer");
             assert_eq!(answer[..2], id.to_be_bytes());
             assert!(answer.len() > 1600 && answer[2] & 2 == 0, "{} octets, whole", answer.len());
             assert_eq!(answer[6..8], 100u16.to_be_bytes(), "records of the answer");

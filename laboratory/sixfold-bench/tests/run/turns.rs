@@ -1,6 +1,7 @@
 //! Several devices in one run: the order of their turns, their folders, the report of all.
 
-use super::{ChildGuard, Folder, PLAN, check, command, finish, fixtures, text};
+use super::{Folder, PLAN, check, command, finish, fixtures, text, wait_for};
+use kit::Killed;
 use measure::run::{Purpose, Run, Trial};
 use std::fs;
 use std::path::Path;
@@ -60,7 +61,7 @@ fn the_searches_of_two_devices_alternate_and_one_of_them_runs_at_a_time() {
     if !fixtures::has_sixfold() {
         return;
     }
-    let folder = Folder::new("turns");
+    let folder = Folder::new();
     let (plan, notes) = (folder.plan(PLAN), folder.0.join("notes"));
     let devices = ["one", "two"].map(|name| noted_device(&folder, name, &notes));
     let out = folder.out().display().to_string();
@@ -131,7 +132,7 @@ fn devices_in_turns_go_on_in_their_order_after_a_kill() {
     if !fixtures::has_sixfold() {
         return;
     }
-    let folder = Folder::new("turns-killed");
+    let folder = Folder::new();
     let plan = folder.plan(PLAN);
     let out = folder.out().display().to_string();
     let arguments = ["--plan", &plan, "--device", "sixfold", "--device", "sixfold", "--out", &out];
@@ -140,9 +141,9 @@ fn devices_in_turns_go_on_in_their_order_after_a_kill() {
         let text = fs::read_to_string(folder.out().join(device).join("events.jsonl")).unwrap_or_default();
         text.split_inclusive('\n').filter(|line| line.ends_with('\n')).map(str::to_owned).collect::<Vec<_>>()
     };
-    let mut child = ChildGuard(command(&arguments).stderr(Stdio::null()).spawn().unwrap());
+    let mut child = Killed(command(&arguments).stderr(Stdio::null()).spawn().unwrap());
     // In the first search of the second device.
-    child.wait_for(|| events(names[1]).iter().any(|line| line.contains("\"purpose\":\"search\"")));
+    wait_for(&mut child, || events(names[1]).iter().any(|line| line.contains("\"purpose\":\"search\"")));
     let _ = child.0.kill();
     child.0.wait().unwrap();
     let kept = names.map(events);
@@ -163,7 +164,7 @@ fn a_device_that_does_not_start_is_named_and_the_others_go_on() {
     if !fixtures::has_sixfold() {
         return;
     }
-    let folder = Folder::new("turns-broken");
+    let folder = Folder::new();
     let plan = folder.plan(&PLAN.replace("repetitions = 2", "repetitions = 1"));
     let broken = folder.0.join("broken.toml");
     fs::write(&broken, "[device]\ncommand = [\"ls\", \"/nothing-of-that-name\"]\n").unwrap();
@@ -184,17 +185,16 @@ fn an_interrupt_ends_all_devices_in_turns_with_what_they_have() {
     if !fixtures::has_sixfold() {
         return;
     }
-    let folder = Folder::new("turns-interrupted");
+    let folder = Folder::new();
     let plan = folder.plan(&PLAN.replace("200ms", "1s"));
     let out = folder.out().display().to_string();
     let arguments = ["--plan", &plan, "--device", "sixfold", "--device", "sixfold", "--out", &out];
-    let mut child =
-        ChildGuard(command(&arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap());
+    let mut child = Killed(command(&arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap());
     let has_trial = || {
         let journal = folder.out().join("sixfold").join("events.jsonl");
         fs::read_to_string(journal).unwrap_or_default().contains("\"event\":\"trial\"")
     };
-    child.wait_for(has_trial);
+    wait_for(&mut child, has_trial);
     assert!(Command::new("kill").args(["-INT", &child.0.id().to_string()]).status().unwrap().success());
     let status = child.0.wait().unwrap();
     let mut said = String::new();
@@ -207,7 +207,7 @@ fn an_interrupt_ends_all_devices_in_turns_with_what_they_have() {
 
 #[test]
 fn wrong_usage_of_several_devices_is_told_with_the_remedy() {
-    let folder = Folder::new("turns-usage");
+    let folder = Folder::new();
     let out = folder.out().display().to_string();
     let file = |name: &str, text: &str| {
         let path = folder.0.join(name);
@@ -236,7 +236,7 @@ fn wrong_usage_of_several_devices_is_told_with_the_remedy() {
 
 #[test]
 fn the_estimate_of_several_devices_is_a_sum() {
-    let folder = Folder::new("turns-estimate");
+    let folder = Folder::new();
     let tuned = folder.0.join("tuned.toml");
     fs::write(&tuned, "[device]\ntemplate = \"unbound\"\noptions = [\"outgoing-range: 256\"]\nworkers = 2\n")
         .unwrap();

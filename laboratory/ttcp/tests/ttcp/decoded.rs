@@ -25,18 +25,15 @@ fn write_capture(path: &Path, packets: &[(Duration, bool, Vec<u8>)]) {
 }
 
 /// The packets as tshark reads them, one line each; none if there is no tshark.
-fn decode(name: &str, packets: &[(Duration, bool, Vec<u8>)]) -> Option<Vec<String>> {
+fn decode(packets: &[(Duration, bool, Vec<u8>)]) -> Option<Vec<String>> {
     let fields = ["tcp.flags.str", "tcp.len", "tcp.options.cc_value", "tcp.checksum.status", "_ws.malformed"];
-    decode_fields(name, packets, &fields)
+    decode_fields(packets, &fields)
 }
 
 /// These fields of the packets as tshark reads them, one line each, with `|` between the fields; none if there is no tshark.
-pub fn decode_fields(
-    name: &str,
-    packets: &[(Duration, bool, Vec<u8>)],
-    fields: &[&str],
-) -> Option<Vec<String>> {
-    let path = std::env::temp_dir().join(format!("sixfold-ttcp-{}-{name}.pcap", std::process::id()));
+pub fn decode_fields(packets: &[(Duration, bool, Vec<u8>)], fields: &[&str]) -> Option<Vec<String>> {
+    let folder = kit::Folder::new();
+    let path = folder.file("packets.pcap");
     write_capture(&path, packets);
     let mut command = Command::new("tshark");
     command.arg("-r").arg(&path).args(["-T", "fields", "-o", "tcp.check_checksum:TRUE", "-E", "separator=|"]);
@@ -44,14 +41,13 @@ pub fn decode_fields(
         command.args(["-e", field]);
     }
     let output = command.output();
-    let _ = std::fs::remove_file(&path);
     match output {
         Ok(output) => {
             assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
             Some(String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect())
         }
         Err(error) => {
-            test_skip::missing(&format!("tshark ({error})"), "apt-get install tshark");
+            kit::missing(&format!("tshark ({error})"), "apt-get install tshark");
             None
         }
     }
@@ -81,7 +77,7 @@ fn line(flags: &str, octets: usize, counts: &str) -> String {
 #[test]
 fn tshark_reads_a_first_and_a_second_transaction() {
     let network = transactions(settings(), settings(), Listen::default());
-    let Some(lines) = decode("transactions", &network.capture) else { return };
+    let Some(lines) = decode(&network.capture) else { return };
     let expected = [
         line("··········SF", 5, "101"),
         line("·······A··S·", 0, "101,101"),
@@ -105,7 +101,7 @@ fn tshark_reads_a_first_and_a_second_transaction() {
 fn tshark_reads_a_fallback_to_plain_tcp() {
     let plain = Settings { transactions: false, ..settings() };
     let network = transactions(settings(), plain, Listen { no_push: false, keep_syn_data: false });
-    let Some(lines) = decode("fallback", &network.capture[..6]) else { return };
+    let Some(lines) = decode(&network.capture[..6]) else { return };
     let expected =
         [("SF", 5, "101"), ("AS", 0, ""), ("AF", 5, ""), ("A", 0, ""), ("AF", 5, ""), ("A", 0, "")];
     for (got, (flags, octets, counts)) in lines.iter().zip(expected) {
@@ -123,7 +119,7 @@ fn tshark_reads_transactions_over_ipv6() {
     client.transact(Duration::ZERO, SocketAddr::new(address(2), PORT), b"query").expect("a connection");
     let packet = client.next_packet().expect("a SYN");
     assert_eq!(packet[0] >> 4, 6);
-    let Some(lines) = decode("ipv6", &[(Duration::ZERO, true, packet)]) else { return };
+    let Some(lines) = decode(&[(Duration::ZERO, true, packet)]) else { return };
     let fields: Vec<&str> = lines[0].split('|').collect();
     assert_eq!(&fields[1..], ["5", "101", "1", ""]);
 }

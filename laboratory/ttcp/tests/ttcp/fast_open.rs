@@ -246,7 +246,7 @@ fn tshark_reads_the_cookie_and_its_request() {
     let cookie = fast_open().cookie(CLIENT.into());
     let hex: String = cookie.octets().iter().map(|octet| format!("{octet:02x}")).collect();
     let fields = ["tcp.len", "tcp.options.tfo.request", "tcp.options.tfo.cookie", "tcp.checksum.status"];
-    let Some(lines) = decode_fields("fast-open", &capture, &fields) else { return };
+    let Some(lines) = decode_fields(&capture, &fields) else { return };
     let read: Vec<Vec<&str>> = lines.iter().map(|line| line.split('|').collect()).collect();
     assert!(!read[0][1].is_empty() && read[0][2].is_empty(), "{lines:#?}");
     assert_eq!(read[1][2], hex, "{lines:#?}");

@@ -5,10 +5,10 @@
 //! ([`UdpListener::adopt`]). Such a group may have fewer sockets than there are workers, which then share them.
 
 use crate::limits::{RECEIVE_BUFFER, SEND_BUFFER};
-use crate::remedy::{of_forbidden_port, of_missing_family, remedy};
-use crate::socket::syscalls::{
-    EpollRegistry, ignore_path_mtu, receive_queue, set_option, set_receive_buffer,
-};
+use crate::socket::syscalls::{ignore_path_mtu, receive_queue};
+use kernel::epoll::EpollRegistry;
+use kernel::remedy::{of_forbidden_port, of_missing_family, remedy};
+use kernel::syscalls::{set_option, set_receive_buffer};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::fmt;
 use std::io;

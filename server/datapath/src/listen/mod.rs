@@ -4,6 +4,7 @@
 //!
 //! Nothing here knows machines, upstreams or threads. Read `listener.rs` first.
 
+#[allow(unsafe_code)]
 pub(crate) mod activation;
 pub(crate) mod active_networks;
 pub(crate) mod arrivals;
@@ -13,6 +14,9 @@ pub(crate) mod heavy_networks;
 pub(crate) mod hot_names;
 pub(crate) mod listener;
 pub mod proxy_protocol;
+#[allow(unsafe_code)]
 pub(crate) mod response_queue;
+#[allow(unsafe_code)]
 pub(crate) mod shedding_filter;
+#[allow(unsafe_code)]
 pub mod steering;

@@ -268,22 +268,16 @@ mod tests {
 
     #[test]
     fn octets_of_any_kind_are_read_without_a_panic_and_never_beyond_their_end() {
-        let mut state = 0x9e37_79b9_7f4a_7c15u64;
-        let mut random = || {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            state
-        };
+        let mut random = kit::Random::new(7);
         let mut found = 0;
         for _ in 0..200_000 {
             let mut octets = header(0x21, 0x12, FOUR);
             octets.extend(six());
-            for _ in 0..random() % 4 {
-                let place = random() as usize % octets.len();
-                octets[place] = random() as u8;
+            for _ in 0..random.below(4) {
+                let place = random.place(octets.len());
+                octets[place] = random.bits() as u8;
             }
-            octets.truncate(random() as usize % (octets.len() + 1));
+            octets.truncate(random.place(octets.len() + 1));
             if let Ok(read) = Header::read(&octets) {
                 assert!((FIXED_OCTETS..=octets.len()).contains(&read.length));
                 found += 1;

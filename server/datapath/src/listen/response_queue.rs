@@ -3,10 +3,11 @@
 
 use crate::counters::{Counter, Counters};
 use crate::limits::BATCH;
-use crate::socket::address::{ControlMessages, Sockaddr};
-use crate::socket::pinned_array::{CACHE_LINE, PinnedArray, stride};
+use crate::socket::address::Sockaddr;
 use crate::socket::send_batch::{Destination, SendBatch, SendCounters};
 use engine::Client;
+use kernel::control_messages::ControlMessages;
+use kernel::pinned_array::{CACHE_LINE, PinnedArray, stride};
 use std::os::fd::RawFd;
 
 const SEND_COUNTERS: SendCounters = SendCounters {
@@ -17,7 +18,7 @@ const SEND_COUNTERS: SendCounters = SendCounters {
 };
 
 /// A queue of answers.
-pub(crate) struct ResponseQueue {
+pub struct ResponseQueue {
     socket: RawFd,
     ipv6: bool,
     stride: usize,
@@ -41,7 +42,7 @@ impl ResponseQueue {
 
     /// A queue as [`ResponseQueue::new`] makes it, but for up to `capacity` answers. At most 256: a slot has eight bits in the
     /// sort keys.
-    pub(crate) fn with_capacity(
+    pub fn with_capacity(
         socket: RawFd,
         ipv6: bool,
         size: usize,
@@ -67,7 +68,7 @@ impl ResponseQueue {
 
     /// Queues an answer. Sends a full queue first.
     #[inline]
-    pub(crate) fn push(
+    pub fn push(
         &mut self,
         to: &Client,
         size: usize,
@@ -96,7 +97,7 @@ impl ResponseQueue {
     }
 
     /// Sends the queued answers. Those for which the kernel has no room, or that cannot be sent, are dropped and counted.
-    pub(crate) fn flush(&mut self, counters: &Counters) {
+    pub fn flush(&mut self, counters: &Counters) {
         if self.sort_keys.is_empty() {
             return;
         }
@@ -136,7 +137,7 @@ fn destination(client: &Client, ipv6: bool) -> Destination {
     let (address, address_length) = Sockaddr::to_client(client, ipv6);
     let mut controls = ControlMessages::empty();
     if !client.local.is_unspecified() {
-        controls.set_source(client, ipv6);
+        controls.set_source(client.local, client.scope, ipv6);
     }
     Destination { address, address_length, controls }
 }

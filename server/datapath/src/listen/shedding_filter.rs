@@ -4,8 +4,8 @@
 
 use crate::limits::PROXIES_PASSED;
 use crate::listen::heavy_networks::ShedNetwork;
-use crate::socket::syscalls::{check, set_option};
 use engine::settings::{Network, Networks};
+use kernel::syscalls::{check, set_option};
 use std::io;
 use std::mem::size_of;
 use std::os::fd::RawFd;

@@ -7,7 +7,7 @@
 
 use crate::limits::STEERING_OCTETS;
 use crate::listen::proxy_protocol;
-use crate::socket::syscalls::{check, set_option};
+use kernel::syscalls::{check, set_option};
 use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -280,13 +280,7 @@ pub(crate) mod tests {
     use std::time::Duration;
 
     pub(crate) fn question(name: &str) -> Vec<u8> {
-        let mut message = vec![1, 2, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
-        for label in name.split('.') {
-            message.push(label.len() as u8);
-            message.extend(label.bytes());
-        }
-        message.extend([0, 0, 28, 0, 1]);
-        message
+        kit::query(0x0102, name, 28)
     }
 
     /// Queries for names of many lengths, some beyond [`STEERING_OCTETS`], in mixed case.

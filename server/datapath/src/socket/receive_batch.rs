@@ -2,16 +2,17 @@
 //! used are reset.
 
 use crate::limits::BATCH;
-use crate::socket::address::{ControlMessages, Sockaddr};
-use crate::socket::pinned_array::{PinnedArray, empty_header, empty_iovec, stride};
+use crate::socket::address::Sockaddr;
 use crate::socket::truncation::truncate;
 use engine::Client;
+use kernel::control_messages::ControlMessages;
+use kernel::pinned_array::{PinnedArray, empty_header, empty_iovec, stride};
 use std::io;
 use std::net::Ipv6Addr;
 use std::os::fd::RawFd;
 
 /// The datagrams of one receive.
-pub(crate) struct ReceiveBatch {
+pub struct ReceiveBatch {
     stride: usize,
     octets: PinnedArray<u8>,
     addresses: PinnedArray<Sockaddr>,
@@ -40,7 +41,7 @@ impl ReceiveBatch {
     }
 
     /// A batch of `slots` slots, each for `size` octets: a datagram, or several that the kernel hands over as one (GRO).
-    pub(crate) fn with_slots(size: usize, slots: usize) -> ReceiveBatch {
+    pub fn with_slots(size: usize, slots: usize) -> ReceiveBatch {
         let stride = stride(size);
         let octets = PinnedArray::new(0u8, stride * slots);
         let addresses = PinnedArray::new(Sockaddr::empty(), slots);
@@ -80,7 +81,7 @@ impl ReceiveBatch {
     /// # Errors
     ///
     /// The error of recvmmsg(2). `WouldBlock`: nothing waits.
-    pub(crate) fn receive_from_clients(&mut self, socket: RawFd) -> io::Result<usize> {
+    pub fn receive_from_clients(&mut self, socket: RawFd) -> io::Result<usize> {
         for slot in 0..self.used {
             let header = &mut self.client_headers.get_mut(slot).msg_hdr;
             header.msg_namelen = Sockaddr::SIZE as libc::socklen_t;
@@ -128,12 +129,7 @@ impl ReceiveBatch {
 
     /// The client, the octets of a slot, and the size of the datagrams in it: all but the last have that size. `None` if the
     /// slot was truncated.
-    pub(crate) fn client_messages(
-        &self,
-        slot: usize,
-        ipv6: bool,
-        listener: u16,
-    ) -> Option<(Client, &[u8], usize)> {
+    pub fn client_messages(&self, slot: usize, ipv6: bool, listener: u16) -> Option<(Client, &[u8], usize)> {
         let header = self.client_headers.get(slot);
         if is_truncated(header) {
             return None;
@@ -187,7 +183,7 @@ fn recvmmsg(socket: RawFd, headers: &mut PinnedArray<libc::mmsghdr>, slots: usiz
             std::ptr::null_mut(),
         )
     };
-    crate::socket::syscalls::check(result)
+    kernel::syscalls::check(result)
 }
 
 #[cfg(test)]

@@ -7,9 +7,10 @@
 
 use crate::counters::{Counter, Counters};
 use crate::limits::{GSO_MESSAGE_OCTETS, GSO_OCTETS, GSO_SEGMENTS};
-use crate::socket::address::{ControlMessages, Sockaddr};
-use crate::socket::pinned_array::{PinnedArray, empty_header, empty_iovec};
-use crate::socket::syscalls::{send_messages, set_option};
+use crate::socket::address::Sockaddr;
+use kernel::control_messages::ControlMessages;
+use kernel::pinned_array::{PinnedArray, empty_header, empty_iovec};
+use kernel::syscalls::{send_messages, set_option};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
@@ -264,7 +265,7 @@ unsafe fn sendmmsg(socket: RawFd, headers: &mut [libc::mmsghdr]) -> Result<usize
 }
 
 /// True if the kernel supports UDP GSO. A kernel without it would send a large send as one datagram.
-pub(crate) fn kernel_supports_gso() -> bool {
+pub fn kernel_supports_gso() -> bool {
     Socket::new(Domain::IPV6, Type::DGRAM, Some(Protocol::UDP))
         .or_else(|_| Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP)))
         .is_ok_and(|socket| set_option(socket.as_raw_fd(), libc::SOL_UDP, libc::UDP_SEGMENT, 0).is_ok())

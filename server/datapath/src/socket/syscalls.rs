@@ -1,8 +1,8 @@
-//! The system calls that neither `std` nor `socket2` offers in the form needed here: readiness (epoll), wake-up (eventfd),
-//! the clock, socket options by number, and the processor that a thread runs on.
+//! The system calls of workers: wake-up (eventfd), the clock, the processor that a thread runs on, the receive queue.
 
 use crate::limits::{DATAGRAM_QUEUE_OCTETS, IPV6_MINIMUM_MTU};
-use engine::{Instant, Span};
+use engine::Instant;
+use kernel::syscalls::{SocketMemory, check, set_option, socket_memory};
 use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -100,50 +100,6 @@ pub fn run_when_idle() -> io::Result<()> {
     check(result as libc::c_int).map(drop)
 }
 
-/// The result of a system call as a `Result`: -1 means that errno holds the error.
-///
-/// # Errors
-///
-/// The error that errno holds, if `result` is negative.
-pub(crate) fn check(result: libc::c_int) -> io::Result<usize> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as usize) }
-}
-
-/// Sends messages until one fails, without waiting, in one system call: sendmmsg(2). Returns its result. The function of that name in
-/// musl makes one call for each message, because lengths in its headers are shorter than the kernel's. Here the octets behind these
-/// lengths are zero, so on a little-endian processor the kernel reads the same numbers.
-///
-/// # Safety
-///
-/// The headers must be zero where nothing was set, and the memory that they point at must be valid during the call.
-pub(crate) unsafe fn send_messages(socket: RawFd, headers: &mut [libc::mmsghdr]) -> libc::c_int {
-    const { assert!(cfg!(any(target_env = "gnu", target_endian = "little"))) };
-    // SAFETY: `headers` is a slice of that length; the caller vouches for what they point at.
-    let sent = unsafe {
-        libc::syscall(
-            libc::SYS_sendmmsg,
-            socket,
-            headers.as_mut_ptr(),
-            headers.len() as libc::c_uint,
-            libc::MSG_DONTWAIT as libc::c_uint,
-        )
-    };
-    sent as libc::c_int
-}
-
-/// Sets a socket option whose value is an int.
-///
-/// # Errors
-///
-/// The error of setsockopt(2).
-pub(crate) fn set_option(socket: RawFd, level: i32, name: i32, value: i32) -> io::Result<()> {
-    // SAFETY: the value is an int that lives through the call, and its size is given.
-    let result = unsafe {
-        libc::setsockopt(socket, level, name, (&raw const value).cast(), size_of::<i32>() as libc::socklen_t)
-    };
-    check(result).map(|_| ())
-}
-
 /// Lets clients send data with the SYN to a listening TCP socket (Fast Open, RFC 7413). At most `pending` such connections
 /// may wait for the end of their handshake. Beyond that, and if net.ipv4.tcp_fastopen does not allow Fast Open, the kernel
 /// makes ordinary connections.
@@ -165,21 +121,6 @@ pub(crate) fn ignore_path_mtu(socket: RawFd, ipv6: bool) {
     } else {
         let _ = set_option(socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_OMIT);
     }
-}
-
-/// Asks for a receive buffer of `octets`. `force`: tries to exceed the system's limit. Returns true if the process may do that.
-pub(crate) fn set_receive_buffer(socket: RawFd, octets: i32, force: bool) -> bool {
-    if force && set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, octets).is_ok() {
-        return true;
-    }
-    // The kernel cuts the size down to net.core.rmem_max. A smaller buffer is not an error.
-    let _ = set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUF, octets);
-    false
-}
-
-/// Datagrams that the kernel dropped because the socket's receive queue was full or its filter rejected them (wraps around).
-pub(crate) fn receive_drops(socket: RawFd) -> u32 {
-    receive_queue(socket).drops
 }
 
 /// The state of a socket's receive queue, as the kernel reports it.
@@ -209,60 +150,8 @@ impl ReceiveQueue {
 
 /// Asks the kernel for the state of a socket's receive queue.
 pub(crate) fn receive_queue(socket: RawFd) -> ReceiveQueue {
-    const FIELDS: usize = 16;
-    let mut info = [0u32; FIELDS];
-    let mut length = (FIELDS * size_of::<u32>()) as libc::socklen_t;
-    // SAFETY: `info` has room for `length` octets; the kernel writes at most that many and updates `length`.
-    unsafe {
-        libc::getsockopt(socket, libc::SOL_SOCKET, libc::SO_MEMINFO, info.as_mut_ptr().cast(), &mut length)
-    };
-    ReceiveQueue {
-        used: info[libc::SK_MEMINFO_RMEM_ALLOC as usize],
-        unreleased: 0,
-        size: info[libc::SK_MEMINFO_RCVBUF as usize],
-        drops: info[libc::SK_MEMINFO_DROPS as usize],
-    }
-}
-
-/// Takes the pending error of a socket (SO_ERROR), if there is one.
-pub(crate) fn take_error(socket: RawFd) -> Option<io::Error> {
-    let mut error: libc::c_int = 0;
-    let mut length = size_of::<libc::c_int>() as libc::socklen_t;
-    // SAFETY: `error` is an int, and `length` says so.
-    let result = unsafe {
-        libc::getsockopt(socket, libc::SOL_SOCKET, libc::SO_ERROR, (&raw mut error).cast(), &mut length)
-    };
-    match (result, error) {
-        (0, 0) => None,
-        (0, code) => Some(io::Error::from_raw_os_error(code)),
-        _ => Some(io::Error::last_os_error()),
-    }
-}
-
-/// The entry of a descriptor for [`wait_readable`].
-pub(crate) fn readable(descriptor: RawFd) -> libc::pollfd {
-    libc::pollfd { fd: descriptor, events: libc::POLLIN, revents: 0 }
-}
-
-/// Waits until one of a few descriptors is readable, for `span` at most. Their `revents` say which one. Unlike [`Epoll::wait`]
-/// it is exact to the nanosecond, as far as the kernel's timers are. An interrupted wait counts as a wait without events.
-pub(crate) fn wait_readable(descriptors: &mut [libc::pollfd], span: Span) {
-    let span = libc::timespec {
-        tv_sec: (span.0 / 1_000_000_000) as _,
-        tv_nsec: (span.0 % 1_000_000_000) as libc::c_long,
-    };
-    // SAFETY: `descriptors` is a slice of that length, `span` lives through the call, and no signal mask is given.
-    let result = unsafe {
-        libc::ppoll(
-            descriptors.as_mut_ptr(),
-            descriptors.len() as libc::nfds_t,
-            &raw const span,
-            std::ptr::null(),
-        )
-    };
-    if result < 0 {
-        descriptors.iter_mut().for_each(|descriptor| descriptor.revents = 0);
-    }
+    let SocketMemory { used, size, drops } = socket_memory(socket);
+    ReceiveQueue { used, unreleased: 0, size, drops }
 }
 
 /// An eventfd: a counter in the kernel whose increment wakes a sleeping worker.
@@ -296,127 +185,5 @@ impl EventFd {
 
     pub(crate) fn descriptor(&self) -> RawFd {
         self.0.as_raw_fd()
-    }
-}
-
-/// An epoll instance with room for the events of one wait. It is level-triggered, except for descriptors that were added with
-/// EPOLLET.
-pub(crate) struct Epoll {
-    epoll: OwnedFd,
-    events: Vec<libc::epoll_event>,
-    ready: usize,
-}
-
-impl Epoll {
-    /// An epoll instance that returns up to `capacity` events at a time.
-    ///
-    /// # Errors
-    ///
-    /// The error of epoll_create1(2): the process may have no more open files.
-    pub(crate) fn new(capacity: usize) -> io::Result<Epoll> {
-        // SAFETY: no pointers are involved.
-        let fd = check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
-        // SAFETY: the descriptor was just made and nothing else owns it.
-        let epoll = unsafe { OwnedFd::from_raw_fd(fd as RawFd) };
-        Ok(Epoll { epoll, events: vec![libc::epoll_event { events: 0, u64: 0 }; capacity.max(1)], ready: 0 })
-    }
-
-    /// Another handle of the instance, for the code that adds and changes descriptors.
-    ///
-    /// # Errors
-    ///
-    /// The error of fcntl(2) for a duplicate of the descriptor: the process may have no more open files.
-    pub(crate) fn registry(&self) -> io::Result<EpollRegistry> {
-        Ok(EpollRegistry(self.epoll.try_clone()?))
-    }
-
-    /// Waits for at most `timeout_ms` (0: does not wait). An interrupted wait counts as a wait without events.
-    pub(crate) fn wait(&mut self, timeout_ms: i32) {
-        // SAFETY: `events` has room for as many events as the call is told.
-        let result = unsafe {
-            libc::epoll_wait(
-                self.epoll.as_raw_fd(),
-                self.events.as_mut_ptr(),
-                self.events.len() as i32,
-                timeout_ms,
-            )
-        };
-        self.ready = result.max(0) as usize;
-    }
-
-    /// Waits for at most `nanoseconds` (0: does not wait). An interrupted wait counts as a wait without events.
-    pub(crate) fn wait_nanoseconds(&mut self, nanoseconds: u64) {
-        let time = libc::timespec {
-            tv_sec: (nanoseconds / 1_000_000_000) as _,
-            tv_nsec: (nanoseconds % 1_000_000_000) as _,
-        };
-        // SAFETY: `events` has room for as many events as the call is told; `time` lives through the call; no signal mask is
-        // given, so its size does not matter.
-        let result = unsafe {
-            libc::syscall(
-                libc::SYS_epoll_pwait2,
-                self.epoll.as_raw_fd(),
-                self.events.as_mut_ptr(),
-                self.events.len() as libc::c_int,
-                &raw const time,
-                std::ptr::null::<libc::sigset_t>(),
-                0usize,
-            )
-        };
-        if result < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::ENOSYS) {
-            // Before Linux 5.11 the wait is in milliseconds. The caller repeats a wait that ends too early.
-            return self.wait((nanoseconds / 1_000_000).min(1000) as i32);
-        }
-        self.ready = result.max(0) as usize;
-    }
-
-    /// Number of events of the last wait.
-    pub(crate) fn ready(&self) -> usize {
-        self.ready
-    }
-
-    /// The token and the readiness bits of one event of the last wait.
-    pub(crate) fn event(&self, index: usize) -> (u64, u32) {
-        let event = self.events[..self.ready][index];
-        (event.u64, event.events)
-    }
-}
-
-/// Adds, changes and removes the descriptors of an [`Epoll`].
-pub(crate) struct EpollRegistry(OwnedFd);
-
-impl EpollRegistry {
-    /// Reports a descriptor from now on, with `token`, if one of the events in `interest` (EPOLLIN and others) happens.
-    ///
-    /// # Errors
-    ///
-    /// The error of epoll_ctl(2): EEXIST if the descriptor is reported already, ENOSPC beyond the limit of the user
-    /// (fs.epoll.max_user_watches).
-    pub(crate) fn add(&self, descriptor: RawFd, interest: i32, token: u64) -> io::Result<()> {
-        self.control(libc::EPOLL_CTL_ADD, descriptor, interest, token)
-    }
-
-    /// Changes the events and the token of a descriptor.
-    ///
-    /// # Errors
-    ///
-    /// The error of epoll_ctl(2): ENOENT if the descriptor is not reported.
-    pub(crate) fn change(&self, descriptor: RawFd, interest: i32, token: u64) -> io::Result<()> {
-        self.control(libc::EPOLL_CTL_MOD, descriptor, interest, token)
-    }
-
-    /// Reports a descriptor no more.
-    ///
-    /// # Errors
-    ///
-    /// The error of epoll_ctl(2): ENOENT if the descriptor is not reported.
-    pub(crate) fn remove(&self, descriptor: BorrowedFd<'_>) -> io::Result<()> {
-        self.control(libc::EPOLL_CTL_DEL, descriptor.as_raw_fd(), 0, 0)
-    }
-
-    fn control(&self, what: i32, descriptor: RawFd, interest: i32, token: u64) -> io::Result<()> {
-        let mut event = libc::epoll_event { events: interest as u32, u64: token };
-        // SAFETY: `event` is a valid epoll_event that lives through the call.
-        check(unsafe { libc::epoll_ctl(self.0.as_raw_fd(), what, descriptor, &mut event) }).map(|_| ())
     }
 }

@@ -42,7 +42,8 @@ impl UnreleasedOctets {
 mod tests {
     use super::*;
     use crate::limits::BATCH;
-    use crate::socket::syscalls::{receive_queue, set_receive_buffer};
+    use crate::socket::syscalls::receive_queue;
+    use kernel::syscalls::set_receive_buffer;
     use std::net::UdpSocket;
     use std::os::fd::AsRawFd;
 

@@ -3,7 +3,6 @@
 
 use crate::counters::{Counter, Counters};
 use crate::limits::{BATCH, LONG_PAUSE, QUESTION_OCTETS, SPARE_ENCODERS, TLS_READ_OCTETS, WRITE_BUFFER};
-use crate::socket::syscalls::EpollRegistry;
 use crate::upstream::framing::{Decoder, Encoder};
 use crate::upstream::sources::SourceTable;
 use crate::upstream::tcp_link::{StreamAction, TcpLink};
@@ -12,6 +11,7 @@ use crate::upstream::tls_upstreams::{TlsFailure, TlsFault, TlsUpstreams};
 use crate::upstream::udp_link::{UdpLink, UdpSendQueue};
 use engine::limits::LINKS;
 use engine::{Instant, Link, Transport, Unreachable, Untrusted};
+use kernel::epoll::EpollRegistry;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::RawFd;

@@ -10,4 +10,5 @@ pub mod sources;
 mod tcp_link;
 mod tls_link;
 pub mod tls_upstreams;
+#[allow(unsafe_code)]
 mod udp_link;

@@ -7,7 +7,7 @@
 
 use crate::limits::{PORTS_TRIED, STRAY_DATAGRAMS};
 use crate::listen::listener::set_freebind;
-use crate::socket::syscalls::set_option;
+use kernel::syscalls::set_option;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::collections::BTreeMap;
 use std::io;
@@ -348,10 +348,10 @@ fn tcp_socket(upstream: SocketAddr) -> io::Result<Socket> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kit::namespace;
     use std::io::{Read, Write};
     use std::net::{TcpListener, UdpSocket};
     use std::time::Duration;
-    use test_skip::namespace;
 
     fn sources(addresses: &[&str], ports: SourcePorts, ports_for_tcp: bool) -> SourceTable {
         let addresses = addresses.iter().map(|address| address.parse().unwrap()).collect();
@@ -505,11 +505,12 @@ exec "$@""#;
 
     #[test]
     fn another_address_serves_if_the_kernel_finds_no_port_for_one() {
-        if namespace::is_inside() {
-            return the_kernel_finds_no_port();
+        if !namespace::is_played_in(
+            ENTER,
+            "upstream::sources::tests::another_address_serves_if_the_kernel_finds_no_port_for_one",
+        ) {
+            the_kernel_finds_no_port();
         }
-        let name = "upstream::sources::tests::another_address_serves_if_the_kernel_finds_no_port_for_one";
-        namespace::run_inside(name, &namespace::network(ENTER));
     }
 
     fn the_kernel_finds_no_port() {

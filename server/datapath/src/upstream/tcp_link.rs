@@ -2,10 +2,10 @@
 //! segment. Replies are cut out of the stream as they come (pipelining, RFC 7766 section 6.2.1). Nothing here blocks.
 
 use crate::limits::{BUSY_QUERIES, LONG_PAUSE, MANY_QUERIES, WRITE_AT_ONCE, WRITE_PAUSE, WRITES_IN_A_ROW};
-use crate::socket::syscalls::{set_option, take_error};
 use crate::upstream::framing::{Decoder, Encoder};
 use crate::upstream::sources::SourceTable;
 use engine::{Instant, Span};
+use kernel::syscalls::set_option;
 use socket2::Socket;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
@@ -173,7 +173,7 @@ impl TcpLink {
     pub(crate) fn send(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         // With flags, because a closed connection must not raise SIGPIPE.
         match self.socket.send_vectored_with_flags(parts, libc::MSG_NOSIGNAL) {
-            Err(error) if is_transient(&error) => match take_error(self.descriptor()) {
+            Err(error) if is_transient(&error) => match self.socket.take_error()? {
                 None => Err(io::ErrorKind::WouldBlock.into()),
                 Some(error) => Err(error),
             },

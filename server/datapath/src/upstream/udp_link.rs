@@ -4,10 +4,11 @@
 
 use crate::counters::{Counter, Counters};
 use crate::limits::{LINK_RECEIVE_BUFFER, QUESTION_OCTETS, WAITING_QUESTIONS};
-use crate::socket::pinned_array::PinnedArray;
 use crate::socket::send_batch::{SendBatch, SendCounters};
-use crate::socket::syscalls::{ignore_path_mtu, receive_drops, set_receive_buffer};
+use crate::socket::syscalls::ignore_path_mtu;
 use crate::upstream::sources::SourceTable;
+use kernel::pinned_array::PinnedArray;
+use kernel::syscalls::{receive_drops, set_receive_buffer};
 use socket2::Socket;
 use std::cmp::Reverse;
 use std::io;
@@ -379,7 +380,7 @@ mod tests {
         let mut buffer = [0; 64];
         for count in [1, 1, 20, 1] {
             if demand_fragments(&link, to).is_none() {
-                return test_skip::skip("only root may forge ICMP messages");
+                return kit::skip("only root may forge ICMP messages");
             }
             (0..count).for_each(|number| ask(&mut send_queue, &mut link, number, 30));
             assert_eq!(send_queue.flush(&mut link, &counters), Ok(()));

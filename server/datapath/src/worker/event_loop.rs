@@ -22,7 +22,7 @@ use crate::listen::listener::{UdpListener, start_reading};
 use crate::listen::response_queue::ResponseQueue;
 use crate::socket::receive_batch::ReceiveBatch;
 use crate::socket::send_batch::kernel_supports_gso;
-use crate::socket::syscalls::{Epoll, now, receive_drops, sleep_until};
+use crate::socket::syscalls::{now, sleep_until};
 use crate::socket::unreleased::UnreleasedOctets;
 use crate::upstream::links::{LINK_TOKEN, Links, ReadMode, failure_reason, from_token};
 use crate::worker::mailbox::{LISTEN, Mailbox, RELEASE, StreamSink};
@@ -30,19 +30,20 @@ use crate::worker::outbox::SocketOutbox;
 use crate::worker::packet_cache_task::NO_COMMON_ANSWERS;
 #[cfg(feature = "xdp")]
 use crate::worker::publisher::Publisher;
+#[cfg(feature = "xdp")]
+use crate::worker::replies::Replies;
 use crate::worker::shared::Shared;
 use crate::worker::turn_pause::TurnPause;
-#[cfg(feature = "xdp")]
-use crate::xdp::{
-    Queues, Receiver,
-    reply::{Replies, Route},
-};
 use engine::limits::{LINKS, MESSAGE};
 use engine::{Instant, Link, Machine};
+use kernel::epoll::Epoll;
+use kernel::syscalls::receive_drops;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 use std::thread::JoinHandle;
+#[cfg(feature = "xdp")]
+use xdp::{Queues, Receiver, Route};
 
 /// A callback that a worker calls about every [`TICK`], to publish the machine's counters for example.
 pub type Hook<M> = Box<dyn FnMut(&mut M, Instant) + Send>;
@@ -173,7 +174,7 @@ impl<M: Machine + Send + 'static> Worker<M> {
     /// The worker, and the sending halves of its AF_XDP sockets.
     #[cfg(feature = "xdp")]
     fn split_replies(mut self) -> (Worker<M>, Replies) {
-        let replies = self.queues.take_replies();
+        let replies = Replies::of(&mut self.queues);
         (self, replies)
     }
 

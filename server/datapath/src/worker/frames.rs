@@ -3,7 +3,7 @@
 //!
 //! The kernel spreads frames over queues by addresses and ports, so a query may arrive at another worker than the one that owns its name:
 //! it then crosses by the mailbox, as with `steer = "flow"`, and the owner answers through a queue of its own or a socket
-//! (`xdp/reply.rs`). Fair shedding, which is a filter on sockets, does not work here: what does not fit into the ring is dropped.
+//! (`replies.rs`). Fair shedding, which is a filter on sockets, does not work here: what does not fit into the ring is dropped.
 
 use crate::counters::Counter;
 use crate::limits::{BATCH, LAST_BATCHES};
@@ -11,11 +11,9 @@ use crate::listen::proxy_protocol;
 use crate::worker::event_loop::{EventLoop, Worker};
 use crate::worker::mailbox::StreamSink;
 use crate::worker::shared::Shared;
-use crate::xdp::open::{AttachError, Attached, open};
-use crate::xdp::reply::{Origins, Route};
-use crate::xdp::{Datagram, FrameError, parse};
 use engine::{Client, ClientTransport, IdleTimeout, Machine};
 use std::net::{IpAddr, SocketAddr};
+use xdp::{AttachError, Attached, Datagram, FrameError, Origins, Route, open, parse};
 
 /// Attaches the XDP program to interfaces, and gives the workers the AF_XDP sockets of their queues. Call it before the workers start, and
 /// before the process gives up its privileges. The program is gone when the last worker has ended, or the process.
@@ -93,7 +91,7 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
     fn serve_queue(&mut self, queue: usize) -> bool {
         let worker = &mut self.worker;
         let (interface, receiver) = &worker.receivers[queue];
-        let (counters, count) = (&worker.counters, receiver.waiting());
+        let (counters, count) = (&worker.counters, receiver.waiting().min(BATCH));
         if count == 0 {
             return false;
         }

@@ -9,11 +9,12 @@ use crate::listen::listener::start_reading;
 use crate::listen::proxy_protocol;
 use crate::listen::shedding_filter;
 use crate::listen::steering;
-use crate::socket::syscalls::{receive_drops, receive_queue};
+use crate::socket::syscalls::receive_queue;
 use crate::worker::event_loop::EventLoop;
 use crate::worker::mailbox::{LISTEN, RELEASE, StreamSink};
 use engine::settings::Networks;
 use engine::{ClientNetwork, Machine};
+use kernel::syscalls::receive_drops;
 use std::os::fd::AsRawFd;
 
 impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {

@@ -409,7 +409,7 @@ mod tests {
     #[test]
     fn only_a_sleeping_worker_is_woken() {
         let mailbox = Mailbox::<()>::new().unwrap();
-        let mut poll = crate::socket::syscalls::Epoll::new(1).unwrap();
+        let mut poll = kernel::epoll::Epoll::new(1).unwrap();
         poll.registry().unwrap().add(mailbox.descriptor(), libc::EPOLLIN, 7).unwrap();
         mailbox.post(&client(), b"question").unwrap();
         poll.wait(0);

@@ -1,6 +1,6 @@
 //! The workers: one thread each, which moves batches between sockets and a machine (`event_loop.rs`, with `listeners.rs` for the listening
 //! sockets), its outbox, its mailbox, its pauses (`turn_pause.rs`), and the handle that other threads hold (`shared.rs`). With the feature
-//! `xdp` it also serves frames (`frames.rs`) and keeps the packet cache in the kernel (`publisher.rs`). `group.rs` builds all workers of a
+//! `xdp` it also serves frames (`frames.rs`, `replies.rs`) and keeps the packet cache in the kernel (`publisher.rs`). `group.rs` builds all workers of a
 //! server.
 //!
 //! Nothing here knows DNS: each decision about a message is the machine's. Read `event_loop.rs` first.
@@ -17,5 +17,7 @@ mod outbox;
 pub(crate) mod packet_cache_task;
 #[cfg(feature = "xdp")]
 mod publisher;
+#[cfg(feature = "xdp")]
+mod replies;
 pub(crate) mod shared;
 mod turn_pause;

@@ -5,11 +5,13 @@ use crate::listen::response_queue::ResponseQueue;
 use crate::upstream::links::Links;
 use crate::worker::mailbox::StreamSink;
 #[cfg(feature = "xdp")]
-use crate::xdp::reply::{Replies, Route};
+use crate::worker::replies::Replies;
 use engine::limits::MESSAGE;
 use engine::{Client, Instant, Link, Outbox, Transport};
 use std::net::SocketAddr;
 use std::sync::Arc;
+#[cfg(feature = "xdp")]
+use xdp::Route;
 
 /// The outbox with the sockets of one worker.
 pub(super) struct SocketOutbox<S> {

@@ -8,11 +8,11 @@
 use crate::counters::{Counter, Counters};
 use crate::limits::PACKET_CACHE_IDLE_SECS;
 use crate::worker::hot_questions::HotQuestions;
-use crate::xdp::packet_cache::{Hits, PacketCache, Published};
 use engine::message::plain_query::{EDE, OPT, PlainQuery};
 use engine::{ClientTransport, CommonAnswer, CommonAnswerKind, Instant, Machine, PacketCacheHits, Span};
 use std::collections::HashMap;
 use std::sync::Arc;
+use xdp::{Hits, PacketCache, Published};
 
 /// Time between two counts of the hits.
 const COUNTING: Span = Span::from_secs(1);

@@ -1,9 +1,13 @@
-//! A machine that answers each query with itself, for tests with real sockets.
+//! Workers for tests with real sockets, and a machine that answers each query with itself.
+
+#![allow(dead_code, reason = "each test program uses a part of it")]
 
 use engine::{Client, Instant, Link, Machine, Outbox, Unreachable};
-use sixfold_datapath::{Options, Steer};
+use sixfold_datapath::{NoStreams, Options, Shared, Steer, StreamSink, build};
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// A machine that answers each query with itself, and counts them.
@@ -56,5 +60,42 @@ pub fn options(listen: SocketAddr, workers: usize, steer: Steer) -> Options {
         tcp_fast_open: false,
         proxies,
         freebind: false,
+    }
+}
+
+/// Running workers.
+pub struct Running<M> {
+    pub shared: Arc<Shared<M>>,
+    pub threads: Vec<JoinHandle<M>>,
+}
+
+impl<M: Machine + Send + 'static> Running<M> {
+    /// Starts workers without streams.
+    pub fn start(options: &Options, machine: impl FnMut() -> M) -> Running<M> {
+        Running::start_with(options, machine, NoStreams)
+    }
+
+    /// Starts workers whose answers to streams go to this sink.
+    pub fn start_with(
+        options: &Options,
+        mut machine: impl FnMut() -> M,
+        sink: impl StreamSink + Clone,
+    ) -> Running<M> {
+        let (workers, shared) = build(options).unwrap();
+        assert!(shared.steering_error().is_none());
+        let start = |worker: sixfold_datapath::Worker<M>| {
+            worker.start(machine(), sink.clone(), Box::new(|_, _| ())).unwrap()
+        };
+        Running { shared, threads: workers.into_iter().map(start).collect() }
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.shared.addresses()[0]
+    }
+
+    /// Stops the workers once their machines are idle.
+    pub fn stop(self) -> (Vec<M>, Arc<Shared<M>>) {
+        self.shared.stop(kit::TIMEOUT);
+        (self.threads.into_iter().map(|thread| thread.join().unwrap()).collect(), self.shared)
     }
 }

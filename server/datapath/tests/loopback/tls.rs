@@ -1,7 +1,8 @@
 //! TLS links to upstreams with habits: one question at a time, answers in another order, connections that end in all ways.
 
-use super::{Probe, TEST_TIMEOUT, ask_all, client, frame, question, read_frame, start, wait_for};
+use super::{Probe, TEST_TIMEOUT, ask_all, client, question, start, wait_for};
 use engine::{Link, Transport};
+use kit::message::{framed, read_frame};
 use rcgen::{CertificateParams, Issuer, KeyPair};
 use rustls::pki_types::{PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore, ServerConfig, ServerConnection, StreamOwned};
@@ -101,7 +102,7 @@ fn an_upstream_may_answer_one_at_a_time_in_parts_or_in_another_order() {
     let upstream = upstream(|_, mut stream| {
         // It does not read the next question before it has answered this one, sometimes octet by octet.
         for count in 0..200 {
-            let reply = frame(&read_frame(&mut stream).unwrap());
+            let reply = framed(&read_frame(&mut stream).unwrap());
             if count % 20 == 0 {
                 reply.iter().for_each(|octet| stream.write_all(&[*octet]).unwrap());
             } else {
@@ -111,12 +112,12 @@ fn an_upstream_may_answer_one_at_a_time_in_parts_or_in_another_order() {
         }
         // The client asks 50 at a time: the answers come in the reverse order, as one record.
         for _ in 0..4 {
-            let mut replies: Vec<_> = (0..50).map(|_| frame(&read_frame(&mut stream).unwrap())).collect();
+            let mut replies: Vec<_> = (0..50).map(|_| framed(&read_frame(&mut stream).unwrap())).collect();
             replies.reverse();
             stream.write_all(&replies.concat()).unwrap();
             stream.flush().unwrap();
         }
-        assert!(read_frame(&mut stream).is_none());
+        assert!(read_frame(&mut stream).is_err());
         false
     });
     let (machine, shared) = run(upstream, |socket, _| ask_all(socket, 400));
@@ -128,7 +129,7 @@ fn an_upstream_may_answer_one_at_a_time_in_parts_or_in_another_order() {
 #[test]
 fn an_upstream_may_close_after_each_answer_and_the_session_is_resumed() {
     let upstream = upstream(|number, mut stream| {
-        let reply = frame(&read_frame(&mut stream).unwrap());
+        let reply = framed(&read_frame(&mut stream).unwrap());
         stream.write_all(&reply).and_then(|()| stream.flush()).unwrap();
         // The first two connections end without a close_notify.
         if number > 1 {
@@ -153,7 +154,7 @@ fn an_end_of_the_session_with_questions_open_delivers_the_answers_before_it_and_
     let upstream = upstream(|number, mut stream| {
         let questions = if number == 0 { 3 } else { 1 };
         let messages: Vec<_> = (0..questions).map(|_| read_frame(&mut stream).unwrap()).collect();
-        stream.write_all(&frame(&messages[0])).unwrap();
+        stream.write_all(&framed(&messages[0])).unwrap();
         if number == 0 {
             stream.conn.send_close_notify();
         }
@@ -183,9 +184,9 @@ fn octets_that_are_no_record_end_the_link() {
     let upstream = upstream(|number, mut stream| {
         let message = read_frame(&mut stream).unwrap();
         if number == 0 {
-            stream.sock.write_all(&frame(&message)).unwrap();
+            stream.sock.write_all(&framed(&message)).unwrap();
         } else {
-            stream.write_all(&frame(&message)).and_then(|()| stream.flush()).unwrap();
+            stream.write_all(&framed(&message)).and_then(|()| stream.flush()).unwrap();
         }
         let _ = stream.sock.read_to_end(&mut Vec::new());
         number == 0
@@ -206,7 +207,7 @@ fn octets_that_are_no_record_end_the_link() {
 fn octets_behind_the_end_of_a_session_do_not_hold_the_worker() {
     const BEHIND: [(usize, u8); 4] = [(3 << 10, 0), (8 << 10, 0), (8 << 10, 0x17), (40 << 10, 0xa5)];
     let upstream = upstream(|number, mut stream| {
-        let reply = frame(&read_frame(&mut stream).unwrap());
+        let reply = framed(&read_frame(&mut stream).unwrap());
         let Some(&(octets, value)) = BEHIND.get(number) else {
             stream.write_all(&reply).and_then(|()| stream.flush()).unwrap();
             return false;

@@ -5,13 +5,7 @@ use crate::base::network::contains;
 use core::net::Ipv4Addr;
 
 fn name(text: &str) -> Box<[u8]> {
-    let mut wire = Vec::new();
-    for label in text.split('.').filter(|label| !label.is_empty()) {
-        wire.push(label.len() as u8);
-        wire.extend_from_slice(label.as_bytes());
-    }
-    wire.push(0);
-    wire.into()
+    kit::name(text).into()
 }
 
 fn network(text: &str) -> Network {

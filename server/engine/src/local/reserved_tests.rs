@@ -2,20 +2,9 @@
 
 use super::*;
 
-/// A name in wire form.
-fn wire_name(text: &str) -> Vec<u8> {
-    let mut name = Vec::new();
-    for label in text.split('.').filter(|label| !label.is_empty()) {
-        name.push(label.len() as u8);
-        name.extend(label.as_bytes());
-    }
-    name.push(0);
-    name
-}
-
 /// The zone of a name, as text: its kind and its labels from the apex on.
 fn zone(text: &str, empty_zones: bool) -> Option<(ReservedKind, String)> {
-    let name = wire_name(text);
+    let name = kit::name(text);
     let zone = zone_of(&name, empty_zones)?;
     let apex = wire::Name::from_wire(&name[zone.apex..]).unwrap().to_string();
     Some((zone.kind, apex))
@@ -59,8 +48,8 @@ fn home_arpa_is_always_empty_and_other_locally_served_zones_on_demand() {
     for text in ["xhome.arpa.", "as112.arpa.", "arpa."] {
         assert_eq!(zone(text, true), None, "{text}");
     }
-    let apex = zone_of(&wire_name("home.arpa."), false).unwrap();
-    let below = zone_of(&wire_name("nas.home.arpa."), false).unwrap();
+    let apex = zone_of(&kit::name("home.arpa."), false).unwrap();
+    let below = zone_of(&kit::name("nas.home.arpa."), false).unwrap();
     assert_eq!(
         (apex.data(Type::SOA, || false), apex.data(Type::AAAA, || false)),
         (Some(ZoneData::Soa), Some(ZoneData::NoData))
@@ -89,7 +78,7 @@ fn resolver_arpa_is_local_and_all_names_below_it_exist_without_records() {
         ("x._dns.resolver.arpa.", Type::SOA, ZoneData::NoData),
     ] {
         for empty_zones in [false, true] {
-            let zone = zone_of(&wire_name(text), empty_zones).unwrap();
+            let zone = zone_of(&kit::name(text), empty_zones).unwrap();
             assert_eq!(zone.data(qtype, || false), Some(expected), "{text} {qtype:?}");
             assert_eq!(zone.kind.zone(), LocalZone::ResolverArpa, "{text}");
         }

@@ -2,7 +2,7 @@
 //!
 //! A plain query asks one question of class IN with RD, perhaps with AD, for a name of up to [`LONGEST_NAME`] octets. It has no OPT record,
 //! or one without DO whose options belong to streams (keepalive, padding). The program in the kernel has the
-//! same conditions, but takes no options, and the same key and hash (`read_question` in `bpf/plain_query.h` of the datapath).
+//! same conditions, but takes no options, and the same key and hash (`read_question` in `bpf/plain_query.h` of the crate `xdp`).
 
 use crate::message::stream_options::StreamOptions;
 

@@ -3,18 +3,7 @@
 use super::*;
 
 fn record(owner: &str, rtype: Type, rdata: &[u8]) -> LocalRecord {
-    LocalRecord { owner: wire(owner).into(), rtype, ttl: 60, rdata: rdata.into() }
-}
-
-/// A name in wire form.
-fn wire(name: &str) -> Vec<u8> {
-    let mut wire = Vec::new();
-    for label in name.split('.').filter(|label| !label.is_empty()) {
-        wire.push(label.len() as u8);
-        wire.extend_from_slice(label.as_bytes());
-    }
-    wire.push(0);
-    wire
+    LocalRecord { owner: kit::name(owner).into(), rtype, ttl: 60, rdata: rdata.into() }
 }
 
 fn builder() -> RpzZoneBuilder {
@@ -25,19 +14,19 @@ fn builder() -> RpzZoneBuilder {
 /// Returns the rule that one CNAME record makes.
 fn alias(owner: &str, target: &str) -> Result<PolicyRule, RpzRecordError> {
     let mut builder = builder();
-    builder.add(record(&format!("{owner}.policy.test"), Type::CNAME, &wire(target)))?;
+    builder.add(record(&format!("{owner}.policy.test"), Type::CNAME, &kit::name(target)))?;
     Ok(builder.finish().entries.remove(0))
 }
 
 #[test]
 fn names_and_networks_are_triggers() {
-    let name = |text: &str| Trigger::Name(wire(text).into());
+    let name = |text: &str| Trigger::Name(kit::name(text).into());
     let v4 = |text: &str, length| Network::v4(text.parse().unwrap(), length);
     let v6 = |text: &str, length| Network::new(text.parse().unwrap(), length);
     for (owner, trigger) in [
         ("a.example", name("a.example")),
-        ("*.a.example", Trigger::Below(wire("a.example").into())),
-        ("*", Trigger::Below(wire("").into())),
+        ("*.a.example", Trigger::Below(kit::name("a.example").into())),
+        ("*", Trigger::Below(kit::name("").into())),
         ("a.*.example", name("a.*.example")),
         ("24.0.2.0.192.rpz-ip", Trigger::Address(v4("192.0.2.0", 24))),
         ("0.0.0.0.0.rpz-client-ip", Trigger::Client(v4("0.0.0.0", 0))),
@@ -88,7 +77,7 @@ fn targets_are_actions() {
         ("rpz-drop", Ok(Action::Drop)),
         ("rpz-tcp-only", Ok(Action::TcpOnly)),
         ("a.example", Ok(Action::Passthru)),
-        ("*.garden.example", Ok(Action::Suffix(wire("garden.example").into()))),
+        ("*.garden.example", Ok(Action::Suffix(kit::name("garden.example").into()))),
         ("rpz-other", Err(RpzRecordError::UnknownAction)),
         ("rpz-drop.policy.test", Err(RpzRecordError::MissingDot)),
     ] {

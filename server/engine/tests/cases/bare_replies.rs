@@ -1,9 +1,8 @@
 //! Replies that are a header alone: servers that cannot read a query send it back so (RFC 1035 section 7.3 lets a server answer FORMERR
 //! to what it cannot interpret; RFC 6891 section 7 expects FORMERR or NOTIMP of servers without EDNS).
 
-use crate::world::{Arrival, Delivery, Reply, SentQuery, World, deliver, forwarders, query, settings};
-use engine::settings::TlsForwarder;
-use engine::{Counter, Settings, Span, Transport};
+use crate::world::{Arrival, Delivery, Reply, SentQuery, World, deliver, over, query, with_forwarders};
+use engine::{Counter, Span, Transport};
 use wire::header::{self, Flags};
 use wire::{Rcode, Section, Type};
 
@@ -34,24 +33,11 @@ fn has_opt(asked: &SentQuery) -> bool {
     asked.message().opt().is_some()
 }
 
-fn over(transport: Transport) -> Settings {
-    let mut settings = settings();
-    settings.upstream.forwarders = forwarders("192.0.2.53");
-    match transport {
-        Transport::Tls => {
-            let tls = |&address: &std::net::SocketAddr| TlsForwarder { address, identity: 1 };
-            settings.upstream.tls = settings.upstream.forwarders.iter().map(tls).collect();
-        }
-        _ => settings.upstream.transport = transport,
-    }
-    settings
-}
-
 #[test]
 fn a_bare_error_of_a_server_without_edns_is_followed_by_a_query_without_it() {
     for transport in [Transport::Udp, Transport::Tcp, Transport::Tls] {
         for rcode in [Rcode::FORMERR, Rcode::NOTIMP] {
-            let mut world = World::new(over(transport));
+            let mut world = World::new(over(transport, with_forwarders("192.0.2.53")));
             world.set_upstreams(move |asked, _| match has_opt(asked) {
                 true => delivered(asked, bare(asked, rcode, Flags(0))),
                 false => vec![deliver(asked, ROUND_TRIP, &Reply { edns: false, ..Reply::answer(&[GOOD]) })],
@@ -75,7 +61,7 @@ fn a_bare_error_of_a_server_without_edns_is_followed_by_a_query_without_it() {
 
 #[test]
 fn a_bare_reply_with_tc_moves_the_question_to_tcp() {
-    let mut world = World::new(over(Transport::Udp));
+    let mut world = World::new(over(Transport::Udp, with_forwarders("192.0.2.53")));
     world.set_upstreams(|asked, _| match asked.transport {
         Transport::Udp => delivered(asked, bare(asked, Rcode::NOERROR, Flags::TC)),
         _ => vec![deliver(asked, ROUND_TRIP, &Reply::answer(&[GOOD]))],
@@ -91,8 +77,7 @@ fn a_bare_error_over_a_connection_is_the_error_of_the_query() {
     for rcode in [Rcode::REFUSED, Rcode::SERVFAIL, Rcode::FORMERR] {
         // The first server fails, the second one has the answer; with one server, the client gets SERVFAIL at once.
         for servers in ["192.0.2.53", "192.0.2.53 192.0.2.54"] {
-            let mut settings = over(Transport::Tcp);
-            settings.upstream.forwarders = forwarders(servers);
+            let settings = over(Transport::Tcp, with_forwarders(servers));
             let mut world = World::new(settings);
             world.set_upstreams(move |asked, _| match asked.upstream.ip().to_string() == "192.0.2.53" {
                 true => delivered(asked, bare(asked, rcode, Flags(0))),
@@ -111,7 +96,7 @@ fn a_bare_error_over_a_connection_is_the_error_of_the_query() {
 
 #[test]
 fn a_bare_error_over_udp_ends_no_question() {
-    let mut world = World::new(over(Transport::Udp));
+    let mut world = World::new(over(Transport::Udp, with_forwarders("192.0.2.53")));
     world.set_upstreams(|_, _| vec![]);
     let token = world.ask(&query("www.example.", Type::A));
     let asked = world.asked[0].clone();
@@ -133,7 +118,7 @@ fn a_bare_error_over_udp_ends_no_question() {
 
 #[test]
 fn a_forged_bare_error_turns_nothing_off_at_a_server_that_has_shown_edns() {
-    let mut world = World::new(over(Transport::Udp));
+    let mut world = World::new(over(Transport::Udp, with_forwarders("192.0.2.53")));
     world.set_upstreams(|asked, _| vec![deliver(asked, ROUND_TRIP, &Reply::answer(&[GOOD]))]);
     world.ask(&query("www.example.", Type::A));
     world.run(Span::from_secs(1));
@@ -153,7 +138,7 @@ fn a_forged_bare_error_turns_nothing_off_at_a_server_that_has_shown_edns() {
 #[test]
 fn a_bare_reply_over_a_connection_that_is_no_error_fails_its_try_at_once() {
     for transport in [Transport::Tcp, Transport::Tls] {
-        let mut world = World::new(over(transport));
+        let mut world = World::new(over(transport, with_forwarders("192.0.2.53")));
         // BADVERS is 16 (RFC 6891 section 9): its upper bits are in the OPT record.
         world.set_upstreams(|asked, rng| match rng.below(2) {
             0 => delivered(asked, bare(asked, Rcode::NOERROR, Flags(0))),
@@ -176,7 +161,7 @@ fn a_bare_reply_over_a_connection_that_is_no_error_fails_its_try_at_once() {
 #[test]
 fn a_bare_formerr_with_an_opt_record_does_not_turn_edns_off() {
     for transport in [Transport::Udp, Transport::Tcp, Transport::Tls] {
-        let mut world = World::new(over(transport));
+        let mut world = World::new(over(transport, with_forwarders("192.0.2.53")));
         world.set_upstreams(|_, _| vec![]);
         let token = world.ask(&query("www.example.", Type::A));
         let asked = world.asked[0].clone();
@@ -194,7 +179,7 @@ fn a_bare_formerr_with_an_opt_record_does_not_turn_edns_off() {
 #[test]
 fn octets_behind_a_bare_header_make_it_no_reply() {
     for transport in [Transport::Udp, Transport::Tcp, Transport::Tls] {
-        let mut world = World::new(over(transport));
+        let mut world = World::new(over(transport, with_forwarders("192.0.2.53")));
         let token = world.ask(&query("www.example.", Type::A));
         let asked = world.asked[0].clone();
         let formerr = bare(&asked, Rcode::FORMERR, Flags::TC);
@@ -214,7 +199,7 @@ fn octets_behind_a_bare_header_make_it_no_reply() {
 
 #[test]
 fn a_bare_error_that_asks_for_nothing_new_ends_no_question_over_udp() {
-    let mut world = World::new(over(Transport::Udp));
+    let mut world = World::new(over(Transport::Udp, with_forwarders("192.0.2.53")));
     world.set_upstreams(|_, _| vec![]);
     let token = world.ask(&query("www.example.", Type::A));
     let first = world.asked[0].clone();

@@ -13,11 +13,6 @@ fn www(qtype: Type, id: u16) -> ClientQuery {
     query("www.example.", qtype).id(id)
 }
 
-fn reply_to_last(world: &mut World, reply: &Reply) {
-    let asked = world.asked.last().expect("a question").clone();
-    world.reply(asked.link, &reply.to(&asked.bytes));
-}
-
 fn addresses(world: &World, token: Token) -> Vec<String> {
     world.answer_to(token).records(wire::Section::Answer)
 }
@@ -50,11 +45,11 @@ fn a_reply_to_a_query_from_before_a_flush_is_sent_to_the_client_but_not_cached()
             let mut world = World::with_cache(settings(), 1 << 20);
             let token = world.ask(&www(Type::A, 1));
             flush(&mut world);
-            reply_to_last(&mut world, &reply);
+            world.reply_to_last(&reply);
             assert_eq!(world.answer_to(token).rcode(), reply.rcode);
             let token = world.ask(&www(Type::A, 2));
             assert_eq!(world.asked.len(), 2, "a reply to a query from before the flush was cached");
-            reply_to_last(&mut world, &Reply::answer(&[NEW]));
+            world.reply_to_last(&Reply::answer(&[NEW]));
             let cached = world.ask(&www(Type::A, 3));
             assert_eq!(world.asked.len(), 2, "a reply to a query from after the flush was not cached");
             assert_eq!([addresses(&world, token), addresses(&world, cached)], [[NEW], [NEW]]);
@@ -100,7 +95,7 @@ fn a_flush_of_a_large_cache_takes_many_steps_between_which_clients_are_answered(
 fn the_memory_of_a_cache_that_is_empty_after_a_flush_is_free() {
     let mut world = World::with_cache(settings(), 1 << 20);
     world.ask(&www(Type::A, 1));
-    reply_to_last(&mut world, &Reply::answer(&[OLD]));
+    world.reply_to_last(&Reply::answer(&[OLD]));
     assert!(world.engine.cached().0 > 0);
     assert_eq!(world.engine.flush_all(0), (1, None));
     assert_eq!(world.engine.cached(), (0, 0));
@@ -111,15 +106,15 @@ fn a_refresh_from_before_a_flush_is_not_cached() {
     for flush in FLUSHES {
         let mut world = World::with_cache(settings(), 1 << 20);
         world.ask(&www(Type::A, 1));
-        reply_to_last(&mut world, &Reply::answer(&[OLD]));
+        world.reply_to_last(&Reply::answer(&[OLD]));
         world.run(Span::from_secs(295));
         world.ask(&www(Type::A, 2));
         assert_eq!(world.asked.len(), 2, "a refresh");
         flush(&mut world);
-        reply_to_last(&mut world, &Reply::answer(&[OLD]));
+        world.reply_to_last(&Reply::answer(&[OLD]));
         let token = world.ask(&www(Type::A, 3));
         assert_eq!(world.asked.len(), 3);
-        reply_to_last(&mut world, &Reply::answer(&[NEW]));
+        world.reply_to_last(&Reply::answer(&[NEW]));
         assert_eq!(addresses(&world, token), [NEW]);
     }
 }
@@ -127,12 +122,9 @@ fn a_refresh_from_before_a_flush_is_not_cached() {
 #[test]
 fn entries_synthesized_under_other_settings_are_not_listed() {
     let mut world = World::with_cache(settings(), 1 << 20);
-    world.set_upstreams(|asked, _| {
-        let reply = match asked.qtype() {
-            Type::AAAA => Reply::empty("example.", 300, 300),
-            _ => Reply::answer(&[OLD]),
-        };
-        vec![deliver(asked, Span::from_millis(1), &reply)]
+    world.set_replies(Span::from_millis(1), |asked| match asked.qtype() {
+        Type::AAAA => Reply::empty("example.", 300, 300),
+        _ => Reply::answer(&[OLD]),
     });
     let shown = |world: &World| {
         let entries = world.engine.cached_entries(&name("www.example."), None, world.now);
@@ -163,14 +155,13 @@ fn entries_synthesized_under_other_settings_are_not_listed() {
 fn a_leg_whose_refresh_fails_causes_no_query_storm_for_the_other_leg() {
     for failing in [Type::A, Type::AAAA] {
         let mut world = World::with_cache(settings(), 1 << 20);
-        world.set_upstreams(move |asked, _| {
+        world.set_replies(Span::from_millis(5), move |asked| {
             let reply = match asked.qtype() {
                 Type::AAAA => Reply::empty("example.", 300, 300),
                 _ => Reply::answer(&[&format!("{} 20 IN A 198.51.100.7", asked.name())]),
             };
             let fails = asked.qtype() == failing && asked.at > Instant(1_000_000_000);
-            let reply = if fails { Reply::rcode(Rcode::SERVFAIL) } else { reply };
-            vec![deliver(asked, Span::from_millis(5), &reply)]
+            if fails { Reply::rcode(Rcode::SERVFAIL) } else { reply }
         });
         for id in 0..12_000 {
             let token = world.ask(&www(Type::AAAA, id));
@@ -195,15 +186,12 @@ fn a_new_reply_removes_the_synthesis_made_from_an_evicted_reply() {
     let mut world = World::with_cache(settings, 40_000);
     let has_address = std::rc::Rc::new(std::cell::Cell::new(false));
     let state = has_address.clone();
-    world.set_upstreams(move |asked, _| {
-        let reply = match (asked.name().as_str(), asked.qtype()) {
-            ("www.example.", Type::AAAA) if state.get() => {
-                Reply::answer(&["www.example. 300 IN AAAA 2001:db8:1::7"])
-            }
-            ("www.example.", Type::AAAA) => Reply::empty("example.", 300, 300),
-            (owner, _) => Reply::answer(&[&format!("{owner} 300 IN A 198.51.100.7")]),
-        };
-        vec![deliver(asked, Span::from_millis(1), &reply)]
+    world.set_replies(Span::from_millis(1), move |asked| match (asked.name().as_str(), asked.qtype()) {
+        ("www.example.", Type::AAAA) if state.get() => {
+            Reply::answer(&["www.example. 300 IN AAAA 2001:db8:1::7"])
+        }
+        ("www.example.", Type::AAAA) => Reply::empty("example.", 300, 300),
+        (owner, _) => Reply::answer(&[&format!("{owner} 300 IN A 198.51.100.7")]),
     });
     let mut id = 0;
     let mut get = |world: &mut World, question: ClientQuery| {

@@ -1,7 +1,7 @@
 //! Client subnets (RFC 7871): the number of queries that many subnets cause, the size of answers, late replies.
 //! `scenarios/subnet-*.txt` shows how subnets are forwarded.
 
-use crate::world::{ClientQuery, Reply, World, deliver, query, settings, subnet, subnets};
+use crate::world::{ClientQuery, Reply, World, query, settings, subnet, subnets};
 use engine::limits::SUBNETS;
 use engine::settings::{ClientSubnet, Lookup};
 use engine::{Counter, Settings, Span};
@@ -26,12 +26,9 @@ fn many_subnets_cause_no_more_queries_at_a_time_than_the_limit_and_one_without_s
         let mut settings = forwarding();
         settings.dns64.lookup = lookup;
         let mut world = World::new(settings);
-        world.set_upstreams(|asked, _| {
-            let reply = match asked.qtype() {
-                Type::A => Reply::answer(&["www.a-popular-name.example. 60 IN A 198.51.100.7"]),
-                _ => Reply::empty("example.", 30, 30),
-            };
-            vec![deliver(asked, Span::from_millis(20), &reply)]
+        world.set_replies(Span::from_millis(20), |asked| match asked.qtype() {
+            Type::A => Reply::answer(&["www.a-popular-name.example. 60 IN A 198.51.100.7"]),
+            _ => Reply::empty("example.", 30, 30),
         });
         let tokens: Vec<_> = (0..1000).map(|number| world.ask(&ask_of(number, Type::AAAA))).collect();
         world.run(Span::from_secs(1));
@@ -118,8 +115,7 @@ fn a_late_reply_to_the_query_with_the_subnet_is_accepted_with_its_scope() {
     world.reply(first.link, &address().option(subnet("10.0.7.0/24/20")).to(&first.bytes));
     assert_eq!(subnets(&world.answers[0].message()), [subnet("10.0.7.0/24/20")]);
     // The reply to the query without subnet is late.
-    let third = world.asked[2].clone();
-    world.reply(third.link, &address().to(&third.bytes));
+    world.reply_to(2, &address());
     assert_eq!((world.answers.len(), world.count(Counter::SuspectSubnet)), (1, 0));
 }
 
@@ -127,8 +123,7 @@ fn a_late_reply_to_the_query_with_the_subnet_is_accepted_with_its_scope() {
 fn a_reply_to_a_query_without_subnet_may_have_any_subnet() {
     let mut world = World::new(forwarding());
     world.ask(&ask_of(7, Type::A));
-    let first = world.asked[0].clone();
-    world.reply(first.link, &Reply::rcode(Rcode::REFUSED).to(&first.bytes));
+    world.reply_to(0, &Reply::rcode(Rcode::REFUSED));
     let second = world.asked[1].clone();
     // RFC 7871 section 7.2.1 forbids an option here, but it does no harm.
     world.reply(second.link, &address().option(subnet("192.0.2.0/24/24")).to(&second.bytes));
@@ -139,9 +134,7 @@ fn a_reply_to_a_query_without_subnet_may_have_any_subnet() {
 #[test]
 fn a_wrong_subnet_over_tcp_too_is_rejected_and_the_query_fails() {
     let mut world = World::new(forwarding());
-    world.set_upstreams(|asked, _| {
-        vec![deliver(asked, Span::from_millis(1), &address().option(subnet("10.0.8.0/24/24")))]
-    });
+    world.set_replies(Span::from_millis(1), |_| address().option(subnet("10.0.8.0/24/24")));
     let token = world.ask(&ask_of(7, Type::A));
     world.run(Span::from_secs(10));
     assert_eq!(world.answer_to(token).rcode(), Rcode::SERVFAIL);
@@ -187,7 +180,7 @@ fn queries_that_are_pending_when_subnets_are_switched_off_are_answered() {
     let token = world.ask(&ask_of(7, Type::AAAA));
     world.engine.configure(settings());
     for reply in [Reply::default(), address()] {
-        let asked = world.asked.last().unwrap().clone();
+        let asked = world.last();
         assert_eq!(subnets(&asked.message()), [subnet("10.0.7.0/24")], "a pending query keeps its subnet");
         world.reply(asked.link, &reply.to(&asked.bytes));
     }

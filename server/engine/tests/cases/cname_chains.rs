@@ -4,12 +4,6 @@ use crate::world::{Reply, World, query, record, settings};
 use engine::{Counter, Span, Transport};
 use wire::{Rcode, Type};
 
-/// Replies to the last upstream query.
-fn answer_last(world: &mut World, reply: &Reply) {
-    let asked = world.asked.last().unwrap().clone();
-    world.reply(asked.link, &reply.to(&asked.bytes));
-}
-
 #[test]
 fn a_chain_too_large_to_store_is_not_followed_and_shows_no_data_of_other_chains() {
     let mut settings = settings();
@@ -20,14 +14,14 @@ fn a_chain_too_large_to_store_is_not_followed_and_shows_no_data_of_other_chains(
     for lines in
         [&["before.example. 60 IN CNAME secret.test."][..], &["secret.test. 60 IN AAAA 2001:db8:1::1"]]
     {
-        answer_last(&mut world, &Reply::answer(lines));
+        world.reply_to_last(&Reply::answer(lines));
     }
     let token = world.ask(&query("www.example.", Type::AAAA).network(2));
     let mut large = Reply::answer(&["www.example. 60 IN CNAME far.test."]);
     for number in 0..400 {
         large.sections[0].push(record(&format!("www.example. 60 IN TXT filler-number-{number}")));
     }
-    answer_last(&mut world, &large);
+    world.reply_to_last(&large);
     let answer = world.answer_to(token);
     assert_eq!((answer.rcode(), answer.records(wire::Section::Answer).len()), (Rcode::SERVFAIL, 0));
 }
@@ -39,13 +33,10 @@ fn a_chain_over_many_replies_is_followed_up_to_the_limit() {
     for hop in 0..engine::limits::HOPS {
         let asked = world.asked.last().unwrap();
         assert_eq!((asked.name(), asked.qtype()), (format!("n{hop}.example."), Type::AAAA));
-        answer_last(
-            &mut world,
-            &Reply::answer(&[&format!("n{hop}.example. 60 IN CNAME n{}.example.", hop + 1)]),
-        );
+        world.reply_to_last(&Reply::answer(&[&format!("n{hop}.example. 60 IN CNAME n{}.example.", hop + 1)]));
     }
     let last = engine::limits::HOPS;
-    answer_last(&mut world, &Reply::answer(&[&format!("n{last}.example. 60 IN CNAME beyond.example.")]));
+    world.reply_to_last(&Reply::answer(&[&format!("n{last}.example. 60 IN CNAME beyond.example.")]));
     // Aliases without an end are no answer, and say nothing of the absence of AAAA records.
     let answer = world.answer_to(token);
     assert_eq!((answer.rcode(), answer.records(wire::Section::Answer).len()), (Rcode::SERVFAIL, 0));
@@ -62,10 +53,9 @@ fn the_number_of_chains_followed_at_a_time_is_limited() {
                 &query(&format!("n{number}.example."), Type::AAAA)
                     .address(&format!("2001:db8:{number:x}::1")),
             );
-            answer_last(
-                &mut world,
-                &Reply::answer(&[&format!("n{number}.example. 60 IN CNAME far{number}.test.")]),
-            );
+            world.reply_to_last(&Reply::answer(&[&format!(
+                "n{number}.example. 60 IN CNAME far{number}.test."
+            )]));
             token
         })
         .collect();
@@ -77,8 +67,8 @@ fn the_number_of_chains_followed_at_a_time_is_limited() {
     assert_eq!(world.engine.pending(), 0);
     // The places are free again.
     let token = world.ask(&query("again.example.", Type::AAAA));
-    answer_last(&mut world, &Reply::answer(&["again.example. 60 IN CNAME far.test."]));
-    answer_last(&mut world, &Reply::answer(&["far.test. 60 IN AAAA 2001:db8:1::1"]));
+    world.reply_to_last(&Reply::answer(&["again.example. 60 IN CNAME far.test."]));
+    world.reply_to_last(&Reply::answer(&["far.test. 60 IN AAAA 2001:db8:1::1"]));
     assert_eq!(world.answer_to(token).addresses(), ["2001:db8:1::1"]);
 }
 
@@ -114,13 +104,13 @@ fn one_network_leaves_room_for_the_chains_of_others() {
     let asked = world.asked.len();
     let token = world.ask(&name(512, 4000));
     assert_eq!(world.asked.len(), asked + 1);
-    answer_last(&mut world, &Reply::answer(&["160.15.0.0.in-addr.arpa. 60 IN PTR www.example."]));
+    world.reply_to_last(&Reply::answer(&["160.15.0.0.in-addr.arpa. 60 IN PTR www.example."]));
     assert_eq!(world.answer_to(token).records(wire::Section::Answer).len(), 2);
     world.run(Span::from_secs(20));
     assert_eq!((world.engine.pending(), world.engine.chases()), (0, 0));
     // Places that were released no longer count.
     let token = world.ask(&name(1, 5000));
-    answer_last(&mut world, &Reply::answer(&["136.19.0.0.in-addr.arpa. 60 IN PTR www.example."]));
+    world.reply_to_last(&Reply::answer(&["136.19.0.0.in-addr.arpa. 60 IN PTR www.example."]));
     assert_eq!(world.answer_to(token).records(wire::Section::Answer).len(), 2);
 }
 
@@ -131,7 +121,7 @@ fn a_chain_of_twenty_aliases_in_one_reply_exceeds_the_limit() {
     let lines: Vec<String> =
         (0..20).map(|n| format!("n{n}.example. 60 IN CNAME n{}.example.", n + 1)).collect();
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-    answer_last(&mut world, &Reply::answer(&lines));
+    world.reply_to_last(&Reply::answer(&lines));
     let answer = world.answer_to(token);
     assert_eq!((answer.rcode(), answer.records(wire::Section::Answer).len()), (Rcode::SERVFAIL, 0));
 }

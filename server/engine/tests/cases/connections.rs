@@ -1,34 +1,12 @@
 //! Connections to upstreams: TLS in place of all other transports, and connections that end with questions on them.
 
-use crate::world::{Reply, World, deliver, forwarders, query, settings};
-use engine::settings::TlsForwarder;
-use engine::{Machine, Settings, Span, Transport, Unreachable, Untrusted};
-use std::net::SocketAddr;
+use crate::world::{Reply, World, over, query, with_forwarders};
+use engine::{Machine, Span, Transport, Unreachable, Untrusted};
 use wire::{Rcode, Type};
-
-fn with_forwarders(text: &str) -> Settings {
-    let mut settings = settings();
-    settings.upstream.forwarders = forwarders(text);
-    settings
-}
-
-/// Sends one query for an A record with a name of its own, and advances the clock.
-fn ask_and_wait(world: &mut World, number: u16, span: Span) -> crate::world::Token {
-    let question = query(&format!("n{number}.example."), Type::A).id(number).port(number);
-    let token = world.ask(&question);
-    world.run(span);
-    token
-}
-
-fn over_tls(mut settings: Settings) -> Settings {
-    let tls = |&address: &SocketAddr| TlsForwarder { address, identity: 1 };
-    settings.upstream.tls = settings.upstream.forwarders.iter().map(tls).collect();
-    settings
-}
 
 #[test]
 fn a_forwarder_with_tls_is_asked_over_tls_alone() {
-    let mut world = World::new(over_tls(with_forwarders("192.0.2.53")));
+    let mut world = World::new(over(Transport::Tls, with_forwarders("192.0.2.53")));
     let token = world.ask(&query("www.example.", Type::A));
     let first = world.asked[0].clone();
     assert_eq!(first.transport, Transport::Tls);
@@ -37,8 +15,7 @@ fn a_forwarder_with_tls_is_asked_over_tls_alone() {
     forged[1] ^= 1;
     world.reply(first.link, &forged);
     world.run(Span::from_millis(1_500));
-    let again = world.asked.last().unwrap().clone();
-    world.reply(again.link, &Reply::default().to(&again.bytes));
+    world.reply_to_last(&Reply::default());
     assert_eq!(world.answer_to(token).rcode(), Rcode::NOERROR);
     assert!(world.asked.iter().all(|asked| asked.transport == Transport::Tls));
 }
@@ -69,7 +46,7 @@ fn a_certificate_that_does_not_fit_ends_the_question_at_once_with_the_reason() {
         (Untrusted::Certificate, "the certificate of an upstream is not valid"),
         (Untrusted::Protocol, "no TLS handshake with an upstream"),
     ] {
-        let mut world = World::new(over_tls(with_forwarders("192.0.2.53")));
+        let mut world = World::new(over(Transport::Tls, with_forwarders("192.0.2.53")));
         // Of the largest query and the smallest limit, the text still has room.
         let name = format!("{0}.{0}.{0}.{1}.", "n".repeat(63), "n".repeat(60));
         let token = world.ask(&query(&name, Type::TXT).edns(512, true).option((10, vec![7; 8])));
@@ -89,7 +66,7 @@ fn a_certificate_that_does_not_fit_ends_the_question_at_once_with_the_reason() {
 
 #[test]
 fn the_reason_is_that_of_the_latest_connection() {
-    let mut world = World::new(over_tls(with_forwarders("192.0.2.53")));
+    let mut world = World::new(over(Transport::Tls, with_forwarders("192.0.2.53")));
     world.ask(&query("n1.example.", Type::TXT).edns(1232, false));
     distrust(&mut world, Untrusted::Expired);
     // The next connection takes the query, and has no reply to it.
@@ -101,27 +78,24 @@ fn the_reason_is_that_of_the_latest_connection() {
 
 #[test]
 fn another_identity_of_a_forwarder_takes_over_no_connection() {
-    let mut world = World::new(over_tls(with_forwarders("192.0.2.53")));
-    world.set_upstreams(|asked, _| vec![deliver(asked, Span::from_millis(5), &Reply::default())]);
-    ask_and_wait(&mut world, 1, Span::from_millis(100));
-    let mut settings = over_tls(with_forwarders("192.0.2.53"));
+    let mut world = World::new(over(Transport::Tls, with_forwarders("192.0.2.53")));
+    world.set_replies(Span::from_millis(5), |_| Reply::default());
+    world.ask_and_wait(1, Span::from_millis(100));
+    let mut settings = over(Transport::Tls, with_forwarders("192.0.2.53"));
     settings.upstream.tls[0].identity = 2;
     world.engine.configure(settings);
-    ask_and_wait(&mut world, 2, Span::from_millis(100));
+    world.ask_and_wait(2, Span::from_millis(100));
     assert_ne!(world.asked[0].link, world.asked[1].link);
     assert_eq!(world.engine.open_links(), 1);
 }
 
 #[test]
 fn the_questions_of_a_restarting_server_wait_until_it_accepts_connections() {
-    for settings in [over_tls(with_forwarders("192.0.2.53")), {
-        let mut settings = with_forwarders("192.0.2.53");
-        settings.upstream.transport = Transport::Tcp;
-        settings
-    }] {
+    for transport in [Transport::Tls, Transport::Tcp] {
+        let settings = over(transport, with_forwarders("192.0.2.53"));
         let mut world = World::new(settings);
-        world.set_upstreams(|asked, _| vec![deliver(asked, Span::from_millis(5), &Reply::default())]);
-        let token = ask_and_wait(&mut world, 1, Span::from_millis(100));
+        world.set_replies(Span::from_millis(5), |_| Reply::default());
+        let token = world.ask_and_wait(1, Span::from_millis(100));
         assert_eq!(world.answer_to(token).rcode(), Rcode::NOERROR);
         // The server stops with ten questions on the connection, and refuses connections for two seconds.
         world.set_upstreams(|_, _| vec![]);
@@ -135,7 +109,7 @@ fn the_questions_of_a_restarting_server_wait_until_it_accepts_connections() {
         let asked_meanwhile = world.ask(&query("meanwhile.example.", Type::A).id(30));
         world.run(Span::from_millis(300));
         world.outbox.no_links = false;
-        world.set_upstreams(|asked, _| vec![deliver(asked, Span::from_millis(5), &Reply::default())]);
+        world.set_replies(Span::from_millis(5), |_| Reply::default());
         world.run(Span::from_millis(500));
         for token in tokens.into_iter().chain([asked_meanwhile]) {
             assert_eq!(world.answer_to(token).rcode(), Rcode::NOERROR);
@@ -155,20 +129,17 @@ fn the_questions_of_a_restarting_server_wait_until_it_accepts_connections() {
 
 #[test]
 fn an_idle_connection_is_closed_before_the_upstream_closes_it() {
-    for settings in [over_tls(with_forwarders("192.0.2.53")), {
-        let mut settings = with_forwarders("192.0.2.53");
-        settings.upstream.transport = Transport::Tcp;
-        settings
-    }] {
+    for transport in [Transport::Tls, Transport::Tcp] {
+        let settings = over(transport, with_forwarders("192.0.2.53"));
         let mut world = World::new(settings);
-        world.set_upstreams(|asked, _| vec![deliver(asked, Span::from_millis(5), &Reply::default())]);
-        ask_and_wait(&mut world, 1, Span::from_secs(7));
-        ask_and_wait(&mut world, 2, Span::from_secs(7));
+        world.set_replies(Span::from_millis(5), |_| Reply::default());
+        world.ask_and_wait(1, Span::from_secs(7));
+        world.ask_and_wait(2, Span::from_secs(7));
         assert_eq!((world.engine.open_links(), world.outbox.links.len()), (1, 1));
         // 8 s after the last reply.
         world.run(Span::from_secs(2));
         assert_eq!((world.engine.open_links(), world.outbox.links.len()), (0, 0));
-        ask_and_wait(&mut world, 3, Span::from_millis(100));
+        world.ask_and_wait(3, Span::from_millis(100));
         assert_eq!(world.asked[0].link, world.asked[1].link);
         assert_ne!(world.asked[1].link, world.asked[2].link);
         assert_eq!(world.engine.open_links(), 1);

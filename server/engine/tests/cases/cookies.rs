@@ -151,13 +151,13 @@ fn a_forged_cookie_does_not_change_the_state_of_a_server() {
     for number in 0..100u16 {
         let question = query(&format!("n{number}.example"), Type::A).id(number);
         let token = world.ask(&question);
-        let asked = world.asked.last().unwrap().clone();
+        let asked = world.last();
         let reply = Reply::answer(&[&format!("{} 60 IN A 192.0.2.66", asked.name())]);
         if number % 2 == 0 {
             let forged = Reply { wrong_cookie: true, ..reply.cookie("0102030405060708") };
             world.reply(asked.link, &forged.to(&asked.bytes));
             assert!(world.answers_to(token).is_empty());
-            let again = world.asked.last().unwrap().clone();
+            let again = world.last();
             assert_eq!(again.transport, Transport::Tcp);
             world.reply(again.link, &Reply::rcode(Rcode::NXDOMAIN).to(&again.bytes));
         } else {
@@ -174,12 +174,12 @@ fn a_forged_cookie_does_not_change_the_state_of_a_server() {
 #[test]
 fn an_upstream_that_returns_the_wrong_cookie_over_tcp_too_is_asked_without_one() {
     let mut world = World::new(settings());
-    world.set_upstreams(|asked, _| {
+    world.set_replies(Span::from_millis(1), |asked| {
         let reply = Reply::answer(&[&format!("{} 60 IN A 198.51.100.7", asked.name())]);
         let wrong = cookie_of(&asked.message()).is_some();
         let reply =
             if wrong { Reply { wrong_cookie: true, ..reply.cookie("01020304050607") } } else { reply };
-        vec![deliver(asked, Span::from_millis(1), &reply)]
+        reply
     });
     for number in 0..10u16 {
         let token = world.ask(&query(&format!("n{number}.example"), Type::A).id(number));

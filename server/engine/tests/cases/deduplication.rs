@@ -1,6 +1,6 @@
 //! Deduplication: client queries with equal questions share one upstream query, and each gets its own answer.
 
-use crate::world::{ClientQuery, Reply, Rng, World, deliver, query, settings};
+use crate::world::{ClientQuery, Reply, Rng, World, query, settings};
 use engine::settings::Lookup;
 use engine::{Counter, Span};
 use wire::{Flags, Type};
@@ -17,7 +17,7 @@ fn mixed(mut question: ClientQuery, rng: &mut Rng) -> ClientQuery {
 
 fn ask_of(number: u32, rng: &mut Rng) -> ClientQuery {
     let question = query("www.a-popular-name.example.", Type::AAAA).network(number);
-    mixed(question.id(rng.next_u64() as u16).port(2000 + number as u16), rng)
+    mixed(question.id(rng.bits() as u16).port(2000 + number as u16), rng)
 }
 
 #[test]
@@ -26,12 +26,9 @@ fn two_hundred_clients_with_one_question_cause_one_query_per_leg_and_get_an_answ
         let mut settings = settings();
         settings.dns64.lookup = lookup;
         let mut world = World::new(settings);
-        world.set_upstreams(|asked, _| {
-            let reply = match asked.qtype() {
-                Type::A => Reply::answer(&["www.a-popular-name.example. 60 IN A 198.51.100.7"]),
-                _ => Reply::empty("example.", 30, 30),
-            };
-            vec![deliver(asked, Span::from_millis(20), &reply)]
+        world.set_replies(Span::from_millis(20), |asked| match asked.qtype() {
+            Type::A => Reply::answer(&["www.a-popular-name.example. 60 IN A 198.51.100.7"]),
+            _ => Reply::empty("example.", 30, 30),
         });
         let mut rng = Rng::new(5);
         let queries: Vec<ClientQuery> = (0..200).map(|number| ask_of(number, &mut rng)).collect();
@@ -100,8 +97,7 @@ fn a_retransmitted_client_query_is_answered_once() {
     world.ask(&question);
     let token = world.ask(&question);
     assert_eq!(world.count(Counter::DroppedRepeated), 1);
-    let asked = world.asked[0].clone();
-    world.reply(asked.link, &Reply::default().to(&asked.bytes));
+    world.reply_to(0, &Reply::default());
     assert_eq!((world.answers.len(), world.answers_to(token).len()), (1, 1));
     world.assert_conservation();
 }
@@ -111,13 +107,11 @@ fn another_question_with_the_same_id_from_the_same_port_is_not_a_retransmission(
     // A stub resolver may use one ID and one port for the A and the AAAA query of a name.
     let mut world = World::new(settings());
     world.ask(&query("www.example.", Type::AAAA));
-    let asked = world.asked[0].clone();
-    world.reply(asked.link, &Reply::default().to(&asked.bytes));
+    world.reply_to(0, &Reply::default());
     // The first query now waits for the A leg, which the second one joins.
     world.ask(&query("www.example.", Type::A));
     assert_eq!(world.count(Counter::DroppedRepeated), 0);
-    let asked = world.asked[1].clone();
-    world.reply(asked.link, &Reply::answer(&["www.example. 60 IN A 198.51.100.7"]).to(&asked.bytes));
+    world.reply_to(1, &Reply::answer(&["www.example. 60 IN A 198.51.100.7"]));
     let mut types: Vec<_> = world.answers.iter().map(|answer| answer.message().qtype()).collect();
     types.sort();
     assert_eq!(types, [Type::A, Type::AAAA]);
@@ -128,8 +122,7 @@ fn streams_with_equal_ids_are_different_clients() {
     let mut world = World::new(settings());
     let first = world.ask(&query("www.example.", Type::A).tcp(1));
     let second = world.ask(&query("www.example.", Type::A).tcp(2));
-    let asked = world.asked[0].clone();
-    world.reply(asked.link, &Reply::default().to(&asked.bytes));
+    world.reply_to(0, &Reply::default());
     for token in [first, second] {
         assert_eq!(world.answers_to(token).len(), 1);
     }

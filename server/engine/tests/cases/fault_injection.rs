@@ -68,7 +68,7 @@ fn faulty_upstream(
                 // Only the header is damaged: in a real network, checksums keep damage away from records.
                 0 => bytes[rng.below(12) as usize] ^= 1 << rng.below(8),
                 1 => bytes.truncate(rng.below(bytes.len() as u64) as usize),
-                2 => wire::header::set_id(&mut bytes, rng.next_u64() as u16),
+                2 => wire::header::set_id(&mut bytes, rng.bits() as u16),
                 _ => {}
             }
         }

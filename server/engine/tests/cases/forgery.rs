@@ -183,8 +183,7 @@ fn truncated_replies_without_end_move_a_question_to_tcp_once() {
         world.reply(asked.link, &truncated.to(&asked.bytes));
     }
     assert_eq!((world.count(Counter::TcpTruncation), world.asked.len()), (1, 2));
-    let asked = world.asked[1].clone();
-    world.reply(asked.link, &Reply::answer(&[GOOD]).to(&asked.bytes));
+    world.reply_to(1, &Reply::answer(&[GOOD]));
     assert_eq!(world.answer_to(token).records(wire::Section::Answer), [GOOD]);
 }
 
@@ -194,7 +193,7 @@ fn records_off_the_chain_from_the_question_are_dropped() {
     for qtype in [Type::A, Type::AAAA, Type::MX] {
         let question = ClientQuery { qtype, ..query("www.example.", Type::A) };
         let token = world.ask(&question.id(qtype.0));
-        let asked = world.asked.last().unwrap().clone();
+        let asked = world.last();
         let real = match qtype {
             Type::A => GOOD.to_owned(),
             Type::AAAA => "www.example. 60 IN AAAA 2001:db8:1::1".to_owned(),

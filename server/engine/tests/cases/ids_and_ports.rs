@@ -68,7 +68,7 @@ fn ids_and_ports_of_a_hundred_thousand_queries_of_each_worker_look_random() {
     const PORTS: u32 = 65_536 - 1024;
     let drawn = [22, 23].map(|seed| {
         let mut world = World::sized(settings(), 64, seed);
-        world.set_upstreams(|asked, _| vec![deliver(asked, Span::from_millis(1), &Reply::default())]);
+        world.set_replies(Span::from_millis(1), |_| Reply::default());
         for number in 0..QUERIES {
             world.ask(&query("www.example.", Type::A).id(number as u16).port((number >> 16) as u16));
             world.run(Span::from_secs(LINK_LIFE_SECS));
@@ -100,7 +100,7 @@ fn a_tcp_link_carries_many_queries_with_an_id_each() {
     let mut settings = settings();
     settings.upstream.transport = Transport::Tcp;
     let mut world = World::sized(settings, 64, 23);
-    world.set_upstreams(|asked, _| vec![deliver(asked, Span(1000), &Reply::default())]);
+    world.set_replies(Span(1000), |_| Reply::default());
     let mut used = HashSet::new();
     for number in 0..70_000u32 {
         world.ask(&query("www.example.", Type::A).id(number as u16).port((number >> 16) as u16));
@@ -118,9 +118,8 @@ fn a_tcp_link_carries_many_queries_with_an_id_each() {
 fn queries_over_quic_have_id_0_and_each_question_to_an_upstream_an_id_of_its_own() {
     const QUERIES: usize = 100;
     let mut world = World::new(settings());
-    world.set_upstreams(|asked, _| {
-        let reply = Reply::answer(&[&format!("{} 60 IN A 198.51.100.7", asked.name())]);
-        vec![deliver(asked, Span::from_millis(20), &reply)]
+    world.set_replies(Span::from_millis(20), |asked| {
+        Reply::answer(&[&format!("{} 60 IN A 198.51.100.7", asked.name())])
     });
     let ask = |number| {
         let mut query = query(&format!("n{number}.example."), Type::A).id(0).tcp(number as u64);

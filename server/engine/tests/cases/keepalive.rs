@@ -1,16 +1,13 @@
 //! The option edns-tcp-keepalive (RFC 7828) in responses, by transport, with padding, from the cache and of errors.
 
-use crate::world::{ClientQuery, Reply, World, deliver, query, settings};
+use crate::world::{ClientQuery, Reply, World, query, settings};
 use engine::{ClientTransport, IdleTimeout, Span};
 use wire::{PADDING, Rcode, TCP_KEEPALIVE, Type};
 
 /// An upstream that replies with one A record.
 fn world() -> World {
     let mut world = World::with_cache(settings(), 1 << 20);
-    world.set_upstreams(|asked, _| {
-        let reply = Reply::answer(&["www.example. 600 IN A 192.0.2.1"]);
-        vec![deliver(asked, Span::from_millis(20), &reply)]
-    });
+    world.set_replies(Span::from_millis(20), |_| Reply::answer(&["www.example. 600 IN A 192.0.2.1"]));
     world
 }
 

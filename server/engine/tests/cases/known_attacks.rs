@@ -12,27 +12,16 @@ use wire::{Flags, Rcode, Section, Type};
 const GOOD: &str = "www.example. 60 IN A 198.51.100.7";
 const EVIL: &str = "www.example. 60 IN A 203.0.113.66";
 
-/// The last upstream query.
-fn last(world: &World) -> SentQuery {
-    world.asked.last().expect("a question").clone()
-}
-
-/// Replies to the last upstream query.
-fn answer_last(world: &mut World, reply: &Reply) {
-    let asked = last(world);
-    world.reply(asked.link, &reply.to(&asked.bytes));
-}
-
 /// DNSpooq (CVE-2020-25684): queries wait on several links, and a reply is accepted only on the link of its query.
 #[test]
 fn an_id_is_accepted_only_on_the_link_of_its_query() {
     let mut world = World::sized(settings(), 1024, 5);
     let token = world.ask(&query("www.example.", Type::A));
-    let mine = last(&world);
+    let mine = world.last();
     let mut others = vec![];
     for number in 0..3 * engine::limits::LINK_QUESTIONS as u16 {
         world.ask(&query(&format!("n{number}.example."), Type::A).port(number).network(u32::from(number)));
-        others.push(last(&world).link);
+        others.push(world.last().link);
     }
     others.sort_unstable_by_key(|link| link.slot);
     others.dedup();
@@ -51,11 +40,11 @@ fn an_id_is_accepted_only_on_the_link_of_its_query() {
 fn a_reply_is_not_accepted_for_another_question_on_the_same_link() {
     let mut world = World::new(settings());
     let victim = world.ask(&query("www.example.", Type::A));
-    let asked = last(&world);
+    let asked = world.last();
     for number in 0..200u16 {
         let own = format!("n{number}.attacker.test.");
         world.ask(&query(&own, Type::A).port(number).network(u32::from(number)));
-        let theirs = last(&world);
+        let theirs = world.last();
         // A reply to the attacker's question with the ID of the victim's query.
         let mut evil = Reply::answer(&[EVIL]).to(&theirs.bytes);
         wire::header::set_id(&mut evil, wire::header::id(&asked.bytes));
@@ -82,7 +71,7 @@ fn no_reply_over_udp_changes_how_the_next_query_is_sent() {
         for is_forged in [true, false] {
             let mut world = World::new(settings());
             world.ask(&query("www.example.", Type::A));
-            let asked = last(&world);
+            let asked = world.last();
             let mut message = reply.to(&asked.bytes);
             if is_forged {
                 message[0] ^= 0x55;
@@ -90,7 +79,7 @@ fn no_reply_over_udp_changes_how_the_next_query_is_sent() {
             world.reply(asked.link, &message);
             world.run(Span::from_secs(20));
             world.ask(&query("next.example.", Type::A).id(2));
-            let next = last(&world);
+            let next = world.last();
             assert_eq!((next.name(), next.transport), ("next.example.".into(), Transport::Udp));
             let message = next.message();
             let opt = message.opt().expect("an OPT record");
@@ -112,7 +101,7 @@ fn options_and_trailing_octets_are_not_forwarded_in_either_direction() {
     let mut message = question.bytes();
     message.extend([0, 0, 41, 16, 0, 0, 0, 0, 0, 0, 0]);
     let token = world.ask(&question);
-    let asked = last(&world);
+    let asked = world.last();
     world.send_message(&client("2001:db8:c::2", 40_000), &message);
     for asked in &world.asked {
         let message = asked.message();
@@ -172,10 +161,10 @@ fn a_referral_with_a_hundred_name_servers_causes_no_query() {
         for number in 0..100 {
             referral.sections[1].push(record(&format!("example. 60 IN NS ns{number}.victim.test.")));
         }
-        answer_last(&mut world, &referral);
+        world.reply_to_last(&referral);
         if qtype == Type::AAAA {
-            assert_eq!((last(&world).name(), last(&world).qtype()), ("www.example.".into(), Type::A));
-            answer_last(&mut world, &referral);
+            assert_eq!((world.last().name(), world.last().qtype()), ("www.example.".into(), Type::A));
+            world.reply_to_last(&referral);
         }
         assert!(world.answer_to(token).records(Section::Answer).is_empty());
         world.run(Span::from_secs(20));
@@ -221,7 +210,7 @@ fn colliding_keys_and_signatures_are_forwarded_like_other_records() {
         let signature = [&[0, 48, 13, 1, 0, 0, 0, 60, 0x7f, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0][..], &[number; 64]];
         reply.sections[0].push(record(&generic("RRSIG", &signature.concat())));
     }
-    answer_last(&mut world, &reply);
+    world.reply_to_last(&reply);
     assert_eq!(world.answer_to(token).message().count(Section::Answer), 200);
     assert_eq!(world.asked.len(), 1);
 }
@@ -244,7 +233,7 @@ fn five_hundred_nsec3_records_cost_no_more_work_with_65535_iterations_than_with_
             let line = format!("h{number}.example. 900 IN NSEC3 \\# {} {data}", data.len() / 2);
             reply.sections[1].push(record(&line));
         }
-        let asked = last(&world);
+        let asked = world.last();
         let bytes = reply.to(&asked.bytes);
         let (parsed, steps) = wire::Message::parse_counted(&bytes);
         assert_eq!(parsed.expect("a well-formed reply").count(Section::Authority), 501);
@@ -283,7 +272,7 @@ fn an_answer_over_udp_has_at_most_the_configured_octets() {
             question = question.edns(size, false);
         }
         let token = world.ask(&question);
-        answer_last(&mut world, &large);
+        world.reply_to_last(&large);
         let answer = world.answer_to(token);
         assert!(answer.bytes.len() <= most, "{} octets for {edns:?}", answer.bytes.len());
         assert!(answer.flags().contains(Flags::TC));
@@ -295,11 +284,11 @@ fn an_answer_over_udp_has_at_most_the_configured_octets() {
 fn records_of_another_class_are_dropped_and_not_used_for_synthesis() {
     let mut world = World::new(settings());
     let token = world.ask(&query("www.example.", Type::AAAA));
-    answer_last(&mut world, &Reply::answer(&["www.example. 60 CH CNAME evil.test."]));
-    let asked = last(&world);
+    world.reply_to_last(&Reply::answer(&["www.example. 60 CH CNAME evil.test."]));
+    let asked = world.last();
     assert_eq!((asked.name(), asked.qtype()), ("www.example.".into(), Type::A));
     // Type and length of an address, in a class where they have no meaning.
-    answer_last(&mut world, &Reply::answer(&["www.example. 60 CH A \\# 4 cb007142", GOOD]));
+    world.reply_to_last(&Reply::answer(&["www.example. 60 CH A \\# 4 cb007142", GOOD]));
     let answer = world.answer_to(token);
     assert_eq!(answer.addresses(), ["2001:db8:64::c633:6407"]);
     assert_eq!(answer.message().count(Section::Answer), 1);
@@ -310,7 +299,7 @@ fn records_of_another_class_are_dropped_and_not_used_for_synthesis() {
     ] {
         let mut world = World::new(settings());
         let token = world.ask(&query("www.example.", qtype));
-        answer_last(&mut world, &Reply::answer(&[other, own]));
+        world.reply_to_last(&Reply::answer(&[other, own]));
         assert_eq!(world.answer_to(token).records(Section::Answer), [own], "{qtype}");
     }
 }
@@ -320,9 +309,9 @@ fn records_of_another_class_are_dropped_and_not_used_for_synthesis() {
 fn icmp_errors_cost_tries_but_no_reply_that_is_on_its_way() {
     let mut world = World::new(settings());
     let token = world.ask(&query("www.example.", Type::A));
-    let first = last(&world);
+    let first = world.last();
     world.fail(first.link);
-    let second = last(&world);
+    let second = world.last();
     assert_ne!(first.link, second.link, "no further query goes over a link with an ICMP error");
     world.fail(second.link);
     assert!(world.answers_to(token).is_empty());
@@ -332,14 +321,14 @@ fn icmp_errors_cost_tries_but_no_reply_that_is_on_its_way() {
     for number in 0..50 {
         world.ask(&query(&format!("n{number}.example."), Type::A).id(number));
         for _ in 0..20 {
-            let asked = last(&world);
+            let asked = world.last();
             world.fail(asked.link);
         }
     }
     world.run(Span::from_secs(10));
     assert_eq!(world.engine.pending(), 0);
     assert!(world.asked.iter().filter(|asked| asked.name() != ".").count() <= 51 * 3);
-    world.set_upstreams(|asked, _| vec![deliver(asked, Span::from_millis(1), &Reply::default())]);
+    world.set_replies(Span::from_millis(1), |_| Reply::default());
     world.run(Span::from_secs(5));
     assert_eq!(world.engine.flights(), 0);
     let token = world.ask(&query("after.example.", Type::A).id(999));
@@ -359,13 +348,12 @@ fn a_public_name_for_a_private_service_is_never_synthesized() {
         let mut settings = settings();
         set_prefixes(&mut settings.dns64, "2001:db8:64::/96 2001:db8:65::/96 2001:db8:6600::/40");
         let mut world = World::with_cache(settings, 1_000_000);
-        world.set_upstreams(move |asked, _| {
+        world.set_replies(Span::from_millis(1), move |asked| {
             let lines: Vec<&str> = records.iter().map(String::as_str).collect();
-            let reply = match asked.qtype() {
+            match asked.qtype() {
                 Type::A => Reply::answer(&lines),
                 _ => Reply::empty("test.", 60, 60),
-            };
-            vec![deliver(asked, Span::from_millis(1), &reply)]
+            }
         });
         // The second query is answered from the cached legs, the third from the cached answer.
         for id in 0..3 {
@@ -383,7 +371,7 @@ fn malformed_replies_over_tcp_open_no_connection_and_end_no_question() {
     settings.upstream.transport = Transport::Tcp;
     let mut world = World::new(settings);
     let token = world.ask(&query("www.example.", Type::A));
-    let asked = last(&world);
+    let asked = world.last();
     let reply = Reply::answer(&[EVIL]).to(&asked.bytes);
     for number in 0..1000usize {
         let mut malformed = reply.clone();
@@ -407,10 +395,9 @@ fn failures_of_an_attacker_s_names_do_not_make_an_upstream_dead() {
         let mut settings = settings();
         settings.upstream.forwarders = forwarders("192.0.2.53 192.0.2.54");
         let mut world = World::new(settings);
-        world.set_upstreams(move |asked, _| {
+        world.set_replies(Span::from_millis(2), move |asked| {
             let is_attacker = asked.name().ends_with("attacker.test.");
-            let reply = if is_attacker { Reply::rcode(rcode) } else { Reply::answer(&[GOOD]) };
-            vec![deliver(asked, Span::from_millis(2), &reply)]
+            if is_attacker { Reply::rcode(rcode) } else { Reply::answer(&[GOOD]) }
         });
         for number in 0..500u16 {
             world.ask(&query(&format!("n{number}.attacker.test."), Type::A).id(number).port(number));

@@ -30,10 +30,6 @@ fn www(qtype: Type) -> ClientQuery {
     query("www.bank.test.", qtype)
 }
 
-fn last(world: &World) -> SentQuery {
-    world.asked.last().expect("a question").clone()
-}
-
 /// Sends a client query. True if it caused an upstream query.
 fn is_forwarded(world: &mut World, question: &ClientQuery) -> bool {
     let before = world.asked.len();
@@ -46,8 +42,7 @@ fn ask_and_reply<'w>(world: &'w mut World, question: &ClientQuery, reply: &Reply
     let before = world.asked.len();
     let token = world.ask(question);
     assert_eq!(world.asked.len(), before + 1, "answered from the cache");
-    let asked = last(world);
-    world.reply(asked.link, &reply.to(&asked.bytes));
+    world.reply_to_last(reply);
     world.answer_to(token)
 }
 
@@ -148,10 +143,9 @@ fn replies_of_one_upstream_group_answer_no_query_for_names_of_another() {
     // What the servers of `evil.test` say of the target of their alias does not even reach the client that asks for the alias.
     let token = world.ask(&query("a.evil.test.", Type::A));
     for reply in [&alias, &Reply::answer(&[OLD])] {
-        let asked = last(&world);
-        world.reply(asked.link, &reply.to(&asked.bytes));
+        world.reply_to_last(reply);
     }
-    assert_eq!(last(&world).upstream, forwarders("192.0.2.77")[0]);
+    assert_eq!(world.last().upstream, forwarders("192.0.2.77")[0]);
     assert_eq!(
         world.answer_to(token).records(Section::Answer),
         ["a.evil.test. 86400 IN CNAME www.bank.test.", OLD]
@@ -170,7 +164,7 @@ fn a_name_with_new_servers_is_not_answered_with_the_replies_of_the_old_ones() {
     changed.upstream.zones.push(zone);
     world.engine.configure(changed);
     ask_and_reply(&mut world, &www(Type::A).id(3), &Reply::answer(&[OLD]));
-    assert_eq!(last(&world).upstream, forwarders("192.0.2.77")[0]);
+    assert_eq!(world.last().upstream, forwarders("192.0.2.77")[0]);
 }
 
 /// Forgery while an entry is refreshed: the old data stay until a reply is accepted.
@@ -181,7 +175,7 @@ fn a_forger_gains_nothing_while_an_entry_is_refreshed() {
     world.run(Span::from_millis(95_500));
     let token = world.ask(&www(Type::A).id(2));
     assert_eq!(world.answer_to(token).records(Section::Answer), ["www.bank.test. 5 IN A 198.51.100.7"]);
-    let refresh = last(&world);
+    let refresh = world.last();
     let evil = Reply::answer(&[EVIL]).to(&refresh.bytes);
     for distance in 1..=u16::MAX {
         let mut evil = evil.clone();
@@ -190,7 +184,7 @@ fn a_forger_gains_nothing_while_an_entry_is_refreshed() {
     }
     world.reply(refresh.link, &evil);
     assert_eq!(from_cache(&mut world, &www(Type::A).id(3)), ["www.bank.test. 5 IN A 198.51.100.7"]);
-    let again = last(&world);
+    let again = world.last();
     assert_eq!(again.transport, Transport::Tcp);
     world.reply(again.link, &Reply::answer(&[NEW]).to(&again.bytes));
     assert_eq!(from_cache(&mut world, &www(Type::A).id(4)), [NEW]);
@@ -205,7 +199,7 @@ fn a_rejected_reply_is_not_cached() {
     {
         let mut world = world();
         let token = world.ask(&www(Type::A));
-        let asked = last(&world);
+        let asked = world.last();
         // A wrong ID, then a letter in the other case.
         for place in [0, 13] {
             let mut evil = evil.to(&asked.bytes);
@@ -214,8 +208,7 @@ fn a_rejected_reply_is_not_cached() {
         }
         assert!(world.answers_to(token).is_empty());
         assert_eq!(world.engine.cached().0, 0);
-        let asked = last(&world);
-        world.reply(asked.link, &Reply::answer(&[OLD]).to(&asked.bytes));
+        world.reply_to_last(&Reply::answer(&[OLD]));
         assert_eq!(from_cache(&mut world, &www(Type::A).id(2)), [OLD]);
     }
 }
@@ -265,7 +258,7 @@ fn a_refresh_replaces_revoked_data() {
     ask_and_reply(&mut world, &www(Type::A), &Reply::answer(&[OLD]));
     world.run(Span::from_secs(95));
     world.ask(&www(Type::A).id(2));
-    let refresh = last(&world);
+    let refresh = world.last();
     let gone = Reply { rcode: Rcode::NXDOMAIN, ..Reply::empty("test.", 600, 600) };
     world.reply(refresh.link, &gone.to(&refresh.bytes));
     let token = world.ask(&www(Type::A).id(3));
@@ -313,8 +306,7 @@ fn a_ttl_of_years_becomes_a_day_and_one_with_the_highest_bit_zero() {
         let number = number as u16;
         ask_and_reply(&mut world, &www(Type::A).id(10 + number), &with_ttl(ttl));
         assert!(is_forwarded(&mut world, &www(Type::A).id(20 + number)), "{ttl:#x} was cached");
-        let asked = last(&world);
-        world.reply(asked.link, &with_ttl(0).to(&asked.bytes));
+        world.reply_to_last(&with_ttl(0));
     }
     // An NXDOMAIN for a week is cached for an hour.
     let gone = Reply { rcode: Rcode::NXDOMAIN, ..Reply::empty("test.", 604_800, 604_800) };
@@ -338,8 +330,7 @@ fn a_failure_is_cached_for_its_question_only_and_never_replaces_data() {
         ask_and_reply(&mut world, &www(Type::A), &Reply::answer(&[OLD]));
         world.run(Span::from_secs(92));
         world.ask(&www(Type::A).id(2));
-        let refresh = last(&world);
-        world.reply(refresh.link, &Reply { ede, ..failure.clone() }.to(&refresh.bytes));
+        world.reply_to_last(&Reply { ede, ..failure.clone() });
         assert_eq!(from_cache(&mut world, &www(Type::A).id(3)), ["www.bank.test. 8 IN A 198.51.100.7"]);
     }
     // A failure does not apply to another type, another name, or other flags.

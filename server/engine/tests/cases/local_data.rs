@@ -177,7 +177,7 @@ fn every_unusual_name_under_arpa_is_answered() {
             settings.dns64.prefixes.push(prefix.parse().expect("a prefix"));
         }
         let mut world = World::sized(settings, 4096, round);
-        world.set_upstreams(|asked, _| vec![deliver(asked, Span::from_millis(5), &Reply::default())]);
+        world.set_replies(Span::from_millis(5), |_| Reply::default());
         for number in 0..500u16 {
             let name = random_name(&mut rng);
             assert!(name.len() <= 255);
@@ -214,9 +214,9 @@ fn a_stream_is_told_at_once_that_a_query_is_dropped() {
     let mut settings = settings();
     settings.rpz = ResponsePolicy::build(zones).expect("two rules").into();
     let mut world = World::new(settings);
-    world.set_upstreams(|asked, _| {
+    world.set_replies(Span::from_millis(5), |asked| {
         let record = format!("{} 60 IN A 198.51.100.7", asked.name());
-        vec![deliver(asked, Span::from_millis(5), &Reply::answer(&[&record]))]
+        Reply::answer(&[&record])
     });
     for (name, qtype) in [("silent.example.", Type::AAAA), ("www.example.", Type::A)] {
         let over_tcp = query(name, qtype).tcp(7);

@@ -14,7 +14,7 @@ fn random_octets(rng: &mut Rng) -> Vec<u8> {
         1 => rng.below(64),
         _ => rng.below(300),
     };
-    (0..length).map(|_| rng.next_u64() as u8).collect()
+    (0..length).map(|_| rng.bits() as u8).collect()
 }
 
 /// The message with up to four random changes.
@@ -39,12 +39,12 @@ fn mutated(message: &[u8], rng: &mut Rng) -> Vec<u8> {
 fn any_query(rng: &mut Rng) -> ClientQuery {
     let qtype = [Type::AAAA, Type::A, Type::MX, Type::ANY][rng.below(4) as usize];
     let question = query(&format!("n{}.example.", rng.below(5000)), qtype)
-        .id(rng.next_u64() as u16)
-        .port(rng.next_u64() as u16)
-        .flags(Flags(rng.next_u64() as u16 & 0x0130))
+        .id(rng.bits() as u16)
+        .port(rng.bits() as u16)
+        .flags(Flags(rng.bits() as u16 & 0x0130))
         .network(rng.below(300) as u32);
     let question = if rng.percent(20) { question.option(any_subnet(rng)) } else { question };
-    if rng.percent(50) { question.edns(rng.next_u64() as u16, rng.percent(50)) } else { question }
+    if rng.percent(50) { question.edns(rng.bits() as u16, rng.percent(50)) } else { question }
 }
 
 fn any_subnet(rng: &mut Rng) -> (u16, Vec<u8>) {

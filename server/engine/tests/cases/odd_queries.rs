@@ -1,6 +1,6 @@
 //! Client messages that are not ordinary queries.
 
-use crate::world::{ClientQuery, Reply, World, client, deliver, query, settings};
+use crate::world::{ClientQuery, Reply, World, client, query, settings};
 use engine::local::server_names::ServerNames;
 use engine::{Counter, Span};
 use wire::{Class, Flags, NSID, Opcode, Rcode, Section, Type};
@@ -132,7 +132,7 @@ fn the_longest_name_passes_in_both_directions() {
     let mut world = world();
     let token = world.ask(&query(&name, Type::AAAA).edns(1232, true));
     for records in [vec![], vec![format!("{name} 60 IN A 198.51.100.7")]] {
-        let asked = world.asked.last().unwrap().clone();
+        let asked = world.last();
         let lines: Vec<&str> = records.iter().map(String::as_str).collect();
         world.reply(asked.link, &crate::world::Reply::answer(&lines).to(&asked.bytes));
     }
@@ -199,9 +199,7 @@ fn the_identity_is_told_over_any_transport_to_those_who_ask_for_it() {
     for settings in [named(), settings()] {
         let is_told = !settings.server_names.identity.is_empty();
         let mut world = World::with_cache(settings, 1 << 20);
-        world.set_upstreams(|asked, _| {
-            vec![deliver(asked, Span::from_millis(20), &Reply::answer(&["www.example. 600 IN A 192.0.2.1"]))]
-        });
+        world.set_replies(Span::from_millis(20), |_| Reply::answer(&["www.example. 600 IN A 192.0.2.1"]));
         let mut told = |query: &ClientQuery| {
             let token = world.ask(query);
             world.run(Span::from_millis(100));

@@ -1,6 +1,6 @@
 //! Padding of responses (RFC 7830, RFC 8467) by transport, from the cache and from an upstream, with other options, and of errors.
 
-use crate::world::{COOKIE, ClientQuery, Reply, World, client, cookie_of, deliver, octets, query, settings};
+use crate::world::{COOKIE, ClientQuery, Reply, World, client, cookie_of, octets, query, settings};
 use engine::{ClientTransport, Settings, Span};
 use wire::{Rcode, Section, Type};
 
@@ -12,10 +12,7 @@ const ENCRYPTED: [ClientTransport; 3] = [ClientTransport::Tls, ClientTransport::
 /// An upstream that replies with one A record.
 fn world(settings: Settings) -> World {
     let mut world = World::with_cache(settings, 1 << 20);
-    world.set_upstreams(|asked, _| {
-        let reply = Reply::answer(&["www.example. 600 IN A 192.0.2.1"]);
-        vec![deliver(asked, Span::from_millis(20), &reply)]
-    });
+    world.set_replies(Span::from_millis(20), |_| Reply::answer(&["www.example. 600 IN A 192.0.2.1"]));
     world
 }
 
@@ -91,9 +88,7 @@ fn a_cookie_stands_before_the_padding_of_a_response() {
 #[test]
 fn errors_are_padded_too() {
     let mut world = World::new(settings());
-    world.set_upstreams(|asked, _| {
-        vec![deliver(asked, Span::from_millis(20), &Reply::rcode(Rcode::SERVFAIL))]
-    });
+    world.set_replies(Span::from_millis(20), |_| Reply::rcode(Rcode::SERVFAIL));
     let token = world.ask(&over(ClientTransport::Https, 1).option((PADDING, vec![])));
     world.run(Span::from_secs(20));
     let answer = world.answer_to(token);

@@ -55,8 +55,7 @@ fn one_network_has_no_more_pending_queries_than_allowed() {
         assert!(world.answers_to(token).is_empty());
     }
     // An answer releases its place.
-    let asked = world.asked[0].clone();
-    world.reply(asked.link, &Reply::default().to(&asked.bytes));
+    world.reply_to(0, &Reply::default());
     let token = world.ask(&numbered(20).address("2001:db8:c:1::1"));
     assert!(world.answers_to(token).is_empty());
     world.assert_conservation();

@@ -59,13 +59,12 @@ fn a_question_that_moves_to_tcp_after_a_reload_leaves_no_open_link() {
         world.engine.configure(with(&format!("192.0.2.{}", 1 + round), "2001:db8:1::/96"));
         world.run(Span::from_millis(10));
         let token = world.ask(&query("www.example.", Type::A).id(round));
-        let over_udp = world.asked.last().unwrap().clone();
+        let over_udp = world.last();
         world.engine.configure(with("192.0.2.99", "2001:db8:1::/96"));
         world.run(Span::from_millis(10));
         let truncated = Reply { flags: wire::Flags::TC, ..Reply::default() };
         world.reply(over_udp.link, &truncated.to(&over_udp.bytes));
-        let over_tcp = world.asked.last().unwrap().clone();
-        world.reply(over_tcp.link, &Reply::default().to(&over_tcp.bytes));
+        world.reply_to_last(&Reply::default());
         assert_eq!(world.answer_to(token).rcode(), Rcode::NOERROR);
     }
     world.run(Span::from_secs(10));
@@ -81,12 +80,12 @@ fn links_that_are_retired_answer_what_was_asked_and_carry_nothing_new() {
         let mut world = World::new(settings);
         let before = world.ask(&query("before.example.", Type::A).id(1));
         world.run(Span::from_millis(1));
-        let first = world.asked.last().unwrap().clone();
+        let first = world.last();
         world.engine.retire_links();
         world.run(Span::from_millis(1));
         let after = world.ask(&query("after.example.", Type::A).id(2));
         world.run(Span::from_millis(1));
-        let second = world.asked.last().unwrap().clone();
+        let second = world.last();
         assert_ne!(first.link, second.link, "{transport:?}");
         for asked in [first, second] {
             world.reply(asked.link, &Reply::default().to(&asked.bytes));

@@ -2,7 +2,7 @@
 //! one query at a time. No question may fail because of that.
 
 use crate::world::{
-    Arrival, Delivery, Reply, Rng, SentQuery, Token, World, deliver, forwarders, query, settings,
+    Arrival, Delivery, Reply, Rng, SentQuery, Token, World, deliver, over, query, settings, with_forwarders,
 };
 use engine::{Counter, Instant, Link, Settings, Span, Transport};
 use std::collections::HashMap;
@@ -15,10 +15,7 @@ const ROUND_TRIP: Span = Span::from_millis(5);
 const QUESTIONS: u16 = 3_000;
 
 fn over_tcp() -> Settings {
-    let mut settings = settings();
-    settings.upstream.forwarders = forwarders("192.0.2.53");
-    settings.upstream.transport = Transport::Tcp;
-    settings
+    over(Transport::Tcp, with_forwarders("192.0.2.53"))
 }
 
 /// The end of the connection of a query.
@@ -244,7 +241,7 @@ fn over_tcp_count(world: &World) -> usize {
 #[test]
 fn auto_asks_an_upstream_that_is_good_at_tcp_over_tcp() {
     let mut world = World::sized(auto(), 4_096, 1);
-    world.set_upstreams(|asked, _| vec![deliver(asked, ROUND_TRIP, &Reply::default())]);
+    world.set_replies(ROUND_TRIP, |_| Reply::default());
     let tokens = long_load(&mut world);
     assert_eq!(failures(&world, &tokens), 0);
     assert_eq!((world.count(Counter::ChoseTcp), world.count(Counter::ChoseUdp)), (1, 0));

@@ -1,23 +1,15 @@
 //! The way back from suspicion: an upstream that changes letters or returns old cookies, and is not there over TCP, is served after
 //! independent replies agree, and its habit is learned. No forger wins by that.
 
-use crate::world::{
-    Arrival, Delivery, Reply, SentQuery, World, cookie_of, deliver, forwarders, query, settings,
-};
+use crate::world::{Arrival, Delivery, Reply, SentQuery, World, cookie_of, deliver, query, with_forwarders};
 use engine::{Counter, Settings, Span, Transport};
 use std::collections::HashSet;
 use wire::{Flags, Rcode, Section, Type};
 
 const ROUND_TRIP: Span = Span::from_millis(10);
 
-fn upstreams(addresses: &str) -> Settings {
-    let mut settings = settings();
-    settings.upstream.forwarders = forwarders(addresses);
-    settings
-}
-
 fn one_upstream() -> Settings {
-    upstreams("192.0.2.53")
+    with_forwarders("192.0.2.53")
 }
 
 /// The true answer for a name.
@@ -148,7 +140,7 @@ fn replies_that_say_different_things_are_not_believed() {
 /// Over TCP nobody forges, so a server that can be asked there goes before a comparison over UDP.
 #[test]
 fn another_server_is_asked_over_tcp_before_replies_are_compared() {
-    let mut world = World::new(upstreams("192.0.2.53 192.0.2.54"));
+    let mut world = World::new(with_forwarders("192.0.2.53 192.0.2.54"));
     let mut first = None;
     world.set_upstreams(move |asked, _| {
         let is_first = *first.get_or_insert(asked.upstream) == asked.upstream;

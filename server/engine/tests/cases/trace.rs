@@ -1,6 +1,6 @@
 //! Traces of live queries: each step stands in the trace of its query, with its time, and each query has one trace.
 
-use crate::world::{ClientQuery, Heard, Recording, Reply, World, deliver, networks, query, settings};
+use crate::world::{ClientQuery, Heard, Recording, Reply, World, networks, query, settings};
 use engine::explain::live::{RECORDS, Step, Trace, UpstreamEvent};
 use engine::settings::Lookup;
 use engine::{Span, Transport};
@@ -51,12 +51,9 @@ fn answer(trace: &Trace) -> Option<(Rcode, u64)> {
 
 /// Upstreams that have no AAAA record and one A record for every name, 10 ms away.
 fn with_ipv4_only(mut world: World) -> World {
-    world.set_upstreams(|asked, _| {
-        let reply = match asked.qtype() {
-            Type::A => Reply::answer(&[&format!("{} 60 IN A 198.51.100.7", asked.name())]),
-            _ => Reply::empty("example.", 60, 60),
-        };
-        vec![deliver(asked, Span::from_millis(10), &reply)]
+    world.set_replies(Span::from_millis(10), |asked| match asked.qtype() {
+        Type::A => Reply::answer(&[&format!("{} 60 IN A 198.51.100.7", asked.name())]),
+        _ => Reply::empty("example.", 60, 60),
     });
     world
 }
@@ -162,12 +159,12 @@ fn timeouts_and_failed_links_are_steps() {
 #[test]
 fn a_truncated_reply_and_its_repetition_over_tcp_are_steps() {
     let mut world = observed(World::new(settings()));
-    world.set_upstreams(|asked, _| {
+    world.set_replies(Span::from_millis(10), |asked| {
         let mut reply = Reply::answer(&["www.example. 60 IN A 198.51.100.7"]);
         if asked.transport == Transport::Udp {
             reply = Reply { flags: Flags::TC, ..Reply::default() };
         }
-        vec![deliver(asked, Span::from_millis(10), &reply)]
+        reply
     });
     world.ask(&query("www.example.", Type::A));
     world.run(Span::from_secs(1));
@@ -186,12 +183,12 @@ fn a_truncated_reply_and_its_repetition_over_tcp_are_steps() {
 #[test]
 fn a_cname_chase_is_a_step_for_each_name() {
     let mut world = observed(World::new(settings()));
-    world.set_upstreams(|asked, _| {
+    world.set_replies(Span::from_millis(10), |asked| {
         let lines = match asked.name().as_str() {
             "www.example." => "www.example. 60 IN CNAME far.test.",
             _ => "far.test. 60 IN AAAA 2001:db8:1::1",
         };
-        vec![deliver(asked, Span::from_millis(10), &Reply::answer(&[lines]))]
+        Reply::answer(&[lines])
     });
     world.ask(&query("www.example.", Type::AAAA));
     world.run(Span::from_secs(1));

@@ -1,30 +1,18 @@
 //! Timeouts, retransmissions and selection of upstream servers that are slow, silent, unreachable or many.
 
-use crate::world::{Arrival, Delivery, Reply, Rng, SentQuery, World, deliver, forwarders, query, settings};
+use crate::world::{
+    Arrival, Delivery, Reply, Rng, SentQuery, World, deliver, forwarders, query, settings, with_forwarders,
+};
 use engine::settings::Select;
-use engine::{Counter, Instant, Machine, Settings, Span, Transport};
+use engine::{Counter, Instant, Machine, Span, Transport};
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use wire::{Rcode, Type};
 
-fn with_forwarders(text: &str) -> Settings {
-    let mut settings = settings();
-    settings.upstream.forwarders = forwarders(text);
-    settings
-}
-
 fn address(text: &str) -> SocketAddr {
     forwarders(text)[0]
-}
-
-/// Sends one query for an A record with a name of its own, and advances the clock.
-fn ask_and_wait(world: &mut World, number: u16, span: Span) -> crate::world::Token {
-    let question = query(&format!("n{number}.example."), Type::A).id(number).port(number);
-    let token = world.ask(&question);
-    world.run(span);
-    token
 }
 
 /// The times when queries for a name were sent.
@@ -53,7 +41,7 @@ fn timeouts_follow_the_measured_round_trip_double_and_are_capped() {
     assert_eq!((ms(answer.at - at[2]), answer.rcode()), (1000, Rcode::SERVFAIL));
     // After many replies in 120 ms: a little more than that.
     for number in 0..60 {
-        ask_and_wait(&mut world, number, Span::from_millis(200));
+        world.ask_and_wait(number, Span::from_millis(200));
     }
     world.ask(&query("silent2.example.", Type::A).id(2));
     world.run(Span::from_secs(10));
@@ -73,7 +61,7 @@ fn configured_tries_and_timeouts_are_respected() {
             settings.upstream.tries = tries;
             settings.upstream.timeout = Span::from_millis(timeout);
             let mut world = World::new(settings);
-            let token = ask_and_wait(&mut world, 1, Span::from_millis(timeout * u64::from(tries) + 10));
+            let token = world.ask_and_wait(1, Span::from_millis(timeout * u64::from(tries) + 10));
             let at = times(&world, "n1.example.");
             assert_eq!(at.len(), usize::from(tries));
             let answer = world.answer_to(token);
@@ -96,7 +84,7 @@ fn a_silent_server_is_detected_skipped_probed_and_used_again() {
         if silent { vec![] } else { vec![deliver(asked, Span::from_millis(10), &Reply::default())] }
     });
     for number in 0..8 {
-        let token = ask_and_wait(&mut world, number, Span::from_millis(400));
+        let token = world.ask_and_wait(number, Span::from_millis(400));
         assert_eq!(world.answer_to(token).rcode(), Rcode::NOERROR, "{number}");
     }
     // Silence alone proves nothing: the server is probed, and does not reply to the probe either.
@@ -107,7 +95,7 @@ fn a_silent_server_is_detected_skipped_probed_and_used_again() {
     // It is skipped, so clients do not wait; and it is probed, less and less often, with a query for the root.
     let before = world.asked.len();
     for number in 100..120 {
-        let token = ask_and_wait(&mut world, number, Span::from_millis(100));
+        let token = world.ask_and_wait(number, Span::from_millis(100));
         let answer = world.answer_to(token);
         let asked = times(&world, &format!("n{number}.example."));
         assert_eq!((answer.at - asked[0], asked.len()), (Span::from_millis(10), 1));
@@ -119,7 +107,7 @@ fn a_silent_server_is_detected_skipped_probed_and_used_again() {
     alive.set(true);
     world.run(Span::from_millis(5_100));
     assert!(world.engine.servers().all(|server| !server.is_dead()));
-    ask_and_wait(&mut world, 200, Span::from_millis(100));
+    world.ask_and_wait(200, Span::from_millis(100));
     assert_eq!(world.asked.last().unwrap().upstream, first);
     world.run(Span::from_secs(5));
     assert_eq!((world.engine.flights(), world.engine.pending()), (0, 0));
@@ -131,7 +119,7 @@ fn the_timeout_of_a_probe_is_among_the_deadlines() {
     settings.upstream.timeout = Span::from_millis(50);
     let mut world = World::new(settings);
     for number in 0..4 {
-        ask_and_wait(&mut world, number, Span::from_millis(200));
+        world.ask_and_wait(number, Span::from_millis(200));
     }
     assert!(world.engine.servers().all(|server| server.is_dead()));
     // Advance from deadline to deadline, as a driver that sleeps in between.
@@ -160,7 +148,7 @@ fn after_an_icmp_error_the_next_server_is_queried_at_once() {
         }
     });
     for number in 0..50 {
-        let token = ask_and_wait(&mut world, number, Span::from_millis(20));
+        let token = world.ask_and_wait(number, Span::from_millis(20));
         assert_eq!(world.answer_to(token).rcode(), Rcode::NOERROR);
     }
     assert!(world.count(Counter::Unreachable) >= 2);
@@ -179,7 +167,7 @@ fn an_icmp_error_on_an_old_link_does_not_orphan_the_new_one() {
         world.run(Span::from_millis(240));
         for number in 0..engine::limits::LINK_QUESTIONS as u16 {
             world.ask(&query(&format!("n{number}.example."), Type::A).id(round).port(10 + number));
-            let asked = world.asked.last().unwrap().clone();
+            let asked = world.last();
             if number > 0 {
                 world.reply(asked.link, &Reply::default().to(&asked.bytes));
             }
@@ -188,7 +176,7 @@ fn an_icmp_error_on_an_old_link_does_not_orphan_the_new_one() {
         world.fail(old);
         world.run(Span::from_secs(4));
     }
-    world.set_upstreams(|asked, _| vec![deliver(asked, Span(1), &Reply::default())]);
+    world.set_replies(Span(1), |_| Reply::default());
     world.run(Span::from_secs(4));
     assert_eq!(world.engine.flights(), 0);
     assert!(world.engine.open_links() <= 1, "{} links leaked", world.engine.open_links());
@@ -209,7 +197,7 @@ fn random_selection_is_even_and_fastest_finds_the_fastest() {
             vec![deliver(asked, delay(asked), &Reply::default())]
         });
         for number in 0..3000 {
-            ask_and_wait(&mut world, number, Span::from_millis(31));
+            world.ask_and_wait(number, Span::from_millis(31));
         }
         let mut counts = HashMap::new();
         world.asked.iter().for_each(|asked| *counts.entry(asked.upstream).or_insert(0) += 1);
@@ -240,8 +228,7 @@ fn a_failure_is_not_the_answer_while_a_query_to_another_server_is_in_flight() {
     world.reply(first.link, &failure.to(&first.bytes));
     world.reply(first.link, &failure.to(&first.bytes));
     assert!(world.answers_to(token).is_empty(), "the engine did not wait for the second server");
-    let second = world.asked[1].clone();
-    world.reply(second.link, &failure.to(&second.bytes));
+    world.reply_to(1, &failure);
     assert_eq!(
         world.answer_to(token).rcode(),
         Rcode::SERVFAIL,
@@ -289,11 +276,11 @@ fn a_tcp_connection_that_falls_silent_is_replaced() {
         let silent = state.get() == Some(asked.link);
         if silent { vec![] } else { vec![deliver(asked, Span::from_millis(5), &Reply::default())] }
     });
-    ask_and_wait(&mut world, 1, Span::from_millis(100));
+    world.ask_and_wait(1, Span::from_millis(100));
     hung.set(Some(world.asked[0].link));
-    let token = ask_and_wait(&mut world, 2, Span::from_secs(5));
+    let token = world.ask_and_wait(2, Span::from_secs(5));
     assert_eq!(world.answer_to(token).rcode(), Rcode::NOERROR, "the next try goes over a new connection");
-    let token = ask_and_wait(&mut world, 3, Span::from_millis(100));
+    let token = world.ask_and_wait(3, Span::from_millis(100));
     assert_eq!(world.answer_to(token).rcode(), Rcode::NOERROR);
     assert_eq!(world.engine.open_links(), 1);
 }
@@ -309,7 +296,7 @@ fn a_slow_name_does_not_close_a_working_tcp_connection() {
     });
     world.ask(&query("slow.example.", Type::A));
     for number in 0..100 {
-        ask_and_wait(&mut world, number, Span::from_millis(50));
+        world.ask_and_wait(number, Span::from_millis(50));
     }
     assert_eq!(world.outbox.opened_links.len(), 1);
 }
@@ -337,7 +324,7 @@ fn a_clock_jump_of_years_takes_no_time() {
 fn a_server_without_a_route_is_skipped_at_once_and_found_dead() {
     let mut world = World::new(with_forwarders("192.0.2.53 192.0.2.54"));
     world.outbox.no_route = vec![address("192.0.2.53")];
-    world.set_upstreams(|asked, _| vec![deliver(asked, Span::from_millis(1), &Reply::default())]);
+    world.set_replies(Span::from_millis(1), |_| Reply::default());
     for number in 0..3 {
         let token = world.ask(&query(&format!("n{number}.example."), Type::A).id(number));
         world.run(Span::from_millis(10));
@@ -356,7 +343,7 @@ fn a_single_server_that_is_unreachable_for_a_moment_is_tried_again() {
     world.run(Span::from_millis(100));
     assert!(world.answers_to(token).is_empty(), "all tries were used at once");
     world.outbox.no_links = false;
-    world.set_upstreams(|asked, _| vec![deliver(asked, Span::from_millis(1), &Reply::default())]);
+    world.set_replies(Span::from_millis(1), |_| Reply::default());
     world.run(Span::from_secs(1));
     assert_eq!(world.answer_to(token).rcode(), Rcode::NOERROR);
 }
@@ -391,7 +378,7 @@ fn names_whose_own_servers_are_silent_do_not_make_an_upstream_dead() {
         _ => vec![],
     });
     for number in 0..20 {
-        let token = ask_and_wait(&mut world, number, Span::from_secs(2));
+        let token = world.ask_and_wait(number, Span::from_secs(2));
         assert_eq!(world.answer_to(token).rcode(), Rcode::SERVFAIL);
         assert!(world.engine.servers().all(|server| !server.is_dead()), "after {number} names");
     }

@@ -9,18 +9,19 @@ mod edns_option;
 mod outbox;
 mod recording;
 mod reply;
-mod rng;
 mod settings;
 pub mod statistics;
 
 pub use answer::{Answer, canonical};
 pub use client_query::{ClientQuery, client, name, query};
 pub use edns_option::{COOKIE, cookie_of, octets, subnet, subnets};
+pub use kit::Random as Rng;
 pub use outbox::{SentQuery, TestOutbox};
 pub use recording::{Heard, Recording};
 pub use reply::{ParsedRecord, Reply, record, records};
-pub use rng::Rng;
-pub use settings::{START_UNIX_SECS, clients, forwarders, networks, set_prefixes, settings};
+pub use settings::{
+    START_UNIX_SECS, clients, forwarders, networks, over, set_prefixes, settings, with_forwarders,
+};
 
 use engine::{
     Capacity, Client, Counter, Engine, Instant, Link, Machine, ObservedEngine, Settings, Span, Unreachable,
@@ -90,7 +91,7 @@ impl World {
 
     fn reserved(settings: Settings, capacity: Capacity, seed: u64) -> World {
         let mut rng = Rng::new(seed);
-        let entropy: Vec<u8> = (0..4).flat_map(|_| rng.next_u64().to_le_bytes()).collect();
+        let entropy: Vec<u8> = (0..4).flat_map(|_| rng.bits().to_le_bytes()).collect();
         let mut engine = Engine::new(settings, capacity, entropy.try_into().expect("32 octets"));
         engine.set_unix_time(Instant(0), Span::from_secs(START_UNIX_SECS));
         World {
@@ -133,6 +134,14 @@ impl World {
         token
     }
 
+    /// Sends one query for an A record with a name of its own, and advances the clock.
+    pub fn ask_and_wait(&mut self, number: u16, span: Span) -> Token {
+        let question = query(&format!("n{number}.example."), wire::Type::A).id(number).port(number);
+        let token = self.ask(&question);
+        self.run(span);
+        token
+    }
+
     /// Passes any message of a client to the engine.
     pub fn send_message(&mut self, from: &Client, message: &[u8]) {
         self.outbox.now = self.now;
@@ -147,6 +156,27 @@ impl World {
             self.engine.reply(self.now, via, &mut message.to_vec(), &mut self.outbox);
             self.poll();
         }
+    }
+
+    /// The last query to an upstream.
+    pub fn last(&self) -> SentQuery {
+        self.asked.last().expect("a query to an upstream").clone()
+    }
+
+    /// Replies to the query to an upstream at this place.
+    pub fn reply_to(&mut self, place: usize, reply: &Reply) {
+        let SentQuery { link, bytes, .. } = self.asked[place].clone();
+        self.reply(link, &reply.to(&bytes));
+    }
+
+    /// Replies to the last query to an upstream.
+    pub fn reply_to_last(&mut self, reply: &Reply) {
+        self.reply_to(self.asked.len() - 1, reply);
+    }
+
+    /// Lets the upstreams reply to every query after this time.
+    pub fn set_replies(&mut self, after: Span, mut reply: impl FnMut(&SentQuery) -> Reply + 'static) {
+        self.set_upstreams(move |asked, _| vec![deliver(asked, after, &reply(asked))]);
     }
 
     /// Reports a link failure to the engine. It closes a TCP connection.

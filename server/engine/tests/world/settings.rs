@@ -3,7 +3,8 @@
 
 use engine::message::cookie::Cookies;
 use engine::settings::{
-    Arpa, ClientNetworks, Dns64, Dnssec, FailurePolicy, Lookup, Network, Networks, Select, UpstreamConfig,
+    Arpa, ClientNetworks, Dns64, Dnssec, FailurePolicy, Lookup, Network, Networks, Select, TlsForwarder,
+    UpstreamConfig,
 };
 use engine::{Settings, Span, Transport};
 use pref64::Pref64;
@@ -96,5 +97,22 @@ pub fn settings() -> Settings {
         responses_per_client: 0,
     };
     set_prefixes(&mut settings.dns64, "2001:db8:64::/96");
+    settings
+}
+
+/// The default settings with these upstreams.
+pub fn with_forwarders(text: &str) -> Settings {
+    let mut settings = settings();
+    settings.upstream.forwarders = forwarders(text);
+    settings
+}
+
+/// Settings with this transport to all upstreams.
+pub fn over(transport: Transport, mut settings: Settings) -> Settings {
+    let tls = |&address: &SocketAddr| TlsForwarder { address, identity: 1 };
+    match transport {
+        Transport::Tls => settings.upstream.tls = settings.upstream.forwarders.iter().map(tls).collect(),
+        other => settings.upstream.transport = other,
+    }
     settings
 }

@@ -14,7 +14,7 @@ pub fn warnings(config: &Config, source: Option<&Path>) -> Vec<String> {
 
 /// The same, as if the folders above `top` were open to everybody.
 fn warnings_below(top: &Path, config: &Config, source: Option<&Path>) -> Vec<String> {
-    let with_cookies = source.filter(|_| !config.cookies.secrets.is_empty());
+    let with_cookies = source.filter(|_| !config.edns.cookie_secrets.is_empty());
     let files = [
         ("the private key", config.tls.key.as_deref()),
         ("the secret of session tickets", config.tls.ticket_secret_file.as_deref()),
@@ -52,9 +52,8 @@ mod tests {
 
     #[test]
     fn a_secret_that_everybody_may_read_is_named_with_the_remedy() {
-        let folder = std::env::temp_dir().join(format!("sixfold-secret-files-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        let folder = folder.canonicalize().unwrap();
+        let kept = kit::Folder::new();
+        let folder = kept.canonicalize().unwrap();
         let path = |name: &str| folder.join(name);
         let set = |name: &str, mode: u32| set_permissions(path(name), Permissions::from_mode(mode)).unwrap();
         set("", 0o755);
@@ -104,6 +103,5 @@ mod tests {
         assert_eq!(told(&read("")).len(), 2, "a file without secrets is nobody's concern");
         set("", 0o750);
         assert!(told(&config).is_empty(), "nobody else comes to the files");
-        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

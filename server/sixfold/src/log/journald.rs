@@ -142,8 +142,7 @@ mod tests {
 
     #[test]
     fn a_message_is_a_datagram_and_a_long_one_a_sealed_file() {
-        let folder = std::env::temp_dir().join(format!("sixfold-journald-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
+        let folder = kit::Folder::new();
         let path = folder.join("socket");
         let daemon = UnixDatagram::bind(&path).unwrap();
         let journald = Journald::new(path.clone()).unwrap();
@@ -179,6 +178,5 @@ mod tests {
         let daemon = UnixDatagram::bind(&path).unwrap();
         journald.write(&record("a"), Format::Text).unwrap();
         assert!(daemon.recv(&mut [0; 500]).unwrap() > 0);
-        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -123,12 +123,6 @@ mod tests {
         Record { time, ..Record::new(Level::WARN, "test", message.into()) }
     }
 
-    fn folder(name: &str) -> PathBuf {
-        let folder = std::env::temp_dir().join(format!("sixfold-syslog-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        folder
-    }
-
     #[test]
     fn a_message_has_the_header_of_rfc_5424_and_a_mark_if_it_is_not_ascii() {
         // Facility 3 and severity 4 (warning) are priority 28.
@@ -144,7 +138,7 @@ mod tests {
 
     #[test]
     fn each_line_is_a_datagram_also_after_a_restart_of_the_daemon() {
-        let folder = folder("datagrams");
+        let folder = kit::Folder::new();
         let path = folder.join("log");
         let daemon = UnixDatagram::bind(&path).unwrap();
         let mut syslog = Syslog::new(path.clone()).unwrap();
@@ -163,12 +157,11 @@ mod tests {
         syslog.write(&record("lost\nor not"), Format::Text, &mut done).unwrap();
         let length = daemon.recv(&mut received).unwrap();
         assert!(received[..length].ends_with(b" - - lost"));
-        std::fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]
     fn a_daemon_that_does_not_accept_is_given_up() {
-        let folder = folder("full");
+        let folder = kit::Folder::new();
         let path = folder.join("log");
         let listener = Socket::new(Domain::UNIX, Type::STREAM, None).unwrap();
         listener.bind(&SockAddr::unix(&path).unwrap()).unwrap();
@@ -177,12 +170,11 @@ mod tests {
         let _waits = connect(&syslog.path).unwrap();
         let error = syslog.write(&record("late"), Format::Text, &mut 0).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
-        std::fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]
     fn a_daemon_that_listens_for_streams_gets_a_line_for_each_message_also_after_a_restart() {
-        let folder = folder("stream");
+        let folder = kit::Folder::new();
         let path = folder.join("log");
         let mut syslog = Syslog::new(path.clone()).unwrap();
         for round in 0..2 {
@@ -202,6 +194,5 @@ mod tests {
             drop((lines, listener));
             std::fs::remove_file(&path).unwrap();
         }
-        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -1,22 +1,19 @@
 use super::*;
+use kit::TIMEOUT;
 use std::os::unix::net::UnixDatagram;
 use std::thread::JoinHandle;
 
-/// Longest wait, for a machine that is busy with other work.
-const TIMEOUT: Duration = Duration::from_secs(60);
-
 /// A writer on a thread, with sockets of its own.
 struct Running {
-    folder: PathBuf,
+    folder: kit::Folder,
     queue: Arc<Queue>,
     counts: Arc<Counts>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Running {
-    fn start(name: &str, target: LogTarget) -> Running {
-        let folder = std::env::temp_dir().join(format!("sixfold-log-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
+    fn start(target: LogTarget) -> Running {
+        let folder = kit::Folder::new();
         let counts = Arc::new(Counts::default());
         let queue = Arc::new(Queue::new(Arc::clone(&counts)));
         let config =
@@ -52,7 +49,6 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         self.queue.close();
-        let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 
@@ -67,7 +63,7 @@ fn next(daemon: &UnixDatagram) -> String {
 #[test]
 fn a_daemon_that_hangs_holds_up_nobody_and_the_log_says_how_many_lines_it_lost() {
     const LINES: u64 = 4_000;
-    let mut running = Running::start("hangs", LogTarget::Syslog);
+    let mut running = Running::start(LogTarget::Syslog);
     let daemon = running.listen("syslog");
     let started = Instant::now();
     (0..LINES).for_each(|number| running.log(&format!("line {number}")));
@@ -95,7 +91,7 @@ fn a_daemon_that_hangs_holds_up_nobody_and_the_log_says_how_many_lines_it_lost()
 
 #[test]
 fn a_daemon_that_is_away_gets_the_lines_when_it_is_back() {
-    let mut running = Running::start("away", LogTarget::Syslog);
+    let mut running = Running::start(LogTarget::Syslog);
     running.log("one\ntwo");
     running.log("three");
     // Some tries fail.
@@ -114,7 +110,7 @@ fn a_daemon_that_is_away_gets_the_lines_when_it_is_back() {
 
 #[test]
 fn a_change_of_the_target_takes_the_lines_that_wait_along() {
-    let mut running = Running::start("change", LogTarget::Syslog);
+    let mut running = Running::start(LogTarget::Syslog);
     running.log("waits");
     std::thread::sleep(RETRY);
     let journal = running.listen("journald");
@@ -132,7 +128,7 @@ fn a_change_of_the_target_takes_the_lines_that_wait_along() {
 
 #[test]
 fn repetitions_are_held_back_and_counted_and_told_at_the_end() {
-    let mut running = Running::start("repeats", LogTarget::Syslog);
+    let mut running = Running::start(LogTarget::Syslog);
     let daemon = running.listen("syslog");
     let reader = std::thread::spawn(move || {
         let mut lines = vec![next(&daemon)];
@@ -154,7 +150,7 @@ fn repetitions_are_held_back_and_counted_and_told_at_the_end() {
 
 #[test]
 fn the_end_does_not_wait_for_a_daemon_that_is_not_there() {
-    let mut running = Running::start("end", LogTarget::Journald);
+    let mut running = Running::start(LogTarget::Journald);
     (0..5).for_each(|number| running.log(&format!("line {number}")));
     running.end();
     assert_eq!(running.counts(), [0, 0, 5]);

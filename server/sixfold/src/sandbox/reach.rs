@@ -40,7 +40,7 @@ mod tests {
 
     #[test]
     fn a_file_is_outside_if_no_readable_folder_contains_what_it_links_to() {
-        let folder = std::env::temp_dir().join(format!("sixfold-reach-{}", std::process::id()));
+        let folder = kit::Folder::new();
         std::fs::create_dir_all(folder.join("inside/below")).unwrap();
         std::fs::create_dir_all(folder.join("inside-not")).unwrap();
         std::fs::write(folder.join("inside/below/file"), "").unwrap();
@@ -49,7 +49,6 @@ mod tests {
         let readable = [folder.join("inside").canonicalize().unwrap()];
         let outside = ["inside/below/file", "inside-not/file", "inside/link", "inside/absent"]
             .map(|name| is_outside(&folder.join(name), &readable));
-        std::fs::remove_dir_all(&folder).unwrap();
         assert_eq!(outside, [false, true, true, false]);
     }
 }

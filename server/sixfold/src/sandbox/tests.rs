@@ -15,11 +15,11 @@ use std::process::{Command, Output};
 const FOLDER: &str = "SIXFOLD_SANDBOX_TEST";
 
 /// A folder that is removed with the test. `inside` is readable in the sandbox, `outside` is not.
-struct Folder(PathBuf);
+struct Folder(kit::Folder);
 
 impl Folder {
-    fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("sixfold-sandbox-{name}-{}", std::process::id()));
+    fn new() -> Folder {
+        let path = kit::Folder::new();
         for part in ["inside", "outside", "control"] {
             std::fs::create_dir_all(path.join(part)).unwrap();
             std::fs::write(path.join(part).join("file"), "text").unwrap();
@@ -29,17 +29,11 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 /// Runs the test of this name once more, as a child.
 fn run_child(test: &str, folder: &Folder) -> Output {
     Command::new(std::env::current_exe().unwrap())
         .args(["--exact", &format!("sandbox::tests::{test}"), "--nocapture"])
-        .env(FOLDER, &folder.0)
+        .env(FOLDER, folder.0.as_os_str())
         .output()
         .unwrap()
 }
@@ -156,13 +150,13 @@ fn the_sandbox_lets_the_server_do_its_work_and_nothing_else() {
         }
         return;
     }
-    let folder = Folder::new("inside");
+    let folder = Folder::new();
     let socket = UnixDatagram::bind(folder.0.join("outside/socket")).unwrap();
     let output = run_child("the_sandbox_lets_the_server_do_its_work_and_nothing_else", &folder);
     let said =
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     if let Some(why) = said.lines().find(|line| line.starts_with("incomplete: ")) {
-        return test_skip::skip(why);
+        return kit::skip(why);
     }
     let found: Vec<&str> = said.lines().filter_map(|line| line.strip_prefix("tried: ")).collect();
     let line = |attempt: &Attempt| format!("{}: {:?}", attempt.what, attempt.error);
@@ -182,10 +176,10 @@ fn is_killed(test: &str, unlisted: Unlisted, attempt: impl Fn()) {
         }
         return;
     }
-    let output = run_child(test, &Folder::new(test));
+    let output = run_child(test, &Folder::new());
     let said = String::from_utf8_lossy(&output.stdout);
     if let Some(why) = said.lines().find(|line| line.starts_with("incomplete: ")) {
-        return test_skip::skip(why);
+        return kit::skip(why);
     }
     assert!(!said.contains("the process goes on"), "{said}");
     assert_eq!(output.status.signal(), Some(libc::SIGSYS), "{said}");
@@ -220,11 +214,11 @@ fn a_panic_still_shows_its_message_in_the_sandbox() {
         }
         return;
     }
-    let output = run_child("a_panic_still_shows_its_message_in_the_sandbox", &Folder::new("panic"));
+    let output = run_child("a_panic_still_shows_its_message_in_the_sandbox", &Folder::new());
     let said =
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     if let Some(why) = said.lines().find(|line| line.starts_with("incomplete: ")) {
-        return test_skip::skip(why);
+        return kit::skip(why);
     }
     assert!(said.contains("the message of the panic"), "{said}");
     assert_eq!(output.status.signal(), None, "{said}");

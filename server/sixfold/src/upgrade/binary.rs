@@ -98,22 +98,13 @@ mod tests {
     use super::*;
     use std::fs::Permissions;
 
-    struct Folder(PathBuf);
-
-    impl Drop for Folder {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
-    }
-
     #[test]
     fn a_program_is_trusted_only_if_nobody_else_can_replace_it() {
-        let folder = Folder(env::temp_dir().join(format!("sixfold-binary-{}", std::process::id())));
-        fs::create_dir_all(&folder.0).unwrap();
-        let user = fs::metadata(&folder.0).unwrap().uid();
-        let program = folder.0.join("sixfold-2");
+        let folder = kit::Folder::new();
+        let user = fs::metadata(&folder).unwrap().uid();
+        let program = folder.join("sixfold-2");
         let set = |path: &Path, mode| fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
-        set(&folder.0, 0o755);
+        set(&folder, 0o755);
         fs::write(&program, "").unwrap();
         set(&program, 0o644);
         assert!(trusted(&program, user).unwrap_err().contains("is no program"));
@@ -125,17 +116,17 @@ mod tests {
             assert!(error.contains("chmod go-w") && error.contains("sixfold-2"), "{error}");
         }
         set(&program, 0o755);
-        set(&folder.0, 0o777);
+        set(&folder, 0o777);
         assert!(trusted(&program, user).is_err());
-        set(&folder.0, 0o1777);
+        set(&folder, 0o1777);
         assert!(trusted(&program, user).is_ok());
-        let link = folder.0.join("link");
+        let link = folder.join("link");
         std::os::unix::fs::symlink(&program, &link).unwrap();
         assert_eq!(trusted(&link, user).unwrap(), fs::canonicalize(&program).unwrap());
-        let other = folder.0.join("editor");
+        let other = folder.join("editor");
         fs::copy(&program, &other).unwrap();
         assert!(trusted(&other, user).unwrap_err().contains("begins with sixfold; rename"));
-        assert!(trusted(&folder.0.join("nothing"), user).unwrap_err().contains("No such file"));
+        assert!(trusted(&folder.join("nothing"), user).unwrap_err().contains("No such file"));
     }
 
     #[test]

@@ -1,21 +1,21 @@
 //! Socket activation (sd_listen_fds(3)): the server takes sockets that a service manager has bound, in the place of addresses.
 
 use crate::client::{Tcp, Udp, embedded, name_of};
-use crate::daemon::{Directory, PREFIX, Process, free_port, wait_until};
-use crate::service::{Programs, is_running};
+use crate::daemon::{Folder, PREFIX, Process, free_port, wait_until};
+use crate::service::is_running;
 use crate::upstream::{Behavior, Upstream};
+use kit::namespace;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::process::{Command, Stdio};
-use test_skip::namespace;
 use wire::Type;
 
 /// Makes standard input and output descriptors 3 and 4, as a service manager passes them, and runs the rest of the words.
 const ACTIVATE: &str = "exec 3<&0 4<&1 0</dev/null 1>/dev/null; LISTEN_PID=$$ LISTEN_FDS=2 exec \"$@\"";
 
 /// Starts the server with two sockets, through another command.
-fn start(sockets: [OwnedFd; 2], command: &[&str], arguments: &[&str]) -> (std::process::Child, Directory) {
-    let directory = Directory::new();
+fn start(sockets: [OwnedFd; 2], command: &[&str], arguments: &[&str]) -> (std::process::Child, Folder) {
+    let directory = Folder::for_everybody();
     let log = std::fs::File::create(directory.file("log")).unwrap();
     let [first, second] = sockets;
     let mut activated = Command::new("sh");
@@ -27,7 +27,7 @@ fn start(sockets: [OwnedFd; 2], command: &[&str], arguments: &[&str]) -> (std::p
 /// Ends the server with the test.
 struct Activated {
     child: std::process::Child,
-    directory: Directory,
+    directory: Folder,
 }
 
 impl Activated {
@@ -56,7 +56,7 @@ impl Drop for Activated {
 }
 
 /// A configuration that listens on these addresses and forwards to an upstream.
-fn configuration(directory: &Directory, listen: &str, upstream: SocketAddr, more: &str) -> String {
+fn configuration(directory: &Folder, listen: &str, upstream: SocketAddr, more: &str) -> String {
     let path = directory.file("sixfold.toml");
     let text = format!(
         "server.listen = {listen}\nserver.user = \"root\"\nserver.workers = 3\ndns64.prefixes = [\"{PREFIX}\"]\n\
@@ -76,7 +76,7 @@ fn bound(port: u16) -> (UdpSocket, TcpListener, SocketAddr) {
 fn sockets_of_the_service_manager_are_taken_with_what_waits_in_them() {
     let upstream = Upstream::start(|_| Behavior::Answer);
     let (udp, tcp, address) = bound(free_port());
-    let files = Directory::new();
+    let files = Folder::for_everybody();
     let config = configuration(&files, &format!("[\"{address}\"]"), upstream.address, "");
     // A client that was there before the server.
     let early = Udp::to(address);
@@ -96,7 +96,7 @@ fn sockets_of_the_service_manager_are_taken_with_what_waits_in_them() {
 fn sockets_without_a_use_are_errors_that_name_them() {
     let upstream = Upstream::start(|_| Behavior::Answer);
     let (udp, tcp, address) = bound(free_port());
-    let files = Directory::new();
+    let files = Folder::for_everybody();
     let other = free_port();
     let config = configuration(&files, &format!("[\"127.0.0.1:{other}\"]"), upstream.address, "");
     let mut server = Activated::start([udp.into(), tcp.into()], &[], &["serve", "--config", &config]);
@@ -110,7 +110,7 @@ fn sockets_without_a_use_are_errors_that_name_them() {
 #[test]
 fn a_control_socket_of_the_service_manager_stays_and_its_metrics_socket_is_taken() {
     let upstream = Upstream::start(|_| Behavior::Answer);
-    let files = Directory::new();
+    let files = Folder::for_everybody();
     let path = files.file("given.sock");
     let control = std::os::unix::net::UnixListener::bind(&path).unwrap();
     let metrics = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -138,17 +138,16 @@ fn a_control_socket_of_the_service_manager_stays_and_its_metrics_socket_is_taken
 
 #[test]
 fn a_process_without_privileges_listens_on_port_53() {
-    const TEST: &str = "activation::a_process_without_privileges_listens_on_port_53";
-    if !namespace::is_inside() {
-        namespace::run_inside(TEST, &namespace::network("ip link set lo up; exec \"$@\""));
+    let name = "activation::a_process_without_privileges_listens_on_port_53";
+    if namespace::is_played_in("ip link set lo up; exec \"$@\"", name) {
         return;
     }
     let upstream = Upstream::start(|_| Behavior::Answer);
     let (udp, tcp, address) = bound(53);
-    let files = Directory::new();
+    let files = Folder::for_everybody();
     let config = configuration(&files, &format!("[\"{address}\"]"), upstream.address, "");
     // A copy that any user may run: the build may be in a private folder.
-    let programs = Programs::new();
+    let programs = Folder::new();
     std::fs::copy(env!("CARGO_BIN_EXE_sixfold"), programs.file("sixfold")).unwrap();
     let run = format!("shift; exec {} \"$@\"", programs.file("sixfold").display());
     let privileges = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all"];
@@ -171,7 +170,7 @@ fn the_program_of_systemd_passes_sockets_that_are_used() {
     let upstream = Upstream::start(|_| Behavior::Answer);
     for is_udp in [true, false] {
         let address = SocketAddr::from(([127, 0, 0, 1], free_port()));
-        let files = Directory::new();
+        let files = Folder::for_everybody();
         let config = configuration(&files, &format!("[\"{address}\"]"), upstream.address, "");
         let log = std::fs::File::create(files.file("log")).unwrap();
         let mut command = Command::new("systemd-socket-activate");
@@ -179,7 +178,7 @@ fn the_program_of_systemd_passes_sockets_that_are_used() {
         command.arg(env!("CARGO_BIN_EXE_sixfold")).args(["serve", "--config", &config]).stderr(log);
         let child = match command.stdin(Stdio::null()).spawn() {
             Ok(child) => child,
-            Err(_) => return test_skip::missing("systemd-socket-activate", "apt-get install systemd"),
+            Err(_) => return kit::missing("systemd-socket-activate", "apt-get install systemd"),
         };
         let mut server = Activated { child, directory: files };
         wait_until("systemd listens", || server.log().contains("Listening on"));
@@ -201,7 +200,7 @@ fn the_program_of_systemd_passes_sockets_that_are_used() {
 fn sockets_for_another_process_are_left_alone() {
     let upstream = Upstream::start(|_| Behavior::Answer);
     let address = SocketAddr::from(([127, 0, 0, 1], free_port()));
-    let files = Directory::new();
+    let files = Folder::for_everybody();
     let config = configuration(&files, &format!("[\"{address}\"]"), upstream.address, "");
     // The variables of a parent that did not remove them: descriptors 3 and 4 are none of this process.
     let command = ["env", "LISTEN_PID=1", "LISTEN_FDS=2"].map(str::to_owned);

@@ -23,7 +23,6 @@ fn a_client_outside_is_refused_over_udp_and_tcp_and_nothing_is_asked_for_it() {
     }
     assert_eq!(upstream.asked(&name_of(3), Type::AAAA) + upstream.asked(&name_of(3), Type::A), 0);
     assert_eq!(server.stat("refused_total{reason=\"not_allowed\"}"), 4.0);
-    server.process.stop();
 }
 
 #[test]
@@ -34,7 +33,6 @@ fn clients_without_dns64_are_served_without_synthesis() {
     let answer = Udp::to(server.v4()).ask(&name_of(2), Type::AAAA);
     assert_eq!((answer.rcode, answer.addresses.len()), (Rcode::NOERROR, 0));
     assert_eq!(upstream.asked(&name_of(2), Type::A), 0);
-    server.process.stop();
 }
 
 #[test]
@@ -53,5 +51,4 @@ fn an_excluded_client_costs_one_question_upstream_and_is_counted_as_a_client() {
     let text = String::from_utf8(explained.stdout).unwrap();
     let first = text.split("\nwhy\n").nth(1).unwrap_or(&text).lines().next().unwrap();
     assert!(first.contains("fd99::/64 is excluded") && first.contains("[dns64.clients]"), "{text}");
-    server.process.stop();
 }

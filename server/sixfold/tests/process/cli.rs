@@ -216,15 +216,15 @@ fn help_has_a_purpose_every_option_with_its_default_and_an_example() {
 #[test]
 fn version_has_the_commit_of_the_checkout() {
     if std::env::var_os("SIXFOLD_COMMIT").is_some() {
-        return test_skip::skip("the packager names the commit");
+        return kit::skip("the packager names the commit");
     }
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
     if !Path::new(root).join(".git").exists() {
-        return test_skip::skip("there is no checkout");
+        return kit::skip("there is no checkout");
     }
     let git = Command::new("git").args(["-C", root, "rev-parse", "HEAD"]).output();
     let Some(git) = git.ok().filter(|output| output.status.success()) else {
-        return test_skip::missing("git", "apt-get install git");
+        return kit::missing("git", "apt-get install git");
     };
     let shown = stdout(&sixfold(&["--version"]));
     let head = &stdout(&git)[..12];
@@ -256,7 +256,7 @@ fn in_shell(shell: &str, arguments: &[&str]) -> Option<String> {
             Some(stdout(&output))
         }
         Err(error) => {
-            test_skip::missing(&format!("{shell} ({error})"), &format!("apt-get install {shell}"));
+            kit::missing(&format!("{shell} ({error})"), &format!("apt-get install {shell}"));
             None
         }
     }

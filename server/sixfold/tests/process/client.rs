@@ -1,6 +1,8 @@
 //! A DNS client: it sends queries over UDP and TCP, and reads the parts of the answers that tests check.
 
 use crate::daemon::TIMEOUT;
+use kit::client;
+use kit::message::{framed, read_frame};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
 use std::time::Duration;
@@ -8,16 +10,7 @@ use wire::{Message, Rcode, Section, Type};
 
 /// A query with RD set.
 pub fn query(id: u16, name: &str, qtype: Type) -> Vec<u8> {
-    let mut message = id.to_be_bytes().to_vec();
-    message.extend([1, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
-    for label in name.split('.').filter(|label| !label.is_empty()) {
-        message.push(label.len() as u8);
-        message.extend(label.bytes());
-    }
-    message.push(0);
-    message.extend(qtype.0.to_be_bytes());
-    message.extend([0, 1]);
-    message
+    kit::query(id, name, qtype.0)
 }
 
 /// A name in the zone `v4.test`; the name spells its IPv4 address.
@@ -61,16 +54,12 @@ pub struct Udp(UdpSocket);
 
 impl Udp {
     pub fn to(server: SocketAddr) -> Udp {
-        let unspecified =
-            SocketAddr::from((if server.is_ipv4() { [0; 4].into() } else { IpAddr::from([0u16; 8]) }, 0));
-        Udp::from(unspecified.ip(), server)
+        Udp::from(client::unspecified(server), server)
     }
 
     /// A client with an address of its own, like 127.0.0.2.
     pub fn from(own: IpAddr, server: SocketAddr) -> Udp {
-        let socket = UdpSocket::bind((own, 0)).unwrap();
-        socket.connect(server).unwrap();
-        Udp(socket)
+        Udp(client::udp(own, server))
     }
 
     pub fn send(&self, message: &[u8]) {
@@ -83,35 +72,14 @@ impl Udp {
 
     /// Waits for an answer; none if nothing arrives in time.
     pub fn receive_within(&self, time: Duration) -> Option<Answer> {
-        self.0.set_read_timeout(Some(time)).unwrap();
-        let mut buffer = [0; 4096];
-        match self.take(&mut buffer) {
-            Ok(length) => Some(Answer::read(&buffer[..length])),
-            // The server has ended: the kernel reports that to a sender.
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::ConnectionRefused) => {
-                None
-            }
-            Err(error) => panic!("{error}"),
-        }
-    }
-
-    fn take(&self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        loop {
-            match self.0.recv(buffer) {
-                // The process was stopped for a while (signal(7)).
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                other => return other,
-            }
-        }
+        client::receive(&self.0, time).map(|message| Answer::read(&message))
     }
 
     /// Waits for an answer that may have no question; its ID and RCODE.
     pub fn receive_header(&self) -> (u16, Rcode) {
-        self.0.set_read_timeout(Some(TIMEOUT)).unwrap();
-        let mut buffer = [0; 4096];
-        let length = self.take(&mut buffer).unwrap();
-        assert!(length >= wire::HEADER);
-        (wire::header::id(&buffer), wire::header::flags(&buffer).rcode())
+        let message = client::receive(&self.0, TIMEOUT).expect("an answer");
+        assert!(message.len() >= wire::HEADER);
+        (wire::header::id(&message), wire::header::flags(&message).rcode())
     }
 
     pub fn ask(&self, name: &str, qtype: Type) -> Answer {
@@ -125,9 +93,7 @@ pub struct Tcp(TcpStream);
 
 impl Tcp {
     pub fn to(server: SocketAddr) -> Tcp {
-        let stream = TcpStream::connect_timeout(&server, TIMEOUT).unwrap();
-        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
-        Tcp(stream)
+        Tcp(client::tcp(server))
     }
 
     /// A client with an address of its own, like 127.0.0.2.
@@ -153,8 +119,7 @@ impl Tcp {
     }
 
     pub fn send(&mut self, message: &[u8]) {
-        let framed = [&(message.len() as u16).to_be_bytes(), message].concat();
-        self.send_part(&framed);
+        self.send_part(&framed(message));
     }
 
     /// Sends octets as they are.
@@ -163,11 +128,7 @@ impl Tcp {
     }
 
     pub fn receive(&mut self) -> Answer {
-        let mut length = [0; 2];
-        self.0.read_exact(&mut length).unwrap();
-        let mut message = vec![0; usize::from(u16::from_be_bytes(length))];
-        self.0.read_exact(&mut message).unwrap();
-        Answer::read(&message)
+        Answer::read(&read_frame(&mut self.0).unwrap())
     }
 
     pub fn ask(&mut self, name: &str, qtype: Type) -> Answer {

@@ -1,7 +1,7 @@
 //! `sixfold ctl` and its socket.
 
 use crate::client::{Udp, name_of, query};
-use crate::daemon::{Daemon, Directory, PREFIX, Process, Setup, ctl};
+use crate::daemon::{Daemon, Folder, PREFIX, Process, Setup, ctl};
 use crate::scrape::{Scrape, request};
 use crate::upstream::{Behavior, Upstream};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
@@ -44,7 +44,6 @@ fn status_tells_what_an_operator_wants_to_know() {
     assert_eq!((value("pending").as_str(), value("streams").as_str()), ("0", "0"));
     let up = value("upstream");
     assert!(up.starts_with(&format!("{} up, round trip ", upstream.address)), "{text}");
-    server.process.stop();
 }
 
 #[test]
@@ -59,7 +58,6 @@ fn status_has_the_round_trip_of_whichever_worker_has_measured_it() {
     assert!(line().ends_with(&format!("{} up, round trip not measured", upstream.address)), "{}", line());
     Udp::to(server.v6()).ask(&name_of(1), Type::AAAA);
     assert!(line().contains(" up, round trip ") && line().ends_with(" ms"), "{}", line());
-    server.process.stop();
 }
 
 #[test]
@@ -80,7 +78,6 @@ fn stats_as_json_are_one_object_with_the_same_series() {
     }
     let synthesized = &object["sixfold_synthesized_total{reason=\"nodata\"}"];
     assert_eq!(synthesized.as_f64(), Some(1.0));
-    server.process.stop();
 }
 
 #[test]
@@ -98,7 +95,6 @@ fn health_and_reload_say_yes_with_exit_status_0() {
     // Also while another part of it is invalid.
     server.rewrite(&["upstream.tries = 99"]);
     assert_eq!(stdout(&health()), "serving\n");
-    server.process.stop();
 }
 
 #[test]
@@ -126,13 +122,11 @@ fn upstreams_are_listed_with_their_questions_and_failures() {
     assert!(second["questions"].as_u64() >= Some(6), "{second}");
     assert_eq!((&second["state"], &second["failures"]), (&"up".into(), &0.into()), "{second}");
     assert!(second["round_trip_milliseconds"].as_f64() > Some(0.0), "{second}");
-    server.process.stop();
 }
 
 #[test]
 fn a_drained_server_is_not_ready_and_still_answers() {
-    let upstream = Upstream::start(|_| Behavior::Answer);
-    let server = Setup::new(upstream.address).metrics().start();
+    let server = Setup::answering().metrics().start();
     let ready = || request(server.metrics, "GET", "/readyz").status;
     assert_eq!(stdout(&server.ctl(&["undrain"])), "was in service already\n");
     for (said, drained) in
@@ -153,7 +147,6 @@ fn a_drained_server_is_not_ready_and_still_answers() {
     assert_eq!(ready(), 503);
     assert_eq!(stdout(&server.ctl(&["undrain"])), "in service again\n");
     assert_eq!((ready(), server.ctl(&["health"]).status.code()), (200, Some(0)));
-    server.process.stop();
 }
 
 #[test]
@@ -206,7 +199,6 @@ fn cache_entries_are_shown_and_flushed() {
         );
         assert!(stderr(&output).contains(words), "{}", stderr(&output));
     }
-    server.process.stop();
 }
 
 #[test]
@@ -229,7 +221,6 @@ fn a_cache_entry_is_shown_with_the_queries_that_it_is_for_and_where_it_came_from
     assert!(heads.iter().all(|head| head.contains(", from the forwarders of the zone v4.test., ")), "{text}");
     let text = stdout(&server.ctl(&["lookup", "other.test"]));
     assert!(text.contains(", from the default forwarders, "), "{text}");
-    server.process.stop();
 }
 
 #[test]
@@ -243,7 +234,7 @@ fn the_socket_is_for_owner_and_group_and_is_removed_at_the_end() {
 }
 
 /// Starts a server whose control socket is `path`, where another file may exist. True if the server is ready.
-fn start_at(path: &std::path::Path, directory: &Directory) -> (Process, bool) {
+fn start_at(path: &std::path::Path, directory: &Folder) -> (Process, bool) {
     for _ in 0..8 {
         let port = crate::daemon::free_port();
         let config = directory.file("sixfold.toml");
@@ -265,7 +256,7 @@ fn start_at(path: &std::path::Path, directory: &Directory) -> (Process, bool) {
 
 #[test]
 fn a_stale_socket_is_replaced() {
-    let directory = Directory::new();
+    let directory = Folder::for_everybody();
     let path = directory.file("control.sock");
     drop(UnixListener::bind(&path).unwrap());
     assert!(path.exists());
@@ -279,7 +270,7 @@ fn a_stale_socket_is_replaced() {
 #[test]
 fn a_socket_that_another_server_listens_on_is_an_error_and_stays() {
     let (_upstream, first) = start();
-    let directory = Directory::new();
+    let directory = Folder::for_everybody();
     let (second, is_ready) = start_at(&first.control, &directory);
     assert!(!is_ready);
     let (status, _) = second.wait();
@@ -294,7 +285,7 @@ fn a_socket_that_another_server_listens_on_is_an_error_and_stays() {
 
 #[test]
 fn a_file_that_is_no_socket_is_never_removed() {
-    let directory = Directory::new();
+    let directory = Folder::for_everybody();
     let path = directory.file("precious");
     std::fs::write(&path, "data").unwrap();
     let (process, is_ready) = start_at(&path, &directory);
@@ -336,5 +327,4 @@ fn odd_clients_of_the_socket_do_no_harm() {
         assert_eq!(stdout(&server.ctl(&["health"])), "serving\n");
     }
     drop(idle);
-    server.process.stop();
 }

@@ -1,6 +1,6 @@
 //! `sixfold ctl` without a server that answers: each fault has its own message, remedy and code.
 
-use crate::daemon::{Directory, ctl};
+use crate::daemon::{Folder, ctl};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -28,7 +28,7 @@ fn fails(run: impl Fn(&[&str]) -> Output, path: &Path, words: &[&str], code: &st
 
 #[test]
 fn a_server_that_does_not_run_and_a_file_of_another_kind_are_told_apart() {
-    let directory = Directory::new();
+    let directory = Folder::for_everybody();
     let path = directory.file("nobody.sock");
     let run = |arguments: &[&str]| ctl(&path, arguments);
     fails(run, &path, &["is it running", "--socket", "--config"], "no_socket");
@@ -64,7 +64,7 @@ fn answering(path: &Path, answer: &'static [u8], check: impl FnOnce()) {
 
 #[test]
 fn an_answer_that_is_cut_off_or_comes_from_another_program_is_not_shown() {
-    let directory = Directory::new();
+    let directory = Folder::for_everybody();
     let path = directory.file("other.sock");
     let run = |arguments: &[&str]| ctl(&path, arguments);
     for (answer, words, code) in [
@@ -87,7 +87,7 @@ fn an_answer_that_is_cut_off_or_comes_from_another_program_is_not_shown() {
 
 #[test]
 fn a_server_that_does_not_answer_is_given_up() {
-    let directory = Directory::new();
+    let directory = Folder::for_everybody();
     let path = directory.file("silent.sock");
     // Connections wait in its queue: the process is stopped, or hangs.
     let _listener = UnixListener::bind(&path).unwrap();
@@ -100,7 +100,7 @@ fn a_server_that_does_not_answer_is_given_up() {
 
 #[test]
 fn who_may_not_use_the_socket_is_told_who_may() {
-    let directory = Directory::new();
+    let directory = Folder::for_everybody();
     // The user of the test may enter no folder of the build.
     let program = directory.file("sixfold");
     std::fs::copy(env!("CARGO_BIN_EXE_sixfold"), &program).unwrap();
@@ -144,7 +144,7 @@ fn who_may_not_use_the_socket_is_told_who_may() {
 
 #[test]
 fn a_configuration_that_is_named_and_cannot_be_read_is_an_error() {
-    let directory = Directory::new();
+    let directory = Folder::for_everybody();
     let sixfold =
         |arguments: &[&str]| Command::new(env!("CARGO_BIN_EXE_sixfold")).args(arguments).output().unwrap();
     let missing = directory.file("missing.toml").display().to_string();

@@ -1,7 +1,7 @@
 //! `sixfold ctl --json`: the objects, with the fields of docs/reference/control-socket.md and of sixfold(8).
 
 use crate::client::{Udp, name_of};
-use crate::daemon::{Daemon, Directory, PREFIX, Setup};
+use crate::daemon::{Daemon, Folder, PREFIX, Setup};
 use crate::upstream::{Behavior, Upstream};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -44,12 +44,11 @@ fn expect_manual(name: &str, object: &Value) {
 
 #[test]
 fn the_objects_have_the_fields_of_the_manual() {
-    let upstream = Upstream::start(|_| Behavior::Answer);
-    let directory = Directory::new();
+    let directory = Folder::for_everybody();
     let zone = directory.file("policy.rpz");
     std::fs::write(&zone, "@ SOA localhost. root.localhost. 1 3600 600 86400 60\nads.example CNAME .\n")
         .unwrap();
-    let server = Setup::new(upstream.address).line(&format!("filter.rpz = [{zone:?}]")).start();
+    let server = Setup::answering().line(&format!("filter.rpz = [{zone:?}]")).start();
     Udp::to(server.v6()).ask(&name_of(1), Type::AAAA);
     for command in ["status", "upstreams", "rpz", "health", "reload", "drain", "trace off"] {
         expect_manual(command, &yes(&server, &command.split(' ').collect::<Vec<_>>()));
@@ -60,7 +59,6 @@ fn the_objects_have_the_fields_of_the_manual() {
     expect_manual("entry of lookup", &found["entries"][0]);
     expect_manual("flush", &yes(&server, &["flush", &name_of(1)]));
     expect_manual("error", &object(&server, &["lookup", "a..b"]).1);
-    server.process.stop();
 }
 
 #[test]
@@ -110,13 +108,11 @@ fn every_command_has_an_object_with_the_documented_fields() {
     assert_eq!(yes(&server, &["drain"]), json!({ "drained": true, "changed": true }));
     assert_eq!(yes(&server, &["drain"]), json!({ "drained": true, "changed": false }));
     assert_eq!(yes(&server, &["undrain"]), json!({ "drained": false, "changed": true }));
-    server.process.stop();
 }
 
 #[test]
 fn an_answer_that_is_no_is_an_object_and_so_is_an_error() {
-    let upstream = Upstream::start(|_| Behavior::Answer);
-    let server = Setup::new(upstream.address).start();
+    let server = Setup::answering().start();
     let nothing = json!({ "name": "a.test", "entries": [] });
     assert_eq!(object(&server, &["lookup", "a.test"]), (1, nothing));
     yes(&server, &["drain"]);
@@ -136,5 +132,4 @@ fn an_answer_that_is_no_is_an_object_and_so_is_an_error() {
     let (status, error) = object(&server, &["reload"]);
     let told = error["error"].as_str().unwrap();
     assert!(status == 1 && told.contains("upstream.tries") && told.contains("dns64.max-records"), "{error}");
-    server.process.stop();
 }

@@ -14,7 +14,7 @@ const OTHER: &str = "445536bcd2513298075a5d379663c962";
 fn has_dig() -> bool {
     let there = Command::new("dig").arg("-v").stdout(Stdio::null()).stderr(Stdio::null()).status();
     if there.is_err() {
-        test_skip::missing("dig", "apt-get install bind9-dnsutils");
+        kit::missing("dig", "apt-get install bind9-dnsutils");
     }
     there.is_ok()
 }
@@ -44,9 +44,8 @@ fn a_client_learns_a_cookie_and_every_worker_and_server_of_the_fleet_knows_it() 
     if !has_dig() {
         return;
     }
-    let upstream = Upstream::start(|_| Behavior::Answer);
     let setup = || {
-        let setup = Setup::new(upstream.address).line("server.workers = 3");
+        let setup = Setup::answering().line("server.workers = 3");
         setup.line(&format!("edns.cookie-secret = \"{ONE}\""))
     };
     let (first, second) = (setup().start(), setup().start());
@@ -97,5 +96,4 @@ fn a_secret_of_its_own_outlives_a_reload_and_a_changed_one_knows_the_one_before(
         .unwrap();
     let told = String::from_utf8(output.stdout).unwrap();
     assert!(told.contains("status: NOERROR") && !told.contains("COOKIE"), "{told}");
-    server.process.stop();
 }

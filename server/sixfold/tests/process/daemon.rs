@@ -1,85 +1,27 @@
 //! A server process with a directory and ports of its own. It is killed when the test ends, whatever the result.
 
+use crate::upstream::{Behavior, Upstream};
 use std::io::{BufRead, BufReader, Read};
-use std::net::{SocketAddr, TcpListener, UdpSocket};
-use std::os::unix::fs::PermissionsExt;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-/// Longest wait, for a machine that is busy with other work.
-pub const TIMEOUT: Duration = Duration::from_secs(60);
-
-/// First port to try. All ports are below the range that the kernel gives to clients.
-const FIRST_PORT: u32 = 12_000;
-const PORTS: u32 = 20_000;
+pub use kit::{Folder, TIMEOUT, free_port, wait_until};
 
 /// Number of start attempts: a free port may be taken before the server binds it.
 const STARTS: usize = 8;
 
-static NUMBER: AtomicU32 = AtomicU32::new(0);
-
 /// The prefix that tests use: global, so that every address may be embedded.
 pub const PREFIX: &str = "2001:db8:64::/96";
-
-/// A port that is free for UDP and TCP on both loopback addresses, and not used by another test of this process.
-pub fn free_port() -> u16 {
-    let start = std::process::id().wrapping_mul(97);
-    for _ in 0..PORTS {
-        let port = (FIRST_PORT + start.wrapping_add(NUMBER.fetch_add(1, Ordering::Relaxed)) % PORTS) as u16;
-        let free = ["[::1]", "127.0.0.1"].iter().all(|host| {
-            let address = format!("{host}:{port}");
-            UdpSocket::bind(&address).is_ok() && TcpListener::bind(&address).is_ok()
-        });
-        if free {
-            return port;
-        }
-    }
-    panic!("no port is free");
-}
-
-/// A directory that is removed with the test.
-pub struct Directory(PathBuf);
-
-impl Directory {
-    pub fn new() -> Directory {
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        // In namespaces, several tests have the same process ID.
-        let now = std::time::UNIX_EPOCH.elapsed().unwrap().subsec_nanos();
-        // Short: the path of a socket has at most 107 octets.
-        let path = std::env::temp_dir().join(format!("sixfold-test-{}-{number}-{now:x}", std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
-        // A server that gives up root must be able to make and remove its socket here.
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o777)).unwrap();
-        Directory(path)
-    }
-
-    pub fn file(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-
-    /// Writes a file that nobody else may read: a key, a configuration with secrets.
-    pub fn write_secret(&self, name: &str, octets: impl AsRef<[u8]>) -> PathBuf {
-        let path = self.file(name);
-        std::fs::write(&path, octets).unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
-        path
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 /// Configuration for a server to start.
 pub struct Setup {
     lines: Vec<String>,
     metrics: bool,
     command: Vec<String>,
+    upstream: Option<Upstream>,
 }
 
 impl Setup {
@@ -87,9 +29,16 @@ impl Setup {
     pub fn new(forwarder: SocketAddr) -> Setup {
         let lines =
             vec![format!("upstream.forwarders = [\"{forwarder}\"]"), "server.user = \"root\"".to_owned()];
-        Setup { lines, metrics: false, command: Vec::new() }
+        Setup { lines, metrics: false, command: Vec::new(), upstream: None }
             .line("server.workers = 1")
             .line(&format!("dns64.prefixes = [\"{PREFIX}\"]"))
+    }
+
+    /// As [`Setup::new`], with an upstream that answers every question. It ends after the server.
+    pub fn answering() -> Setup {
+        let upstream = Upstream::start(|_| Behavior::Answer);
+        let setup = Setup::new(upstream.address);
+        Setup { upstream: Some(upstream), ..setup }
     }
 
     /// Adds a line to the configuration. It replaces a line for the same key.
@@ -117,7 +66,7 @@ impl Setup {
         for attempt in 0..STARTS {
             let port = free_port();
             let metrics = SocketAddr::from(([127, 0, 0, 1], free_port()));
-            let directory = Directory::new();
+            let directory = Folder::for_everybody();
             let control = directory.file("control.sock");
             let mut lines = self.lines.clone();
             lines.push(format!("server.listen = [\"[::1]:{port}\", \"127.0.0.1:{port}\"]"));
@@ -130,7 +79,16 @@ impl Setup {
             let process = Process::start(&self.command, &arguments);
             match process.wait_for("sixfold: ready") {
                 Some(_) => {
-                    return Daemon { process, port, metrics, control, config, lines, _directory: directory };
+                    return Daemon {
+                        process,
+                        port,
+                        metrics,
+                        control,
+                        config,
+                        lines,
+                        _folder: directory,
+                        _upstream: self.upstream,
+                    };
                 }
                 None if attempt + 1 < STARTS && process.log().contains("in use") => {}
                 None => panic!("the server did not start:\n{}", process.log()),
@@ -150,7 +108,8 @@ pub struct Daemon {
     pub config: PathBuf,
     /// Lines of the configuration.
     lines: Vec<String>,
-    _directory: Directory,
+    _folder: Folder,
+    _upstream: Option<Upstream>,
 }
 
 impl Daemon {
@@ -193,19 +152,19 @@ impl Daemon {
     }
 }
 
+impl Drop for Daemon {
+    /// Stops the server as an operator would, and checks that it ends well, if the test has not ended it another way.
+    fn drop(&mut self) {
+        if !std::thread::panicking() && self.process.is_running() {
+            self.process.stop();
+        }
+    }
+}
+
 /// Runs `sixfold ctl` on a socket.
 pub fn ctl(socket: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sixfold"));
     command.arg("ctl").arg("--socket").arg(socket).args(arguments).output().unwrap()
-}
-
-/// Waits until a condition holds.
-pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let end = Instant::now() + TIMEOUT;
-    while !is_so() {
-        assert!(Instant::now() < end, "{what}: not within {TIMEOUT:?}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
 }
 
 /// Lines that a process has written to standard error; true once standard error is closed.

@@ -1,7 +1,7 @@
 //! `sixfold serve --demo`: the first command that a new user tries.
 
 use crate::client::{Tcp, Udp};
-use crate::daemon::{Directory, Process, ctl, free_port};
+use crate::daemon::{Folder, Process, ctl, free_port};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -63,7 +63,7 @@ fn the_command_to_try_is_told_and_works() {
     let dig = Command::new("dig").args(hint.split(' ').skip(3)).args(["+short", "+time=30"]).output();
     match dig {
         Ok(output) => assert_eq!(String::from_utf8_lossy(&output.stdout), "64:ff9b::c633:6407\n"),
-        Err(_) => test_skip::missing("dig", "apt-get install bind9-dnsutils"),
+        Err(_) => kit::missing("dig", "apt-get install bind9-dnsutils"),
     }
     process.stop();
 }
@@ -100,7 +100,7 @@ fn it_starts_without_a_warning_and_its_control_socket_works_and_goes_with_it() {
 
 #[test]
 fn the_control_socket_of_the_demonstration_is_in_the_runtime_directory_of_the_user() {
-    let directory = Directory::new();
+    let directory = Folder::for_everybody();
     // Whoever runs the test stays what it is.
     std::fs::write(directory.file("sixfold.toml"), "server.user = \"root\"").unwrap();
     let runtime = directory.file("runtime");
@@ -141,9 +141,9 @@ fn the_demonstration_needs_no_network() {
     // A network namespace with only a loopback interface, if the system allows one.
     let can = Command::new("unshare").args(["-rn", "ip", "link", "set", "lo", "up"]).output();
     if !can.is_ok_and(|output| output.status.success()) {
-        return test_skip::skip("no network namespace can be made");
+        return kit::skip("no network namespace can be made");
     }
-    let directory = Directory::new();
+    let directory = Folder::for_everybody();
     // In the namespace the process is root, and there are no other users.
     std::fs::write(directory.file("sixfold.toml"), "server.user = \"root\"").unwrap();
     let script = "ip link set lo up && exec \"$@\"".to_owned();

@@ -1,7 +1,7 @@
 //! dnstap: real readers (`fstrm_capture`, `dnstap-ldns`) read what the server writes, and a reader that hangs slows nobody.
 
 use crate::client::{Tcp, Udp, name_of};
-use crate::daemon::{Daemon, Directory, Setup, free_port, wait_until};
+use crate::daemon::{Daemon, Folder, Setup, free_port, wait_until};
 use crate::upstream::{Behavior, Upstream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -24,7 +24,7 @@ impl Capture {
         match child {
             Ok(child) => Some(Capture(child)),
             Err(_) => {
-                test_skip::missing("fstrm_capture", "apt-get install fstrm-bin");
+                kit::missing("fstrm_capture", "apt-get install fstrm-bin");
                 None
             }
         }
@@ -53,7 +53,7 @@ impl Drop for Capture {
 fn read(file: &Path, format: &str) -> Option<String> {
     let output = Command::new("dnstap-ldns").arg("-r").arg(file).arg(format).output();
     let Ok(output) = output else {
-        test_skip::missing("dnstap-ldns", "apt-get install dnstap-ldns");
+        kit::missing("dnstap-ldns", "apt-get install dnstap-ldns");
         return None;
     };
     assert!(output.status.success(), "{output:?}");
@@ -73,7 +73,7 @@ const PROXIED: &[u8] = b"\r\n\r\n\0\r\nQUIT\n\x21\x12\0\x0c\xc6\x33\x64\x09\xc0\
 
 #[test]
 fn real_readers_read_every_message_with_its_addresses() {
-    let (upstream, directory) = (Upstream::start(|_| Behavior::Answer), Directory::new());
+    let (upstream, directory) = (Upstream::start(|_| Behavior::Answer), Folder::for_everybody());
     let (socket, file) = (directory.file("tap.sock"), directory.file("tap"));
     let Some(capture) = Capture::start(&["-u", &socket.display().to_string()], &file) else { return };
     let server = setup(&upstream, &format!("unix:{}", socket.display()))
@@ -120,7 +120,7 @@ fn real_readers_read_every_message_with_its_addresses() {
 
 #[test]
 fn a_reader_that_hangs_slows_nobody_and_drops_are_counted() {
-    let (upstream, directory) = (Upstream::start(|_| Behavior::Answer), Directory::new());
+    let (upstream, directory) = (Upstream::start(|_| Behavior::Answer), Folder::for_everybody());
     let port = free_port().to_string();
     let address = ["-a", "127.0.0.1", "-p", &port];
     let Some(capture) = Capture::start(&address, &directory.file("tap")) else { return };
@@ -152,7 +152,7 @@ fn a_reader_that_hangs_slows_nobody_and_drops_are_counted() {
 
 #[test]
 fn the_server_finds_a_reader_that_starts_again_and_a_reload_changes_it() {
-    let (upstream, directory) = (Upstream::start(|_| Behavior::Answer), Directory::new());
+    let (upstream, directory) = (Upstream::start(|_| Behavior::Answer), Folder::for_everybody());
     let (socket, file) = (directory.file("tap.sock"), directory.file("tap"));
     let path = socket.display().to_string();
     // The server starts without a reader, and says so once.

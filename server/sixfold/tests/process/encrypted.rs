@@ -4,7 +4,6 @@ use crate::client::{Udp, embedded, name_of};
 use crate::daemon::{PREFIX, Setup, wait_until};
 use crate::encrypted_service::{Listeners, Pair, TlsClient, connect, trusting};
 use crate::service::{Service, text};
-use crate::upstream::{Behavior, Upstream};
 use std::fs::Permissions;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
@@ -52,10 +51,9 @@ impl Drop for StopAtEnd<'_> {
 
 #[test]
 fn twenty_new_certificates_cost_no_answer_and_only_new_handshakes_show_them() {
-    let upstream = Upstream::start(|_| Behavior::Answer);
     let pairs = [Pair::new(), Pair::new()];
     let listeners = Listeners::new(&pairs[0]);
-    let server = listeners.add_to(Setup::new(upstream.address)).start();
+    let server = listeners.add_to(Setup::answering()).start();
     let config = trusting(&[&pairs[0], &pairs[1]], b"dot");
     let load = Load::default();
     let mut kept = TlsClient::to(listeners.dot, &config);
@@ -88,15 +86,13 @@ fn twenty_new_certificates_cost_no_answer_and_only_new_handshakes_show_them() {
     });
     assert_eq!(server.stat("responses_total{rcode=\"servfail\"}"), 0.0);
     assert!(server.stat("tls_handshakes_total{kind=\"full\"}") >= 21.0);
-    server.process.stop();
 }
 
 #[test]
 fn a_key_that_does_not_fit_refuses_the_reload_by_name_and_the_old_certificate_stays() {
-    let upstream = Upstream::start(|_| Behavior::Answer);
     let (pair, other) = (Pair::new(), Pair::new());
     let listeners = Listeners::new(&pair);
-    let server = listeners.add_to(Setup::new(upstream.address)).start();
+    let server = listeners.add_to(Setup::answering()).start();
     let connect_anew = || TlsClient::to(listeners.dot, &trusting(&[&pair, &other], b"dot"));
     let mut kept = connect_anew();
     let key = std::fs::read(listeners.key()).unwrap();
@@ -124,16 +120,14 @@ fn a_key_that_does_not_fit_refuses_the_reload_by_name_and_the_old_certificate_st
     listeners.write(&other);
     assert_eq!(server.ctl(&["reload"]).status.code(), Some(0));
     assert_eq!(connect_anew().certificate(), &other.certificate);
-    server.process.stop();
 }
 
 #[test]
 fn a_key_that_everybody_may_read_is_told_at_the_start_and_at_a_reload() {
-    let upstream = Upstream::start(|_| Behavior::Answer);
     let listeners = Listeners::new(&Pair::new());
     let set_mode = |mode| std::fs::set_permissions(listeners.key(), Permissions::from_mode(mode)).unwrap();
     set_mode(0o644);
-    let server = listeners.add_to(Setup::new(upstream.address)).start();
+    let server = listeners.add_to(Setup::answering()).start();
     let words =
         format!("every user of this machine may read the private key in {}", listeners.key().display());
     let told = server.process.wait_for(&words).expect("a warning");
@@ -144,14 +138,12 @@ fn a_key_that_everybody_may_read_is_told_at_the_start_and_at_a_reload() {
     set_mode(0o640);
     let told = reload();
     assert!(told.contains("reloaded") && !told.contains("every user"), "{told}");
-    server.process.stop();
 }
 
 #[test]
 fn changed_listeners_refuse_the_reload_by_name() {
-    let upstream = Upstream::start(|_| Behavior::Answer);
     let listeners = Listeners::new(&Pair::new());
-    let server = listeners.add_to(Setup::new(upstream.address)).start();
+    let server = listeners.add_to(Setup::answering()).start();
     for (key, line) in [
         ("tls.listen-dot", "tls.listen-dot = [\"127.0.0.1:11997\"]"),
         ("tls.listen-doh", "tls.listen-doh = []"),
@@ -163,15 +155,13 @@ fn changed_listeners_refuse_the_reload_by_name() {
         assert_eq!(output.status.code(), Some(1), "{told}");
         assert!(told.contains(&format!("{key} has changed, and takes effect only at a start")), "{told}");
     }
-    server.process.stop();
 }
 
 #[test]
 fn an_upgrade_hands_the_encrypted_listeners_over_and_loses_no_query() {
-    let upstream = Upstream::start(|_| Behavior::Answer);
     let pair = Pair::new();
     let listeners = Listeners::new(&pair);
-    let service = Service::start(listeners.add_to(Setup::new(upstream.address)));
+    let service = Service::start(listeners.add_to(Setup::answering()));
     let (dot, doh) = (listeners.dot, listeners.doh);
     let (config, web) = (trusting(&[&pair], b"dot"), trusting(&[&pair], b"http/1.1"));
     let load = Load::default();
@@ -214,11 +204,10 @@ fn an_upgrade_hands_the_encrypted_listeners_over_and_loses_no_query() {
 #[test]
 fn the_client_that_a_proxy_names_before_the_handshake_has_its_rule() {
     const OTHER: &str = "2001:db8:65::/96";
-    let upstream = Upstream::start(|_| Behavior::Answer);
     let pair = Pair::new();
     let listeners = Listeners::new(&pair);
     let server = listeners
-        .add_to(Setup::new(upstream.address))
+        .add_to(Setup::answering())
         .line("server.proxy-from = [\"127.0.0.1\"]")
         .line("server.allow = [\"198.51.100.0/24\"]")
         .line(&format!("dns64.rule = [{{ clients = [\"198.51.100.9/32\"], prefixes = [\"{OTHER}\"] }}]"))
@@ -242,7 +231,6 @@ fn the_client_that_a_proxy_names_before_the_handshake_has_its_rule() {
         ["full", "resumed"].map(|kind| server.stat(&format!("tls_handshakes_total{{kind=\"{kind}\"}}")));
     assert_eq!(handshakes, [1.0, 1.0]);
     assert_eq!(server.stat("queries_total{transport=\"tls\",family=\"ipv4\"}"), 2.0);
-    server.process.stop();
 }
 
 #[test]

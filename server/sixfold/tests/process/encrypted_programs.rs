@@ -27,7 +27,7 @@ pub fn is_there(program: &str, package: &str) -> bool {
     let paths = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&paths).any(|path| path.join(program).is_file());
     if !found {
-        test_skip::missing(program, &format!("apt-get install {package}"));
+        kit::missing(program, &format!("apt-get install {package}"));
     }
     found
 }
@@ -50,10 +50,9 @@ pub fn pin_of(certificate: &Path) -> String {
 
 #[test]
 fn kdig_trusts_the_certificate_by_its_authority_and_by_its_pin() {
-    let upstream = Upstream::start(|_| Behavior::Answer);
     let listeners = Listeners::new(&Pair::new());
     let other = Listeners::new(&Pair::new());
-    let server = listeners.add_to(Setup::new(upstream.address)).start();
+    let server = listeners.add_to(Setup::answering()).start();
     let ca = |listeners: &Listeners| format!("+tls-ca={}", listeners.certificate().display());
     let hostname = format!("+tls-hostname={NAME}");
     if !is_there("openssl", "openssl") {
@@ -83,15 +82,13 @@ fn kdig_trusts_the_certificate_by_its_authority_and_by_its_pin() {
     }
     assert_eq!(server.stat("queries_total{transport=\"tls\",family=\"ipv4\"}"), 2.0);
     assert_eq!(server.stat("queries_total{transport=\"https\",family=\"ipv4\"}"), 2.0);
-    server.process.stop();
 }
 
 //= RFC 7828 section 3.3.2: requirement 66
 #[test]
 fn dig_and_kdig_are_told_the_idle_timeout_over_tcp_and_tls() {
-    let upstream = Upstream::start(|_| Behavior::Answer);
     let listeners = Listeners::new(&Pair::new());
-    let server = listeners.add_to(Setup::new(upstream.address)).line("limits.tcp-idle = \"25s\"").start();
+    let server = listeners.add_to(Setup::answering()).line("limits.tcp-idle = \"25s\"").start();
     let (port, dot) = (server.port.to_string(), listeners.dot.port().to_string());
     let common = ["@127.0.0.1", "+retry=0", "+timeout=60", "-p"];
     let ca = format!("+tls-ca={}", listeners.certificate().display());
@@ -116,7 +113,6 @@ fn dig_and_kdig_are_told_the_idle_timeout_over_tcp_and_tls() {
         assert_eq!(has_option, expected.is_some(), "{words:?}: {told}");
         assert!(expected.is_none_or(|expected| told.contains(expected)), "{words:?}: {told}");
     }
-    server.process.stop();
 }
 
 /// Asks with `openssl s_client`, and returns its words about the session once the answer has come.
@@ -153,12 +149,11 @@ fn openssl_resumes_a_session_at_another_server_with_the_same_ticket_secret() {
     if !is_there("openssl", "openssl") {
         return;
     }
-    let upstream = Upstream::start(|_| Behavior::Answer);
     let pair = Pair::new();
     let fleet = [Listeners::new(&pair), Listeners::new(&pair), Listeners::new(&pair)];
     let secret = fleet[0].write_secret("ticket.secret", &[7; 64]);
     let line = format!("tls.ticket-secret-file = \"{}\"", secret.display());
-    let start = |listeners: &Listeners| listeners.add_to(Setup::new(upstream.address));
+    let start = |listeners: &Listeners| listeners.add_to(Setup::answering());
     let [first, second] = [&fleet[0], &fleet[1]].map(|listeners| start(listeners).line(&line).start());
     let stranger = start(&fleet[2]).start();
     for (number, version, name) in [(1, "-tls1_2", "TLSv1.2"), (2, "-tls1_3", "TLSv1.3")] {
@@ -186,10 +181,9 @@ fn a_renegotiation_over_tls_1_2_is_refused_and_ends_nothing_else() {
     if !is_there("openssl", "openssl") {
         return;
     }
-    let upstream = Upstream::start(|_| Behavior::Answer);
     let pair = Pair::new();
     let listeners = Listeners::new(&pair);
-    let server = listeners.add_to(Setup::new(upstream.address)).line("limits.tcp-idle = \"1s\"").start();
+    let server = listeners.add_to(Setup::answering()).line("limits.tcp-idle = \"1s\"").start();
     let mut kept = TlsClient::to(listeners.dot, &trusting(&[&pair], b"dot"));
     let mut child = Command::new("timeout")
         .args([SECONDS, "openssl", "s_client", "-tls1_2", "-connect", &listeners.dot.to_string()])
@@ -212,7 +206,6 @@ fn a_renegotiation_over_tls_1_2_is_refused_and_ends_nothing_else() {
     child.stderr.take().unwrap().read_to_string(&mut told).unwrap();
     assert!(told.contains("RENEGOTIATING") && told.contains("no renegotiation"), "{told}");
     assert_eq!(handshakes(&server, "full"), 2.0);
-    server.process.stop();
 }
 
 /// dnsperf takes one response out of a TLS record, so that it loses the others if several share one.
@@ -238,5 +231,4 @@ fn dnsperf_over_tls_and_https_loses_no_query() {
         let asked = server.stat(&format!("queries_total{{transport=\"{transport}\",family=\"ipv4\"}}"));
         assert_eq!(asked.to_bits(), 1_000.0f64.to_bits(), "{transport}");
     }
-    server.process.stop();
 }

@@ -126,13 +126,12 @@ fn an_upgrade_hands_the_quic_listener_over_and_old_connections_end_without_an_er
 
 #[test]
 fn quic_servers_with_one_ticket_secret_resume_each_others_sessions_and_others_do_not() {
-    let upstream = Upstream::start(|_| Behavior::Answer);
     let pair = Pair::new();
     // Only a server that resumes the session is trusted with another certificate than the first one's.
     let servers = [(&pair, Some(7)), (&Pair::new(), Some(7)), (&Pair::new(), Some(8)), (&pair, None)].map(
         |(pair, secret)| {
             let listeners = Listeners::new(pair);
-            let mut setup = listeners.add_quic_to(Setup::new(upstream.address));
+            let mut setup = listeners.add_quic_to(Setup::answering());
             if let Some(octet) = secret {
                 let file = listeners.write_secret("tickets", &[octet; 32]);
                 setup = setup.line(&format!("tls.ticket-secret-file = \"{}\"", file.display()));

@@ -1,7 +1,7 @@
 //! A server with DNS over TLS and DNS over HTTPS, its certificates, and a client of rustls.
 
 use crate::client::{Answer, query};
-use crate::daemon::{Directory, Setup, TIMEOUT, free_port};
+use crate::daemon::{Folder, Setup, TIMEOUT, free_port};
 use rcgen::{CertificateParams, KeyPair};
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
@@ -31,7 +31,7 @@ impl Pair {
 
 /// The files of a server with encrypted listeners, and their addresses. The files are removed with the test.
 pub struct Listeners {
-    directory: Directory,
+    directory: Folder,
     pub dot: SocketAddr,
     pub doh: SocketAddr,
     pub doq: SocketAddr,
@@ -42,7 +42,7 @@ impl Listeners {
     pub fn new(pair: &Pair) -> Listeners {
         let address = || SocketAddr::from(([127, 0, 0, 1], free_port()));
         let listeners =
-            Listeners { directory: Directory::new(), dot: address(), doh: address(), doq: address() };
+            Listeners { directory: Folder::for_everybody(), dot: address(), doh: address(), doq: address() };
         listeners.write(pair);
         listeners
     }
@@ -50,7 +50,7 @@ impl Listeners {
     /// Writes another certificate and its key over those that are there.
     pub fn write(&self, pair: &Pair) {
         std::fs::write(self.certificate(), &pair.pem).unwrap();
-        self.directory.write_secret("key.pem", &pair.key);
+        self.directory.write_with_mode("key.pem", &pair.key, 0o600);
     }
 
     pub fn certificate(&self) -> PathBuf {
@@ -63,7 +63,7 @@ impl Listeners {
 
     /// Another secret beside the key.
     pub fn write_secret(&self, name: &str, octets: &[u8]) -> PathBuf {
-        self.directory.write_secret(name, octets)
+        self.directory.write_with_mode(name, octets, 0o600)
     }
 
     /// Another file beside the certificate.

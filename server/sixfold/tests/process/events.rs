@@ -1,7 +1,7 @@
 //! The log while the server runs: upstreams that fail and recover, refused clients, details on request.
 
 use crate::client::{Udp, name_of, query};
-use crate::daemon::{Directory, Setup, wait_until};
+use crate::daemon::{Folder, Setup, wait_until};
 use crate::scrape::request;
 use crate::upstream::{Behavior, Upstream};
 use serde_json::Value;
@@ -58,7 +58,6 @@ fn the_log_has_refused_clients_and_upstreams_that_fail_and_recover() {
     assert!(line.contains(" INFO ") && failed.parse::<u64>().unwrap() > 0, "{line}");
     let log = server.process.log();
     assert!(!log.contains("DEBUG") && log.matches(&format!("upstream {address}")).count() <= 4, "{log}");
-    server.process.stop();
 }
 
 #[test]
@@ -120,7 +119,6 @@ fn an_outage_of_a_zone_is_told_once_with_the_queries_for_this_zone_that_failed()
         assert_eq!(events("outage_ended", name).len(), 1);
     }
     assert!(!server.process.log().contains("outage_began\",\"zone\":\".\""));
-    server.process.stop();
 }
 
 #[test]
@@ -142,18 +140,15 @@ fn an_upstream_that_refuses_every_question_is_named_with_the_reason() {
     let object: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&object["state"], &object["reason"]), (&"up".into(), &"refused".into()), "{object}");
     assert!(object["since"].as_str().unwrap().ends_with('Z') && object["failed_tries"].as_u64() >= Some(20));
-    server.process.stop();
 }
 
 #[test]
 fn sigusr1_of_a_script_that_rotates_logs_is_ignored_and_said() {
-    let upstream = Upstream::start(|_| Behavior::Answer);
-    let server = Setup::new(upstream.address).start();
+    let server = Setup::answering().start();
     server.process.signal("USR1");
     let line = server.process.wait_for("SIGUSR1 is ignored").unwrap();
     assert!(line.contains(" INFO "), "{line}");
     assert_eq!(Udp::to(server.v6()).ask(&name_of(1), Type::AAAA).rcode, Rcode::NOERROR);
-    server.process.stop();
 }
 
 #[test]
@@ -176,13 +171,11 @@ fn debug_tells_commands_and_changes_of_each_worker_and_trace_tells_requests() {
     assert!(server.process.wait_for("TRACE HTTP request GET \"/nothing\": 404").is_some());
     assert!(!server.process.log().contains('\u{1b}'));
     assert!(!server.process.log().contains(&name_of(0)), "queries are never logged");
-    server.process.stop();
 }
 
 #[test]
 fn debug_names_the_rule_of_a_policy_zone_that_decided_a_query_and_info_does_not() {
-    let upstream = Upstream::start(|_| Behavior::Answer);
-    let directory = Directory::new();
+    let directory = Folder::for_everybody();
     let zone = directory.file("policy.rpz");
     let rules = [
         "$ORIGIN rpz.example.",
@@ -192,10 +185,8 @@ fn debug_names_the_rule_of_a_policy_zone_that_decided_a_query_and_info_does_not(
         "32.3.0.0.127.rpz-client-ip 60 CNAME rpz-passthru.",
     ];
     std::fs::write(&zone, rules.join("\n") + "\n").unwrap();
-    let server = Setup::new(upstream.address)
-        .line(&format!("filter.rpz = [{zone:?}]"))
-        .line("log.format = \"json\"")
-        .start();
+    let server =
+        Setup::answering().line(&format!("filter.rpz = [{zone:?}]")).line("log.format = \"json\"").start();
     let client = Udp::to(server.v6());
     assert_eq!(client.ask("ads.test", Type::AAAA).rcode, Rcode::NXDOMAIN);
     server.rewrite(&["log.level = \"debug\""]);

@@ -1,6 +1,6 @@
 //! Example configurations, and the one of the Debian package and of the container image: the program takes each of them.
 
-use crate::daemon::Directory;
+use crate::daemon::Folder;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -11,7 +11,7 @@ fn source() -> PathBuf {
 /// Runs `sixfold check` on a copy of the file. The resolvers of the system are replaced, because the machine may have none.
 fn check(file: &Path) -> Output {
     let text = std::fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-    let directory = Directory::new();
+    let directory = Folder::for_everybody();
     let copy = directory.file("sixfold.toml");
     // A default is a comment in the example with every key.
     let text = text.replace("#forwarders = \"system\"", "forwarders = \"system\"");

@@ -2,13 +2,10 @@
 
 use crate::client::Udp;
 use crate::daemon::{Daemon, Setup, ctl, free_port};
+use kit::Upstream;
 use serde_json::Value;
 use std::net::{SocketAddr, UdpSocket};
 use std::process::Output;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
-use std::time::Duration;
 use wire::{Builder, Class, Flags, Message, Name, Rcode, Section, Type};
 
 /// Records of the upstream: owner, type, TTL, data.
@@ -33,36 +30,9 @@ const SOA: &[u8] =
     b"\x02ns\x07example\0\x04host\x07example\0\0\0\0\x01\0\0\0\x01\0\0\0\x01\0\0\0\x01\0\0\0\x78";
 
 /// An upstream with [`RECORDS`] below `example.`; other names do not exist.
-struct Upstream {
-    address: SocketAddr,
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Upstream {
-    fn start() -> Upstream {
-        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-        socket.set_read_timeout(Some(Duration::from_millis(10))).unwrap();
-        let (address, stop) = (socket.local_addr().unwrap(), Arc::new(AtomicBool::new(false)));
-        let stopped = Arc::clone(&stop);
-        let thread = std::thread::spawn(move || {
-            let mut buffer = [0; 4096];
-            while !stopped.load(Ordering::SeqCst) {
-                if let Ok((length, client)) = socket.recv_from(&mut buffer) {
-                    // The server under test may have ended.
-                    let _ = socket.send_to(&answer(&buffer[..length]), client);
-                }
-            }
-        });
-        Upstream { address, stop, thread: Some(thread) }
-    }
-}
-
-impl Drop for Upstream {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::SeqCst);
-        let _ = self.thread.take().map(JoinHandle::join);
-    }
+fn upstream() -> Upstream {
+    let address = SocketAddr::from(([127, 0, 0, 1], 0));
+    Upstream::start_at(address, |asked, replies| replies.now(answer(asked.message)))
 }
 
 /// The records of a name.
@@ -101,7 +71,7 @@ fn answer(query: &[u8]) -> Vec<u8> {
 }
 
 fn start(lines: &[&str]) -> (Upstream, Daemon) {
-    let upstream = Upstream::start();
+    let upstream = upstream();
     let setup = lines.iter().fold(Setup::new(upstream.address), |setup, line| setup.line(line));
     (upstream, setup.start())
 }
@@ -175,7 +145,6 @@ fn an_explanation_has_every_documented_field_and_shows_what_a_client_gets() {
         let known = |part: &str| fields.iter().any(|field| field == part);
         assert!(field.split("`, `").all(known), "{field} does not exist");
     }
-    server.process.stop();
 }
 
 fn collect_fields(value: &Value, into: &mut Vec<String>) {
@@ -215,7 +184,6 @@ fn people_get_it_as_text_with_what_demands_each_decision() {
         let text = stdout(&server.ctl(&["explain", "alias.example", option]));
         assert!(text.contains("\nDNSSEC\n  AD is clear"), "{text}");
     }
-    server.process.stop();
 }
 
 #[test]
@@ -232,7 +200,6 @@ fn names_that_do_not_exist_real_addresses_and_other_types_are_passed_on() {
     let told = explain(&server, &["www.example", "--dnssec", "--cd"]);
     assert_eq!(decisions(&told), ["dnssec"]);
     assert_eq!((&told["question"]["do"], &told["question"]["cd"]), (&true.into(), &true.into()));
-    server.process.stop();
 }
 
 #[test]
@@ -250,12 +217,11 @@ fn the_rule_of_a_client_is_named_and_clients_who_may_not_ask_are_refused() {
     assert_eq!(told["question"]["client"], "192.0.2.9");
     let text = stdout(&server.ctl(&["explain", "www.example", "--client", "192.0.2.9", "--dnssec"]));
     assert!(text.contains("this client is not allowed") && !text.contains("DNSSEC"), "{text}");
-    server.process.stop();
 }
 
 #[test]
 fn data_of_our_own_are_named_by_their_key_and_no_upstream_is_needed() {
-    let directory = crate::daemon::Directory::new();
+    let directory = crate::daemon::Folder::for_everybody();
     let hosts = directory.file("hosts");
     std::fs::write(&hosts, "192.168.1.6 printer.home\n").unwrap();
     let setup = Setup::new(SocketAddr::from(([127, 0, 0, 1], free_port())))
@@ -281,7 +247,6 @@ fn data_of_our_own_are_named_by_their_key_and_no_upstream_is_needed() {
     let told = explain(&server, &["a.onion"]);
     assert_eq!(decisions(&told), ["onion"]);
     assert_eq!(told["decisions"][0]["requirement"], "RFC 7686 section 2");
-    server.process.stop();
 }
 
 #[test]
@@ -293,7 +258,6 @@ fn a_reverse_name_under_a_prefix_is_explained_as_the_alias_that_it_is() {
     assert_eq!(told["legs"][0]["name"], "1.2.0.192.in-addr.arpa.");
     let last = told["answer"]["records"].as_array().unwrap().last().unwrap().as_str().unwrap();
     assert_eq!(last, "1.2.0.192.in-addr.arpa. 60 IN PTR www.example.");
-    server.process.stop();
 }
 
 #[test]
@@ -314,7 +278,6 @@ fn a_dead_upstream_is_explained_as_one() {
     let told = explain(&server, &["www.example"]);
     assert_eq!((&told["unfinished"], &told["answer"]), (&true.into(), &Value::Null));
     assert_eq!(server.ctl(&["health"]).status.code(), Some(0));
-    server.process.stop();
 }
 
 #[test]
@@ -335,7 +298,6 @@ fn an_upstream_whose_port_is_refused_is_explained_as_unreachable_and_not_as_slow
         let told = explain(&server, &["www.example"]);
         assert_eq!(told["legs"][0]["tries"][0]["outcome"], "unreachable");
         assert_eq!(told["legs"][0]["tries"][0]["reason"], "port_refused");
-        server.process.stop();
     }
 }
 
@@ -355,7 +317,6 @@ fn control_characters_of_records_reach_no_terminal() {
         assert!(!text.contains('\u{202e}'), "{arguments:?}: {text:?}");
         assert!(!text.lines().any(|line| line.starts_with('x')), "a line is forged: {text}");
     }
-    server.process.stop();
 }
 
 #[test]
@@ -368,7 +329,6 @@ fn upstreams_over_tcp_are_asked_over_tcp() {
     for leg in told["legs"].as_array().unwrap() {
         assert_eq!(each(&leg["tries"], "transport"), ["tcp"]);
     }
-    server.process.stop();
 }
 
 #[test]
@@ -382,7 +342,6 @@ fn the_workers_have_nothing_to_do_with_it() {
     server.rewrite(&["dns64.prefixes = [\"2001:db8:65::/96\"]"]);
     stdout(&server.ctl(&["reload"]));
     assert_eq!(explain(&server, &["www.example"])["addresses"][0]["prefix"], "2001:db8:65::/96");
-    server.process.stop();
 }
 
 #[test]

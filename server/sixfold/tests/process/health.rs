@@ -4,7 +4,7 @@ use crate::client::{Udp, name_of};
 use crate::daemon::{Setup, TIMEOUT, wait_until};
 use crate::scrape::{Scrape, exchange, request};
 use crate::upstream::{Behavior, Upstream};
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -52,7 +52,6 @@ fn a_server_whose_upstream_is_silent_is_alive_but_not_ready_until_the_upstream_i
     assert_eq!(server.ctl(&["health"]).status.code(), Some(0));
     assert_eq!(Scrape::of(server.metrics).value("upstream_up", &[]), 1.0);
     assert!(Scrape::of(server.metrics).value("upstream_queries_total", &[("type", "probe")]) > 0.0);
-    server.process.stop();
 }
 
 #[test]
@@ -72,13 +71,40 @@ fn one_living_upstream_of_two_is_enough() {
     });
     assert_eq!(request(server.metrics, "GET", "/readyz").status, 200);
     assert_eq!(server.ctl(&["health"]).status.code(), Some(0));
+}
+
+#[test]
+fn only_allowed_networks_reach_the_http_server_and_a_reload_takes_the_list() {
+    let upstream = Upstream::start(|_| Behavior::Answer);
+    let server = Setup::new(upstream.address)
+        .line("metrics.allow = [\"192.0.2.0/24\"]")
+        .line("log.level = \"trace\"")
+        .metrics()
+        .start();
+    let mut clients = Vec::new();
+    for _ in 0..3 {
+        let mut stream = TcpStream::connect(server.metrics).unwrap();
+        clients.push(stream.local_addr().unwrap().to_string());
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
+        // It may be closed before the request is written, or reset before the end is read.
+        let _ = stream.write_all(b"GET /livez HTTP/1.1\r\nHost: a\r\n\r\n");
+        let mut answer = Vec::new();
+        let ended = stream.read_to_end(&mut answer);
+        assert!(answer.is_empty() && !ended.is_err_and(|error| error.kind() == ErrorKind::WouldBlock));
+    }
+    let told = String::from_utf8(server.ctl(&["stats"]).stdout).unwrap();
+    assert_eq!(Scrape::parse(&told).value("metrics_refused_total", &[]), 3.0);
+    assert!(clients.iter().all(|client| !server.process.log().contains(client)), "{}", server.process.log());
+    server.rewrite(&["metrics.allow = [\"::1\", \"127.0.0.0/8\"]"]);
+    assert_eq!(server.ctl(&["reload"]).status.code(), Some(0));
+    assert_eq!(request(server.metrics, "GET", "/livez").status, 200);
+    assert_eq!(Scrape::of(server.metrics).value("metrics_refused_total", &[]), 3.0);
     server.process.stop();
 }
 
 #[test]
 fn other_methods_and_other_paths_are_refused() {
-    let upstream = Upstream::start(|_| Behavior::Answer);
-    let server = Setup::new(upstream.address).metrics().start();
+    let server = Setup::answering().metrics().start();
     for method in ["POST", "PUT", "DELETE", "OPTIONS", "BREW"] {
         let response = request(server.metrics, method, "/metrics");
         assert_eq!(response.status, 405, "{method}");
@@ -93,13 +119,11 @@ fn other_methods_and_other_paths_are_refused() {
     let head = request(server.metrics, "HEAD", "/metrics");
     assert_eq!((head.status, head.body.as_str()), (200, ""));
     assert!(request(server.metrics, "GET", "/metrics").head.contains("text/plain; version=0.0.4"));
-    server.process.stop();
 }
 
 #[test]
 fn garbage_and_slow_clients_do_no_harm() {
-    let upstream = Upstream::start(|_| Behavior::Answer);
-    let server = Setup::new(upstream.address).metrics().start();
+    let server = Setup::answering().metrics().start();
     let huge = format!("GET /metrics HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(1 << 20));
     for garbage in [
         "\r\n\r\n\r\n",
@@ -117,15 +141,13 @@ fn garbage_and_slow_clients_do_no_harm() {
     assert_eq!(request(server.metrics, "GET", "/livez").status, 200);
     assert_eq!(Udp::to(server.v6()).ask(&name_of(1), Type::AAAA).rcode, Rcode::NOERROR);
     assert_eq!(server.ctl(&["health"]).status.code(), Some(0));
-    server.process.stop();
 }
 
 #[test]
 fn more_idle_connections_than_there_are_places_take_no_probe_away() {
     // The server has 32 places, and cuts a connection off after 30 s at the latest.
     const CONNECTIONS: usize = 50;
-    let upstream = Upstream::start(|_| Behavior::Answer);
-    let server = Setup::new(upstream.address).metrics().start();
+    let server = Setup::answering().metrics().start();
     let probe = |kind: &str| {
         let begun = Instant::now();
         for path in ["/livez", "/readyz", "/metrics"] {
@@ -156,5 +178,4 @@ fn more_idle_connections_than_there_are_places_take_no_probe_away() {
         probe(kind);
     }
     drop(open);
-    server.process.stop();
 }

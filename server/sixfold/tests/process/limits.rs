@@ -105,7 +105,6 @@ fn a_client_over_its_query_rate_is_sent_to_tcp_and_others_are_served() {
     let mut stream = Tcp::from([127, 0, 0, 1], server.v4());
     assert_eq!(stream.ask(&answered, Type::AAAA).addresses, [embedded(PREFIX, ANSWERED)]);
     assert_eq!(at(2, &server).ask(&answered, Type::AAAA).addresses, [embedded(PREFIX, ANSWERED)]);
-    server.process.stop();
 }
 
 #[test]
@@ -155,5 +154,4 @@ fn an_idle_connection_is_closed_and_one_that_waits_for_an_answer_is_not() {
     // On a busy machine the half message may arrive too late; then its connection counts as idle.
     wait_until("all are counted", || closed("idle") + closed("slow_sender") == 3.0);
     assert!(closed("idle") >= 2.0);
-    server.process.stop();
 }

@@ -1,10 +1,11 @@
 //! Addresses to listen on that come late, or that the kernel cannot have.
 
 use crate::client::{Answer, Tcp, Udp, embedded, name_of};
-use crate::daemon::{Directory, PREFIX, Process, free_port};
+use crate::daemon::{Folder, PREFIX, Process, free_port};
 use crate::encrypted_quic::QuicClient;
 use crate::encrypted_service::{Listeners, Pair, TlsClient, trusting};
 use crate::upstream::{Behavior, Upstream};
+use kit::namespace;
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
     apply_filter,
@@ -13,7 +14,6 @@ use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::Command;
-use test_skip::namespace;
 use wire::Type;
 
 /// The transports of a server, and the port of each: UDP and TCP share one.
@@ -39,7 +39,7 @@ impl Ports {
         addresses: &[&str],
         upstream: &Upstream,
         pair: &Listeners,
-        directory: &Directory,
+        directory: &Folder,
     ) -> String {
         let list = |port: u16| {
             let one = |address: &&str| format!("\"{}\"", SocketAddr::new(address.parse().unwrap(), port));
@@ -78,7 +78,7 @@ impl Ports {
     }
 }
 
-fn serve(directory: &Directory, config: &str) -> Process {
+fn serve(directory: &Folder, config: &str) -> Process {
     let file = directory.file("sixfold.toml");
     std::fs::write(&file, config).unwrap();
     let process = Process::start(&[], &["serve", "--config", &file.display().to_string()].map(str::to_owned));
@@ -96,17 +96,18 @@ exec "$@""#;
 
 #[test]
 fn with_freebind_every_transport_answers_on_an_address_that_comes_later() {
-    if namespace::is_inside() {
-        return addresses_come_later();
+    if !namespace::is_played_in(
+        ENTER,
+        "listen_addresses::with_freebind_every_transport_answers_on_an_address_that_comes_later",
+    ) {
+        addresses_come_later();
     }
-    let name = "listen_addresses::with_freebind_every_transport_answers_on_an_address_that_comes_later";
-    namespace::run_inside(name, &namespace::network(ENTER));
 }
 
 fn addresses_come_later() {
     let addresses = ["192.0.2.77", "2001:db8:7::77"];
     let upstream = Upstream::start(|_| Behavior::Answer);
-    let (directory, pair, ports) = (Directory::new(), Pair::new(), Ports::new());
+    let (directory, pair, ports) = (Folder::for_everybody(), Pair::new(), Ports::new());
     let files = Listeners::new(&pair);
     let config = ports.config(&addresses, &upstream, &files, &directory)
         + "server.freebind = true\nserver.allow = [\"192.0.2.0/24\", \"2001:db8:7::/64\"]\n";
@@ -140,9 +141,9 @@ fn take_ipv6_away() {
 #[test]
 fn all_ipv6_addresses_are_left_out_with_a_warning_for_every_transport_on_a_kernel_without_ipv6() {
     let upstream = Upstream::start(|_| Behavior::Answer);
-    let (directory, pair, ports) = (Directory::new(), Pair::new(), Ports::new());
+    let (directory, pair, ports) = (Folder::for_everybody(), Pair::new(), Ports::new());
     let files = Listeners::new(&pair);
-    let without_ipv6 = |config: String, directory: &Directory| {
+    let without_ipv6 = |config: String, directory: &Folder| {
         let file = directory.file("sixfold.toml");
         std::fs::write(&file, config).unwrap();
         let arguments = ["serve", "--config", &file.display().to_string()].map(str::to_owned);

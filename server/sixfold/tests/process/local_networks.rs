@@ -3,9 +3,8 @@
 
 use crate::client::{Udp, name_of};
 use crate::daemon::{Daemon, Setup, wait_until};
-use crate::upstream::{Behavior, Upstream};
+use kit::namespace;
 use std::process::Command;
-use test_skip::namespace;
 use wire::{Rcode, Type};
 
 /// Makes an interface with a global address, and routes that make all addresses of some networks local, so that clients can have
@@ -22,11 +21,12 @@ exec "$@""#;
 
 #[test]
 fn clients_of_the_networks_of_interfaces_are_served_while_these_have_an_address() {
-    if namespace::is_inside() {
-        return networks_come_and_go();
+    if !namespace::is_played_in(
+        ENTER,
+        "local_networks::clients_of_the_networks_of_interfaces_are_served_while_these_have_an_address",
+    ) {
+        networks_come_and_go();
     }
-    let name = "local_networks::clients_of_the_networks_of_interfaces_are_served_while_these_have_an_address";
-    namespace::run_inside(name, &namespace::network(ENTER));
 }
 
 /// Result of a query from a client with this address.
@@ -42,8 +42,7 @@ fn ip(arguments: &str) {
 }
 
 fn networks_come_and_go() {
-    let upstream = Upstream::start(|_| Behavior::Answer);
-    let server = Setup::new(upstream.address).start();
+    let server = Setup::answering().start();
     let [own, other6, other4] = ["2001:db8:7::9", "2001:db8:8::9", "203.0.113.9"];
     assert_eq!(
         [own, other6, other4].map(|client| ask(&server, client)),
@@ -69,5 +68,4 @@ fn networks_come_and_go() {
         [own, other6, other4].map(|client| ask(&server, client)),
         [Rcode::NOERROR, Rcode::REFUSED, Rcode::NOERROR]
     );
-    server.process.stop();
 }

@@ -1,7 +1,7 @@
 //! The targets of the log: standard error, systemd-journald and a syslog daemon, real ones, in namespaces of their own.
 
 use crate::client::{Udp, name_of};
-use crate::daemon::{Daemon, Directory, Process, Setup, wait_until};
+use crate::daemon::{Daemon, Folder, Process, Setup, wait_until};
 use crate::upstream::{Behavior, Upstream};
 use serde_json::Value;
 use std::io::{Read, Write};
@@ -44,7 +44,7 @@ fn start(program: &str, package: &str, arguments: &[&str], socket: &str) -> Opti
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let Ok(child) = command.spawn() else {
-        test_skip::missing(program, &format!("apt-get install {package}"));
+        kit::missing(program, &format!("apt-get install {package}"));
         return None;
     };
     let mut daemon = Killed(child);
@@ -54,7 +54,7 @@ fn start(program: &str, package: &str, arguments: &[&str], socket: &str) -> Opti
         ended.is_some() || Path::new(socket).exists()
     });
     if let Some(status) = ended {
-        test_skip::skip(&format!("{program} does not run here: {status}"));
+        kit::skip(&format!("{program} does not run here: {status}"));
         return None;
     }
     Some(daemon)
@@ -73,8 +73,7 @@ fn dropped(server: &Daemon) -> f64 {
 
 #[test]
 fn level_and_format_change_with_a_reload() {
-    let upstream = Upstream::start(|_| Behavior::Answer);
-    let server = Setup::new(upstream.address).start();
+    let server = Setup::answering().start();
     command(&server, "before");
     server.rewrite(&["log.level = \"debug\""]);
     assert_eq!(server.ctl(&["reload"]).stdout, b"reloaded\n");
@@ -92,7 +91,6 @@ fn level_and_format_change_with_a_reload() {
         (&"DEBUG".into(), &"control command \"as json\"".into())
     );
     assert!(server.stat("log_lines_total{result=\"written\"}") >= 3.0);
-    server.process.stop();
 }
 
 #[test]
@@ -143,7 +141,7 @@ fn with_the_format_json_every_line_is_an_object_with_an_event() {
     }
     // The error that ends the program.
     let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-    let directory = Directory::new();
+    let directory = Folder::for_everybody();
     let config = directory.file("x.toml");
     let text = format!(
         "log.format = \"json\"\nserver.listen = [\"{}\"]\nupstream.forwarders = [\"{address}\"]\ncontrol.socket = \"\"\nmetrics.listen = \"\"",
@@ -164,14 +162,13 @@ const SMALL_DISK: &str = "mount -t tmpfs -o size=32k none \"$0\" || exit 1; \
 #[test]
 fn lines_that_a_full_disk_did_not_take_are_told_of_when_it_takes_some_again() {
     if !crate::demo::is_root() {
-        return test_skip::skip("only root mounts a small file system");
+        return kit::skip("only root mounts a small file system");
     }
-    let disk = Directory::new();
-    let upstream = Upstream::start(|_| Behavior::Answer);
+    let disk = Folder::for_everybody();
     let folder = disk.file("disk");
     std::fs::create_dir(&folder).unwrap();
     let place = folder.display().to_string();
-    let server = Setup::new(upstream.address)
+    let server = Setup::answering()
         .line("log.level = \"debug\"")
         .line("server.sandbox = \"off\"")
         .through(&["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", SMALL_DISK, &place])
@@ -212,8 +209,7 @@ fn lines_that_a_full_disk_did_not_take_are_told_of_when_it_takes_some_again() {
 
 #[test]
 fn lines_for_the_journal_on_standard_error_have_their_priority() {
-    let upstream = Upstream::start(|_| Behavior::Answer);
-    let server = Setup::new(upstream.address).through(&AS_JOURNAL).start();
+    let server = Setup::answering().through(&AS_JOURNAL).start();
     server.rewrite(&["upstream.tries = 99", "dns64.max-records = 0"]);
     assert_eq!(server.ctl(&["reload"]).status.code(), Some(1));
     server.rewrite(&[]);
@@ -245,8 +241,8 @@ fn journal() -> Vec<Value> {
 #[test]
 fn journald_gets_messages_with_priority_and_fields() {
     const JOURNALD: &str = "/lib/systemd/systemd-journald";
-    if !test_skip::namespace::is_inside() {
-        test_skip::namespace::run_inside(
+    if !kit::namespace::is_inside() {
+        kit::namespace::run_inside(
             "log_targets::journald_gets_messages_with_priority_and_fields",
             &OWN_SYSTEM,
         );
@@ -256,9 +252,7 @@ fn journald_gets_messages_with_priority_and_fields() {
     // Storage is in memory: there is /run/log/journal, and no other.
     std::fs::create_dir_all("/run/log/journal").unwrap();
     let Some(daemon) = start(JOURNALD, "systemd", &[], socket) else { return };
-    let upstream = Upstream::start(|_| Behavior::Answer);
-    let server =
-        Setup::new(upstream.address).line("log.to = \"journald\"").line("log.level = \"debug\"").start();
+    let server = Setup::answering().line("log.to = \"journald\"").line("log.level = \"debug\"").start();
     command(&server, &"long ".repeat(400));
     server.rewrite(&["upstream.tries = 99"]);
     server.ctl(&["reload"]);
@@ -285,11 +279,10 @@ fn journald_gets_messages_with_priority_and_fields() {
         })
     });
     assert_eq!(dropped(&server), 0.0);
-    server.process.stop();
 }
 
 /// Starts rsyslogd on the socket of this namespace; it writes the parts of each message into a file.
-fn rsyslogd(directory: &Directory) -> Option<Killed> {
+fn rsyslogd(directory: &Folder) -> Option<Killed> {
     let config = directory.file("rsyslog.conf");
     let output = directory.file("messages");
     let text = format!(
@@ -307,18 +300,16 @@ fn rsyslogd(directory: &Directory) -> Option<Killed> {
 
 #[test]
 fn a_syslog_daemon_gets_messages_of_rfc_5424_and_may_hang_or_restart() {
-    if !test_skip::namespace::is_inside() {
+    if !kit::namespace::is_inside() {
         let name = "log_targets::a_syslog_daemon_gets_messages_of_rfc_5424_and_may_hang_or_restart";
-        test_skip::namespace::run_inside(name, &OWN_SYSTEM);
+        kit::namespace::run_inside(name, &OWN_SYSTEM);
         return;
     }
-    let directory = Directory::new();
+    let directory = Folder::for_everybody();
     let Some(daemon) = rsyslogd(&directory) else { return };
     let messages = || std::fs::read_to_string(directory.file("messages")).unwrap_or_default();
     let wait_for = |words: &str| wait_until(words, || messages().contains(words));
-    let upstream = Upstream::start(|_| Behavior::Answer);
-    let server =
-        Setup::new(upstream.address).line("log.to = \"syslog\"").line("log.level = \"debug\"").start();
+    let server = Setup::answering().line("log.to = \"syslog\"").line("log.level = \"debug\"").start();
     command(&server, "x \u{1b}[31m \u{e9}");
     wait_for("control command");
     let (pid, text) = (server.process.pid(), messages());
@@ -353,5 +344,4 @@ fn a_syslog_daemon_gets_messages_of_rfc_5424_and_may_hang_or_restart() {
     command(&server, "between");
     let _daemon = rsyslogd(&directory).unwrap();
     wait_for("control command \"between\"");
-    server.process.stop();
 }

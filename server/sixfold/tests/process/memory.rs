@@ -54,7 +54,6 @@ fn resident_memory_stays_under_the_documented_bound() {
         show(allowed)
     );
     assert!(at_start <= allowed && after <= allowed, "{at_start} {after} {allowed}");
-    server.process.stop();
 }
 
 #[test]

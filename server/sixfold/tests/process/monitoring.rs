@@ -1,7 +1,7 @@
 //! The alert rules and the dashboard in `packaging/monitoring` name only metrics, labels and label values that the server has, and
 //! sections of the manual that exist.
 
-use crate::daemon::{Directory, Setup};
+use crate::daemon::{Daemon, Folder, Setup};
 use crate::scrape::Scrape;
 use crate::upstream::{Behavior, Upstream};
 use serde_json::Value;
@@ -72,26 +72,28 @@ fn check<'t>(scrape: &Scrape, text: &'t str) -> BTreeSet<&'t str> {
     names
 }
 
-/// All metrics of a server with every feature that adds some.
-fn scrape() -> Scrape {
+/// A server with every feature that adds metrics.
+pub fn with_all_metrics() -> (Upstream, Folder, Daemon) {
     let upstream = Upstream::start(|_| Behavior::Answer);
-    let directory = Directory::new();
-    let certificate = directory.file("chain.pem");
+    let directory = Folder::for_everybody();
     let made = rcgen::generate_simple_self_signed(["dns.example".to_owned()]).unwrap();
-    std::fs::write(&certificate, made.cert.pem()).unwrap();
-    let key = directory.write_secret("key.pem", made.signing_key.serialize_pem());
-    let zone = directory.file("policy.rpz");
-    std::fs::write(&zone, "@ SOA localhost. root.localhost. 1 3600 600 86400 60\nads.example CNAME .\n")
-        .unwrap();
+    let certificate = directory.write("chain.pem", made.cert.pem());
+    let key = directory.write_with_mode("key.pem", made.signing_key.serialize_pem(), 0o600);
+    let policy = "@ SOA localhost. root.localhost. 1 3600 600 86400 60\nads.example CNAME .\n";
+    let zone = directory.write("policy.rpz", policy);
     let server = Setup::new(upstream.address)
         .line(&format!("tls.certificate = {certificate:?}"))
         .line(&format!("tls.key = {key:?}"))
         .line(&format!("filter.rpz = [{zone:?}]"))
         .metrics()
         .start();
-    let scrape = Scrape::of(server.metrics);
-    server.process.stop();
-    scrape
+    (upstream, directory, server)
+}
+
+/// All metrics of such a server.
+fn scrape() -> Scrape {
+    let (_upstream, _directory, server) = with_all_metrics();
+    Scrape::of(server.metrics)
 }
 
 /// The anchor that a heading gets on a web page.
@@ -133,7 +135,7 @@ fn every_alert_is_of_metrics_that_exist_and_says_what_to_do() {
 fn promtool_accepts_the_alert_rules_and_their_unit_tests_pass() {
     for arguments in [["check", "rules", "alerts.yml"], ["test", "rules", "alerts_test.yml"]] {
         let run = Command::new("promtool").args(arguments).current_dir(path("packaging/monitoring")).output();
-        let Ok(output) = run else { return test_skip::missing("promtool", "apt-get install prometheus") };
+        let Ok(output) = run else { return kit::missing("promtool", "apt-get install prometheus") };
         let told = [output.stdout, output.stderr].concat();
         assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&told));
     }
@@ -204,13 +206,13 @@ fn promtool_accepts_every_expression_of_the_dashboard() {
         })
         .collect();
     assert!(rules.len() > 30, "{}", rules.len());
-    let directory = crate::daemon::Directory::new();
+    let directory = crate::daemon::Folder::for_everybody();
     // JSON is YAML.
     let file = directory.file("dashboard.yml");
     let groups = serde_json::json!({"groups": [{"name": "dashboard", "rules": rules}]});
     std::fs::write(&file, groups.to_string()).unwrap();
     let Ok(output) = Command::new("promtool").args(["check", "rules"]).arg(&file).output() else {
-        return test_skip::missing("promtool", "apt-get install prometheus");
+        return kit::missing("promtool", "apt-get install prometheus");
     };
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }

@@ -4,6 +4,7 @@
 use crate::client::{Tcp, Udp, embedded, name_of, query};
 use crate::daemon::{Daemon, PREFIX, Setup, TIMEOUT, wait_until};
 use crate::upstream::{Behavior, Upstream};
+use kit::message::framed;
 use socket2::{Domain, Socket, Type as Kind};
 use std::io::{Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
@@ -38,10 +39,6 @@ fn connect(own: [u8; 4], server: SocketAddr, buffer: Option<usize>) -> TcpStream
     stream
 }
 
-fn framed(message: &[u8]) -> Vec<u8> {
-    [&(message.len() as u16).to_be_bytes(), message].concat()
-}
-
 fn assert_served(client: &Udp, number: u32) {
     let answer = client.ask(&name_of(number), Type::AAAA);
     assert_eq!((answer.rcode, answer.addresses), (Rcode::NOERROR, vec![embedded(PREFIX, number)]));
@@ -63,7 +60,7 @@ fn possible_connections() -> usize {
 fn as_many_idle_connections_as_may_be_take_little_memory_and_keep_nobody_else_out() {
     let connections = possible_connections();
     if connections < 500 {
-        return test_skip::skip("too few descriptors: raise `ulimit -n`");
+        return kit::skip("too few descriptors: raise `ulimit -n`");
     }
     let upstream = answering_upstream();
     let server = Setup::new(upstream.address)
@@ -101,7 +98,6 @@ fn as_many_idle_connections_as_may_be_take_little_memory_and_keep_nobody_else_ou
     server.wait_for_stat("stream_connections", open.len() as f64 - 1.0);
     assert_eq!(Tcp::from([127, 0, 0, 3], server.v4()).ask(&name_of(4), Type::AAAA).rcode, Rcode::NOERROR);
     drop(open);
-    server.process.stop();
 }
 
 #[test]
@@ -117,7 +113,6 @@ fn a_client_that_sends_octet_by_octet_is_cut_off_although_it_never_pauses() {
     assert!(sent < message.len() && Instant::now() < end, "{sent} octets");
     wait_until("it is counted", || closed(&server, "slow_sender") + closed(&server, "idle") == 1.0);
     assert_served(&at(3, &server), 1);
-    server.process.stop();
 }
 
 #[test]
@@ -136,7 +131,6 @@ fn a_client_that_asks_and_never_reads_is_cut_off_and_its_answers_are_freed() {
     server.wait_for_stat("stream_connections", 0.0);
     assert_served(&at(2, &server), 8);
     assert_eq!(Tcp::from([127, 0, 0, 2], server.v4()).ask(&name_of(9), Type::AAAA).rcode, Rcode::NOERROR);
-    server.process.stop();
 }
 
 #[test]
@@ -164,7 +158,6 @@ fn a_thousand_questions_in_one_write_and_a_half_close_are_all_answered() {
     }
     assert!(seen.iter().all(|&seen| seen));
     wait_until("it has ended", || closed(&server, "ended") == 1.0);
-    server.process.stop();
 }
 
 #[test]
@@ -207,7 +200,6 @@ fn odd_lengths_and_resets_in_the_middle_harm_nobody_else() {
     drop(stream);
     server.wait_for_stat("stream_connections", 0.0);
     assert_served(&at(2, &server), 2);
-    server.process.stop();
 }
 
 #[test]
@@ -241,5 +233,4 @@ fn queries_of_one_network_at_a_slow_upstream_stay_few_and_delay_no_other_network
     }
     assert!(burst <= SHARE, "{burst} answers at once");
     assert_eq!(sent_to_tcp, (ASKED as usize - SHARE) / 2);
-    server.process.stop();
 }

@@ -52,7 +52,6 @@ fn every_transport_gets_its_answers_and_every_query_is_counted() {
     let sum: f64 = asked.iter().sum();
     assert_eq!(server.stat("responses_total{rcode=\"noerror\"}"), sum);
     assert_eq!(upstream.asked(&name_of(7), Type::AAAA), 1);
-    server.process.stop();
 }
 
 #[test]
@@ -79,5 +78,4 @@ fn a_reload_and_a_flush_end_the_answers_at_once() {
     server.rewrite(&["server.allow = [\"2001:db8::/32\"]"]);
     assert_eq!(server.ctl(&["reload"]).status.code(), Some(0));
     assert_eq!(tls.ask(&name_of(7)).rcode, Rcode::REFUSED);
-    server.process.stop();
 }

@@ -78,7 +78,6 @@ fn the_client_that_the_proxy_tells_counts_and_the_proxy_gets_the_answer() {
         |family: &str| server.stat(&format!("queries_total{{transport=\"udp\",family=\"{family}\"}}"));
     assert_eq!((family("ipv4"), family("ipv6")), (7.0, 2.0));
     assert_eq!(server.stat("refused_total{reason=\"not_allowed\"}"), 6.0);
-    server.process.stop();
 }
 
 #[test]
@@ -114,7 +113,6 @@ fn a_datagram_of_a_proxy_without_a_header_is_dropped_and_a_header_from_elsewhere
     assert_eq!(stranger.receive_header(), (0x0d0a, Rcode::REFUSED));
     let asked: Vec<u32> = (1..4).map(|number| upstream.asked(&name_of(number), Type::AAAA)).collect();
     assert_eq!(asked, [0, 0, 0]);
-    server.process.stop();
 }
 
 #[test]
@@ -145,7 +143,6 @@ fn every_limit_counts_the_client_and_not_the_proxy() {
         std::iter::from_fn(|| proxy.receive_within(Duration::from_millis(100))).any(|answer| answer.truncated)
     });
     assert!(dropped(&server, "queries_per_client") >= 1.0);
-    server.process.stop();
 }
 
 #[test]
@@ -170,7 +167,6 @@ fn an_ipv4_client_in_a_header_of_ipv6_is_the_same_client() {
     for _ in 0..3 {
         assert_eq!(proxy.receive().rcode, Rcode::NOERROR);
     }
-    server.process.stop();
 }
 
 #[test]
@@ -191,7 +187,6 @@ fn the_kernel_finds_the_owner_of_a_name_behind_a_header() {
         // One flow arrives at one worker, which passes on queries for names of other workers; by name there are none.
         let letters = server.stat("letters_in_total");
         assert!(if steer == "name" { letters == 0.0 } else { letters > 0.0 }, "{steer}: {letters}");
-        server.process.stop();
     }
 }
 
@@ -223,7 +218,6 @@ fn a_connection_begins_with_the_header_in_whatever_pieces() {
     connection.send_part(&header_start(0x20, 0, 0));
     assert_eq!(connection.ask(&name_of(3), Type::AAAA).rcode, Rcode::REFUSED);
     assert_eq!(server.stat("queries_total{transport=\"tcp\",family=\"ipv6\"}"), 10.0);
-    server.process.stop();
 }
 
 #[test]
@@ -259,5 +253,4 @@ fn a_connection_of_a_proxy_without_a_header_is_closed_and_so_is_one_of_a_client_
     // Other senders need no header.
     let mut stranger = Tcp::from(STRANGER, server.v4());
     assert_eq!(stranger.ask(&name_of(1), Type::AAAA).rcode, Rcode::REFUSED);
-    server.process.stop();
 }

@@ -1,7 +1,7 @@
 //! `upstream.source` and `upstream.avoid-ports`: the addresses and ports that false upstreams see.
 
 use crate::client::{Udp, name_of, query};
-use crate::daemon::{Daemon, Directory, Setup, wait_until};
+use crate::daemon::{Daemon, Folder, Setup, wait_until};
 use crate::stream_upstream::{Authority, Kind, StreamUpstream};
 use crate::upstream::{Behavior, Upstream};
 use std::collections::HashSet;
@@ -33,7 +33,7 @@ fn questions_leave_from_the_sources_over_udp_and_tls_also_after_a_reload() {
     let upstream = Upstream::start(|_| Behavior::Answer);
     let authority = Authority::new("ours");
     let encrypted = StreamUpstream::start(&Kind::Tls(authority.certify(&["dns.example"], |_| {})));
-    let directory = Directory::new();
+    let directory = Folder::for_everybody();
     let anchors = directory.file("ca.pem");
     std::fs::write(&anchors, &authority.pem).unwrap();
     let server = Setup::new(upstream.address)
@@ -73,7 +73,6 @@ fn questions_leave_from_the_sources_over_udp_and_tls_also_after_a_reload() {
     ask_many(&server, 10_001);
     assert_from(&upstream.take_peers(), "127.0.0.3", 10_001..=45_000);
     assert_from(&ask_over_tls("b.tls.example"), "127.0.0.3", 10_001..=45_000);
-    server.process.stop();
 }
 
 #[test]
@@ -91,7 +90,6 @@ fn questions_leave_from_the_sources_over_tcp_also_when_a_reload_sets_them_in_the
     assert_eq!(server.ctl(&["reload"]).status.code(), Some(0));
     assert_eq!(client.ask("b.example", Type::A).rcode, Rcode::NOERROR);
     assert_from(&upstream.take_peers(), "127.0.0.3", 46_001..=65_535);
-    server.process.stop();
 }
 
 #[test]
@@ -114,5 +112,4 @@ fn a_source_that_the_machine_does_not_have_is_told_and_counted_and_the_next_relo
         client.ask(&name_of(number), Type::A).rcode == Rcode::NOERROR
     });
     assert_from(&upstream.take_peers(), "127.0.0.2", 1024..=65_535);
-    server.process.stop();
 }

@@ -1,7 +1,7 @@
 //! README.md: every block in it is run as it stands, or as far as a test can: [`NOT_RUN`] has the reasons for the others. What it
 //! shows is what the programs print, and its figures are those of the pages that it names.
 
-use crate::daemon::{Directory, Process, ctl, free_port};
+use crate::daemon::{Folder, Process, ctl, free_port};
 use crate::demo::unprivileged;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -91,7 +91,7 @@ fn shell_lines() -> Vec<String> {
 }
 
 /// The only block of configuration, in a file.
-fn configuration(directory: &Directory) -> PathBuf {
+fn configuration(directory: &Folder) -> PathBuf {
     let blocks = blocks("toml");
     let [block] = &blocks[..] else { panic!("{} blocks of TOML", blocks.len()) };
     let file = directory.file("sixfold.toml");
@@ -145,7 +145,7 @@ fn output(command: &mut Command) -> String {
 fn has_dig() -> bool {
     let is_there = Command::new("dig").arg("-v").output().is_ok();
     if !is_there {
-        test_skip::missing("dig", "apt-get install bind9-dnsutils");
+        kit::missing("dig", "apt-get install bind9-dnsutils");
     }
     is_there
 }
@@ -161,7 +161,7 @@ fn dig(line: &str, port: u16) -> String {
 
 #[test]
 fn the_steps_after_the_installation_work() {
-    let directory = Directory::new();
+    let directory = Folder::for_everybody();
     let file = configuration(&directory);
     let lines = shell_lines();
     let check = lines.iter().find(|line| line.starts_with("sixfold ")).unwrap();

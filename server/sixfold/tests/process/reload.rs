@@ -18,20 +18,17 @@ fn address(server: &Daemon, number: u32) -> Vec<Ipv6Addr> {
 
 #[test]
 fn sighup_brings_the_new_prefix_into_force() {
-    let upstream = Upstream::start(|_| Behavior::Answer);
-    let server = Setup::new(upstream.address).start();
+    let server = Setup::answering().start();
     assert_eq!(address(&server, 1), [embedded(PREFIX, 1)]);
     server.rewrite(&[&format!("dns64.prefixes = [\"{OTHER}\"]")]);
     server.process.signal("HUP");
     assert!(server.process.wait_for("configuration reloaded").is_some());
     assert_eq!(address(&server, 2), [embedded(OTHER, 2)]);
-    server.process.stop();
 }
 
 #[test]
 fn a_broken_file_changes_nothing_and_every_error_is_told() {
-    let upstream = Upstream::start(|_| Behavior::Answer);
-    let server = Setup::new(upstream.address).start();
+    let server = Setup::answering().start();
     server.rewrite(&[
         "dns64.prefixes = [\"64:ff9b::/52\"]",
         "dns64.sufix = \"::\"",
@@ -69,13 +66,11 @@ fn a_broken_file_changes_nothing_and_every_error_is_told() {
     assert_eq!(address(&server, 3), [embedded(OTHER, 3)]);
     status = String::from_utf8(server.ctl(&["status"]).stdout).unwrap();
     assert!(status.contains(OTHER), "{status}");
-    server.process.stop();
 }
 
 #[test]
 fn metrics_say_whether_the_last_reload_succeeded_and_when_one_did() {
-    let upstream = Upstream::start(|_| Behavior::Answer);
-    let server = Setup::new(upstream.address).start();
+    let server = Setup::answering().start();
     let last = || {
         let of = |name: &str| server.stat(&format!("config_last_reload_{name}"));
         (of("successful"), of("success_timestamp_seconds"))
@@ -89,13 +84,11 @@ fn metrics_say_whether_the_last_reload_succeeded_and_when_one_did() {
     assert_eq!(server.ctl(&["reload"]).status.code(), Some(0));
     let (successful, reload) = last();
     assert!(successful == 1.0 && reload > start, "{start} {reload}");
-    server.process.stop();
 }
 
 #[test]
 fn a_reload_that_takes_long_holds_nothing_up_and_its_result_is_logged_for_a_client_that_has_gone() {
-    let upstream = Upstream::start(|_| Behavior::Answer);
-    let server = Setup::new(upstream.address).metrics().start();
+    let server = Setup::answering().metrics().start();
     let text = std::fs::read_to_string(&server.config).unwrap();
     // A reader of a FIFO waits until somebody writes.
     let make_fifo = || {
@@ -120,7 +113,6 @@ fn a_reload_that_takes_long_holds_nothing_up_and_its_result_is_logged_for_a_clie
     // A stop does not wait for a reload either.
     server.process.signal("HUP");
     assert_eq!(server.ctl(&["health"]).status.code(), Some(0));
-    server.process.stop();
 }
 
 /// The scheduling policy of a thread of a process, by its name: field 41 of proc_pid_stat(5).
@@ -135,8 +127,7 @@ fn policy_of_thread(process: u32, name: &str) -> Option<u32> {
 
 #[test]
 fn a_policy_zone_is_read_again_and_stays_in_force_when_it_is_wrong() {
-    let upstream = Upstream::start(|_| Behavior::Answer);
-    let server = Setup::new(upstream.address).start();
+    let server = Setup::answering().start();
     let zone = server.config.with_extension("rpz");
     let write = |record: &str| {
         let soa = "@ SOA localhost. root.localhost. 1 3600 600 86400 60";
@@ -157,7 +148,6 @@ fn a_policy_zone_is_read_again_and_stays_in_force_when_it_is_wrong() {
     write(&format!("{} CNAME .", name_of(2)));
     assert_eq!(server.ctl(&["reload"]).status.code(), Some(0));
     assert_eq!((rcode(1), rcode(2)), (Rcode::NOERROR, Rcode::NXDOMAIN));
-    server.process.stop();
 }
 
 /// Sends queries as long as reloads go on, 16 at a time, and checks each answer. Returns the number of answers.
@@ -221,7 +211,6 @@ fn twenty_reloads_under_load_lose_no_question_and_mix_nothing_up() {
     // After twenty reloads the prefix of even numbers is in force again.
     assert_eq!(address(&server, 5), [embedded(PREFIX, 5)]);
     assert_eq!(server.stat("responses_total{rcode=\"servfail\"}"), 0.0);
-    server.process.stop();
 }
 
 #[test]
@@ -243,13 +232,11 @@ fn a_question_under_way_is_answered_after_a_reload() {
     assert_eq!(client.receive().addresses, [embedded(OTHER, 1)]);
     assert_eq!(upstream.asked(&name_of(1), Type::A), 0);
     assert_eq!(other.asked(&name_of(1), Type::A), 1);
-    server.process.stop();
 }
 
 #[test]
 fn a_changed_key_that_needs_a_restart_refuses_the_whole_reload_by_name() {
-    let upstream = Upstream::start(|_| Behavior::Answer);
-    let server = Setup::new(upstream.address).start();
+    let server = Setup::answering().start();
     let changes = [
         "server.listen = [\"127.0.0.1:11999\"]",
         "server.workers = 3",
@@ -293,13 +280,11 @@ fn a_changed_key_that_needs_a_restart_refuses_the_whole_reload_by_name() {
     server.rewrite(&[&other]);
     assert_eq!(String::from_utf8(server.ctl(&["reload"]).stdout).unwrap(), "reloaded\n");
     assert_eq!(address(&server, 3), [embedded(OTHER, 3)]);
-    server.process.stop();
 }
 
 #[test]
 fn clients_and_limits_change_with_a_reload() {
-    let upstream = Upstream::start(|_| Behavior::Answer);
-    let server = Setup::new(upstream.address).start();
+    let server = Setup::answering().start();
     assert_eq!(address(&server, 1).len(), 1);
     server.rewrite(&[
         "server.allow = [\"127.0.0.0/8\"]",
@@ -311,5 +296,4 @@ fn clients_and_limits_change_with_a_reload() {
     let mut first = Tcp::to(server.v4());
     assert_eq!(first.ask(&name_of(1), Type::AAAA).rcode, Rcode::NOERROR);
     Tcp::expect_rejection([127, 0, 0, 1], server.v4());
-    server.process.stop();
 }

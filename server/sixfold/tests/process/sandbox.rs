@@ -1,7 +1,7 @@
 //! The sandbox of a running server, from outside: the rights of all its threads, and reloads that need files.
 
 use crate::client::{Udp, embedded, name_of};
-use crate::daemon::{Daemon, Directory, PREFIX, Process, Setup, free_port};
+use crate::daemon::{Daemon, Folder, PREFIX, Process, Setup, free_port};
 use crate::demo::{is_root, unprivileged};
 use crate::upstream::{Behavior, Upstream};
 use std::net::SocketAddr;
@@ -39,11 +39,10 @@ const NONE: &str = "0000000000000000";
 #[test]
 fn no_thread_has_a_capability_and_every_thread_is_in_the_sandbox() {
     if !is_root() {
-        return test_skip::skip("only root has capabilities to give up");
+        return kit::skip("only root has capabilities to give up");
     }
-    let upstream = Upstream::start(|_| Behavior::Answer);
     for user in ["nobody", "root"] {
-        let server = Setup::new(upstream.address)
+        let server = Setup::answering()
             .line(&format!("server.user = \"{user}\""))
             .line("server.workers = 2")
             .metrics()
@@ -58,18 +57,17 @@ fn no_thread_has_a_capability_and_every_thread_is_in_the_sandbox() {
         let seccomp = if line.ends_with(", seccomp") { "2" } else { "0" };
         assert!(found.iter().all(|thread| *thread == ["1", seccomp]), "{user}: {found:?}, {line}");
         assert!(line.starts_with(&format!("user {user}, no capabilities, ")), "{line}");
-        server.process.stop();
     }
 }
 
 #[test]
 fn a_server_with_the_one_capability_binds_a_privileged_port_and_gives_it_up() {
     if !is_root() {
-        return test_skip::skip("only root can start a process with this capability");
+        return kit::skip("only root can start a process with this capability");
     }
     let command = unprivileged();
     if command.is_empty() {
-        return test_skip::missing("setpriv", "apt-get install util-linux");
+        return kit::missing("setpriv", "apt-get install util-linux");
     }
     let command: Vec<String> = command
         .into_iter()
@@ -80,7 +78,7 @@ fn a_server_with_the_one_capability_binds_a_privileged_port_and_gives_it_up() {
         })
         .collect();
     let upstream = Upstream::start(|_| Behavior::Answer);
-    let directory = Directory::new();
+    let directory = Folder::for_everybody();
     let control = directory.file("control.sock");
     // An address of this test alone, as the port cannot be a free one of the system's choice.
     let pid = std::process::id().to_be_bytes();
@@ -107,10 +105,9 @@ fn a_server_with_the_one_capability_binds_a_privileged_port_and_gives_it_up() {
 
 #[test]
 fn a_reload_reads_files_beside_the_known_ones_and_names_the_sandbox_for_others() {
-    let upstream = Upstream::start(|_| Behavior::Answer);
-    let server = Setup::new(upstream.address).start();
+    let server = Setup::answering().start();
     if !status(&server).contains("Landlock ABI") {
-        return test_skip::skip("this kernel has no Landlock");
+        return kit::skip("this kernel has no Landlock");
     }
     let text = "192.0.2.1 nas.example\n";
     let beside = server.config.with_file_name("hosts");
@@ -119,7 +116,7 @@ fn a_reload_reads_files_beside_the_known_ones_and_names_the_sandbox_for_others()
     let output = server.ctl(&["reload"]);
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
 
-    let elsewhere = Directory::new();
+    let elsewhere = Folder::for_everybody();
     let file = elsewhere.file("hosts");
     std::fs::write(&file, text).unwrap();
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
@@ -139,8 +136,7 @@ fn a_reload_reads_files_beside_the_known_ones_and_names_the_sandbox_for_others()
 
 #[test]
 fn without_the_sandbox_a_reload_reads_every_file_and_the_status_says_so() {
-    let upstream = Upstream::start(|_| Behavior::Answer);
-    let server = Setup::new(upstream.address).line("server.sandbox = \"off\"").start();
+    let server = Setup::answering().line("server.sandbox = \"off\"").start();
     assert!(status(&server).ends_with(", off"), "{}", status(&server));
     let found = threads(&server.process, &["Seccomp", "NoNewPrivs"]);
     let own = |name: &str| {
@@ -150,19 +146,18 @@ fn without_the_sandbox_a_reload_reads_every_file_and_the_status_says_so() {
     // The server has the restrictions of this test, which may run in a container.
     let expected = [own("Seccomp:"), own("NoNewPrivs:")];
     assert!(found.iter().all(|thread| *thread == expected), "{found:?}");
-    let elsewhere = Directory::new();
+    let elsewhere = Folder::for_everybody();
     let file = elsewhere.file("hosts");
     std::fs::write(&file, "192.0.2.1 nas.example\n").unwrap();
     server.rewrite(&["server.sandbox = \"off\"", &format!("local.hosts-file = \"{}\"", file.display())]);
     assert_eq!(server.ctl(&["reload"]).status.code(), Some(0));
-    server.process.stop();
 }
 
 #[test]
 fn the_demonstration_removes_its_directory_in_the_sandbox() {
     let port = free_port();
     let arguments = ["serve", "--demo", "--listen", &format!("127.0.0.1:{port}")].map(str::to_owned);
-    let runtime = Directory::new();
+    let runtime = Folder::for_everybody();
     let variable = format!("XDG_RUNTIME_DIR={}", runtime.file("").display());
     let process = Process::start(&["env".into(), variable], &arguments);
     assert!(process.wait_for("sixfold: ready").is_some(), "{}", process.log());
@@ -180,7 +175,7 @@ fn the_systemd_unit_is_as_strict_as_promised() {
     let unit = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/systemd/sixfold.service");
     let analyze = |arguments: &[&str]| Command::new("systemd-analyze").args(arguments).output();
     let Ok(output) = analyze(&["security", "--offline=true", unit]) else {
-        return test_skip::missing("systemd-analyze", "apt-get install systemd");
+        return kit::missing("systemd-analyze", "apt-get install systemd");
     };
     let said = String::from_utf8(output.stdout).unwrap();
     let exposure = said.lines().find_map(|line| line.split_once("exposure level for sixfold.service:"));
@@ -209,7 +204,7 @@ fn the_socket_unit_is_valid_and_as_documented() {
         assert!(text.lines().any(|one| one == line), "{line} is not in the unit");
     }
     let Ok(output) = Command::new("systemd-analyze").args(["verify", "--man=no", unit]).output() else {
-        return test_skip::missing("systemd-analyze", "apt-get install systemd");
+        return kit::missing("systemd-analyze", "apt-get install systemd");
     };
     let warnings = String::from_utf8(output.stderr).unwrap();
     assert!(!warnings.contains("sixfold.socket"), "{warnings}");

@@ -1,10 +1,8 @@
 //! A service: a server whose process changes with each upgrade. All its processes end with the test, whatever the result.
 
-use crate::daemon::{Daemon, Setup, wait_until};
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use crate::daemon::{Daemon, Folder, Setup, wait_until};
+use std::path::Path;
 use std::process::{Command, Output};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A service.
 pub struct Service {
@@ -63,6 +61,7 @@ impl Drop for Service {
         for process in self.processes() {
             send("KILL", process);
         }
+        wait_until("the first process has ended", || !self.server.process.is_running());
     }
 }
 
@@ -94,34 +93,8 @@ pub fn text(output: &Output) -> String {
     [&output.stdout[..], &output.stderr].map(String::from_utf8_lossy).concat()
 }
 
-/// A folder that only its owner may write, for programs. It is removed with the test.
-pub struct Programs(PathBuf);
-
-impl Programs {
-    pub fn new() -> Programs {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("sixfold-programs-{}-{number}", std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-        Programs(path)
-    }
-
-    pub fn file(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-
-    /// Writes a script with this mode, and returns its path.
-    pub fn script(&self, name: &str, body: &str, mode: u32) -> String {
-        let path = self.file(name);
-        std::fs::write(&path, format!("#!/bin/sh\n{body}\n")).unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
-        path.display().to_string()
-    }
-}
-
-impl Drop for Programs {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+/// Writes a script with this mode into a folder, and returns its path.
+pub fn script(folder: &Folder, name: &str, body: &str, mode: u32) -> String {
+    folder.write_with_mode(name, format!("#!/bin/sh\n{body}\n"), mode);
+    folder.text(name)
 }

@@ -1,6 +1,6 @@
 //! The messages to the service manager (sd_notify(3)), on a socket of the test.
 
-use crate::daemon::{Directory, Process, TIMEOUT, ctl, free_port};
+use crate::daemon::{Folder, Process, TIMEOUT, ctl, free_port};
 use crate::upstream::{Behavior, Upstream};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixDatagram;
@@ -9,13 +9,13 @@ use std::os::unix::net::UnixDatagram;
 struct Service {
     notifications: UnixDatagram,
     process: Process,
-    directory: Directory,
+    directory: Folder,
 }
 
 impl Service {
     /// Starts a server with a watchdog of this time.
     fn start(upstream: &Upstream, watchdog_usec: u32) -> Service {
-        let directory = Directory::new();
+        let directory = Folder::for_everybody();
         let socket = directory.file("notify");
         let notifications = UnixDatagram::bind(&socket).unwrap();
         notifications.set_read_timeout(Some(TIMEOUT)).unwrap();

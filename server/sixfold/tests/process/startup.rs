@@ -1,7 +1,7 @@
 //! Starts that fail: the message has the error, the place and the remedy, and no process stays.
 
 use crate::client::{Udp, embedded, name_of};
-use crate::daemon::{Directory, PREFIX, Process, Setup, free_port, wait_until};
+use crate::daemon::{Folder, PREFIX, Process, Setup, free_port, wait_until};
 use crate::demo::{is_root, unprivileged};
 use crate::encrypted_service::{Listeners, Pair};
 use crate::upstream::{Behavior, Upstream};
@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use wire::Type;
 
 /// Starts a server that must fail, with some lines of configuration; returns its log.
-fn start_fails(directory: &Directory, command: &[String], lines: &[String]) -> String {
+fn start_fails(directory: &Folder, command: &[String], lines: &[String]) -> String {
     let config = directory.file("sixfold.toml");
     let mut text = "upstream.forwarders = [\"192.0.2.53\"]\n".to_owned();
     for (key, line) in
@@ -38,7 +38,7 @@ fn start_fails(directory: &Directory, command: &[String], lines: &[String]) -> S
 #[test]
 fn the_status_has_the_absolute_path_of_the_file_and_flags_replace_its_list_of_networks() {
     let upstream = Upstream::start(|_| Behavior::Answer);
-    let directory = Directory::new();
+    let directory = Folder::for_everybody();
     let port = free_port();
     let control = directory.file("control.sock");
     let text = format!(
@@ -73,39 +73,33 @@ fn only_error(log: &str) -> &str {
 }
 
 #[test]
-fn a_udp_port_in_use_is_named_with_the_remedy() {
-    let taken = UdpSocket::bind(("127.0.0.1", free_port())).unwrap();
-    let address = taken.local_addr().unwrap();
-    let log = start_fails(&Directory::new(), &[], &[format!("server.listen = [\"{address}\"]")]);
-    let error = only_error(&log);
-    assert!(error.starts_with(&format!("sixfold: cannot listen on {address} (UDP): ")), "{error}");
-    assert!(error.contains("in use") && error.contains("ss -lunp"), "{error}");
-}
-
-#[test]
-fn a_tcp_port_in_use_is_named_with_the_remedy() {
-    let taken = TcpListener::bind(("127.0.0.1", free_port())).unwrap();
-    let address = taken.local_addr().unwrap();
-    let log = start_fails(&Directory::new(), &[], &[format!("server.listen = [\"{address}\"]")]);
-    let error = only_error(&log);
-    assert!(error.contains("TCP") && error.contains(&address.to_string()), "{error}");
-    assert!(error.contains("ss -ltnp"), "{error}");
-    // The UDP port is free again.
-    UdpSocket::bind(address).unwrap();
-}
-
-#[test]
-fn a_metrics_port_in_use_is_named_with_the_remedy() {
-    let taken = TcpListener::bind(("127.0.0.1", free_port())).unwrap();
-    let address = taken.local_addr().unwrap();
-    let lines = [
-        format!("server.listen = [\"127.0.0.1:{}\"]", free_port()),
-        format!("metrics.listen = \"{address}\""),
-    ];
-    let log = start_fails(&Directory::new(), &[], &lines);
-    let error = only_error(&log);
-    assert!(error.starts_with(&format!("sixfold: cannot listen on {address} for metrics: ")), "{error}");
-    assert!(error.contains("change `metrics.listen`"), "{error}");
+fn a_port_in_use_is_named_with_the_remedy() {
+    let udp = UdpSocket::bind(("127.0.0.1", free_port())).unwrap();
+    let [tcp, metrics] = [(); 2].map(|()| TcpListener::bind(("127.0.0.1", free_port())).unwrap());
+    let [for_udp, for_tcp, for_metrics] =
+        [udp.local_addr(), tcp.local_addr(), metrics.local_addr()].map(Result::unwrap);
+    let listen = |address: SocketAddr| format!("server.listen = [\"{address}\"]");
+    let elsewhere = listen(SocketAddr::from(([127, 0, 0, 1], free_port())));
+    for (lines, words) in [
+        (
+            vec![listen(for_udp)],
+            vec![format!("sixfold: cannot listen on {for_udp} (UDP): "), "in use".into(), "ss -lunp".into()],
+        ),
+        (vec![listen(for_tcp)], vec!["TCP".into(), for_tcp.to_string(), "ss -ltnp".into()]),
+        (
+            vec![elsewhere, format!("metrics.listen = \"{for_metrics}\"")],
+            vec![
+                format!("sixfold: cannot listen on {for_metrics} for metrics: "),
+                "change `metrics.listen`".into(),
+            ],
+        ),
+    ] {
+        let log = start_fails(&Folder::for_everybody(), &[], &lines);
+        let error = only_error(&log);
+        assert!(words.iter().all(|words| error.contains(words)), "{words:?}: {error}");
+    }
+    // The UDP port of the second start is free again.
+    UdpSocket::bind(for_tcp).unwrap();
 }
 
 #[test]
@@ -118,7 +112,7 @@ fn the_default_metrics_port_in_use_is_only_a_warning() {
         taken.is_some()
     });
     let upstream = Upstream::start(|_| Behavior::Answer);
-    let directory = Directory::new();
+    let directory = Folder::for_everybody();
     let config = directory.file("sixfold.toml");
     let text = format!(
         "server.listen = [\"127.0.0.1:{}\"]\nupstream.forwarders = [\"{}\"]\nserver.user = \"root\"",
@@ -138,7 +132,7 @@ fn a_control_socket_in_a_directory_that_does_not_exist_is_named() {
     let path = "/nonexistent/sixfold/control.sock";
     let lines =
         [format!("server.listen = [\"127.0.0.1:{}\"]", free_port()), format!("control.socket = \"{path}\"")];
-    let log = start_fails(&Directory::new(), &[], &lines);
+    let log = start_fails(&Folder::for_everybody(), &[], &lines);
     let error = only_error(&log);
     assert!(error.starts_with(&format!("sixfold: cannot listen on {path}: ")), "{error}");
     assert!(error.contains("change `control.socket`"), "{error}");
@@ -165,7 +159,7 @@ fn an_address_that_no_interface_has_is_named_with_the_remedies() {
             lines.push(format!("tls.certificate = \"{}\"", files.certificate().display()));
             lines.push(format!("tls.key = \"{}\"", files.key().display()));
         }
-        let log = start_fails(&Directory::new(), &[], &lines);
+        let log = start_fails(&Folder::for_everybody(), &[], &lines);
         let error = only_error(&log);
         assert!(error.starts_with(&format!("sixfold: {start}")), "{error}");
         assert_eq!(error.contains("listen on 0.0.0.0:5300"), key == "server.listen", "{error}");
@@ -180,14 +174,14 @@ fn a_privileged_port_without_privilege_is_named_with_the_remedy() {
     const PORT: u16 = 77;
     let first = std::fs::read_to_string("/proc/sys/net/ipv4/ip_unprivileged_port_start").unwrap_or_default();
     if first.trim().parse::<u16>().is_ok_and(|first| first <= PORT) {
-        return test_skip::skip(&format!("the kernel lets everybody use port {PORT}"));
+        return kit::skip(&format!("the kernel lets everybody use port {PORT}"));
     }
     let command = unprivileged();
     if command.is_empty() && is_root() {
-        return test_skip::missing("setpriv", "apt-get install util-linux");
+        return kit::missing("setpriv", "apt-get install util-linux");
     }
     let address = SocketAddr::from(([127, 0, 0, 1], PORT));
-    let log = start_fails(&Directory::new(), &command, &[format!("server.listen = [\"{address}\"]")]);
+    let log = start_fails(&Folder::for_everybody(), &command, &[format!("server.listen = [\"{address}\"]")]);
     let error = only_error(&log);
     assert!(
         error.starts_with(&format!("sixfold: cannot listen on {address} (UDP): permission denied")),
@@ -199,13 +193,13 @@ fn a_privileged_port_without_privilege_is_named_with_the_remedy() {
 #[test]
 fn a_user_that_does_not_exist_is_named_with_the_remedy() {
     if !is_root() {
-        return test_skip::skip("only root takes another identity");
+        return kit::skip("only root takes another identity");
     }
     let lines = [
         format!("server.listen = [\"127.0.0.1:{}\"]", free_port()),
         "server.user = \"no-such-user-here\"".to_owned(),
     ];
-    let log = start_fails(&Directory::new(), &[], &lines);
+    let log = start_fails(&Folder::for_everybody(), &[], &lines);
     assert!(log.starts_with("error: no such user: no-such-user-here\n --> "), "{log}");
     assert!(log.contains("useradd") && log.contains("server.user"), "{log}");
 }
@@ -213,14 +207,10 @@ fn a_user_that_does_not_exist_is_named_with_the_remedy() {
 #[test]
 fn root_becomes_the_user_for_all_threads_and_works_on() {
     if !is_root() {
-        return test_skip::skip("only root takes another identity");
+        return kit::skip("only root takes another identity");
     }
-    let upstream = Upstream::start(|_| Behavior::Answer);
-    let server = Setup::new(upstream.address)
-        .line("server.user = \"nobody\"")
-        .line("server.workers = 2")
-        .metrics()
-        .start();
+    let server =
+        Setup::answering().line("server.user = \"nobody\"").line("server.workers = 2").metrics().start();
     let tasks = std::fs::read_dir(format!("/proc/{}/task", server.process.pid())).unwrap();
     let mut threads = 0;
     for task in tasks {
@@ -251,7 +241,7 @@ fn all_errors_of_a_configuration_are_told_and_nothing_starts() {
         "upstream.timeout = \"5\"".to_owned(),
         "dns46.lookup = 1".to_owned(),
     ];
-    let log = start_fails(&Directory::new(), &[], &lines);
+    let log = start_fails(&Folder::for_everybody(), &[], &lines);
     for words in ["`64:ff9b::/52`", "`5` is not a duration", "unknown table `dns46`", "3 errors"] {
         assert!(log.contains(words), "{words} not in\n{log}");
     }

@@ -1,12 +1,12 @@
 //! The status page: its headers, its protection, and the page as a browser shows it.
 
 use crate::client::{Udp, name_of};
-use crate::daemon::{Daemon, Directory, Setup, wait_until};
+use crate::daemon::{Daemon, Folder, Setup, wait_until};
 use crate::encrypted_service::{Listeners, Pair};
 use crate::scrape::{Response, request, request_of};
 use crate::upstream::{Behavior, Upstream};
+use kit::browser::{Browser, Look};
 use serde_json::Value;
-use test_skip::browser::{Browser, Look};
 use wire::{Rcode, Type};
 
 /// The parts of the page.
@@ -33,8 +33,7 @@ fn headers(data: &Value, table: &str) -> Vec<String> {
 
 #[test]
 fn every_part_of_the_page_is_protected_and_is_never_stored() {
-    let upstream = Upstream::start(|_| Behavior::Answer);
-    let server = Setup::new(upstream.address).metrics().start();
+    let server = Setup::answering().metrics().start();
     for (path, kind) in PARTS {
         let response = get(&server, path);
         assert_eq!(response.status, 200, "{path}");
@@ -58,13 +57,11 @@ fn every_part_of_the_page_is_protected_and_is_never_stored() {
     for path in ["/metrics", "/livez", "/readyz"] {
         assert_eq!(request(server.metrics, "GET", path).status, 200, "{path}");
     }
-    server.process.stop();
 }
 
 #[test]
 fn a_page_of_a_stranger_cannot_read_the_status_through_a_name_of_its_own() {
-    let upstream = Upstream::start(|_| Behavior::Answer);
-    let server = Setup::new(upstream.address).metrics().start();
+    let server = Setup::answering().metrics().start();
     let port = server.metrics.port();
     let status = |path: &str, headers: &str| request_of(server.metrics, "GET", path, headers).status;
     for (path, _) in PARTS {
@@ -87,15 +84,13 @@ fn a_page_of_a_stranger_cannot_read_the_status_through_a_name_of_its_own() {
             assert_eq!(status(path, wrong), 400, "{path}");
         }
     }
-    server.process.stop();
 }
 
 #[test]
 fn texts_of_the_configuration_are_shown_and_never_become_markup() {
-    let upstream = Upstream::start(|_| Behavior::Answer);
     let zone = "<script>alert(1)</script>.\\\"onload=x.example";
     let line = format!("upstream.zone = [{{ zone = '{zone}', forwarders = [\"192.0.2.1\"] }}]");
-    let server = Setup::new(upstream.address).line(&line).metrics().start();
+    let server = Setup::answering().line(&line).metrics().start();
     server.rewrite(&["upstream.tries = '<img src=x onerror=alert(2)>'"]);
     assert_eq!(server.ctl(&["reload"]).status.code(), Some(1));
     let page = get(&server, "/status").body;
@@ -116,7 +111,6 @@ fn texts_of_the_configuration_are_shown_and_never_become_markup() {
         purposes.contains(&"all other names") && purposes.iter().any(|zone| zone.contains("<script>")),
         "{purposes:?}"
     );
-    server.process.stop();
 }
 
 #[test]
@@ -168,7 +162,6 @@ fn the_figures_are_those_of_the_queries_and_reloads_and_no_client_is_named() {
     assert_eq!(after["rows"]["reloads"][0]["cells"][1], "succeeded");
     let page = get(&server, "/status").body;
     assert!(!page.contains("chosen") && !after.to_string().contains("chosen"), "{page}");
-    server.process.stop();
 }
 
 #[test]
@@ -198,20 +191,18 @@ fn an_upstream_that_is_down_comes_first_among_a_hundred() {
     assert!(state.starts_with("down: since 20") && state.contains("Z: no reply ("), "{state}");
     assert!(state.ends_with("1 of 1 workers has stopped asking it"), "{state}");
     assert_eq!(row["cells"][6], "all other names, v4.test.");
-    server.process.stop();
 }
 
 #[test]
 fn listeners_certificate_memory_and_policy_zones_are_shown_to_operators() {
-    let upstream = Upstream::start(|_| Behavior::Answer);
     let pair = Pair::new();
     let listeners = Listeners::new(&pair);
-    let directory = Directory::new();
+    let directory = Folder::for_everybody();
     let zone = directory.file("policy.rpz");
     let text = "$ORIGIN rpz.example.\n@ 60 SOA localhost. root.localhost. 2026112601 3600 600 86400 60\nads.test 60 CNAME .\n";
     std::fs::write(&zone, text).unwrap();
     let server = listeners
-        .add_quic_to(listeners.add_to(Setup::new(upstream.address)))
+        .add_quic_to(listeners.add_to(Setup::answering()))
         .line(&format!("filter.rpz = [{zone:?}]"))
         .metrics()
         .start();
@@ -261,7 +252,6 @@ fn listeners_certificate_memory_and_policy_zones_are_shown_to_operators() {
     assert!(line.ends_with("; changed: the contents of filter.rpz"), "{line}");
     let words = format!("policy zone rpz.example. of {} is in force: serial 2026112602, ", zone.display());
     assert!(server.process.wait_for(&words).is_some());
-    server.process.stop();
 }
 
 pub const SCREEN: Look = Look { media: "screen", scheme: "light", width: 1200, script: true };
@@ -274,34 +264,12 @@ const LOOKS: [Look; 4] = [
     Look { script: false, ..SCREEN },
 ];
 
-/// Starts a browser. None: the test is skipped.
-pub fn browser(name: &str) -> Option<Browser> {
-    let Some(program) = Browser::program() else {
-        test_skip::missing("chromium", "apt-get install chromium");
-        return None;
-    };
-    Browser::start(program, name).map_err(|why| test_skip::skip(&why)).ok()
-}
-
-/// Checks for exceptions, logged errors or warnings, and requests other than those of the page.
-fn no_complaints(events: &[Value], server: &Daemon, look: Look) {
-    for event in events {
-        match event["method"].as_str().unwrap_or_default() {
-            "Runtime.exceptionThrown"
-            | "Log.entryAdded"
-            | "Runtime.consoleAPICalled"
-            | "Network.loadingFailed" => {
-                panic!("{look:?}: {event}")
-            }
-            "Network.requestWillBeSent" => {
-                let url = event["params"]["request"]["url"].as_str().unwrap_or_default();
-                let own = url.strip_prefix(&format!("http://{}", server.metrics));
-                let is_part = own.is_some_and(|path| PARTS.iter().any(|(part, _)| *part == path));
-                assert!(is_part || url == "data:,", "{look:?}: {url}");
-            }
-            _ => {}
-        }
-    }
+/// Checks for complaints of the browser, and requests other than those of the page.
+fn no_complaints(browser: &Browser, server: &Daemon, look: Look) {
+    let origin = format!("http://{}", server.metrics);
+    let is_part = |path: &str| PARTS.iter().any(|(part, _)| *part == path);
+    browser
+        .expect_no_complaints(|url| url.strip_prefix(&origin).is_some_and(is_part) || url == "data:,", look);
 }
 
 /// The smallest contrast of any text with its background, and the text (WCAG 2.2, relative luminance).
@@ -328,7 +296,7 @@ const CONTRAST: &str = "(() => {
 
 #[test]
 fn a_browser_shows_the_page_in_every_look_without_errors_or_foreign_requests() {
-    let Some(mut browser) = browser("status") else { return };
+    let Some(mut browser) = Browser::or_skip("status") else { return };
     let upstream = Upstream::start(|_| Behavior::Answer);
     let server = Setup::new(upstream.address).metrics().start();
     assert_eq!(Udp::to(server.v6()).ask(&name_of(1), Type::AAAA).rcode, Rcode::NOERROR);
@@ -336,7 +304,7 @@ fn a_browser_shows_the_page_in_every_look_without_errors_or_foreign_requests() {
     assert_eq!(server.ctl(&["reload"]).status.code(), Some(1));
     for look in LOOKS {
         browser.visit(&format!("http://{}/status", server.metrics), look).unwrap();
-        no_complaints(&browser.events, &server, look);
+        no_complaints(&browser, &server, look);
         assert_eq!(browser.value("document.title").unwrap(), "Sixfold: serving", "{look:?}");
         let upstreams =
             browser.value("document.querySelector('[data-rows=upstreams] th').innerText").unwrap();
@@ -352,14 +320,12 @@ fn a_browser_shows_the_page_in_every_look_without_errors_or_foreign_requests() {
             std::fs::write(name, browser.picture().unwrap()).unwrap();
         }
     }
-    server.process.stop();
 }
 
 #[test]
 fn the_page_follows_the_server_and_the_keyboard_reaches_everything() {
-    let Some(mut browser) = browser("status-live") else { return };
-    let upstream = Upstream::start(|_| Behavior::Answer);
-    let server = Setup::new(upstream.address).metrics().start();
+    let Some(mut browser) = Browser::or_skip("status-live") else { return };
+    let server = Setup::answering().metrics().start();
     browser.visit(&format!("http://{}/status", server.metrics), SCREEN).unwrap();
     let refused = "document.querySelector('[data-rows=reasons]').innerText";
     assert_eq!(browser.value(refused).unwrap(), "None since the start.");
@@ -393,7 +359,7 @@ fn the_page_follows_the_server_and_the_keyboard_reaches_everything() {
         browser.value("document.getElementById('pause').getAttribute('aria-pressed')").unwrap(),
         "true"
     );
-    no_complaints(&browser.events, &server, SCREEN);
+    no_complaints(&browser, &server, SCREEN);
     browser.press("Enter", 13).unwrap();
     // The page says that its figures are old when the server has gone.
     server.process.stop();

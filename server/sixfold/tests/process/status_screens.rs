@@ -5,14 +5,14 @@
 
 use crate::client::{Udp, name_of};
 use crate::daemon::{Daemon, Setup, wait_until};
-use crate::status_page::{SCREEN, browser, data, get};
+use crate::status_page::{SCREEN, data, get};
 use crate::upstream::{Behavior, Upstream};
+use kit::browser::{Browser, Look, size_of};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
-use test_skip::browser::{Browser, Look, size_of};
 use wire::{Rcode, Type};
 
 /// Width and height of a laptop's window, and of a phone.
@@ -81,7 +81,7 @@ const LAYOUT: &str = "(() => {
 
 #[test]
 fn the_first_questions_are_answered_on_the_first_screen_of_a_laptop_and_of_a_phone() {
-    let Some(mut browser) = browser("screens") else { return };
+    let Some(mut browser) = Browser::or_skip("screens") else { return };
     for scene in [Scene::healthy(), Scene::in_trouble()] {
         for script in [true, false] {
             for (width, height) in SIZES {
@@ -239,10 +239,10 @@ fn violations(browser: &mut Browser, axe: &str) -> Value {
 
 #[test]
 fn axe_finds_no_fault_in_the_page() {
-    let Some(mut browser) = browser("axe") else { return };
+    let Some(mut browser) = Browser::or_skip("axe") else { return };
     let axe = match axe() {
         Ok(axe) => axe,
-        Err(why) => return test_skip::skip(&why),
+        Err(why) => return kit::skip(&why),
     };
     for scene in [Scene::healthy(), Scene::in_trouble()] {
         for (width, height) in SIZES {
@@ -268,7 +268,7 @@ fn image() -> PathBuf {
 fn the_picture_in_the_documents_is_one_of_the_first_screen() {
     let (width, height) = SIZES[0];
     if std::env::var("SIXFOLD_IMAGES").is_ok_and(|wish| wish == "write") {
-        let Some(mut browser) = browser("image") else { return };
+        let Some(mut browser) = Browser::or_skip("image") else { return };
         write_image(&mut browser);
     }
     let picture = std::fs::read(image()).expect("SIXFOLD_IMAGES=write makes it");

@@ -69,7 +69,6 @@ fn every_name_is_answered(steer: &str, workers: u32) {
     let streamed = f64::from(NAMES / 5);
     assert!(if steer == "name" { letters == streamed } else { letters > streamed }, "{steer}: {letters}");
     assert_eq!(server.stat("workers_responding"), f64::from(workers));
-    server.process.stop();
 }
 
 #[test]
@@ -125,7 +124,6 @@ fn equal_questions_meet(steer: &str, workers: u32) {
     assert_eq!(asked.len(), 2, "{asked:?}");
     assert!(asked.values().all(|&count| count == 1), "{asked:?}");
     assert_eq!(server.stat("workers"), f64::from(workers));
-    server.process.stop();
 }
 
 #[test]

@@ -101,8 +101,7 @@ fn an_upstream_that_never_answers_does_not_hold_the_stop_up() {
 
 #[test]
 fn idle_connections_do_not_hold_the_stop_up() {
-    let upstream = Upstream::start(|_| Behavior::Answer);
-    let server = Setup::new(upstream.address).line("limits.tcp-idle = \"1h\"").start();
+    let server = Setup::answering().line("limits.tcp-idle = \"1h\"").start();
     let mut idle: Vec<Tcp> = (0..10).map(|_| Tcp::to(server.v4())).collect();
     for connection in &mut idle {
         assert_eq!(connection.ask(&name_of(1), Type::AAAA).rcode, Rcode::NOERROR);

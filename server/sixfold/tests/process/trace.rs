@@ -1,7 +1,7 @@
 //! `sixfold ctl trace`: lines of live queries, filters, bounds, and operators who do not read.
 
 use crate::client::{Tcp, Udp, embedded, name_of, query};
-use crate::daemon::{Daemon, Directory, PREFIX, Setup, TIMEOUT, ctl, wait_until};
+use crate::daemon::{Daemon, Folder, PREFIX, Setup, TIMEOUT, ctl, wait_until};
 use crate::packet_cache::warm;
 use crate::upstream::{Behavior, Upstream};
 use serde_json::Value;
@@ -115,7 +115,6 @@ fn a_query_is_one_line_with_every_step_and_its_time() {
         (&words[..3], words.last(), rcode),
         (&["other_type", "asks", "sent"][..], Some(&"no_reply"), Some("SERVFAIL"))
     );
-    server.process.stop();
 }
 
 #[test]
@@ -147,7 +146,6 @@ fn filters_choose_the_queries_of_each_trace_and_off_ends_all() {
     assert_eq!(of(both), [row("::1", 1), row("::1", 2)]);
     let again = server.ctl(&["trace", "off"]);
     assert_eq!(String::from_utf8_lossy(&again.stdout), "no trace was running\n");
-    server.process.stop();
 }
 
 #[test]
@@ -166,7 +164,6 @@ fn names_of_strangers_break_neither_the_line_nor_the_terminal() {
     let name = trace.next()["name"].as_str().unwrap().to_owned();
     assert!(name.starts_with("\\010") && name.ends_with(".test."), "{name}");
     assert!(name.is_ascii() && !name.chars().any(char::is_control), "{name}");
-    server.process.stop();
 }
 
 #[test]
@@ -190,7 +187,6 @@ fn an_operator_who_does_not_read_slows_nobody_and_every_query_is_accounted_for()
     let shown = lines.iter().filter(|line| line["notice"].is_null()).count() as u64;
     assert_eq!(shown + left_out, QUERIES, "{shown} shown, {left_out} left out");
     assert!(shown > 0);
-    server.process.stop();
 }
 
 #[test]
@@ -238,7 +234,6 @@ fn malformed_requests_are_refused() {
     wait_until("no trace is left", || {
         String::from_utf8_lossy(&server.ctl(&["trace", "off"]).stdout) == "no trace was running\n"
     });
-    server.process.stop();
 }
 
 #[test]
@@ -256,13 +251,11 @@ fn a_trace_hears_of_queries_that_the_stream_thread_answered_before() {
         server.ctl(&["trace", "off"]);
         follower.end();
     }
-    server.process.stop();
 }
 
 #[test]
 fn the_rule_of_a_policy_zone_is_named_with_zone_file_line_and_trigger() {
-    let upstream = Upstream::start(|_| Behavior::Answer);
-    let directory = Directory::new();
+    let directory = Folder::for_everybody();
     let zone = directory.file("policy.rpz");
     // draft-vixie-dnsop-dns-rpz-00 sections 4.3 (address of an answer) and 3.1 (NXDOMAIN).
     let rules = [
@@ -272,7 +265,7 @@ fn the_rule_of_a_policy_zone_is_named_with_zone_file_line_and_trigger() {
         "32.1.0.0.9.rpz-ip 60 CNAME .",
     ];
     std::fs::write(&zone, rules.join("\n") + "\n").unwrap();
-    let server = Setup::new(upstream.address).line(&format!("filter.rpz = [{zone:?}]")).start();
+    let server = Setup::answering().line(&format!("filter.rpz = [{zone:?}]")).start();
     let trace = Follower::start(&server, 1, &["on"]);
     let client = Udp::to(server.v6());
     let name = name_of(1);
@@ -293,5 +286,4 @@ fn the_rule_of_a_policy_zone_is_named_with_zone_file_line_and_trigger() {
         });
         assert_eq!(*policy, wanted, "{told}");
     }
-    server.process.stop();
 }

@@ -1,8 +1,8 @@
 //! Upgrades: a new process takes the sockets of the old one, and no query is lost, over UDP or TCP.
 
 use crate::client::{Tcp, Udp, embedded, name_of, query};
-use crate::daemon::{PREFIX, Setup, free_port, wait_until};
-use crate::service::{Programs, Service, is_running, send, text};
+use crate::daemon::{Folder, PREFIX, Setup, free_port, wait_until};
+use crate::service::{Service, is_running, send, text};
 use crate::upstream::{Behavior, Upstream};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::MetadataExt;
@@ -56,8 +56,7 @@ impl Drop for StopAtEnd<'_> {
 #[test]
 fn upgrades_under_load_lose_no_query_over_udp_or_tcp() {
     const UPGRADES: usize = 5;
-    let upstream = Upstream::start(|_| Behavior::Answer);
-    let service = Service::start(Setup::new(upstream.address).line("server.workers = 2"));
+    let service = Service::start(Setup::answering().line("server.workers = 2"));
     let (v4, v6) = (service.server.v4(), service.server.v6());
     let (number, stop) = (AtomicU32::new(0), AtomicBool::new(false));
     std::thread::scope(|scope| {
@@ -142,8 +141,7 @@ fn the_old_process_answers_what_it_has_and_serves_its_connections_to_their_end()
 
 #[test]
 fn changed_addresses_and_workers_take_effect_and_the_state_survives() {
-    let upstream = Upstream::start(|_| Behavior::Answer);
-    let service = Service::start(Setup::new(upstream.address).line("server.workers = 2").metrics());
+    let service = Service::start(Setup::answering().line("server.workers = 2").metrics());
     let (v4, metrics) = (service.server.v4(), service.server.metrics);
     assert_eq!(service.server.ctl(&["drain"]).status.code(), Some(0));
     let added = SocketAddr::from(([127, 0, 0, 1], free_port()));
@@ -176,8 +174,7 @@ fn changed_addresses_and_workers_take_effect_and_the_state_survives() {
 
 #[test]
 fn cookies_of_clients_stay_valid() {
-    let upstream = Upstream::start(|_| Behavior::Answer);
-    let service = Service::start(Setup::new(upstream.address));
+    let service = Service::start(Setup::answering());
     let ask = |cookie: &[u8]| {
         let mut message = query(5, &name_of(1), Type::AAAA);
         message[11] = 1;
@@ -218,13 +215,12 @@ fn cookies_of_clients_stay_valid() {
 
 #[test]
 fn the_service_manager_follows_an_upgrade_by_a_signal() {
-    let upstream = Upstream::start(|_| Behavior::Answer);
-    let programs = Programs::new();
+    let programs = Folder::new();
     let path = programs.file("notify.sock");
     let manager = UnixDatagram::bind(&path).unwrap();
     manager.set_read_timeout(Some(crate::daemon::TIMEOUT)).unwrap();
     let notify = format!("NOTIFY_SOCKET={}", path.display());
-    let setup = Setup::new(upstream.address);
+    let setup = Setup::answering();
     let service =
         Service::start(setup.through(&["env", &notify, "WATCHDOG_PID=1", "WATCHDOG_USEC=9000000000"]));
     let next = || {
@@ -248,8 +244,8 @@ fn the_service_manager_follows_an_upgrade_by_a_signal() {
         "{environment}"
     );
     // After a failure the old process is ready again.
-    let programs = Programs::new();
-    let ends = programs.script("sixfold-ends", "exit 1", 0o755);
+    let programs = Folder::new();
+    let ends = crate::service::script(&programs, "sixfold-ends", "exit 1", 0o755);
     service.fail_to_upgrade(&["--binary", &ends], "has ended before it was ready");
     assert!(next().starts_with("RELOADING=1"));
     assert!(next().trim().ends_with("READY=1"));
@@ -258,12 +254,11 @@ fn the_service_manager_follows_an_upgrade_by_a_signal() {
 
 #[test]
 fn a_program_that_was_replaced_on_the_disk_is_started() {
-    let upstream = Upstream::start(|_| Behavior::Answer);
-    let programs = Programs::new();
+    let programs = Folder::new();
     let (program, next) = (programs.file("sixfold"), programs.file("sixfold.new"));
     std::fs::copy(env!("CARGO_BIN_EXE_sixfold"), &program).unwrap();
     let run = format!("shift; exec {} \"$@\"", program.display());
-    let service = Service::start(Setup::new(upstream.address).through(&["sh", "-c", &run, "sh"]));
+    let service = Service::start(Setup::answering().through(&["sh", "-c", &run, "sh"]));
     std::fs::copy(env!("CARGO_BIN_EXE_sixfold"), &next).unwrap();
     std::fs::rename(&next, &program).unwrap();
     let process = service.upgrade();

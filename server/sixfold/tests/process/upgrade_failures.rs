@@ -1,8 +1,8 @@
 //! Upgrades that fail: the old process goes on as if nothing had happened, and says why. No process is left behind.
 
 use crate::client::{Tcp, Udp, embedded, name_of, query};
-use crate::daemon::{PREFIX, Process, Setup, ctl, wait_until};
-use crate::service::{Programs, Service, is_running, send, text};
+use crate::daemon::{Folder, PREFIX, Process, Setup, ctl, wait_until};
+use crate::service::{Service, is_running, send, text};
 use crate::upstream::{Behavior, Upstream};
 use std::time::Duration;
 use wire::Type;
@@ -15,14 +15,13 @@ fn expect_service(service: &Service, number: u32) {
 
 #[test]
 fn a_program_that_cannot_serve_changes_nothing() {
-    let upstream = Upstream::start(|_| Behavior::Answer);
-    let programs = Programs::new();
-    let service = Service::start(Setup::new(upstream.address));
-    let ends = programs.script("sixfold-ends", "exit 1", 0o755);
-    let writable = programs.script("sixfold-writable", "exit 0", 0o775);
-    let silent = programs.script("sixfold-silent", "exec sleep 1000", 0o755);
+    let programs = Folder::new();
+    let service = Service::start(Setup::answering());
+    let ends = crate::service::script(&programs, "sixfold-ends", "exit 1", 0o755);
+    let writable = crate::service::script(&programs, "sixfold-writable", "exit 0", 0o775);
+    let silent = crate::service::script(&programs, "sixfold-silent", "exec sleep 1000", 0o755);
     // The kernel refuses to start it, as it does for a program in a place of NoExecPaths= or of `noexec`.
-    let refused = programs.script("sixfold-refused", "", 0o755);
+    let refused = crate::service::script(&programs, "sixfold-refused", "", 0o755);
     std::fs::write(&refused, "#!/etc/passwd\n").unwrap();
     let attempts: [(&[&str], &str); 7] = [
         (&["--binary", &refused], "ExecPaths="),
@@ -53,8 +52,7 @@ fn a_program_that_cannot_serve_changes_nothing() {
 
 #[test]
 fn a_configuration_with_errors_is_reported_to_the_operator() {
-    let upstream = Upstream::start(|_| Behavior::Answer);
-    let service = Service::start(Setup::new(upstream.address));
+    let service = Service::start(Setup::answering());
     service.server.rewrite(&["server.workers = 0"]);
     service.fail_to_upgrade(&[], "server.workers");
     let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -73,7 +71,7 @@ fn a_configuration_with_errors_is_reported_to_the_operator() {
 fn a_new_process_that_is_killed_before_it_takes_over_loses_nothing() {
     const QUERIES: u32 = 40;
     let upstream = Upstream::start(|_| Behavior::Answer);
-    let programs = Programs::new();
+    let programs = Folder::new();
     let (at_door, go) = (programs.file("pid"), programs.file("go"));
     let script = format!(
         "echo $$ >{0}.new && mv {0}.new {0}; while [ ! -e {1} ]; do sleep 0.02; done; exec {2} \"$@\"",
@@ -81,7 +79,7 @@ fn a_new_process_that_is_killed_before_it_takes_over_loses_nothing() {
         go.display(),
         env!("CARGO_BIN_EXE_sixfold")
     );
-    let program = programs.script("sixfold-stopped", &script, 0o755);
+    let program = crate::service::script(&programs, "sixfold-stopped", &script, 0o755);
     let service = Service::start(Setup::new(upstream.address).line("server.workers = 2"));
     let (old, control) = (service.pid(), service.server.control.clone());
     let upgrade = std::thread::spawn(move || ctl(&control, &["upgrade", "--binary", &program]));
@@ -137,10 +135,9 @@ fn a_new_process_that_is_killed_before_it_takes_over_loses_nothing() {
 
 #[test]
 fn a_second_upgrade_is_refused_and_a_stop_ends_the_first() {
-    let upstream = Upstream::start(|_| Behavior::Answer);
-    let programs = Programs::new();
-    let silent = programs.script("sixfold-silent", "exec sleep 1000", 0o755);
-    let service = Service::start(Setup::new(upstream.address));
+    let programs = Folder::new();
+    let silent = crate::service::script(&programs, "sixfold-silent", "exec sleep 1000", 0o755);
+    let service = Service::start(Setup::answering());
     let control = service.server.control.clone();
     let first =
         std::thread::spawn(move || ctl(&control, &["upgrade", "--binary", &silent, "--timeout", "10m"]));
@@ -164,8 +161,7 @@ fn a_second_upgrade_is_refused_and_a_stop_ends_the_first() {
 
 #[test]
 fn signals_for_the_whole_service_do_not_end_its_launcher() {
-    let upstream = Upstream::start(|_| Behavior::Answer);
-    let service = Service::start(Setup::new(upstream.address));
+    let service = Service::start(Setup::answering());
     let server = service.pid();
     let [launcher] = service.processes().into_iter().filter(|&pid| pid != server).collect::<Vec<_>>()[..]
     else {
@@ -193,7 +189,7 @@ fn signals_for_the_whole_service_do_not_end_its_launcher() {
 
 #[test]
 fn a_demonstration_has_no_upgrades() {
-    let directory = crate::daemon::Directory::new();
+    let directory = crate::daemon::Folder::for_everybody();
     let (config, control) = (directory.file("sixfold.toml"), directory.file("control.sock"));
     let lines = format!(
         "server.user = \"root\"\nserver.listen = [\"127.0.0.1:{}\"]\nmetrics.listen = \"\"\ncontrol.socket = \"{}\"",

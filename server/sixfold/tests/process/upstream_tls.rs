@@ -1,7 +1,7 @@
 //! Upstreams over TLS: certificates that fit and those that do not, and connections that are cut.
 
 use crate::client::{Udp, query};
-use crate::daemon::{Daemon, Directory, Setup, TIMEOUT, wait_until};
+use crate::daemon::{Daemon, Folder, Setup, TIMEOUT, wait_until};
 use crate::encrypted_programs::{is_there, pin_of};
 use crate::stream_upstream::{
     Authority, Kind, StreamUpstream, self_signed, self_signed_authority, self_signed_with_pem,
@@ -15,7 +15,7 @@ use wire::{Rcode, Type};
 const NAME: &str = "dns.example";
 
 /// A server with a zone for each upstream.
-fn daemon(upstreams: &[(&str, &StreamUpstream, &str)], ca: &str, directory: &Directory) -> Daemon {
+fn daemon(upstreams: &[(&str, &StreamUpstream, &str)], ca: &str, directory: &Folder) -> Daemon {
     let file = directory.file("ca.pem");
     std::fs::write(&file, ca).unwrap();
     let mut setup = Setup::new(([127, 0, 0, 1], 9).into())
@@ -65,7 +65,7 @@ fn an_upstream_is_asked_only_if_its_certificate_fits() {
     let upstreams: Vec<_> = kinds.iter().map(|(_, kind, ..)| StreamUpstream::start(kind)).collect();
     let zones: Vec<_> =
         kinds.iter().zip(&upstreams).map(|((zone, _, name, _), upstream)| (*zone, upstream, *name)).collect();
-    let directory = Directory::new();
+    let directory = Folder::for_everybody();
     let server = daemon(&zones, &(ours.pem.clone() + &anchor_pem), &directory);
     let client = Udp::to(server.v4());
     for (number, (zone, ..)) in (0..).zip(&kinds) {
@@ -115,7 +115,7 @@ fn an_upstream_with_pins_is_asked_only_if_its_key_has_one() {
     if !is_there("openssl", "openssl") {
         return;
     }
-    let directory = Directory::new();
+    let directory = Folder::for_everybody();
     let pin = |pem: &str| {
         let file = directory.file("pinned.pem");
         std::fs::write(&file, pem).unwrap();
@@ -200,7 +200,7 @@ fn cut_connections_and_restarts_cost_no_answer_over_tls() {
     let authority = Authority::new("ours");
     let kind = Kind::Tls(authority.certify(&[NAME], |_| {}));
     let upstream = StreamUpstream::start(&kind);
-    let directory = Directory::new();
+    let directory = Folder::for_everybody();
     let server = daemon(&[("zone", &upstream, NAME)], &authority.pem, &directory);
     // A reload keeps the sessions, though the connections end.
     upstream.cut_after(5);

@@ -3,6 +3,11 @@
 
 use datapath::StreamSink;
 use engine::{Client, IdleTimeout};
+pub use kit::message::framed;
+use kit::message::read_frame;
+pub use kit::{TIMEOUT as TEST_TIMEOUT, wait_until as eventually};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use sixfold_transport::{Counter, Limits, Options, QuerySink, Streams};
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -10,10 +15,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
-use std::time::{Duration, Instant};
-
-/// Longer than any test should take on a busy machine.
-pub const TEST_TIMEOUT: Duration = Duration::from_secs(60);
+use std::time::Duration;
 
 /// Limits that a test reaches only on purpose.
 pub const ROOMY: Limits = Limits {
@@ -154,15 +156,6 @@ pub fn connect_from(address: Ipv4Addr, to: SocketAddr) -> TcpStream {
     stream
 }
 
-/// Waits until a condition holds.
-pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !holds() {
-        assert!(start.elapsed() < TEST_TIMEOUT, "never: {what}");
-        thread::sleep(Duration::from_millis(2));
-    }
-}
-
 /// Asks, and returns the idle timeout that the answer would tell.
 pub fn told(service: &Service, client: &mut TcpStream) -> IdleTimeout {
     send(client, &[question(1, 20)]);
@@ -187,11 +180,6 @@ pub fn answer(question: &[u8]) -> Vec<u8> {
     answer
 }
 
-/// A message with its length before it.
-pub fn framed(message: &[u8]) -> Vec<u8> {
-    [&(message.len() as u16).to_be_bytes(), message].concat()
-}
-
 /// Sends messages in one write.
 pub fn send(stream: &mut impl Write, messages: &[Vec<u8>]) {
     let frames: Vec<u8> = messages.iter().flat_map(|message| framed(message)).collect();
@@ -200,11 +188,7 @@ pub fn send(stream: &mut impl Write, messages: &[Vec<u8>]) {
 
 /// Reads one message.
 pub fn receive(stream: &mut impl Read) -> Vec<u8> {
-    let mut length = [0; 2];
-    stream.read_exact(&mut length).unwrap();
-    let mut message = vec![0; usize::from(u16::from_be_bytes(length))];
-    stream.read_exact(&mut message).unwrap();
-    message
+    read_frame(stream).unwrap()
 }
 
 /// The ID of a message.
@@ -224,4 +208,27 @@ pub fn read_to_end(stream: &mut TcpStream) -> usize {
             Err(error) => panic!("the stream does not end: {error}"),
         }
     }
+}
+
+/// A certificate for `dns.example`, and the settings of a server that shows it and speaks these protocols.
+pub fn server_settings(protocols: &[&[u8]]) -> (CertificateDer<'static>, ServerConfig) {
+    let rcgen::CertifiedKey { cert, signing_key } =
+        rcgen::generate_simple_self_signed(["dns.example".to_owned()]).unwrap();
+    let certificate = cert.der().clone();
+    let key = PrivateKeyDer::try_from(signing_key.serialize_der()).unwrap();
+    let versions = ServerConfig::builder_with_provider(tls::provider()).with_safe_default_protocol_versions();
+    let settings = versions.unwrap().with_no_client_auth().with_single_cert(vec![certificate.clone()], key);
+    let mut settings = settings.unwrap();
+    settings.alpn_protocols = protocols.iter().map(|&protocol| protocol.into()).collect();
+    (certificate, settings)
+}
+
+/// The settings of a client that trusts this certificate, and offers these protocols.
+pub fn client_settings(certificate: &CertificateDer<'static>, protocols: &[&[u8]]) -> ClientConfig {
+    let mut roots = RootCertStore::empty();
+    roots.add(certificate.clone()).unwrap();
+    let versions = ClientConfig::builder_with_provider(tls::provider()).with_safe_default_protocol_versions();
+    let mut settings = versions.unwrap().with_root_certificates(roots).with_no_client_auth();
+    settings.alpn_protocols = protocols.iter().map(|&protocol| protocol.into()).collect();
+    settings
 }

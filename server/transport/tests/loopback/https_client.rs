@@ -2,8 +2,8 @@
 //! (RFC 9113 section 4.1).
 
 use crate::fixture::*;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, StreamOwned};
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConnection, StreamOwned};
 use sixfold_transport::{Limits, Options, Streams, https};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -38,15 +38,7 @@ impl HttpsService {
     }
 
     pub fn with(options: Options) -> HttpsService {
-        let rcgen::CertifiedKey { cert, signing_key } =
-            rcgen::generate_simple_self_signed(["dns.example".to_owned()]).unwrap();
-        let certificate = cert.der().clone();
-        let key = PrivateKeyDer::try_from(signing_key.serialize_der()).unwrap();
-        let versions =
-            ServerConfig::builder_with_provider(tls::provider()).with_safe_default_protocol_versions();
-        let mut settings =
-            versions.unwrap().with_no_client_auth().with_single_cert(vec![certificate.clone()], key).unwrap();
-        settings.alpn_protocols = vec![b"dot".to_vec()];
+        let (certificate, mut settings) = server_settings(&[b"dot"]);
         let dot = Arc::new(settings.clone());
         settings.alpn_protocols = https::ALPN.map(Vec::from).into();
         let listen: SocketAddr = "127.0.0.1:0".parse().unwrap();
@@ -84,12 +76,7 @@ impl HttpsService {
 
     /// Does the handshake over a connection that exists.
     pub fn try_handshake(&self, socket: TcpStream, protocols: &[&[u8]]) -> std::io::Result<Tls> {
-        let mut roots = RootCertStore::empty();
-        roots.add(self.certificate.clone()).unwrap();
-        let versions =
-            ClientConfig::builder_with_provider(tls::provider()).with_safe_default_protocol_versions();
-        let mut settings = versions.unwrap().with_root_certificates(roots).with_no_client_auth();
-        settings.alpn_protocols = protocols.iter().map(|&protocol| protocol.into()).collect();
+        let settings = client_settings(&self.certificate, protocols);
         let name = ServerName::try_from("dns.example").unwrap();
         let mut client = StreamOwned::new(ClientConnection::new(Arc::new(settings), name).unwrap(), socket);
         while client.conn.is_handshaking() {
@@ -111,8 +98,7 @@ impl HttpsService {
 
 /// Connects without TLS.
 pub fn connect_tcp(to: SocketAddr) -> TcpStream {
-    let stream = TcpStream::connect(to).unwrap();
-    stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
+    let stream = kit::client::tcp(to);
     stream.set_write_timeout(Some(TEST_TIMEOUT)).unwrap();
     stream
 }

@@ -16,7 +16,7 @@ fn run(program: &str, package: &str, arguments: &[&str], input: &[u8]) -> Option
     let mut child = match command {
         Ok(child) => child,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            test_skip::missing(program, &format!("apt-get install {package}"));
+            kit::missing(program, &format!("apt-get install {package}"));
             return None;
         }
         Err(error) => panic!("{program}: {error}"),

@@ -5,8 +5,7 @@ use quinn::crypto::rustls::QuicClientConfig;
 use quinn::{
     ClientConfig, Connection, ConnectionError, Endpoint, RecvStream, SendStream, TransportConfig, VarInt,
 };
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{RootCertStore, ServerConfig};
+use rustls::pki_types::CertificateDer;
 use sixfold_transport::{Limits, Options, Streams, quic};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::Deref;
@@ -29,24 +28,13 @@ impl Deref for QuicService {
     }
 }
 
-/// A certificate, and TLS settings with it.
-fn tls_settings() -> (CertificateDer<'static>, Arc<ServerConfig>) {
-    let rcgen::CertifiedKey { cert, signing_key } =
-        rcgen::generate_simple_self_signed(["dns.example".to_owned()]).unwrap();
-    let certificate = cert.der().clone();
-    let key = PrivateKeyDer::try_from(signing_key.serialize_der()).unwrap();
-    let versions = ServerConfig::builder_with_provider(tls::provider()).with_safe_default_protocol_versions();
-    let settings = versions.unwrap().with_no_client_auth().with_single_cert(vec![certificate.clone()], key);
-    (certificate, Arc::new(settings.unwrap()))
-}
-
 impl QuicService {
     pub fn new(limits: Limits) -> QuicService {
         let workers = Arc::new(FakeWorkers::default());
-        let (certificate, settings) = tls_settings();
+        let (certificate, settings) = server_settings(&[]);
         let listen: SocketAddr = "127.0.0.1:0".parse().unwrap();
         let bound = Streams::bind(&[listen], Options { limits, ..Options::default() }).unwrap();
-        let bound = bound.with_quic(&[listen], Vec::new(), quic::Service::new(settings)).unwrap();
+        let bound = bound.with_quic(&[listen], Vec::new(), quic::Service::new(Arc::new(settings))).unwrap();
         let (address, quic) = (bound.local_addresses().unwrap()[0], bound.quic_addresses().unwrap()[0]);
         let streams = bound.start(workers.clone(), 1).unwrap();
         QuicService { service: Service { workers, streams, address }, quic, certificate }
@@ -92,12 +80,7 @@ impl Client {
         window: u32,
     ) -> Client {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let mut roots = RootCertStore::empty();
-        roots.add(certificate.clone()).unwrap();
-        let versions = rustls::ClientConfig::builder_with_provider(tls::provider())
-            .with_safe_default_protocol_versions();
-        let mut settings = versions.unwrap().with_root_certificates(roots).with_no_client_auth();
-        settings.alpn_protocols = vec![protocol.to_vec()];
+        let mut settings = client_settings(certificate, &[protocol]);
         settings.enable_early_data = true;
         let settings = Arc::new(QuicClientConfig::try_from(settings).unwrap());
         let mut endpoint = {

@@ -1,39 +1,7 @@
 //! Generator of messages from a seed: well-formed messages with all kinds of records, with and without compression
 //! and EDNS, which are then changed as transmission errors, broken servers and attackers change them.
 
-/// Small random number generator (xorshift64*): a seed gives the same messages everywhere.
-pub struct Random(u64);
-
-impl Random {
-    pub fn new(seed: u64) -> Random {
-        Random((seed ^ 0x6b79_6d61_7269_7075).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
-    /// Draws a number below `bound`.
-    pub fn below(&mut self, bound: usize) -> usize {
-        (((self.next() >> 32) * bound as u64) >> 32) as usize
-    }
-
-    /// True once in `times`.
-    pub fn once_in(&mut self, times: usize) -> bool {
-        self.below(times) == 0
-    }
-
-    fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
-        &from[self.below(from.len())]
-    }
-
-    fn octets(&mut self, count: usize) -> Vec<u8> {
-        (0..count).map(|_| self.next() as u8).collect()
-    }
-}
+use kit::Random;
 
 const LABELS: [&[u8]; 14] = [
     b"www",
@@ -73,19 +41,19 @@ struct Draft<'r> {
 /// that we carry as octets may be nonsense.
 pub fn message(random: &mut Random) -> Vec<u8> {
     let mut draft = Draft { bytes: random.octets(4), random, names: Vec::new() };
-    if !draft.random.once_in(8) {
+    if !draft.random.one_in(8) {
         // Queries and answers, and not all sixteen opcodes.
         draft.bytes[2] &= 0x87;
     }
     draft.bytes.extend([0, 1, 0, 0, 0, 0, 0, 0]);
     draft.name(false);
-    let qtype = *draft.random.pick(&[1, 28, 5, 12, 65, 255]);
+    let qtype = draft.random.pick(&[1, 28, 5, 12, 65, 255]);
     draft.number(qtype);
     draft.class();
-    let plain = !draft.random.once_in(4);
+    let plain = !draft.random.one_in(4);
     for section in 0..3 {
-        let records = if draft.random.once_in(2) { draft.random.below(6) } else { 0 };
-        let opt = (section == 2 && draft.random.once_in(2)).then(|| draft.random.below(records + 1));
+        let records = if draft.random.one_in(2) { draft.random.place(6) } else { 0 };
+        let opt = (section == 2 && draft.random.one_in(2)).then(|| draft.random.place(records + 1));
         for position in 0..=records {
             if opt == Some(position) {
                 draft.opt();
@@ -105,7 +73,7 @@ impl Draft<'_> {
     }
 
     fn class(&mut self) {
-        let class = if self.random.once_in(12) { *self.random.pick(&[3, 4, 254, 255, 7]) } else { 1 };
+        let class = if self.random.one_in(12) { self.random.pick(&[3, 4, 254, 255, 7]) } else { 1 };
         self.number(class);
     }
 
@@ -113,22 +81,22 @@ impl Draft<'_> {
     fn name(&mut self, compress: bool) {
         let start = self.bytes.len();
         let mut labels: Vec<&'static [u8]> =
-            (0..self.random.below(4)).map(|_| *self.random.pick(&LABELS)).collect();
-        if self.random.once_in(40) {
-            labels = vec![*self.random.pick(&LABELS); 1 + self.random.below(126)];
+            (0..self.random.place(4)).map(|_| self.random.pick(&LABELS)).collect();
+        if self.random.one_in(40) {
+            labels = vec![self.random.pick(&LABELS); 1 + self.random.place(126)];
         }
-        let tail = if self.names.is_empty() || self.random.once_in(5) {
+        let tail = if self.names.is_empty() || self.random.one_in(5) {
             None
         } else {
-            Some(self.random.below(self.names.len()))
+            Some(self.random.place(self.names.len()))
         };
         let mut pointed = None;
         if let Some(tail) = tail {
             let (target, rest) = self.names[tail].clone();
-            if self.random.once_in(3) {
+            if self.random.one_in(3) {
                 labels.clear();
             }
-            if compress && target < 0x4000 && !self.random.once_in(4) {
+            if compress && target < 0x4000 && !self.random.one_in(4) {
                 pointed = Some((target, rest));
             } else {
                 labels.extend(rest);
@@ -151,7 +119,7 @@ impl Draft<'_> {
         }
         if !labels.is_empty() && self.names.len() < 24 {
             // A pointer may lead to any of the labels written here.
-            let skip = self.random.below(2).min(labels.len() - 1);
+            let skip = self.random.place(2).min(labels.len() - 1);
             let skipped = octets(&labels[..skip]);
             if start + skipped < self.bytes.len() - 1 {
                 self.names.push((start + skipped, labels.split_off(skip)));
@@ -160,15 +128,12 @@ impl Draft<'_> {
     }
 
     fn record(&mut self, plain: bool) {
-        let rtype = if plain || self.random.once_in(2) {
-            *self.random.pick(&READ)
-        } else {
-            *self.random.pick(&CARRIED)
-        };
+        let rtype =
+            if plain || self.random.one_in(2) { self.random.pick(&READ) } else { self.random.pick(&CARRIED) };
         self.name(true);
         self.number(rtype);
         self.class();
-        let ttl = self.random.next() >> self.random.below(33) << 1;
+        let ttl = self.random.bits() >> self.random.place(33) << 1;
         self.bytes.extend((ttl as u32).to_be_bytes());
         let length_at = self.bytes.len();
         self.number(0);
@@ -185,12 +150,12 @@ impl Draft<'_> {
             6 => (0, 2, 20),
             14 | 17 => (0, 2, 0),
             15 | 18 | 21 | 36 => (2, 1, 0),
-            24 => (18, 1, self.random.below(40)),
+            24 => (18, 1, self.random.place(40)),
             26 => (2, 2, 0),
-            30 => (0, 1, self.random.below(8)),
+            30 => (0, 1, self.random.place(8)),
             33 => (6, 1, 0),
             35 => (4, 1, 0),
-            _ => (self.random.below(40), 0, 0),
+            _ => (self.random.place(40), 0, 0),
         };
         let octets = self.random.octets(before);
         self.bytes.extend(octets);
@@ -220,18 +185,18 @@ impl Draft<'_> {
 
     fn opt(&mut self) {
         self.bytes.extend([0, 0, 41]);
-        let size = *self.random.pick(&[0, 512, 1232, 4096, 65535]);
+        let size = self.random.pick(&[0, 512, 1232, 4096, 65535]);
         self.number(size);
-        let rcode = if self.random.once_in(8) { self.random.next() as u8 } else { 0 };
-        let version = u8::from(self.random.once_in(16));
-        let flags = *self.random.pick(&[0, 0x80]);
+        let rcode = if self.random.one_in(8) { self.random.bits() as u8 } else { 0 };
+        let version = u8::from(self.random.one_in(16));
+        let flags = self.random.pick(&[0, 0x80]);
         self.bytes.extend([rcode, version, flags, 0]);
         let length_at = self.bytes.len();
         self.number(0);
-        for _ in 0..self.random.below(4) {
-            let code = *self.random.pick(&[3, 10, 12, 15, 65001]);
+        for _ in 0..self.random.place(4) {
+            let code = self.random.pick(&[3, 10, 12, 15, 65001]);
             self.number(code);
-            let length = self.random.below(12);
+            let length = self.random.place(12);
             self.number(length as u16);
             let data = self.random.octets(length);
             self.bytes.extend(data);
@@ -247,41 +212,41 @@ fn octets(labels: &[&[u8]]) -> usize {
 
 /// Breaks a message in one to three places.
 pub fn mutate(random: &mut Random, bytes: &mut Vec<u8>) {
-    for _ in 0..1 + random.below(3) {
+    for _ in 0..1 + random.place(3) {
         if bytes.is_empty() {
             return;
         }
-        let at = random.below(bytes.len());
-        match random.below(9) {
-            0 => bytes[at] ^= 1 << random.below(8),
-            1 => bytes[at] = *random.pick(&[0, 1, 12, 63, 64, 128, 191, 192, 193, 255]),
+        let at = random.place(bytes.len());
+        match random.place(9) {
+            0 => bytes[at] ^= 1 << random.place(8),
+            1 => bytes[at] = random.pick(&[0, 1, 12, 63, 64, 128, 191, 192, 193, 255]),
             2 => bytes.truncate(at),
             3 => {
-                let more = random.below(20);
+                let more = random.place(20);
                 bytes.extend(random.octets(more));
             }
             4 => edit_pointer(random, bytes),
             // A wrong count.
             5 if bytes.len() >= 12 => {
-                let low = 5 + 2 * random.below(4);
-                bytes[low] = bytes[low].wrapping_add(*random.pick(&[1, 2, 254, 255]));
+                let low = 5 + 2 * random.place(4);
+                bytes[low] = bytes[low].wrapping_add(random.pick(&[1, 2, 254, 255]));
             }
             // A number of 16 bits with a small error, most often a length.
             6 if at + 1 < bytes.len() => {
                 let number = u16::from_be_bytes([bytes[at], bytes[at + 1]]);
-                let off = number.wrapping_add(*random.pick(&[1, 2, 0xfffe, 0xffff]));
+                let off = number.wrapping_add(random.pick(&[1, 2, 0xfffe, 0xffff]));
                 bytes[at..at + 2].copy_from_slice(&off.to_be_bytes());
             }
             // Some octets are repeated.
             7 => {
-                let end = (at + random.below(24)).min(bytes.len());
+                let end = (at + random.place(24)).min(bytes.len());
                 let piece = bytes[at..end].to_vec();
-                let to = random.below(bytes.len());
+                let to = random.place(bytes.len());
                 bytes.splice(to..to, piece);
             }
             // Some octets are left out.
             _ => {
-                let end = (at + random.below(8)).min(bytes.len());
+                let end = (at + random.place(8)).min(bytes.len());
                 bytes.drain(at..end);
             }
         }
@@ -294,18 +259,18 @@ fn edit_pointer(random: &mut Random, bytes: &mut [u8]) {
     if bytes.len() < 14 {
         return;
     }
-    let at = if pointers.is_empty() || random.once_in(4) {
-        12 + random.below(bytes.len() - 13)
+    let at = if pointers.is_empty() || random.one_in(4) {
+        12 + random.place(bytes.len() - 13)
     } else {
-        *random.pick(&pointers)
+        random.pick(&pointers)
     };
-    let target = match random.below(6) {
+    let target = match random.place(6) {
         0 => at,
-        1 => at - random.below(at),
-        2 => random.below(12),
-        3 => random.below(bytes.len() + 2),
-        4 => at.saturating_sub(2 + random.below(6)),
-        _ => *random.pick(&[12, 13]),
+        1 => at - random.place(at),
+        2 => random.place(12),
+        3 => random.place(bytes.len() + 2),
+        4 => at.saturating_sub(2 + random.place(6)),
+        _ => random.pick(&[12, 13]),
     };
     bytes[at..at + 2].copy_from_slice(&(0xc000 | target as u16 & 0x3fff).to_be_bytes());
 }

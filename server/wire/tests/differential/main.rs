@@ -11,7 +11,7 @@ mod model;
 mod readers;
 mod view;
 
-use generator::Random;
+use kit::Random;
 use model::{CLIENT_SUBNET, DOMAIN, HICKORY, OURS};
 use sixfold_wire::{Builder, Message, Type};
 use std::env;
@@ -70,7 +70,7 @@ fn all_readers_agree_but_for_the_differences_that_are_written_down() {
 fn compare(seed: u64, tally: &mut Tally) {
     let mut random = Random::new(seed);
     let mut bytes = generator::message(&mut random);
-    let broken = random.once_in(2);
+    let broken = random.one_in(2);
     if broken {
         generator::mutate(&mut random, &mut bytes);
     }
@@ -134,7 +134,7 @@ fn raised(mut view: View) -> View {
 /// be a message.
 fn rebuild(seed: u64, bytes: &[u8], said: View, random: &mut Random, tally: &mut Tally) {
     let message = Message::parse(bytes).expect("it was accepted before");
-    let limit = if random.once_in(8) { 12 + random.below(bytes.len()) } else { 65_535 };
+    let limit = if random.one_in(8) { 12 + random.place(bytes.len()) } else { 65_535 };
     let mut buf = vec![0xa5; 65_535];
     let Some(mut builder) = Builder::new(&mut buf, limit, message.id(), message.flags(), message.question())
     else {

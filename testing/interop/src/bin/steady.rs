@@ -83,13 +83,7 @@ impl Schedule {
 
 /// The question for the AAAA records of a name.
 fn question(name: &str) -> Vec<u8> {
-    let mut question = Vec::new();
-    for label in name.trim_end_matches('.').split('.') {
-        question.push(u8::try_from(label.len()).expect("a label has at most 63 octets"));
-        question.extend_from_slice(label.as_bytes());
-    }
-    question.extend_from_slice(&[0, 0, 28, 0, 1]);
-    question
+    [&kit::name(name)[..], &[0, 28, 0, 1]].concat()
 }
 
 fn main() {

@@ -6,9 +6,10 @@
 #![forbid(unsafe_code)]
 
 use clap::Parser;
+use kit::message::{framed, read_frame};
 use sixfold_interop::{CommandOutput, Process, Scratch, program, wait_until};
-use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::io::{self, Write};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::process::{Command, ExitCode};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -78,18 +79,9 @@ impl Counts {
 /// Number of the next name; all names are different, so every answer needs the upstream.
 static NAME: AtomicU32 = AtomicU32::new(0);
 
-/// An AAAA query for a name of the authority, which spells an IPv4 address in 10.0.0.0/8.
 fn query(id: u16, number: u32) -> Vec<u8> {
     let [_, b, c, d] = number.to_be_bytes();
-    let label = format!("010-{b:03}-{c:03}-{d:03}");
-    let mut message = id.to_be_bytes().to_vec();
-    message.extend([1, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
-    for label in [label.as_str(), "dns64perf", "test"] {
-        message.push(label.len() as u8);
-        message.extend(label.bytes());
-    }
-    message.extend([0, 0, 28, 0, 1]);
-    message
+    kit::query(id, &format!("010-{b:03}-{c:03}-{d:03}.dns64perf.test"), 28)
 }
 
 /// True if the answer has the address of the name with its ID. `first` is the name of ID 0 in this batch.
@@ -141,9 +133,7 @@ fn ask_over_tcp(server: SocketAddr, all: u64, counts: &Counts, batches: usize) -
         let first = NAME.fetch_add(u32::from(BATCH), Ordering::Relaxed);
         let mut frames = Vec::new();
         for id in 0..BATCH {
-            let message = query(id, first + u32::from(id));
-            frames.extend((message.len() as u16).to_be_bytes());
-            frames.extend(message);
+            frames.extend(framed(&query(id, first + u32::from(id))));
         }
         let answered = stream.write_all(&frames).and_then(|()| read_batch(&mut stream, first, counts));
         if answered.is_err() {
@@ -156,11 +146,7 @@ fn ask_over_tcp(server: SocketAddr, all: u64, counts: &Counts, batches: usize) -
 
 fn read_batch(stream: &mut TcpStream, first: u32, counts: &Counts) -> io::Result<()> {
     for _ in 0..BATCH {
-        let mut length = [0; 2];
-        stream.read_exact(&mut length)?;
-        let mut message = vec![0; usize::from(u16::from_be_bytes(length))];
-        stream.read_exact(&mut message)?;
-        counts.note(&message, first);
+        counts.note(&read_frame(stream)?, first);
     }
     Ok(())
 }
@@ -242,14 +228,7 @@ fn configuration(scratch: &Scratch, name: &str, server: SocketAddr, upstream: So
 
 /// An address on loopback that is free for UDP and TCP.
 fn free_address() -> SocketAddr {
-    let any = SocketAddr::from(([127, 0, 0, 1], 0));
-    loop {
-        let tcp = TcpListener::bind(any).expect("loopback has free ports");
-        let address = tcp.local_addr().expect("a bound socket has an address");
-        if UdpSocket::bind(address).is_ok() {
-            return address;
-        }
-    }
+    SocketAddr::from(([127, 0, 0, 1], kit::free_port()))
 }
 
 fn main() -> ExitCode {

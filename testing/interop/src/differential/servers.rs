@@ -9,8 +9,9 @@ use conform::client;
 use conform::differential::quirk::Server;
 use conform::query::Query;
 use conform::server_process::tells_of_taken_port;
+use kit::free_port;
 use std::fmt::Write;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
@@ -218,16 +219,4 @@ fn try_start(server: Server, zones: &[(&str, SocketAddr)]) -> Result<RunningServ
         exchange.is_ok_and(|exchange| exchange.answer.is_some())
     })?;
     Ok(RunningServer { server, port, process, _place: place })
-}
-
-/// Finds a port that is free for UDP and TCP.
-fn free_port() -> u16 {
-    for _ in 0..1000 {
-        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback has free ports");
-        let port = socket.local_addr().expect("it is bound").port();
-        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
-            return port;
-        }
-    }
-    panic!("no port is free for UDP and TCP");
 }

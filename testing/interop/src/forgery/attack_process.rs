@@ -2,7 +2,7 @@
 //! JSON.
 
 use super::forger::{self, ForgerCounts};
-use super::upstream::{Cookies, Upstream};
+use super::upstream::{self, Cookies};
 use super::{DELAY, Knowledge, UPSTREAM, client};
 use serde_json::json;
 use std::io;
@@ -26,7 +26,7 @@ pub fn run_attack(knowledge: Knowledge, replies: u64) -> io::Result<()> {
         _ => Cookies::None,
     };
     let (sender, seen) = mpsc::channel();
-    let upstream = Upstream::start(UPSTREAM, DELAY, cookies, sender)?;
+    let upstream = upstream::start(UPSTREAM, DELAY, cookies, sender)?;
     let (stop, learned) = (AtomicBool::new(false), AtomicBool::new(false));
     let begun = Instant::now();
     let (done, took, told) = thread::scope(|scope| {
@@ -69,7 +69,7 @@ pub fn run_attack(knowledge: Knowledge, replies: u64) -> io::Result<()> {
 /// The address cannot be bound.
 pub fn serve(at: SocketAddrV4, cookies: Cookies) -> io::Result<()> {
     let (sender, _unseen) = mpsc::channel();
-    let upstream = Upstream::start(at, Duration::ZERO, cookies, sender)?;
+    let upstream = upstream::start(at, Duration::ZERO, cookies, sender)?;
     println!("ready");
     upstream.join();
     Ok(())

@@ -3,6 +3,7 @@
 use super::message::{self, HEADER, cookie_option};
 use super::upstream::ObservedQuery;
 use super::{Knowledge, SIXFOLD, UPSTREAM};
+use kit::Random;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV4};
@@ -29,22 +30,6 @@ pub(super) struct ForgerCounts {
     pub(super) questions: u64,
     /// Queries for which every ID, or every try, was sent before the honest reply was due.
     pub(super) in_time: u64,
-}
-
-/// Random number generator that is good enough for guesses (xorshift64).
-pub(super) struct Rng(u64);
-
-impl Rng {
-    pub(super) fn new(seed: u64) -> Rng {
-        Rng(seed | 1)
-    }
-
-    pub(super) fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
 }
 
 /// Raw socket, and a datagram that is patched.
@@ -111,7 +96,7 @@ pub(super) fn forge(
     seen: &Receiver<ObservedQuery>,
 ) -> io::Result<ForgerCounts> {
     let mut forger = Forger::new()?;
-    let mut rng = Rng::new(0x9e37_79b9_7f4a_7c15);
+    let mut rng = Random::new(0x9e37_79b9_7f4a_7c15);
     let mut done = ForgerCounts::default();
     while forger.sent < replies {
         let mut query = match seen.recv_timeout(NEXT_QUERY_TIMEOUT) {
@@ -138,7 +123,7 @@ fn forge_replies(
     knowledge: Knowledge,
     query: &ObservedQuery,
     room: u64,
-    rng: &mut Rng,
+    rng: &mut Random,
     delay: Duration,
 ) -> io::Result<()> {
     let small;
@@ -165,7 +150,7 @@ fn send_guesses(
     knowledge: Knowledge,
     query: &ObservedQuery,
     room: u64,
-    rng: &mut Rng,
+    rng: &mut Random,
     delay: Duration,
 ) -> io::Result<()> {
     match knowledge {
@@ -176,7 +161,7 @@ fn send_guesses(
             }
         }
         Knowledge::PortOnly => {
-            let first = rng.next() as u16;
+            let first = rng.bits() as u16;
             for distance in 0..room.min(1 << 16) {
                 forger.set_id(first.wrapping_add(distance as u16));
                 forger.send()?;
@@ -187,7 +172,7 @@ fn send_guesses(
             let mut left = room;
             while left > 0 && query.seen.elapsed() < delay {
                 for _ in 0..left.min(256) {
-                    let guess = rng.next();
+                    let guess = rng.bits();
                     forger.set_port(1024 + (guess >> 32) as u16 % (u16::MAX - 1023));
                     forger.set_id(guess as u16);
                     forger.send()?;
@@ -199,7 +184,7 @@ fn send_guesses(
             let cookie = forger.packet.len() - 24;
             debug_assert!(cookie > HEADERS + HEADER);
             for _ in 0..room.min(COOKIES_TRIED) {
-                forger.packet[cookie..cookie + 8].copy_from_slice(&rng.next().to_be_bytes());
+                forger.packet[cookie..cookie + 8].copy_from_slice(&rng.bits().to_be_bytes());
                 forger.send()?;
             }
         }

@@ -3,23 +3,15 @@
 
 use std::net::Ipv6Addr;
 
-/// Octets of a header.
-pub(super) const HEADER: usize = 12;
+pub(super) use kit::message::HEADER;
 
 /// Option code of a cookie (RFC 7873 section 4), and octets of a client cookie.
-const COOKIE: [u8; 2] = [0, 10];
+const COOKIE: u16 = 10;
 pub(super) const CLIENT_COOKIE: usize = 8;
 
 /// Octets of the first question of a message, with type and class; `None` if it is not complete.
 pub(super) fn question(message: &[u8]) -> Option<&[u8]> {
-    let mut end = HEADER;
-    loop {
-        match usize::from(*message.get(end)?) {
-            0 => return message.get(HEADER..end + 5),
-            label @ 1..=63 => end += 1 + label,
-            _ => return None,
-        }
-    }
+    kit::message::question_end(message).map(|end| &message[HEADER..end])
 }
 
 /// Cookie of a query whose only record is OPT, and true if it has that record.
@@ -34,7 +26,7 @@ pub(super) fn cookie(query: &[u8]) -> (bool, Option<&[u8]>) {
     while let [a, b, high, low, rest @ ..] = options {
         let octets = usize::from(u16::from_be_bytes([*high, *low]));
         let Some((data, others)) = rest.split_at_checked(octets) else { break };
-        if [*a, *b] == COOKIE {
+        if u16::from_be_bytes([*a, *b]) == COOKIE {
             return (true, Some(data));
         }
         options = others;
@@ -44,15 +36,7 @@ pub(super) fn cookie(query: &[u8]) -> (bool, Option<&[u8]>) {
 
 /// AAAA query without EDNS.
 pub(super) fn ask(id: u16, name: &str) -> Vec<u8> {
-    let mut message = vec![0; HEADER];
-    message[..2].copy_from_slice(&id.to_be_bytes());
-    (message[2], message[5]) = (1, 1);
-    for label in name.split('.') {
-        message.push(label.len() as u8);
-        message.extend(label.as_bytes());
-    }
-    message.extend([0, 0, 28, 0, 1]);
-    message
+    kit::query(id, name, 28)
 }
 
 /// Reply to a question: one AAAA record if the question is for AAAA, and these options.
@@ -77,7 +61,7 @@ pub(super) fn reply(id: u16, question: &[u8], address: Ipv6Addr, options: Option
 
 /// Option with this cookie.
 pub(super) fn cookie_option(data: &[u8]) -> Vec<u8> {
-    [&COOKIE[..], &(data.len() as u16).to_be_bytes(), data].concat()
+    kit::message::option(COOKIE, data)
 }
 
 /// Addresses in an answer to [`ask`]: records that point at the question's name.

@@ -258,19 +258,19 @@ fn compare(run: &Run, data: &Arc<ZoneData>) -> Vec<(String, String, String)> {
 #[test]
 fn a_converted_configuration_gives_the_answers_of_the_original() {
     const NAME: &str = "convert::a_converted_configuration_gives_the_answers_of_the_original";
-    if !test_skip::namespace::is_inside() {
+    if !kit::namespace::is_inside() {
         // Without it, the reason has been given.
         let unpacked =
             Debian13::get().map_or(String::new(), |_| format!("export {}=1; ", original::UNPACKED));
         let script = unpacked + "ip link set lo up && exec \"$@\"";
-        test_skip::namespace::run_inside(NAME, &test_skip::namespace::network(&script));
+        kit::namespace::run_inside(NAME, &kit::namespace::network(&script));
         return;
     }
     let data = Arc::new(zone_data());
     let (mut used, mut ran, mut faults) = (BTreeSet::new(), BTreeSet::new(), Vec::new());
     for run in RUNS {
         if run.server == "coredns" && Command::new("coredns").arg("-version").output().is_err() {
-            test_skip::skip("coredns is no package of Debian");
+            kit::skip("coredns is no package of Debian");
             continue;
         }
         if run.server == RECURSOR_5 && std::env::var_os(original::UNPACKED).is_none() {

@@ -13,9 +13,7 @@ const APART: u16 = 1000;
 #[test]
 fn source_ports_message_ids_and_letter_case_towards_the_upstream_are_random() {
     let Some(lab) = Lab::new(&["nsd", "dumpcap", "tshark"]) else { return };
-    let place = lab.scratch.directory("nsd");
-    let zones = zones::plain(&place);
-    let _authority = Authority::start(Program::Nsd, &lab.world, &place, address::FIRST, &zones);
+    let _authority = Authority::of_lab(Program::Nsd, &lab);
     let _sixfold = Sixfold::start(&lab, &Configuration::forwarding_to(&[address::FIRST]).without_cache());
     let capture = Capture::start(&lab, &lab.gateway);
     for _ in 0..3 {

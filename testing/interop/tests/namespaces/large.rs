@@ -23,9 +23,7 @@ fn holds(answer: &Answer, kind: &str, expected: &[String]) {
 
 fn large_answers_pass(program: Program) {
     let Some(lab) = Lab::new(&[program.file(), "curl", "dumpcap", "tshark"]) else { return };
-    let place = lab.scratch.directory("server");
-    let zones = zones::plain(&place);
-    let _authority = Authority::start(program, &lab.world, &place, address::FIRST, &zones);
+    let _authority = Authority::of_lab(program, &lab);
     let configuration = Configuration::forwarding_to(&[address::FIRST]).dns64("max-records = 200\n");
     let sixfold = Sixfold::start(&lab, &configuration);
     let capture = Capture::start(&lab, &lab.gateway);

@@ -1,7 +1,7 @@
 //! Packet loss between Sixfold and its upstream.
 
 use crate::stream::ask_hosts;
-use sixfold_interop::{Authority, Capture, Configuration, Lab, Program, Sixfold, address, zones};
+use sixfold_interop::{Authority, Capture, Configuration, Lab, Program, Sixfold, address};
 
 /// One packet in ten is lost in each direction, in the namespace `world`: a loss in the gateway's own output would be
 /// an error of its send call.
@@ -16,12 +16,10 @@ const STREAM: u32 = 160;
 #[test]
 fn every_question_is_answered_rightly_over_a_line_that_loses_a_tenth() {
     let Some(lab) = Lab::new(&["nsd", "nft", "curl", "dumpcap", "tshark"]) else { return };
-    let place = lab.scratch.directory("nsd");
-    let zones = zones::plain(&place);
-    let _authority = Authority::start(Program::Nsd, &lab.world, &place, address::FIRST, &zones);
+    let _authority = Authority::of_lab(Program::Nsd, &lab);
     let filter = lab.world.filter(LOSS);
     if !filter.success {
-        return test_skip::skip(&format!("nft cannot lose packets at random: {}", filter.stderr));
+        return kit::skip(&format!("nft cannot lose packets at random: {}", filter.stderr));
     }
     // 19 % of all exchanges fail: eight tries leave one query in 600,000 without an answer.
     let configuration = Configuration::forwarding_to(&[address::FIRST]).upstream("tries = 8\n");

@@ -94,7 +94,7 @@ fn is_routed(lab: &Lab) -> bool {
 fn lab(programs: &[&str]) -> Option<Lab> {
     let lab = Lab::new(&[&["nsd", "nginx", "tayga", "curl", "nft"], programs].concat())?;
     if !Path::new("/dev/net/tun").exists() {
-        test_skip::skip("there is no /dev/net/tun, which TAYGA needs");
+        kit::skip("there is no /dev/net/tun, which TAYGA needs");
         return None;
     }
     Some(lab)

@@ -1,6 +1,6 @@
 //! A server that listens on all addresses must answer from the address that was asked, or clients discard the answer.
 
-use sixfold_interop::{Authority, Capture, Configuration, Kdig, Lab, Program, Sixfold, address, zones};
+use sixfold_interop::{Authority, Capture, Configuration, Kdig, Lab, Program, Sixfold, address};
 
 /// Addresses of the gateway: the kernel would not choose the second one of each family by itself.
 const GATEWAY: [&str; 5] = [address::GATEWAY, "2001:db8:c::2", "2001:db8:c::3", "192.0.2.1", "192.0.2.2"];
@@ -16,9 +16,7 @@ fn answers_come_from_the_address_that_was_asked() {
          addr add 192.0.2.1/24 dev lan\naddr add 192.0.2.2/24 dev lan",
     );
     lab.client.configure("addr add 192.0.2.10/24 dev lan\nroute add 2001:db8:c::3/128 via 2001:db8:c::1");
-    let place = lab.scratch.directory("nsd");
-    let zones = zones::plain(&place);
-    let _authority = Authority::start(Program::Nsd, &lab.world, &place, address::FIRST, &zones);
+    let _authority = Authority::of_lab(Program::Nsd, &lab);
     let _sixfold = Sixfold::start(&lab, &Configuration::forwarding_to(&[address::FIRST]));
     let capture = Capture::start(&lab, &lab.client);
     for server in GATEWAY {

@@ -23,9 +23,7 @@ fn waits(id: u32) -> Vec<u64> {
 /// Sends queries for many names from one port, and returns the number of messages from one worker to the other.
 fn both_workers_work(steer: &str) -> Option<f64> {
     let lab = Lab::new(&["nsd", "curl"])?;
-    let place = lab.scratch.directory("nsd");
-    let zones = zones::plain(&place);
-    let _authority = Authority::start(Program::Nsd, &lab.world, &place, address::FIRST, &zones);
+    let _authority = Authority::of_lab(Program::Nsd, &lab);
     let configuration =
         Configuration::forwarding_to(&[address::FIRST]).server(&format!("steer = \"{steer}\"\n"));
     let sixfold = Sixfold::start(&lab, &configuration);

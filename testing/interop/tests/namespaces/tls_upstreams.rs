@@ -187,9 +187,8 @@ fn four_servers_are_asked_over_tls_and_their_restarts_cost_no_answer() {
     }
     match within {
         Some(output) => assert_all_answered(&output),
-        None => test_skip::skip(&format!("no restart of the servers took less than {} s", BACK.as_secs())),
+        None => kit::skip(&format!("no restart of the servers took less than {} s", BACK.as_secs())),
     }
     let failures = sixfold.labelled("sixfold_upstream_tls_failures_total");
     assert!(wait_until(|| sixfold.metric("sixfold_pending") < 1.0), "{failures:?}");
-    assert!(sixfold.stop().success());
 }

@@ -95,7 +95,7 @@ fn life_in(suite: &str) {
     let ran = run(600, &mut command);
     let said = text(&ran);
     if ran.status.code() == Some(CANNOT) {
-        test_skip::skip(said.lines().last().unwrap_or_default());
+        kit::skip(said.lines().last().unwrap_or_default());
         return;
     }
     assert!(ran.status.success() && said.contains(&format!("{suite}: done")), "{said}");
@@ -126,7 +126,7 @@ fn the_packages_that_the_readme_names_are_enough_on_debian_12_and_13() {
         let ran = run(1500, &mut command);
         let said = text(&ran);
         if ran.status.code() == Some(CANNOT) {
-            test_skip::skip(said.lines().last().unwrap_or_default());
+            kit::skip(said.lines().last().unwrap_or_default());
             return;
         }
         assert!(ran.status.success() && said.contains(&format!("{suite}: done")), "{said}");

@@ -30,9 +30,7 @@ fn the_manifests_are_those_of_the_chart() {
         );
     }
     if Command::new("helm").arg("version").output().is_err() {
-        test_skip::skip(
-            "the manifests are not rendered anew, because helm is missing, which Debian does not have",
-        );
+        kit::skip("the manifests are not rendered anew, because helm is missing, which Debian does not have");
         return;
     }
     let scratch = Scratch::new();
@@ -84,10 +82,7 @@ fn the_manifests_hold_to_the_schemas() {
     let installed = run(300, &mut pip);
     if !installed.status.success() {
         let said = text(&installed);
-        test_skip::skip(&format!(
-            "{SCHEMAS} cannot be installed: {}",
-            said.lines().last().unwrap_or_default()
-        ));
+        kit::skip(&format!("{SCHEMAS} cannot be installed: {}", said.lines().last().unwrap_or_default()));
         return;
     }
     let mut check = Command::new(source().join("packaging/tests/kubernetes"));
@@ -96,7 +91,7 @@ fn the_manifests_hold_to_the_schemas() {
         Ok(definition) => {
             check.arg(definition);
         }
-        Err(why) => test_skip::skip(&format!("the schema of PodMonitor: {why}")),
+        Err(why) => kit::skip(&format!("the schema of PodMonitor: {why}")),
     }
     let checked = run(100, &mut check);
     assert!(checked.status.success() && text(&checked).contains("manifest: holds"), "{}", text(&checked));

@@ -20,7 +20,7 @@ fn source() -> PathBuf {
 fn skips(programs: &[&str]) -> bool {
     use std::os::unix::fs::MetadataExt;
     if std::fs::metadata("/proc/self").map_or(u32::MAX, |own| own.uid()) != 0 {
-        test_skip::skip("roots and containers need root");
+        kit::skip("roots and containers need root");
         return true;
     }
     let missing = programs.iter().find_map(|program| missing_program(program));

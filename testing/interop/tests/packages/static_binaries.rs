@@ -25,7 +25,7 @@ fn build(arch: &str, output: &Path) -> Option<PathBuf> {
         line.contains("the Rust toolchain has no target") || line.contains("build-static: apt cannot fetch")
     });
     if let Some(reason) = reason.filter(|_| !built.status.success()) {
-        test_skip::skip(reason);
+        kit::skip(reason);
         return None;
     }
     assert!(built.status.success(), "{said}");

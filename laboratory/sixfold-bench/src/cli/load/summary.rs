@@ -313,33 +313,14 @@ fn format_rate(value: f64) -> String {
 mod tests {
     use super::*;
     use load::TlsOptions;
-    use measure::order::{Expectation, Lanes};
+    use measure::order::Expectation;
     use measure::outcome::{Connections, InvalidReply, Latencies};
 
     fn order() -> Load {
-        Load {
-            server: "192.0.2.1:53".parse().unwrap(),
-            pace: Pace::Open { rate_qps: 50_000.0, burst: 1 },
-            duration_ms: 60_000,
-            warm_up_ms: 0,
-            timeout_ms: 1000,
-            names: "10.0.0.0/8".parse().unwrap(),
-            first_name: 0,
-            expect: Expectation {
-                zone: "dns64perf.test".into(),
-                prefixes: Vec::new(),
-                addresses: 1,
-                cname_depth: 0,
-                aaaa_share: 0.0,
-                aaaa_seed: 0,
-                ttl: (0, 60),
-                validity: measure::order::Validity::Exact,
-            },
-            cached_share: 0.0,
-            lanes: Lanes::default(),
-            seed: 0,
-            transport: Transport::Udp,
-        }
+        let pace = Pace::Open { rate_qps: 50_000.0, burst: 1 };
+        let expect = Expectation { aaaa_share: 0.0, ..Expectation::native("dns64perf.test") };
+        let (server, names) = ("192.0.2.1:53".parse().unwrap(), "10.0.0.0/8".parse().unwrap());
+        Load::of_new_names(server, pace, std::time::Duration::from_secs(60), names, expect)
     }
 
     fn text(outcome: &Outcome) -> String {

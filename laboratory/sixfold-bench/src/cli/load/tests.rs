@@ -70,8 +70,8 @@ fn wrong_values_are_refused_with_the_right_ones() {
 
 #[test]
 fn a_query_file_with_faults_is_told_line_by_line_and_leaves_no_expectations() {
-    let file = std::env::temp_dir().join(format!("sixfold-bench-queries-{}", std::process::id()));
-    fs::write(&file, "a.example AAAA\nb.example\n\nc.example QQ\n").unwrap();
+    let folder = kit::Folder::new();
+    let file = folder.write("queries", "a.example AAAA\nb.example\n\nc.example QQ\n");
     let line = format!("--server ::1 --rate 1 --queries {}", file.display());
     let error = options(&parse(&line).unwrap()).unwrap_err();
     let lines: Vec<_> = error.lines().collect();

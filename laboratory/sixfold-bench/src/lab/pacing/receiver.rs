@@ -2,7 +2,7 @@
 //! the work of a trial.
 
 use super::{TTL_SECS, names};
-use datapath::laboratory::{Pinned, StampedReceiver};
+use load::sockets::{Pinned, StampedReceiver};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -126,7 +126,7 @@ fn next(
     socket: &StampedReceiver,
     buffer: &mut [u8],
     stop: &AtomicBool,
-) -> std::io::Result<Option<datapath::laboratory::Stamped>> {
+) -> std::io::Result<Option<load::sockets::Stamped>> {
     loop {
         let is_over = stop.load(Ordering::Relaxed);
         match socket.receive(buffer)? {
@@ -173,10 +173,7 @@ mod tests {
     use std::net::UdpSocket;
 
     fn query(label: &str) -> Vec<u8> {
-        let mut query = vec![7, 8, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, label.len() as u8];
-        query.extend(label.bytes());
-        query.extend(b"\x09dns64perf\x04test\x00\x00\x1c\x00\x01");
-        query
+        kit::query(0x0708, &format!("{label}.dns64perf.test"), 28)
     }
 
     #[test]

@@ -11,6 +11,7 @@ use super::servers::{self, Bench, Candidate, Forwarders};
 use super::stall::{NEAR, STALL_S, WHOLE, four_clients};
 use crate::clock;
 use experiments::totd::ids::landing;
+use load::sockets::device_sockets;
 use measure::experiment::{Figure, Origin};
 use std::thread;
 use std::time::Duration;
@@ -121,19 +122,8 @@ fn start(
 ) -> Result<Variant, String> {
     let mut bench = Bench::with(forwarders)?;
     let candidate = candidate.clone().with_forwarders(forwarders);
-    let running = bench.launch(context, &candidate, |server, _| is_bound(server.port()))?;
+    let running = bench.launch(context, &candidate, |server, _| device_sockets::is_bound(server.port()))?;
     Ok(Variant { bench, running, name: candidate.name, forwarders, expected })
-}
-
-/// True if a UDP socket of this machine is bound to the port, by the kernel's tables.
-fn is_bound(port: u16) -> bool {
-    let has_port = |table| {
-        let text = std::fs::read_to_string(table).unwrap_or_default();
-        // Fields of a line: number, local address as ADDRESS:PORT in hexadecimal digits, and so on.
-        let mut locals = text.lines().skip(1).filter_map(|line| line.split_whitespace().nth(1));
-        locals.any(|local| local.rsplit(':').next() == Some(&format!("{port:04X}")))
-    };
-    has_port("/proc/net/udp") || has_port("/proc/net/udp6")
 }
 
 /// The next second after `from` whose landing is [`NEAR`] the end of the counter, as time since 1970.
@@ -190,17 +180,6 @@ mod tests {
         let second = next_near(Duration::from_secs(1_400_000_000)).as_secs() as u32;
         assert!(second > 1_400_000_000);
         assert!((65_536 - 999..=65_536 - 300).contains(&u32::from(landing(second))));
-    }
-
-    #[test]
-    fn a_bound_port_is_seen_over_both_families() {
-        for address in ["127.0.0.1:0", "[::1]:0"] {
-            let socket = std::net::UdpSocket::bind(address).unwrap();
-            let port = socket.local_addr().unwrap().port();
-            assert!(is_bound(port), "{address}");
-        }
-        // Nobody can have it.
-        assert!(!is_bound(0));
     }
 
     #[test]

@@ -130,33 +130,16 @@ fn parts<'a>(load: &Load, names: u64, further: impl Iterator<Item = &'a TesterHo
 mod tests {
     use super::*;
     use measure::name_range::NameRange;
-    use measure::order::{Expectation, Lanes, Transport, Validity};
+    use measure::order::{Expectation, Lanes};
 
     #[test]
     fn each_host_sends_its_share_for_names_of_its_own() {
-        let load = Load {
-            server: "[::1]:53".parse().unwrap(),
-            pace: Pace::Open { rate_qps: 900.0, burst: 1 },
-            duration_ms: 1000,
-            warm_up_ms: 0,
-            timeout_ms: 1000,
-            names: NameRange::new([10, 0, 0, 0].into(), [10, 255, 255, 255].into()).unwrap(),
-            first_name: 5_000,
-            expect: Expectation {
-                zone: "dns64perf.test".to_owned(),
-                prefixes: Vec::new(),
-                addresses: 1,
-                cname_depth: 0,
-                aaaa_share: 0.0,
-                aaaa_seed: 0,
-                ttl: (0, 3600),
-                validity: Validity::Exact,
-            },
-            cached_share: 0.0,
-            lanes: Lanes { pins: vec![3], ..Lanes::default() },
-            seed: 9,
-            transport: Transport::Udp,
-        };
+        let (pace, second) = (Pace::Open { rate_qps: 900.0, burst: 1 }, std::time::Duration::from_secs(1));
+        let names = NameRange::new([10, 0, 0, 0].into(), [10, 255, 255, 255].into()).unwrap();
+        let expect = Expectation { aaaa_share: 0.0, ..Expectation::native("dns64perf.test") };
+        let load = Load::of_new_names("[::1]:53".parse().unwrap(), pace, second, names, expect);
+        let lanes = Lanes { pins: vec![3], ..Lanes::default() };
+        let load = Load { first_name: 5_000, lanes, ..load };
         let host = |core, source: &str| TesterHost {
             host: vec!["ssh".to_owned()],
             cores: vec![core],

@@ -48,19 +48,9 @@ pub fn now() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
 }
 
-/// AAAA query with EDNS for the name of a number.
 fn question(id: u16, number: u32) -> Vec<u8> {
     let [_, b, c, d] = number.to_be_bytes();
-    let label = format!("010-{b:03}-{c:03}-{d:03}");
-    let mut octets = id.to_be_bytes().to_vec();
-    octets.extend([1, 0, 0, 1, 0, 0, 0, 0, 0, 1]);
-    for label in [label.as_str(), "dns64perf", "test"] {
-        octets.push(label.len() as u8);
-        octets.extend(label.as_bytes());
-    }
-    octets.extend([0, 0, 28, 0, 1]);
-    octets.extend([0, 0, 41, 4, 208, 0, 0, 0, 0, 0, 0]);
-    octets
+    kit::Query::new(&format!("010-{b:03}-{c:03}-{d:03}.dns64perf.test"), 28).id(id).edns(1232, &[]).octets()
 }
 
 /// Sends `rate` queries a second for `seconds`, each for a new name from number `first` on, or for `names` names in

@@ -113,7 +113,6 @@ fn reloads_lose_no_query_and_each_takes_effect_at_once() {
     );
     assert_eq!((*answered, *wrong, lost.len()), (*sent, 0, 0));
     assert!(by_program > 0, "no answer was hot");
-    assert!(sixfold.stop().success());
 }
 
 #[test]

@@ -79,18 +79,7 @@ pub fn name(number: u32) -> Vec<u8> {
             _ => format!("h{number}.test"),
         },
     };
-    wire_name(&text)
-}
-
-/// A name as labels with their lengths.
-pub fn wire_name(text: &str) -> Vec<u8> {
-    let mut wire = Vec::new();
-    for label in text.split('.').filter(|label| !label.is_empty()) {
-        wire.push(label.len() as u8);
-        wire.extend(label.as_bytes());
-    }
-    wire.push(0);
-    wire
+    kit::name(&text)
 }
 
 /// The text of a name that has letters, digits and hyphens only; other octets are replaced.

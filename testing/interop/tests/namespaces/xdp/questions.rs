@@ -1,7 +1,8 @@
 //! Generated questions for a differential run: a bounded set of names, in all forms that a client may send, and some that it should not.
 //! A seed always makes the same questions, but for IDs and the server cookies that clients send back.
 
-use crate::xdp::names::{A, AAAA, NAMES, TXT, name, presentation, third, wire_name};
+use crate::xdp::names::{A, AAAA, NAMES, TXT, name, presentation, third};
+use kit::{Random, name as wire_name};
 
 /// Names that many questions are about.
 const HOT_NAMES: u32 = 40;
@@ -39,36 +40,6 @@ pub fn round() -> impl Iterator<Item = Vec<u8>> {
     })
 }
 
-/// Source of pseudo-random numbers: SplitMix64 (Steele, Lea and Flood, 2014).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
-    }
-
-    /// A number below `limit`.
-    fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit
-    }
-
-    /// True once in `times`.
-    fn one_in(&mut self, times: u64) -> bool {
-        self.below(times) == 0
-    }
-
-    fn octets(&mut self, count: u64) -> Vec<u8> {
-        (0..count).map(|_| self.next() as u8).collect()
-    }
-
-    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.below(from.len() as u64) as usize]
-    }
-}
-
 /// The generator.
 pub struct Questions {
     random: Random,
@@ -80,7 +51,7 @@ pub struct Questions {
 impl Questions {
     /// The questions of a seed.
     pub fn new(seed: u64) -> Questions {
-        Questions { random: Random(seed), names: (0..NAMES).map(name).collect(), fresh: 0 }
+        Questions { random: Random::new(seed), names: (0..NAMES).map(name).collect(), fresh: 0 }
     }
 
     /// The next question and the number of its source port. `cookies`: the server cookies that the two addresses of the client have.
@@ -99,7 +70,7 @@ impl Questions {
             96..98 => self.odd_length(family, cookies),
             98 => self.damaged(family, cookies),
             _ => {
-                let length = self.random.below(80);
+                let length = self.random.place(80);
                 self.random.octets(length)
             }
         };
@@ -157,7 +128,7 @@ impl Questions {
         }
         let mut bits = 0;
         for (place, octet) in name.iter_mut().enumerate() {
-            bits = if place % 64 == 0 { self.random.next() } else { bits >> 1 };
+            bits = if place % 64 == 0 { self.random.bits() } else { bits >> 1 };
             // Lengths of labels are below 64, so no letters.
             if bits & 1 == 1 && octet.is_ascii_alphabetic() {
                 *octet ^= 0x20;
@@ -186,13 +157,13 @@ impl Questions {
                 }
                 4 => (8, self.subnet()),
                 5 => {
-                    let length = self.random.below(128);
-                    (12, vec![0; length as usize])
+                    let length = self.random.place(128);
+                    (12, vec![0; length])
                 }
                 6 => (self.random.pick(&[3, 5, 9, 11, 13, 14, 15, 17, 18, 19]), Vec::new()),
                 _ => {
-                    let length = self.random.below(40);
-                    (self.random.next() as u16, self.random.octets(length))
+                    let length = self.random.place(40);
+                    (self.random.bits() as u16, self.random.octets(length))
                 }
             };
             put_option(&mut options, code, &data);
@@ -205,7 +176,7 @@ impl Questions {
         let (family, most) = self.random.pick(&[(1, 32), (2, 128), (1, 32), (2, 128), (3, 8)]);
         let prefix = self.random.below(most + 1);
         let scope = if self.random.one_in(8) { 24 } else { 0 };
-        let mut octets = self.random.octets(prefix.div_ceil(8));
+        let mut octets = self.random.octets(prefix.div_ceil(8) as usize);
         if let Some(last) = octets.last_mut().filter(|_| !prefix.is_multiple_of(8) && !self.random.one_in(8))
         {
             *last &= 0xff << (8 - prefix % 8);
@@ -228,7 +199,7 @@ impl Questions {
     /// Other operations, responses, and numbers of records that are not those of the message.
     fn odd_header(&mut self, family: usize, cookies: &[Option<[u8; 16]>; 2]) -> Vec<u8> {
         let mut message = self.plain(family, cookies);
-        let any = self.random.next() as u16;
+        let any = self.random.bits() as u16;
         let count = self.random.pick(&[0, 0, 1, 2, 3, 0xffff]);
         match self.random.below(8) {
             0..3 => message[2] = message[2] & 0x87 | (1 + self.random.below(15) as u8) << 3,
@@ -270,7 +241,7 @@ impl Questions {
         // No aliases: each worker has its own cache, and a random seed of the process decides if the worker of an alias is also that of
         // its target. So the age of an answer that nobody has asked for in the first round would differ.
         let name = self.random.below(u64::from(NAMES) / 10) * 10 + self.random.below(8);
-        let any = self.random.next() as u16;
+        let any = self.random.bits() as u16;
         let (kind, class) = match self.random.below(3) {
             // The upstream refuses other classes than IN. Too many failures would look like the end of that server.
             0 if self.random.one_in(40) => (AAAA, self.random.pick(&[0, 4, 254, 255, any])),
@@ -300,7 +271,7 @@ impl Questions {
                 message.extend(b"\x01a");
                 put_opt(&mut message, size, 0, &[]);
             }
-            3 => put_opt(&mut message, size, self.random.next() as u32 & 0xff00_7fff, &[]),
+            3 => put_opt(&mut message, size, self.random.bits() as u32 & 0xff00_7fff, &[]),
             4 => put_opt(&mut message, size, DO, &[0, 12, 0, 9, 1]),
             _ => put_opt(&mut message, size, version | DO, &[]),
         }
@@ -313,7 +284,7 @@ impl Questions {
         match self.random.below(8) {
             0..4 => message.truncate(self.random.below(message.len() as u64) as usize),
             4..6 => {
-                let more = 1 + self.random.below(30);
+                let more = 1 + self.random.place(30);
                 message.extend(self.random.octets(more));
             }
             form => {
@@ -345,7 +316,7 @@ impl Questions {
             let place = self.random.below(message.len() as u64) as usize;
             // Most messages stay in class IN, for the same reason.
             if place != class && place != class + 1 || self.random.one_in(40) {
-                message[place] = self.random.next() as u8;
+                message[place] = self.random.bits() as u8;
             }
         }
         message

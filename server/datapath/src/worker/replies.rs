@@ -1,0 +1,141 @@
+//! The way of an answer to a client whose query came in a frame: through a queue of the same interface that the answering worker owns,
+//! to the Ethernet address that brought the query. An answer for which that is not possible leaves through the listening socket: the
+//! worker owns no queue of the interface, no frame is free, or the answer is longer than a packet that passes everywhere.
+
+use crate::counters::{Counter, Counters};
+use crate::listen::response_queue::ResponseQueue;
+use engine::Client;
+use std::sync::Arc;
+use xdp::limits::XDP_MESSAGE;
+use xdp::{Addresses, LONGEST_HEADERS, Origins, Queues, Route, Sender, write_headers};
+
+/// The queues through which a worker sends answers.
+#[derive(Default)]
+pub(crate) struct Replies {
+    /// Number of the interface, and the sending half of the socket.
+    senders: Vec<(u8, Sender)>,
+    /// Facts about interfaces and listening addresses.
+    pub(crate) origins: Arc<Origins>,
+    /// State of the generator of IPv4 identifications. A seed from the system makes the first ones hard to guess.
+    generator: u64,
+}
+
+impl Replies {
+    /// Takes the sending halves out of a worker's queues.
+    pub(crate) fn of(queues: &mut Queues) -> Replies {
+        Replies {
+            senders: std::mem::take(&mut queues.senders),
+            origins: Arc::clone(&queues.origins),
+            generator: getrandom::u64().unwrap_or_default(),
+        }
+    }
+
+    /// Writes an answer and queues it. `size` is its greatest length. Returns false if the answer cannot be sent.
+    #[inline]
+    pub(crate) fn push(
+        &mut self,
+        to: &Client,
+        route: Route,
+        size: usize,
+        counters: &Counters,
+        otherwise: &mut [ResponseQueue],
+        fill: impl FnOnce(&mut [u8]) -> usize,
+    ) -> bool {
+        let listener = usize::from(to.listener);
+        let Some(queue) = otherwise.get_mut(listener) else {
+            counters.add(Counter::SendFailed, 1);
+            return false;
+        };
+        let (Some(addresses), Some(&mtu)) =
+            (self.addresses(to, route, listener), self.origins.mtus.get(usize::from(route.interface)))
+        else {
+            return queue.push(to, size, counters, fill);
+        };
+        let identification = self.identification();
+        let sender = self.senders.iter_mut().find(|(interface, _)| *interface == route.interface);
+        let Some((_, sender)) = sender else { return queue.push(to, size, counters, fill) };
+        let Some(place) = sender.take() else { return queue.push(to, size, counters, fill) };
+        let frame = sender.octets(&place);
+        let headers = addresses.headers();
+        if size > frame.len() - LONGEST_HEADERS {
+            sender.give_back(place);
+            return queue.push(to, size, counters, fill);
+        }
+        let message = &mut frame[headers..];
+        let length = fill(message).min(message.len());
+        let longest = XDP_MESSAGE.min(mtu.saturating_sub(LONGEST_HEADERS));
+        if length == 0 || length > longest {
+            // The socket sends longer answers in fragments.
+            let message = &frame[headers..headers + length];
+            let copy = |to: &mut [u8]| {
+                to[..length].copy_from_slice(message);
+                length
+            };
+            let is_sent = length == 0 || queue.push(to, length, counters, copy);
+            sender.give_back(place);
+            return is_sent;
+        }
+        write_headers(&mut frame[..headers + length], &addresses, identification);
+        sender.queue(place, headers + length);
+        counters.add(Counter::ClientPacketsOut, 1);
+        counters.add(Counter::ClientOctetsOut, length as u64);
+        true
+    }
+
+    /// Sends what is queued.
+    pub(crate) fn flush(&mut self, counters: &Counters) {
+        for (_, sender) in &mut self.senders {
+            counters.add(Counter::SendBatches, sender.flush());
+        }
+    }
+
+    /// The addresses of an answer.
+    fn addresses(&self, to: &Client, route: Route, listener: usize) -> Option<Addresses> {
+        let (ethernet, _) = *self.origins.interfaces.get(usize::from(route.interface))?;
+        let port = *self.origins.ports.get(listener)?;
+        Some(Addresses {
+            ethernet,
+            neighbour: route.neighbour,
+            source: (to.local, port),
+            destination: to.answer_to(),
+        })
+    }
+
+    /// The next IPv4 identification (splitmix64, of which the upper bits are used).
+    fn identification(&mut self) -> u16 {
+        self.generator = self.generator.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.generator ^ self.generator >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed >> 48) as u16
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_of_a_worker_without_a_queue_leaves_through_the_socket() {
+        let listener = crate::UdpListener::bind("127.0.0.1:0".parse().unwrap(), false).unwrap();
+        let client = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        client.set_read_timeout(Some(std::time::Duration::from_secs(20))).unwrap();
+        let socket = std::os::fd::AsRawFd::as_raw_fd(&listener.socket());
+        let mut queues = [ResponseQueue::new(socket, false, 1232, true)];
+        let origins = Origins { interfaces: vec![([2; 6], 1)], mtus: vec![1500], ports: vec![53] };
+        let mut replies = Replies { origins: Arc::new(origins), ..Replies::default() };
+        let mut to = Client::udp(client.local_addr().unwrap());
+        to.local = "::ffff:127.0.0.1".parse().unwrap();
+        let counters = Counters::default();
+        for interface in [0, 9] {
+            let route = Route { interface, neighbour: [2; 6] };
+            let fill = |frame: &mut [u8]| {
+                frame[..3].copy_from_slice(b"yes");
+                3
+            };
+            assert!(replies.push(&to, route, 100, &counters, &mut queues, fill));
+            queues[0].flush(&counters);
+            let mut buffer = [0; 16];
+            assert_eq!(client.recv(&mut buffer).unwrap(), 3);
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Tests in a namespace of their own: the test program starts itself once more, for one test, within `unshare`.
+
+use std::process::Command;
+
+/// Set for the program in the namespace.
+const INSIDE: &str = "SIXFOLD_TEST_NAMESPACE";
+
+/// True in the program that [`run_inside`] started.
+pub fn is_inside() -> bool {
+    std::env::var_os(INSIDE).is_some()
+}
+
+/// Arguments of `unshare` for a network namespace that `script` (of sh) sets up. The script ends with `exec "$@"`.
+pub fn network(script: &str) -> [&str; 8] {
+    ["--net", "--fork", "--kill-child", "--", "sh", "-c", script, "sh"]
+}
+
+/// True outside of the namespace, where it has played the test of this name (with the path of its modules) once more, in a network
+/// namespace that `script` sets up, as for [`network`], or has skipped it.
+///
+/// # Panics
+///
+/// As [`run_inside`].
+#[track_caller]
+pub fn is_played_in(script: &str, test: &str) -> bool {
+    let is_outside = !is_inside();
+    if is_outside {
+        run_inside(test, &network(script));
+    }
+    is_outside
+}
+
+/// Runs the test of this name (with the path of its modules) once more, by `unshare` with these arguments. Returns its output. None: this machine makes no such
+/// namespace, and the test counts as skipped.
+///
+/// # Panics
+///
+/// If the test fails there, or if no test has this name.
+#[track_caller]
+pub fn run_inside(test: &str, unshare: &[&str]) -> Option<String> {
+    let run = |program: &std::ffi::OsStr, arguments: &[&str]| {
+        Command::new("unshare").args(unshare).arg(program).args(arguments).env(INSIDE, "1").output()
+    };
+    match run("true".as_ref(), &[]) {
+        Ok(output) if output.status.success() => {}
+        Ok(output) => {
+            crate::skip(String::from_utf8_lossy(&output.stderr).trim());
+            return None;
+        }
+        Err(error) => {
+            crate::missing(&format!("unshare ({error})"), "apt-get install util-linux");
+            return None;
+        }
+    }
+    let program = std::env::current_exe().expect("the path of the test program");
+    let output = run(program.as_os_str(), &["--exact", test, "--nocapture"]).expect("unshare");
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned() + &errors;
+    assert!(output.status.success() && said.contains("1 passed"), "{test} in the namespace:\n{said}");
+    // The skips of the test itself, if they did not go to a file.
+    for why in errors.lines().filter_map(|line| line.strip_prefix(&format!("skipped: {test}: "))) {
+        crate::skip(why);
+    }
+    Some(said)
+}
