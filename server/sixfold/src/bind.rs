@@ -171,7 +171,7 @@ fn datapath_options(config: &Config, is_demo: bool) -> Options {
             Steer::Name => datapath::Steer::Name,
             Steer::Flow => datapath::Steer::Flow,
         },
-        udp_size: usize::from(config.udp_size),
+        udp_size: usize::from(config.edns.udp_size),
         tcp_fast_open: config.upstream.tcp_fast_open,
         proxies: config.proxies(),
         freebind: config.server.freebind,
@@ -244,7 +244,7 @@ fn bind_metrics(
     demo: bool,
     given: &mut GivenSockets,
 ) -> Result<Option<std::net::TcpListener>, String> {
-    let Some(address) = config.metrics_listen else { return Ok(None) };
+    let Some(address) = config.metrics.listen else { return Ok(None) };
     let bind = || listen_for_metrics(address, config.server.freebind);
     let listener = given.take_metrics(address).map_or_else(bind, Ok);
     let listener = listener.and_then(|listener| listener.set_nonblocking(true).map(|()| listener));
@@ -295,7 +295,7 @@ fn bind_control(
     demo: Option<&Demo>,
     given: &mut GivenSockets,
 ) -> Result<Option<ControlSocket>, String> {
-    let Some(path) = &config.control_socket else { return Ok(None) };
+    let Some(path) = &config.control.socket else { return Ok(None) };
     if let Some(listener) = given.take_control(path) {
         listener.set_nonblocking(true).map_err(|error| {
             format!("cannot use the passed control socket {}: {}", path.display(), with_remedy(&error))

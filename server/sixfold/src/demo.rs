@@ -74,7 +74,7 @@ impl Demo {
     /// `user` (numeric user and group) if the process is going to become that user. Without a directory there is no socket.
     pub fn prepare(&mut self, config: &mut Config, user: Option<(u32, u32)>) {
         adapt(config);
-        if config.control_socket.as_deref() != Some(Path::new(DEFAULT_CONTROL)) {
+        if config.control.socket.as_deref() != Some(Path::new(DEFAULT_CONTROL)) {
             return;
         }
         self.directory = PrivateDirectory::make(user)
@@ -85,7 +85,7 @@ impl Demo {
                 )
             })
             .ok();
-        config.control_socket = self.directory.as_ref().map(|directory| directory.0.join(SOCKET));
+        config.control.socket = self.directory.as_ref().map(|directory| directory.0.join(SOCKET));
     }
 
     /// The directory that the demonstration removes at its end.

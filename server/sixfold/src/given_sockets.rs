@@ -120,10 +120,10 @@ impl GivenSockets {
             Place::Tcp(address) => {
                 let mut encrypted = config.tls.tcp_addresses();
                 listen.contains(address)
-                    || config.metrics_listen == Some(*address)
+                    || config.metrics.listen == Some(*address)
                     || encrypted.any(|one| one == *address)
             }
-            Place::Unix(path) => config.control_socket.as_ref() == Some(path),
+            Place::Unix(path) => config.control.socket.as_ref() == Some(path),
         };
         for given in &self.sockets {
             if self.origin == Origin::ServiceManager && is_for_both_families(&given.socket, &given.place) {

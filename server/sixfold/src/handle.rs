@@ -279,7 +279,7 @@ impl ServerHandle {
             std::mem::replace(&mut *config, Arc::new(new))
         };
         let config = self.config();
-        policy_zones::log_changes(&old.rpz.zones, &config.rpz.zones);
+        policy_zones::log_changes(&old.filter.zones, &config.filter.zones);
         notes.extend(policy_hits::configure(&self.policy_hits, &config, &self.workers).err());
         if config.log.dnstap != old.log.dnstap {
             notes.extend(self.dnstap.configure(&config, &self.workers, self.streams.addresses()).err());

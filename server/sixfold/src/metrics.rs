@@ -155,7 +155,7 @@ impl Metrics {
 
     /// The response policy zones. Their files are the operator's choice, so they are a closed set.
     fn policy_zones(&mut self, config: &Config) {
-        for zone in &config.rpz.zones {
+        for zone in &config.filter.zones {
             let file = zone.file.display().to_string();
             let labels = [("file", file.as_str())];
             self.gauge("rpz_serial", &labels, f64::from(zone.serial));

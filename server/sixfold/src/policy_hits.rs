@@ -15,7 +15,8 @@ use std::sync::Arc;
 ///
 /// The text for the operator: the mailbox of a worker is full. The other workers have the change.
 pub fn configure(hits: &Arc<PolicyHits>, config: &Config, workers: &Shared<Machine>) -> Result<(), String> {
-    let is_logged = matches!(config.log.level, Level::Debug | Level::Trace) && !config.rpz.zones.is_empty();
+    let is_logged =
+        matches!(config.log.level, Level::Debug | Level::Trace) && !config.filter.zones.is_empty();
     let mut is_everywhere = true;
     for worker in 0..workers.workers() {
         let hits = is_logged.then(|| Arc::clone(hits));

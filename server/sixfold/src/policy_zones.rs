@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 /// The text of `sixfold ctl rpz`: a line for each zone, in the order of their precedence, with files and names in columns.
 pub fn text(config: &Config) -> String {
-    let rows: Vec<[String; 3]> = config.rpz.zones.iter().map(row).collect();
+    let rows: Vec<[String; 3]> = config.filter.zones.iter().map(row).collect();
     let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
     let (file, name) = (width(0), width(1));
     let line = |row: &[String; 3]| format!("{:<file$} {:<name$} {}\n", row[0], row[1], row[2]);
@@ -27,7 +27,7 @@ pub fn json(config: &Config) -> Vec<Value> {
             "age_seconds": age(zone).map(|age| age.as_secs()),
         })
     };
-    config.rpz.zones.iter().map(object).collect()
+    config.filter.zones.iter().map(object).collect()
 }
 
 /// Time since the file was changed that is in force; none if the file system does not say.

@@ -4,7 +4,7 @@
 //! A large response policy zone takes seconds of processor time, in which probes, control commands and signals must not wait, and
 //! queries least of all. So that thread only gets processor time that no other thread wants.
 
-use crate::config::{Config, Overrides, load_again};
+use crate::config::{Config, Effect, Overrides, load_again};
 use crate::demo;
 use crate::history::History;
 use crate::reload_changes;
@@ -96,9 +96,9 @@ impl Request {
         let mut config = loaded.config;
         if self.demo {
             demo::adapt(&mut config);
-            config.control_socket.clone_from(&self.old.control_socket);
+            config.control.socket.clone_from(&self.old.control.socket);
         }
-        let keys = restart_keys(&self.old, &config);
+        let keys = config.refused_changes(&self.old);
         if !keys.is_empty() {
             return Err(refusal(&keys));
         }
@@ -195,41 +195,10 @@ impl Replaced {
     }
 }
 
-/// The keys that have changed and take effect only at a start: they decide about sockets, threads and memory.
-pub fn restart_keys(old: &Config, new: &Config) -> Vec<&'static str> {
-    [
-        (new.server.listen != old.server.listen, "server.listen"),
-        (new.server.workers != old.server.workers, "server.workers"),
-        (new.server.steer != old.server.steer, "server.steer"),
-        (new.server.datapath != old.server.datapath, "server.datapath"),
-        (new.server.interfaces != old.server.interfaces, "server.interfaces"),
-        (new.server.user != old.server.user, "server.user"),
-        (new.server.sandbox != old.server.sandbox, "server.sandbox"),
-        (new.server.proxy_from != old.server.proxy_from, "server.proxy-from"),
-        (new.server.freebind != old.server.freebind, "server.freebind"),
-        (new.udp_size != old.udp_size, "edns.udp-size"),
-        (new.cache.size != old.cache.size, "cache.size"),
-        (new.limits.pending != old.limits.pending, "limits.pending"),
-        (new.metrics_listen != old.metrics_listen, "metrics.listen"),
-        (new.control_socket != old.control_socket, "control.socket"),
-        (new.tls.listen_dot != old.tls.listen_dot, "tls.listen-dot"),
-        (new.tls.listen_doh != old.tls.listen_doh, "tls.listen-doh"),
-        (new.tls.listen_doq != old.tls.listen_doq, "tls.listen-doq"),
-        (new.tls.doh_path != old.tls.doh_path, "tls.doh-path"),
-        (new.upstream.tcp_fast_open != old.upstream.tcp_fast_open, "upstream.tcp-fast-open"),
-    ]
-    .into_iter()
-    .filter(|&(is_changed, _)| is_changed)
-    .map(|(_, key)| key)
-    .collect()
-}
-
 /// The error for keys that take effect only at a start. Nothing has changed yet: half of a configuration in force would be one that no file has.
-fn refusal(keys: &[&str]) -> String {
-    let lines = keys.iter().map(|key| format!("{key} has changed, and takes effect only at a start\n"));
-    // A successor has the user of its predecessor, and attaches no XDP program.
-    let of_start = ["server.user", "server.datapath", "server.interfaces"];
-    let remedy = if keys.iter().any(|key| of_start.contains(key)) {
+fn refusal(keys: &[(String, Effect)]) -> String {
+    let lines = keys.iter().map(|(key, _)| format!("{key} has changed, and takes effect only at a start\n"));
+    let remedy = if keys.iter().any(|&(_, effect)| effect == Effect::Restart) {
         "restart the server"
     } else {
         "run `sixfold ctl upgrade`, which loses no query, or restart the server"

@@ -15,7 +15,7 @@ pub fn between(old: &Config, new: &Config) -> Vec<String> {
     let mut changes: Vec<String> =
         all.filter_map(|key| change(key, before.get(key), after.get(key))).collect();
     // The text does not show secrets.
-    if old.cookies.secrets != new.cookies.secrets {
+    if old.edns.cookie_secrets != new.edns.cookie_secrets {
         changes.push("edns.cookie-secret".to_owned());
     }
     let mut contents = |key: &str, has_changed: bool| {
@@ -24,7 +24,7 @@ pub fn between(old: &Config, new: &Config) -> Vec<String> {
         }
     };
     contents("local.hosts-file", old.local.hosts != new.local.hosts);
-    contents("filter.rpz", old.rpz.policy != new.rpz.policy);
+    contents("filter.rpz", old.filter.policy != new.filter.policy);
     contents("tls.certificate", old.tls.server != new.tls.server);
     changes
 }

@@ -112,7 +112,7 @@ fn start_and_serve(
             "listening on {listen} for clients of local networks only (`server.allow`)"
         );
     }
-    policy_zones::log_changes(&[], &config.rpz.zones);
+    policy_zones::log_changes(&[], &config.filter.zones);
     let identity = Identity::of(&config, demo.is_some())?;
     if let Some(demo) = &mut demo {
         demo.prepare(&mut config, identity.as_ref().map(|identity| (identity.uid, identity.gid)));

@@ -282,7 +282,7 @@ async fn upstream_statuses(server: &ServerHandle) -> Vec<UpstreamStatus> {
 
 /// The upstreams as these workers know them, with the failures of TLS.
 fn with_tls(server: &ServerHandle, statuses: &[&Arc<WorkerStatus>]) -> Vec<UpstreamStatus> {
-    let mut upstreams = of_workers(statuses, server.config().upstream.transport);
+    let mut upstreams = of_workers(statuses, server.config().upstream.transport.first);
     for upstream in &mut upstreams {
         upstream.tls_failure = server.workers.tls_upstreams().failure(upstream.address);
     }

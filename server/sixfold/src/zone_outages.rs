@@ -134,7 +134,7 @@ fn groups(config: &Config) -> BTreeMap<Vec<SocketAddr>, Vec<String>> {
     let zones = upstream.zones.iter().map(|zone| (zone.zone.to_string(), &zone.forwarders));
     let mut groups: BTreeMap<Vec<SocketAddr>, Vec<String>> = BTreeMap::new();
     for (zone, forwarders) in std::iter::once(general).chain(zones) {
-        let addresses = forwarders.addresses.iter().map(|&address| upstream.reached_at(address)).collect();
+        let addresses = forwarders.addresses().map(|address| upstream.reached_at(address)).collect();
         groups.entry(addresses).or_default().push(zone);
     }
     groups

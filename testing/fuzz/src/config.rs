@@ -21,8 +21,8 @@ pub fn run(input: &[u8]) {
             let again = config::parse("printed", &printed, &Overrides::default(), Path::new(NO_FILE));
             let (mut again, _) = again.unwrap_or_else(|report| panic!("{report}\n{printed}"));
             // Secrets are not printed.
-            assert!(again.cookies.secrets.is_empty() && again.cookies.enabled == config.cookies.enabled);
-            again.cookies.secrets.clone_from(&config.cookies.secrets);
+            assert!(again.edns.cookie_secrets.is_empty() && again.edns.cookies == config.edns.cookies);
+            again.edns.cookie_secrets.clone_from(&config.edns.cookie_secrets);
             assert_eq!(again, config, "{printed}");
             let settings = config.settings();
             assert!(!settings.upstream.forwarders.is_empty() && !settings.dns64.prefixes.is_empty());

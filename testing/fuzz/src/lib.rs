@@ -59,6 +59,21 @@ pub struct Target {
     pub kept: usize,
 }
 
+impl Target {
+    /// The words of the dictionary; for a configuration also its tables and keys.
+    pub fn dictionary(&self) -> Vec<String> {
+        let mut words: Vec<String> = self.words.iter().map(|&word| word.to_owned()).collect();
+        if self.words == seeds::CONFIG_WORDS {
+            for key in sixfold::config::described() {
+                words.extend([format!("[{}]", key.table), key.name.to_owned()]);
+            }
+            words.sort();
+            words.dedup();
+        }
+        words
+    }
+}
+
 /// The sum of all shares.
 pub const SHARES: u64 = 69;
 

@@ -49,7 +49,8 @@ pub fn search(programs: &Programs, target: &Target, time: Duration) -> Result<Ou
         write(found.join(format!("seed-{number}")), &seed)?;
     }
     let words = programs.file(target, "words");
-    let lines = target.words.iter().map(|word| format!("\"{}\"\n", escaped(word)));
+    let dictionary = target.dictionary();
+    let lines = dictionary.iter().map(|word| format!("\"{}\"\n", escaped(word)));
     write(words.clone(), lines.collect::<String>().as_bytes())?;
     let failures = programs.failures(target);
     let before = program::inputs(&failures)?;
@@ -70,7 +71,7 @@ pub fn search(programs: &Programs, target: &Target, time: Duration) -> Result<Ou
         command.arg(format!("-max_len={}", target.longest_octets));
         command.arg(format!("-artifact_prefix={}/", failures.display()));
         command.args(["-print_final_stats=1", "-reload=0"]);
-        if !target.words.is_empty() {
+        if !dictionary.is_empty() {
             command.arg(format!("-dict={}", words.display()));
         }
         command.arg(&found).arg(programs.kept(target)).stderr(output);

@@ -48,6 +48,8 @@ pub fn entries(manual: &str) -> Vec<Entry> {
                     heading.iter().map(|heading| Entry { heading: heading.clone(), ..Entry::default() }),
                 );
             }
+            // A comment.
+            "\\\"" => {}
             "TP" | "PP" => is_described = false,
             "IP" | "RS" | "RE" => {
                 if let Some(entry) = entries.last_mut().filter(|_| is_described) {
@@ -154,7 +156,7 @@ mod tests {
     use super::*;
 
     const PAGE: &str = ".TH X.TOML 5 \"\" \"X\"\n.SH KEYS\n.SS [[dns64.rule]]\nA rule.\n.TP\n\
-        .BR real\\-aaaa \" = \" \\(dqa\\(dq \" | \" \\(dqb\\(dq\nNames without\n.B *.\nin \\fIfront\\fR.\nExample:\n\
+        .BR real\\-aaaa \" = \" \\(dqa\\(dq \" | \" \\(dqb\\(dq\nNames without\n.B *.\nin \\fIfront\\fR.\n.\\\" more\nExample:\n\
         .BR \"[\\(dqa b\\(dq]\" .\n.IP\nMore.\nDefault:\n.BR \\(dqa\\(dq .\n.PP\nNot of a key.\n\
         .SS [dns64], not supported yet\n.TP\n.BR x \" = \" y\nNothing.\n.SH END\nNothing.\n";
 

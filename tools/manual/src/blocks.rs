@@ -1,18 +1,18 @@
 //! The blocks of a page: where they begin and end, what they are about, and the parts of the old block that are kept.
 
 use crate::kept::Kept;
-use crate::{entries, synopsis};
+use crate::{entries, keys, synopsis};
 use clap::Command;
 
 const BEGIN: &str = ".\\\" generated: ";
 const END: &str = ".\\\" end";
 
-/// Writes the generated blocks of a page anew.
+/// Writes the generated blocks of a page anew. `program`: the program that the page is about, if it is about one.
 ///
 /// # Errors
 ///
 /// The block at fault: it has no end, is of an unknown kind, or has text about an option or a command that the program does not have.
-pub fn rewrite(page: &str, program: &Command) -> Result<String, String> {
+pub fn rewrite(page: &str, program: Option<&Command>) -> Result<String, String> {
     let mut text = String::new();
     let mut lines = page.lines();
     while let Some(line) = lines.next() {
@@ -34,22 +34,29 @@ pub fn rewrite(page: &str, program: &Command) -> Result<String, String> {
 }
 
 /// The text of a block.
-fn block(subject: &str, mut kept: Kept, program: &Command) -> Result<String, String> {
-    let mut words = subject.split(' ');
-    let kind = words.next().unwrap_or_default();
-    let command = words.try_fold(program, |command, name| {
-        command.find_subcommand(name).ok_or(format!("there is no command {name}"))
-    })?;
-    let text = match kind {
-        "synopsis" => synopsis::of(program),
-        "purpose" => entries::purpose(command),
-        "options" => entries::options(command, &mut kept),
-        "commands" => entries::commands(command, &mut kept),
-        other => return Err(format!("unknown kind of block: {other}")),
+fn block(subject: &str, mut kept: Kept, program: Option<&Command>) -> Result<String, String> {
+    let (kind, of) = subject.split_once(' ').unwrap_or((subject, ""));
+    let text = match (kind, program) {
+        ("keys", _) => keys::of(of, &mut kept)?,
+        (_, Some(program)) => about_commands(kind, of, &mut kept, program)?,
+        (other, None) => return Err(format!("unknown kind of block on a page about no program: {other}")),
     };
     match kept.left() {
         Some(name) => Err(format!("{name} is gone: delete its entry, or move its text")),
         None => Ok(text),
+    }
+}
+
+fn about_commands(kind: &str, of: &str, kept: &mut Kept, program: &Command) -> Result<String, String> {
+    let command = of.split_whitespace().try_fold(program, |command, name| {
+        command.find_subcommand(name).ok_or(format!("there is no command {name}"))
+    })?;
+    match kind {
+        "synopsis" => Ok(synopsis::of(program)),
+        "purpose" => Ok(entries::purpose(command)),
+        "options" => Ok(entries::options(command, kept)),
+        "commands" => Ok(entries::commands(command, kept)),
+        other => Err(format!("unknown kind of block: {other}")),
     }
 }
 
@@ -74,25 +81,25 @@ mod tests {
     #[test]
     fn a_block_is_written_and_the_text_of_its_entries_is_kept() {
         let full = page(&format!("{RATE}{QUIET}"));
-        assert_eq!(rewrite(&page(""), &program()).unwrap(), full);
-        assert_eq!(rewrite(&full, &program()).unwrap(), full);
+        assert_eq!(rewrite(&page(""), Some(&program())).unwrap(), full);
+        assert_eq!(rewrite(&full, Some(&program())).unwrap(), full);
         let wordy = page(&format!("{RATE}.\\\" more\nBy hand.\n.PP\nMore of it.\n{QUIET}"));
-        assert_eq!(rewrite(&wordy, &program()).unwrap(), wordy);
+        assert_eq!(rewrite(&wordy, Some(&program())).unwrap(), wordy);
         // The order of the entries is that of --help.
         let turned = page(&format!("{QUIET}{RATE}.\\\" more\nBy hand.\n.PP\nMore of it.\n"));
-        assert_eq!(rewrite(&turned, &program()).unwrap(), wordy);
+        assert_eq!(rewrite(&turned, Some(&program())).unwrap(), wordy);
     }
 
     #[test]
     fn text_about_an_option_that_is_gone_is_not_lost_silently() {
         let old = page(".\\\" entry: --gone\n.TP\n.B --gone\n.\\\" more\nBy hand.\n");
         assert_eq!(
-            rewrite(&old, &program()).unwrap_err(),
+            rewrite(&old, Some(&program())).unwrap_err(),
             "`options go`: --gone is gone: delete its entry, or move its text"
         );
-        let error = rewrite(".\\\" generated: options go\n", &program()).unwrap_err();
+        let error = rewrite(".\\\" generated: options go\n", Some(&program())).unwrap_err();
         assert!(error.contains("has no line"), "{error}");
-        let error = rewrite(".\\\" generated: options come\n.\\\" end\n", &program()).unwrap_err();
+        let error = rewrite(".\\\" generated: options come\n.\\\" end\n", Some(&program())).unwrap_err();
         assert_eq!(error, "`options come`: there is no command come");
     }
 }

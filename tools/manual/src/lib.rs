@@ -1,13 +1,13 @@
-//! Generated parts of documents, each from one source: the manual pages and `--help` from the definitions of the command line, figures
-//! in Markdown pages from the file of constants ([`figures`]).
+//! Generated parts of documents, each from one source: the manual pages and `--help` from the definitions of the command line,
+//! sixfold.toml(5) from the table of keys, figures in Markdown pages from the file of constants ([`figures`]).
 //!
 //! A page is written by hand, but for its version and for blocks between comments `.\" generated: ...` and `.\" end`. Such a block has the
-//! synopsis of a program, the purpose of a command, the list of its options, or the list of its commands. Entries of lists may go on, after
-//! a comment `.\" more`, with text that is written by hand and kept. `cargo run -p sixfold-manual` writes these parts anew, and a test
+//! synopsis of a program, the purpose of a command, the list of its options, the list of its commands, or the keys of a table. Entries of
+//! lists may go on, after a comment `.\" more`, with text that is written by hand and kept. `cargo run -p sixfold-manual` writes these parts anew, and a test
 //! compares them. It also writes the example configuration with every key, from sixfold.toml(5).
 //!
 //! `blocks.rs` finds and fills the blocks, `kept.rs` has the text by hand, `entries.rs` writes options and commands, `synopsis.rs`
-//! the synopsis, `roff.rs` text, `title.rs` the version, `example.rs` the example configuration.
+//! the synopsis, `keys.rs` keys, `roff.rs` text, `title.rs` the version, `example.rs` the example configuration.
 #![forbid(unsafe_code)]
 
 mod blocks;
@@ -18,6 +18,7 @@ mod entries;
 pub mod example;
 pub mod figures;
 mod kept;
+mod keys;
 mod roff;
 mod synopsis;
 mod title;
@@ -45,7 +46,7 @@ impl Page {
     /// As `blocks::rewrite`.
     pub fn rewrite(&self, text: &str) -> Result<String, String> {
         let text = title::with_version(text, env!("CARGO_PKG_VERSION"))?;
-        self.command.as_ref().map_or(Ok(text.clone()), |command| blocks::rewrite(&text, command))
+        blocks::rewrite(&text, self.command.as_ref())
     }
 
     /// True if the page has the commands of a program.

@@ -31,7 +31,7 @@ pub fn sentence(text: &str) -> String {
 }
 
 /// A text in which words between backquotes are bold.
-fn words(text: &str) -> String {
+pub fn words(text: &str) -> String {
     let parts = text.split('`').enumerate();
     let parts = parts.map(|(number, part)| match number % 2 {
         0 => escape(part),

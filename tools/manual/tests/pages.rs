@@ -1,5 +1,7 @@
 //! The checked-in manual pages are those that the generator writes.
 
+use std::collections::BTreeSet;
+
 #[test]
 fn the_manual_pages_agree_with_the_definitions_behind_help() {
     for page in sixfold_manual::pages() {
@@ -25,6 +27,21 @@ fn every_visible_command_has_a_block() {
             let block = format!("generated: options {}\n", command.get_name());
             assert!(text.contains(&block), "{}: no {block}", page.path().display());
         }
+    }
+}
+
+#[test]
+fn the_page_of_the_configuration_has_every_key_and_no_other() {
+    let pages = sixfold_manual::pages();
+    let page = pages.iter().find(|page| !page.has_commands()).unwrap();
+    let described = sixfold::config::described();
+    let keys: Vec<String> = described.iter().map(|key| format!("{}.{}", key.table, key.name)).collect();
+    assert!(keys.len() > 85 && keys.iter().collect::<BTreeSet<_>>().len() == keys.len(), "{keys:?}");
+    let on_page = book::keys(&std::fs::read_to_string(page.path()).unwrap());
+    assert_eq!(on_page.iter().collect::<BTreeSet<_>>(), keys.iter().collect());
+    // The next lines would be part of a paragraph without an end.
+    for key in described {
+        assert!(key.text.trim_end().ends_with(['.', ':', ';']), "{}.{}", key.table, key.name);
     }
 }
 

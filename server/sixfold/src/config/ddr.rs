@@ -3,7 +3,7 @@
 //! name take their place.
 
 use super::Name;
-use super::model::Tls;
+use super::keys::Tls;
 use engine::local::LocalRecord;
 use std::net::{IpAddr, SocketAddr};
 use wire::Type;
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn each_transport_and_port_has_a_record_with_its_parameters_in_order() {
-        let mut tls = super::super::defaults::config().tls;
+        let mut tls = Tls::default();
         tls.listen_dot = ["[::]:853", "0.0.0.0:853"].map(|text| text.parse().unwrap()).into();
         tls.listen_doh =
             ["192.0.2.1:8443", "[2001:db8::1]:8443", "[::1]:8443"].map(|text| text.parse().unwrap()).into();

@@ -9,23 +9,20 @@ use std::path::PathBuf;
 const HELP: &str = "write \"unix:PATH\" or \"tcp:ADDR:PORT\", like \"unix:/run/dnstap.sock\" or \"tcp:[::1]:6000\", or \"\" for \
                     no dnstap";
 
-/// Parses the reader's address; an empty text means no dnstap.
+/// Parses the reader's address.
 ///
 /// # Errors
 ///
 /// The text begins with neither `unix:` nor `tcp:`. The path is not absolute, or longer than a socket's path may be. The address is
 /// malformed, means every address, or has no port.
-pub fn destination(text: &str) -> Result<Option<Destination>, Fault> {
+pub fn destination(text: &str) -> Result<Destination, Fault> {
     let refuse =
         |why: String| Fault::new(format!("{} is not the address of a reader: {why}", quoted(text)), HELP);
-    if text.is_empty() {
-        return Ok(None);
-    }
     if let Some(path) = text.strip_prefix("unix:") {
         return match path.len() {
             _ if !path.starts_with('/') => Err(refuse("the path does not begin with /".to_owned())),
             _ if path.contains('\0') => Err(refuse("the path contains a zero octet".to_owned())),
-            1..=limits::SOCKET_PATH => Ok(Some(Destination::Unix(PathBuf::from(path)))),
+            1..=limits::SOCKET_PATH => Ok(Destination::Unix(PathBuf::from(path))),
             length => Err(refuse(format!("{length} octets are more than {}", limits::SOCKET_PATH))),
         };
     }
@@ -39,7 +36,7 @@ pub fn destination(text: &str) -> Result<Option<Destination>, Fault> {
         _ if address.ip().is_unspecified() => {
             Err(refuse("the address stands for all addresses, and a reader has one".to_owned()))
         }
-        _ => Ok(Some(Destination::Tcp(address))),
+        _ => Ok(Destination::Tcp(address)),
     }
 }
 
@@ -50,9 +47,8 @@ mod tests {
     #[test]
     fn a_destination_reads_as_it_is_shown() {
         for text in ["unix:/run/dnstap.sock", "tcp:192.0.2.1:6000", "tcp:[2001:db8::1]:6000"] {
-            assert_eq!(destination(text).unwrap().unwrap().to_string(), text);
+            assert_eq!(destination(text).unwrap().to_string(), text);
         }
-        assert_eq!(destination("").unwrap(), None);
     }
 
     #[test]

@@ -1,13 +1,17 @@
 //! Conversion of the configuration into the settings of the engine.
 
-use super::{Clients, Config, Dns64, Forwarders, Network, Rule, ddr};
+use super::forwarder::Forwarders;
+use super::keys::{Config, Dns64, Rule, Server, Upstream};
+use super::{Network, ddr, limits};
 use datapath::proxy_protocol::TrustedProxies;
 use engine::dns64::rules::{self, Rules, RulesTooLarge};
 use engine::local::LocalData;
 use engine::local::server_names::ServerNames;
+use engine::message::cookie::Cookies;
 use engine::settings::{self, ClientNetworks, Networks};
 use engine::{Capacity, Settings};
 use std::collections::HashSet;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +20,7 @@ impl Config {
     pub fn settings(&self) -> Settings {
         let dns64 = &self.dns64;
         let reached = |forwarders: &Forwarders| {
-            forwarders.addresses.iter().map(|&address| self.upstream.reached_at(address)).collect()
+            forwarders.addresses().map(|address| self.upstream.reached_at(address)).collect()
         };
         Settings {
             allow: self.allowed_networks(),
@@ -34,8 +38,8 @@ impl Config {
                 select: self.upstream.select,
                 timeout: self.upstream.timeout.into(),
                 tries: self.upstream.tries,
-                transport: self.upstream.transport,
-                auto: self.upstream.auto_transport,
+                transport: self.upstream.transport.first,
+                auto: self.upstream.transport.auto,
                 mix_case: self.upstream.mix_case,
                 tls: self.upstream.tls_forwarders(),
             },
@@ -44,10 +48,10 @@ impl Config {
                 identity: self.server.identity.as_bytes().into(),
                 version: self.server.version.as_bytes().into(),
             },
-            rpz: Arc::clone(&self.rpz.policy),
+            rpz: Arc::clone(&self.filter.policy),
             dns64: settings::Dns64 {
                 prefixes: dns64.prefixes.clone(),
-                clients: dns64.clients.to_engine(),
+                clients: client_networks(&dns64.clients),
                 exclude_aaaa: engine_networks(&dns64.exclude_aaaa),
                 embed_non_global: dns64.embed_non_global,
                 never_embed: engine_networks(&dns64.never_embed),
@@ -73,9 +77,9 @@ impl Config {
                 stale: self.cache.stale.into(),
                 prefetch: self.cache.prefetch,
             },
-            udp_size: self.udp_size,
-            client_subnet: self.client_subnet,
-            cookies: self.cookies.clone(),
+            udp_size: self.edns.udp_size,
+            client_subnet: self.edns.client_subnet,
+            cookies: Cookies { enabled: self.edns.cookies, secrets: self.edns.cookie_secrets.clone() },
             pending_per_client: self.limits.pending_per_client,
             client_prefix: self.limits.client_prefix,
             queries_per_client: self.limits.queries_per_client,
@@ -98,7 +102,7 @@ impl Config {
         let records = self.local.records.iter().map(|record| &record.record);
         let owners: HashSet<&[u8]> = records.clone().map(|record| &record.owner[..]).collect();
         let hosts = self.local.hosts.iter().filter(|host| !owners.contains(&host.owner[..]));
-        let blocked = self.blocked.iter().map(|name| name.wire().into());
+        let blocked = self.filter.block.iter().map(|name| name.wire().into());
         let designated = match &self.tls.ddr_name {
             Some(name) if !owners.contains(ddr::NAME) => ddr::records(name, &self.tls),
             _ => Vec::new(),
@@ -132,14 +136,39 @@ impl Dns64 {
     }
 }
 
-impl Clients {
-    fn to_engine(&self) -> ClientNetworks {
-        let of = |wanted: bool| {
-            let networks = self.networks.iter().filter(|&&(_, is_excluded)| is_excluded == wanted);
-            networks.map(|&(network, _)| network.into()).collect()
-        };
-        ClientNetworks::new(of(false), of(true))
+impl Server {
+    /// Worker threads in effect: one per core of this machine, unless a number is set.
+    pub fn worker_count(&self) -> usize {
+        let per_core = || std::thread::available_parallelism().map_or(1, usize::from);
+        self.workers.map_or_else(|| per_core().min(*limits::WORKERS.end() as usize), usize::from)
     }
+}
+
+impl Upstream {
+    /// The forwarders of all zones; one of several zones comes several times.
+    pub fn all_forwarders(&self) -> impl Iterator<Item = SocketAddr> {
+        let of_zones = self.zones.iter().map(|zone| &zone.forwarders);
+        std::iter::once(&self.forwarders).chain(of_zones).flat_map(Forwarders::addresses)
+    }
+
+    /// The address at which a forwarder is asked. A loopback address is on this host, so no NAT64 is in between.
+    pub fn reached_at(&self, forwarder: SocketAddr) -> SocketAddr {
+        match (self.via_nat64, forwarder.ip()) {
+            (Some(prefix), IpAddr::V4(v4)) if !v4.is_loopback() => {
+                SocketAddr::new(Ipv6Addr::from(prefix.embed(v4.octets())).into(), forwarder.port())
+            }
+            _ => forwarder,
+        }
+    }
+}
+
+/// Clients with synthesis. The longest network that contains a client decides.
+fn client_networks(clients: &[(Network, bool)]) -> ClientNetworks {
+    let of = |wanted: bool| {
+        let networks = clients.iter().filter(|&&(_, is_excluded)| is_excluded == wanted);
+        networks.map(|&(network, _)| network.into()).collect()
+    };
+    ClientNetworks::new(of(false), of(true))
 }
 
 /// Whole seconds, rounded up: half a second must not become zero.

@@ -23,6 +23,10 @@ pub const INTERFACES: usize = 8;
 /// microsecond, as much as a whole resolution should cost.
 pub const NETWORKS: usize = 1024;
 
+/// The same, with the name of the items and the remedy for more.
+pub const MOST_NETWORKS: Option<(usize, &str, &str)> =
+    Some((NETWORKS, "networks", "join adjacent networks into larger ones"));
+
 /// Prefixes: each IPv4 address gives one record per prefix, and an answer has at most 1,024 records.
 pub const PREFIXES: usize = 64;
 

@@ -3,7 +3,8 @@
 use super::report::{Fault, Place, Problem, Problems, Report};
 use super::source::SourceLines;
 use super::{
-    Config, DEFAULT_CONTROL, DEFAULT_PATH, Overrides, document, limits, of_interfaces, secret_files,
+    Config, DEFAULT_CONTROL, DEFAULT_PATH, Overrides, checks, document, limits, of_interfaces, secret_files,
+    values,
 };
 use crate::memory;
 use crate::sandbox::reach;
@@ -137,7 +138,7 @@ fn read(
 fn missing_user(text: &str) -> Option<Problem> {
     let (document, _) = DeTable::parse_recoverable(text);
     let user = document.get_ref().get("server")?.get_ref().as_table()?.get("user")?;
-    let name = user.get_ref().as_str().filter(|&name| document::user(name).is_ok() && name != "root")?;
+    let name = user.get_ref().as_str().filter(|&name| values::user(name).is_ok() && name != "root")?;
     let error = privileges::lookup(name).err()?.to_string();
     let (what, help) = error.split_once("; ").unwrap_or((&error, "change `server.user`"));
     Some(Problem { place: Place::File(user.span()), fault: Fault::new(what, help) })
@@ -187,9 +188,9 @@ pub fn parse(
 ) -> Result<(Config, Vec<String>), Report> {
     let (document, syntax) = DeTable::parse_recoverable(text);
     let problems = Problems::default();
-    let mut draft = document::read(document.get_ref(), &problems);
-    draft.apply(overrides);
-    let (config, warnings) = draft.finish(resolv_conf, &problems);
+    let mut config = document::read(document.get_ref(), &problems);
+    checks::apply(overrides, &mut config, &problems);
+    let warnings = checks::finish(&mut config, resolv_conf, &problems);
     let mut report =
         Report { file: name.to_owned(), text: text.to_owned(), problems: problems.into_sorted() };
     if !syntax.is_empty() {

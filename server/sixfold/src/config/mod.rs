@@ -5,24 +5,24 @@
 //! [`Config::to_toml`] prints it as a file that gives the same configuration.
 //!
 //! Nothing here serves clients or knows how a query is answered; [`Config::settings`] hands the values to the engine.
-//! The steps are `document` (TOML tables to a draft), `draft` (overrides, then checks over several values), `model` (the
-//! result). Read `load.rs` first, then `document.rs`.
+//! A key is an entry of the table in `keys.rs`: its default, its form (`form.rs`, `values.rs`), and whether a reload takes it. `document`
+//! reads the tables of the file by it, `checks` applies the flags and checks what depends on several keys. Read `load.rs` first, then
+//! `keys.rs`.
 
 mod access;
 pub mod address;
 mod amount;
-mod cache;
-mod datapath;
+mod checks;
 mod ddr;
-mod defaults;
-mod dns64;
 mod dnstap;
 mod document;
-mod draft;
 mod engine_settings;
-mod fields;
+mod form;
+mod forwarder;
 mod hidden_rules;
 mod hosts_file;
+mod key;
+mod keys;
 pub mod limits;
 mod load;
 mod local;
@@ -31,7 +31,6 @@ mod name;
 mod notation;
 mod overrides;
 mod port_range;
-mod print;
 mod query_source;
 mod record;
 pub mod regular_file;
@@ -46,6 +45,7 @@ mod table;
 mod tests;
 mod tls;
 mod upstream_tls;
+mod values;
 mod warnings;
 #[cfg(test)]
 mod warnings_tests;
@@ -54,16 +54,20 @@ mod zone_entries;
 pub use access::{Allow, Allowed, allowed, of_interfaces};
 pub use address::{Network, endpoint, forwarder, prefix};
 pub use amount::duration;
-pub use defaults::{DEFAULT_CONTROL, DEFAULT_LISTEN, DEFAULT_METRICS, DEFAULT_PATH};
+pub use document::{DescribedKey, described};
+pub use forwarder::{Forwarder, Forwarders};
 pub use hosts_file::parse as hosts_text;
-pub use load::{Failure, Loaded, control_socket, load, load_again, parse};
-pub use model::{
-    BadRecords, Cache, Clients, Config, Datapath, Dns64, Format, Forwarders, Level, Limits, Local, Log,
-    LogTarget, PolicyFile, Rpz, Rule, Server, Steer, Tls, Upstream, Zone,
+pub use key::Effect;
+pub use keys::{
+    Cache, Config, Control, DEFAULT_CONTROL, DEFAULT_LISTEN, DEFAULT_METRICS, DEFAULT_PATH, Dns64, Edns,
+    Filter, Limits, Local, Log, Metrics, Rule, Server, Tls, Upstream, Zone,
 };
+pub use load::{Failure, Loaded, control_socket, load, load_again, parse};
+pub use model::{BadRecords, Datapath, Format, Level, LogTarget, PolicyFile, Steer, TransportChoice};
 pub use name::Name;
 pub use notation::forgotten_brackets;
 pub use overrides::Overrides;
+pub use port_range::PortRange;
 pub use record::ConfiguredRecord;
 pub use report::{Fault, Place, Problem, Report};
 pub use rpz::zone as policy_zone;

@@ -3,6 +3,7 @@
 
 use super::source::SourceLines;
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
 
@@ -71,14 +72,60 @@ impl Problem {
     }
 }
 
-/// Collects the problems of one run, and warnings. All tables share it while they are read, hence the cells.
+/// Collects the problems of one run, warnings, and the places of the values. All tables share it while they are read, hence the cells.
 #[derive(Debug, Default)]
 pub struct Problems {
     problems: RefCell<Vec<Problem>>,
     warnings: RefCell<Vec<String>>,
+    /// By key with its table: the place of the value, and those of its items if it is a list.
+    places: RefCell<HashMap<String, (Place, Vec<Place>)>>,
 }
 
 impl Problems {
+    /// Notes where the value of a key stands, and where its items stand if it is a list.
+    pub fn note(&self, key: &str, place: Place, items: Vec<Place>) {
+        self.places.borrow_mut().insert(key.to_owned(), (place, items));
+    }
+
+    /// True if the file or a flag has the key.
+    pub fn is_set(&self, key: &str) -> bool {
+        self.places.borrow().contains_key(key)
+    }
+
+    /// The place of a key's value.
+    pub fn place(&self, key: &str) -> Place {
+        self.places.borrow().get(key).map_or(Place::Default, |(place, _)| place.clone())
+    }
+
+    /// The values of a list with their places.
+    pub fn items<'v, T>(&self, key: &str, values: &'v [T]) -> Vec<Item<&'v T>> {
+        let places = self.places.borrow();
+        let place = |index| places.get(key).and_then(|(_, items)| items.get(index)).cloned();
+        let item = |(index, value)| Item { value, place: place(index).unwrap_or(Place::Default) };
+        values.iter().enumerate().map(item).collect()
+    }
+
+    /// Reports every item that is equal to an earlier one.
+    pub fn refuse_twice<T: PartialEq>(
+        &self,
+        items: &[Item<T>],
+        thing: &str,
+        show: impl Fn(&T) -> String,
+        help: &str,
+    ) {
+        for (index, item) in items.iter().enumerate() {
+            if items[..index].iter().any(|earlier| earlier.value == item.value) {
+                let what = format!("the {thing} {} is listed twice", show(&item.value));
+                self.add(&item.place, Fault::new(what, help));
+            }
+        }
+    }
+
+    /// Number of problems so far.
+    pub fn count(&self) -> usize {
+        self.problems.borrow().len()
+    }
+
     /// Adds a problem.
     pub fn add(&self, place: &Place, fault: Fault) {
         self.problems.borrow_mut().push(Problem { place: place.clone(), fault });

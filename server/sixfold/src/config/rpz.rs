@@ -2,7 +2,8 @@
 //! the engine. `engine::rpz` decides what a record means; this file gives each record its line and column, and reads on
 //! behind one that cannot be used (`rpz_skipped.rs`).
 
-use super::model::{BadRecords, PolicyFile, Rpz};
+use super::keys::Filter;
+use super::model::{BadRecords, PolicyFile};
 use super::record::{engine_record, syntax_reason};
 use super::report::{Fault, Item, Problems, quoted};
 use super::rpz_skipped::{BadRecord, Skipped};
@@ -13,38 +14,32 @@ use domain::base::name::ToName;
 use domain::zonefile::inplace::{Entry, ScannedRecord, Zonefile};
 use engine::rpz::{NETWORKS, PolicyZone, ResponsePolicy, TRIGGERS, Trigger, ZoneSource};
 use engine::rpz::{RpzRecordError, RpzZoneBuilder};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use textfile::master;
 
 /// Help for a text that is no record.
 const RECORD_FORM: &str = "write OWNER TTL IN TYPE DATA, like `ads.example IN CNAME .`";
 
 /// Reads all zones, in order. An error is reported at the place that names the file; records that are left out become warnings.
-pub fn read(
-    files: Vec<Item<PathBuf>>,
-    bad_records: BadRecords,
-    problems: &Problems,
-    warnings: &mut Vec<String>,
-) -> Rpz {
-    let mut rpz = Rpz { bad_records, ..Rpz::default() };
+pub fn read(filter: &mut Filter, problems: &Problems, warnings: &mut Vec<String>) {
     let mut zones = Vec::new();
     let mut octets = limits::RPZ_OCTETS;
     let mut room = Room { triggers: TRIGGERS, networks: NETWORKS };
-    let last = files.last().map(|item| item.place.clone());
-    for Item { value: path, place } in files {
-        match super::regular_file::read(&path, octets) {
+    let files = problems.items("filter.rpz", &filter.rpz);
+    for Item { value: path, place } in &files {
+        match super::regular_file::read(path, octets) {
             Ok(text) => {
                 octets = octets.saturating_sub(text.len() as u64);
-                match zone(&path, &text, bad_records) {
+                match zone(path, &text, filter.rpz_bad_records) {
                     Ok(mut read) => {
-                        if bad_records == BadRecords::Skip {
+                        if filter.rpz_bad_records == BadRecords::Skip {
                             read.keep_within(&mut room);
                         }
-                        warnings.extend(read.skipped.warnings(&path));
-                        rpz.zones.push(read.policy_file(&path));
+                        warnings.extend(read.skipped.warnings(path));
+                        filter.zones.push(read.policy_file(path));
                         zones.push((read.zone, read.source));
                     }
-                    Err(faults) => faults.into_iter().for_each(|fault| problems.add(&place, fault)),
+                    Err(faults) => faults.into_iter().for_each(|fault| problems.add(place, fault)),
                 }
             }
             Err(error) => {
@@ -53,19 +48,17 @@ pub fn read(
                     "name a master file that can be read; the files of all zones together may have {} octets",
                     limits::RPZ_OCTETS
                 );
-                problems.add(&place, Fault::new(what, help));
+                problems.add(place, Fault::new(what, help));
             }
         }
-        rpz.files.push(path);
     }
     let policy = ResponsePolicy::build_with_sources(zones).unwrap_or_else(|error| {
-        if let Some(place) = last {
-            problems.add(&place, Fault::new(error.to_string(), "name fewer or smaller zones"));
+        if let Some(last) = files.last() {
+            problems.add(&last.place, Fault::new(error.to_string(), "name fewer or smaller zones"));
         }
         ResponsePolicy::default()
     });
-    rpz.policy = policy.into();
-    rpz
+    filter.policy = policy.into();
 }
 
 /// Triggers that the tables of all zones have room for.

@@ -14,7 +14,7 @@ pub fn warnings(config: &Config, source: Option<&Path>) -> Vec<String> {
 
 /// The same, as if the folders above `top` were open to everybody.
 fn warnings_below(top: &Path, config: &Config, source: Option<&Path>) -> Vec<String> {
-    let with_cookies = source.filter(|_| !config.cookies.secrets.is_empty());
+    let with_cookies = source.filter(|_| !config.edns.cookie_secrets.is_empty());
     let files = [
         ("the private key", config.tls.key.as_deref()),
         ("the secret of session tickets", config.tls.ticket_secret_file.as_deref()),

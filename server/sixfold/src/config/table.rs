@@ -1,16 +1,23 @@
 //! Reader of one TOML table, key by key. It remembers which keys were read: the keys that are left over are unknown, and
 //! errors. Every method reports an error and goes on, so that one run finds all errors.
 
+use super::notation::forgotten_brackets;
 use super::report::{Fault, Item, Place, Problems, quoted};
 use std::ops::RangeInclusive;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+/// Description of an address, for error messages.
+const ADDRESS: &str = "an address with or without a port";
+
 /// Table that is being read.
 pub struct Table<'t> {
     /// Its name with dots, like `dns64.on-failure`; empty for the whole file.
     path: String,
-    place: Place,
+    /// The same, for one of several tables with its number, like `upstream.zone[2]`: under this name the places of its values are noted.
+    pub slot: String,
+    /// The place of its beginning.
+    pub place: Place,
     entries: Option<&'t DeTable<'t>>,
     known: Vec<&'static str>,
     problems: &'t Problems,
@@ -22,6 +29,7 @@ pub struct Entry<'t> {
     pub path: String,
     /// The place of the value.
     pub place: Place,
+    slot: String,
     value: &'t DeValue<'t>,
     problems: &'t Problems,
 }
@@ -31,6 +39,7 @@ impl<'t> Table<'t> {
     pub fn root(entries: &'t DeTable<'t>, problems: &'t Problems) -> Table<'t> {
         Table {
             path: String::new(),
+            slot: String::new(),
             place: Place::File(0..0),
             entries: Some(entries),
             known: Vec::new(),
@@ -38,74 +47,24 @@ impl<'t> Table<'t> {
         }
     }
 
-    /// The place of the beginning of the table.
-    pub fn place(&self) -> &Place {
-        &self.place
-    }
-
-    /// True if the table has no key.
-    pub fn is_empty(&self) -> bool {
-        self.entries.is_none_or(|entries| entries.is_empty())
+    /// True if `key` is set.
+    pub fn has(&self, key: &str) -> bool {
+        self.entries.is_some_and(|entries| entries.get(key).is_some())
     }
 
     /// The entry of `key`, if it is set.
     pub fn get(&mut self, key: &'static str) -> Option<Entry<'t>> {
         self.known.push(key);
         let value = self.entries?.get(key)?;
+        let (slot, place) = (join(&self.slot, key), place(value));
+        self.problems.note(&slot, place.clone(), Vec::new());
         Some(Entry {
             path: join(&self.path, key),
-            place: place(value),
+            place,
+            slot,
             value: value.get_ref(),
             problems: self.problems,
         })
-    }
-
-    /// Reads a string and parses it. `kind` names the expected value in the error for another type.
-    pub fn parse<T>(
-        &mut self,
-        key: &'static str,
-        kind: &str,
-        parse: impl Fn(&str) -> Result<T, Fault>,
-    ) -> Option<Item<T>> {
-        self.get(key)?.parse(kind, parse)
-    }
-
-    /// Reads a list of strings and parses each. Strings with an error are reported and left out.
-    pub fn list<T>(
-        &mut self,
-        key: &'static str,
-        kind: &str,
-        parse: impl Fn(&str) -> Result<T, Fault>,
-    ) -> Option<Vec<Item<T>>> {
-        self.get(key)?.list(kind, parse)
-    }
-
-    /// Reads one of several words.
-    pub fn choice<T: Copy>(&mut self, key: &'static str, words: &[(&str, T)]) -> Option<Item<T>> {
-        let allowed = words.iter().map(|(word, _)| format!("\"{word}\"")).collect::<Vec<_>>().join(" or ");
-        self.get(key)?.parse(&allowed, |text| {
-            words.iter().find(|(word, _)| *word == text).map(|&(_, value)| value).ok_or_else(|| {
-                let mut help = format!("write {allowed}");
-                if let Some(near) = nearest(text, words.iter().map(|&(word, _)| word)) {
-                    help = format!("did you mean \"{near}\"? Allowed values: {allowed}");
-                }
-                Fault::new(format!("{} is not a value of `{}`", quoted(text), join(&self.path, key)), help)
-            })
-        })
-    }
-
-    /// Reads a whole number.
-    pub fn integer(&mut self, key: &'static str, range: RangeInclusive<u64>) -> Option<Item<u64>> {
-        self.get(key)?.integer(range)
-    }
-
-    /// Reads `true` or `false`.
-    pub fn boolean(&mut self, key: &'static str) -> Option<Item<bool>> {
-        let entry = self.get(key)?;
-        match entry.value.as_bool() {
-            Some(value) => Some(Item { value, place: entry.place }),
-            None => entry.wrong_type("true or false", "write true or false, without quotation marks"),
-        }
     }
 
     /// Reads a table below this one. An absent table counts as an empty one.
@@ -118,7 +77,7 @@ impl<'t> Table<'t> {
                 None => _ = entry.wrong_type::<()>("a table", &format!("write its keys below [{path}]")),
             }
         }
-        Table { path, place, entries, known: Vec::new(), problems: self.problems }
+        Table { slot: path.clone(), path, place, entries, known: Vec::new(), problems: self.problems }
     }
 
     /// Reads the tables of an array of tables.
@@ -132,10 +91,13 @@ impl<'t> Table<'t> {
         };
         let mut tables = Vec::new();
         for value in array.iter() {
-            let element = Entry { value: value.get_ref(), place: place(value), path: path.clone(), ..entry };
+            let (path, slot) = (path.clone(), format!("{path}[{}]", tables.len()));
+            let element =
+                Entry { value: value.get_ref(), place: place(value), path, slot, problems: entry.problems };
             match element.value.as_table() {
                 Some(entries) => tables.push(Table {
-                    path: path.clone(),
+                    path: element.path,
+                    slot: element.slot,
                     place: element.place,
                     entries: Some(entries),
                     known: Vec::new(),
@@ -145,12 +107,6 @@ impl<'t> Table<'t> {
             }
         }
         tables
-    }
-
-    /// Reports that a setting needs a part of the server that does not exist yet.
-    pub fn reject_unsupported(&self, place: &Place, setting: &str, remedy: &str) {
-        let setting = join(&self.path, setting);
-        self.problems.add(place, Fault::new(format!("`{setting}` is not supported yet"), remedy));
     }
 
     /// Reports every key that was not read.
@@ -186,10 +142,15 @@ impl<'t> Entry<'t> {
         self.value.as_str()
     }
 
+    /// Reports a fault of the value.
+    pub fn refuse(&self, fault: Fault) {
+        self.problems.add(&self.place, fault);
+    }
+
     /// Reports a list that is empty and must not be.
     pub fn refuse_empty(&self, help: &str) {
         if self.value.as_array().is_some_and(|array| array.is_empty()) {
-            self.problems.add(&self.place, Fault::new(format!("`{}` is empty", self.path), help));
+            self.refuse(Fault::new(format!("`{}` is empty", self.path), help));
         }
     }
 
@@ -197,8 +158,70 @@ impl<'t> Entry<'t> {
     pub fn wrong_type<T>(&self, kind: &str, help: &str) -> Option<T> {
         let article = if self.value.type_str().starts_with(['a', 'i']) { "an" } else { "a" };
         let what = format!("`{}` is {article} {}, but must be {kind}", self.path, self.value.type_str());
-        self.problems.add(&self.place, Fault::new(what, help));
+        self.refuse(Fault::new(what, help));
         None
+    }
+
+    /// Reads `true` or `false`.
+    pub fn boolean(self) -> Option<bool> {
+        let help = "write true or false, without quotation marks";
+        self.value.as_bool().or_else(|| self.wrong_type("true or false", help))
+    }
+
+    /// Reads one of several words.
+    pub fn choice<T: Copy>(self, words: &[(&str, T)]) -> Option<T> {
+        let allowed = words.iter().map(|(word, _)| format!("\"{word}\"")).collect::<Vec<_>>().join(" or ");
+        let path = self.path.clone();
+        let value = self.parse(&allowed, |text| {
+            words.iter().find(|(word, _)| *word == text).map(|&(_, value)| value).ok_or_else(|| {
+                let mut help = format!("write {allowed}");
+                if let Some(near) = nearest(text, words.iter().map(|&(word, _)| word)) {
+                    help = format!("did you mean \"{near}\"? Allowed values: {allowed}");
+                }
+                Fault::new(format!("{} is not a value of `{path}`", quoted(text)), help)
+            })
+        });
+        value.map(|item| item.value)
+    }
+
+    /// Reads an address or the like, and warns of one whose brackets are probably forgotten.
+    pub fn address<T>(self, parse: impl Fn(&str) -> Result<T, Fault>) -> Option<T> {
+        let problems = self.problems;
+        let parse = |text: &str| {
+            problems.warn(forgotten_brackets(text));
+            parse(text)
+        };
+        self.parse(ADDRESS, parse).map(|item| item.value)
+    }
+
+    /// Reads a list of addresses like [`Entry::address`].
+    pub fn addresses<T>(self, parse: impl Fn(&str) -> Result<T, Fault>) -> Option<Vec<T>> {
+        let problems = self.problems;
+        let parse = |text: &str| {
+            problems.warn(forgotten_brackets(text));
+            parse(text)
+        };
+        self.values(ADDRESS, parse, |_| {})
+    }
+
+    /// Reads a list of strings, parses each, lets `check` see them with their places, and notes these.
+    pub fn values<T>(
+        self,
+        kind: &str,
+        parse: impl Fn(&str) -> Result<T, Fault>,
+        check: impl FnOnce(&[Item<T>]),
+    ) -> Option<Vec<T>> {
+        let (problems, slot, place) = (self.problems, self.slot.clone(), self.place.clone());
+        let items = self.list(kind, parse)?;
+        check(&items);
+        let (values, places) = items.into_iter().map(|item| (item.value, item.place)).unzip();
+        problems.note(&slot, place, places);
+        Some(values)
+    }
+
+    /// The problems of the file.
+    pub fn problems(&self) -> &'t Problems {
+        self.problems
     }
 
     /// Reads a string and parses it.
@@ -211,7 +234,7 @@ impl<'t> Entry<'t> {
     }
 
     /// Reads a list of strings and parses each. Strings with an error are reported and left out.
-    pub fn list<T>(self, kind: &str, parse: impl Fn(&str) -> Result<T, Fault>) -> Option<Vec<Item<T>>> {
+    fn list<T>(self, kind: &str, parse: impl Fn(&str) -> Result<T, Fault>) -> Option<Vec<Item<T>>> {
         let help = format!("write [\"...\"] with {kind} between each pair of quotation marks");
         let elements = self.elements(&format!("strings, each {kind}"), &help)?;
         Some(elements.into_iter().filter_map(|element| element.parse(kind, &parse)).collect())
@@ -225,6 +248,7 @@ impl<'t> Entry<'t> {
         let element = |value: &'t Spanned<DeValue<'t>>| Entry {
             path: format!("{}[]", self.path),
             place: place(value),
+            slot: String::new(),
             value: value.get_ref(),
             problems: self.problems,
         };
@@ -232,7 +256,7 @@ impl<'t> Entry<'t> {
     }
 
     /// Reads a whole number.
-    pub fn integer(self, range: RangeInclusive<u64>) -> Option<Item<u64>> {
+    pub fn integer(self, range: RangeInclusive<u64>) -> Option<u64> {
         let (low, high) = (range.start(), range.end());
         let help = format!("write a whole number from {low} to {high}, without quotation marks");
         let Some(digits) = self.value.as_integer() else {
@@ -240,10 +264,12 @@ impl<'t> Entry<'t> {
         };
         let number = i128::from_str_radix(digits.as_str(), digits.radix()).ok();
         match number.and_then(|number| u64::try_from(number).ok()).filter(|number| range.contains(number)) {
-            Some(value) => Some(Item { value, place: self.place }),
+            Some(value) => Some(value),
             None => {
-                let what = format!("`{}` is out of range: {}", self.path, digits.as_str());
-                self.problems.add(&self.place, Fault::new(what, help));
+                self.refuse(Fault::new(
+                    format!("`{}` is out of range: {}", self.path, digits.as_str()),
+                    help,
+                ));
                 None
             }
         }
@@ -260,37 +286,13 @@ fn join(path: &str, key: &str) -> String {
 
 /// The known word that was probably intended: the nearest one, if at most a third of it differs.
 fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let folded = word.to_ascii_lowercase().replace('_', "-");
+    // Longer words are not typing errors; this limits the work.
+    let folded = Some(word).filter(|word| word.len() <= 64)?.to_ascii_lowercase().replace('_', "-");
     known
-        .map(|candidate| (distance(&folded, candidate), candidate))
+        .map(|candidate| (strsim::osa_distance(&folded, candidate), candidate))
         .filter(|&(distance, candidate)| distance <= (candidate.len() / 3).max(1))
         .min_by_key(|&(distance, _)| distance)
         .map(|(_, candidate)| candidate)
-}
-
-/// Edit distance of two words: characters inserted, deleted, replaced, or adjacent ones swapped (optimal string
-/// alignment). Words longer than 64 octets are not typing errors; this limits the work.
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b) = (a.as_bytes(), b.as_bytes());
-    if a.len() > 64 || b.len() > 64 {
-        return usize::MAX;
-    }
-    let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
-    for i in 0..=a.len() {
-        for j in 0..=b.len() {
-            if i == 0 || j == 0 {
-                rows[i][j] = i + j;
-                continue;
-            }
-            let replaced = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            let mut best = replaced.min(rows[i - 1][j] + 1).min(rows[i][j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                best = best.min(rows[i - 2][j - 2] + 1);
-            }
-            rows[i][j] = best;
-        }
-    }
-    rows[a.len()][b.len()]
 }
 
 #[cfg(test)]
@@ -306,14 +308,7 @@ mod tests {
         assert_eq!(intended("dns46"), Some("dns64"));
         assert_eq!(intended("TCP_FAST_OPEN"), Some("tcp-fast-open"));
         assert_eq!(intended("no-such-option"), None);
+        assert_eq!(intended("lisetn"), Some("listen"));
         assert_eq!(intended(&"listen".repeat(1000)), None);
-    }
-
-    #[test]
-    fn distance_counts_edits() {
-        assert_eq!(distance("", "abc"), 3);
-        assert_eq!(distance("abc", "abc"), 0);
-        assert_eq!(distance("abc", "acb"), 1);
-        assert_eq!(distance("kitten", "sitting"), 3);
     }
 }

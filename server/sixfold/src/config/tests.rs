@@ -195,6 +195,36 @@ fn every_wrong_value_is_found_with_its_place_and_remedy() {
 }
 
 #[test]
+fn every_key_of_the_table_has_a_reader_which_tells_its_words() {
+    for DescribedKey { table, name, shape, .. } in described() {
+        let is_repeated = ["upstream.zone", "dns64.rule"].contains(&table);
+        let heading = if is_repeated { format!("[[{table}]]") } else { format!("[{table}]") };
+        // No key is a date.
+        let found = problems(&format!("{heading}\n{name} = 1979-05-27\n"));
+        let expected = format!("`{table}.{name}` is a ");
+        assert!(found.iter().any(|problem| problem.contains(&expected)), "{table}.{name}: {found:#?}");
+        if !shape.starts_with('"') {
+            continue;
+        }
+        let found = problems(&format!("{heading}\n{name} = \"no-such-word\"\n")).join("\n");
+        if found.contains("is not a value of") {
+            for word in shape.split(" | ").filter_map(|word| word.split([' ', '"']).nth(1)) {
+                assert!(found.contains(&format!("\"{word}")), "{table}.{name}: {word}: {found}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_default_of_the_table_can_be_written_into_a_file() {
+    for DescribedKey { table, name, default, .. } in described() {
+        if let Some(default) = default {
+            assert_eq!(read(&format!("[{table}]\n{name} = {default}\n")), read(""), "{table}.{name}");
+        }
+    }
+}
+
+#[test]
 fn all_errors_are_found_in_one_run_in_the_order_of_the_file() {
     let found = problems(
         "[upstream]\ntimeout = \"5\"\n[dns46]\n[dns64]\nprefixes = [\"64:ff9b::/52\", \"x\"]\nsufix = \"::\"\n\
@@ -289,7 +319,7 @@ fn interfaces_have_names_that_the_kernel_allows_and_are_named_once() {
         ("\"eth 0\"", "2:15", "`eth 0` is not the name"),
         ("\"eth0\", \"a/b\"", "2:23", "`a/b` is not the name"),
         ("\"sixteen-octets-1\"", "2:15", "is not the name of an interface"),
-        ("\"eth0\", \"eth0\"", "2:23", "`eth0` is listed twice"),
+        ("\"eth0\", \"eth0\"", "2:23", "the interface eth0 is listed twice"),
     ] {
         let found = problems(&format!("[server]\ninterfaces = [{list}]"));
         assert_eq!(found.len(), 1, "{list}: {found:#?}");
@@ -399,16 +429,19 @@ fn an_empty_file_means_the_defaults() {
     assert_eq!(config.server.workers, None);
     assert_eq!(config.server.user, None);
     assert!(config.upstream.forwarders.system);
-    assert_eq!(shown(&config.upstream.forwarders.addresses), ["192.0.2.153:53", "[2001:db8::153]:53"]);
+    assert_eq!(
+        shown(&config.upstream.forwarders.addresses().collect::<Vec<_>>()),
+        ["192.0.2.153:53", "[2001:db8::153]:53"]
+    );
     //= RFC 6147 section 5.2: requirement 18
     assert_eq!(config.dns64.prefixes, [pref64::WELL_KNOWN]);
     //= RFC 6147 section 5.1.4: requirement 6
     let excluded: Vec<String> = config.dns64.exclude_aaaa.iter().map(ToString::to_string).collect();
     assert_eq!(excluded, ["::ffff:0:0/96", "64:ff9b::/96"]);
     assert_eq!(config.upstream.timeout, Duration::from_secs(1));
-    assert_eq!((config.upstream.tries, config.udp_size, config.dns64.max_records), (3, 1232, 64));
-    assert_eq!(config.metrics_listen.unwrap().to_string(), "127.0.0.1:9464");
-    assert_eq!(config.control_socket.unwrap(), Path::new("/run/sixfold/control.sock"));
+    assert_eq!((config.upstream.tries, config.edns.udp_size, config.dns64.max_records), (3, 1232, 64));
+    assert_eq!(config.metrics.listen.unwrap().to_string(), "127.0.0.1:9464");
+    assert_eq!(config.control.socket.unwrap(), Path::new("/run/sixfold/control.sock"));
     assert_eq!(config.dns64.on_failure, FailurePolicy::default());
     assert_eq!(config.dns64.on_failure.timeout, OnFailure::Synthesize);
     assert_eq!(config.dns64.on_failure.nxdomain, OnFailure::Pass);
@@ -492,7 +525,7 @@ fn records_and_blocked_names_are_read_and_shown_again() {
     assert_eq!((&records[1].owner, records[1].ttl), (&records[0].owner, 3600));
     assert_eq!(&records[1].rdata[..], b"\x0din the cellar");
     assert_eq!((records[2].rtype, &records[2].rdata[..]), (Type::CNAME, &b"\x03nas\x04home\x00"[..]));
-    assert_eq!(config.blocked[0].wire(), b"\x03ads\x07example\x00");
+    assert_eq!(config.filter.block[0].wire(), b"\x03ads\x07example\x00");
     assert_eq!(read(&config.to_toml()), config);
     assert!(config.settings().local_data.has_records(b"\x03nas\x04home\x00"));
 }
@@ -590,7 +623,7 @@ fn bad_records_of_a_policy_zone_are_left_out_and_told() {
     );
     assert!(warnings[0].ends_with("(2 records, also in line 5)"), "{warnings:?}");
     assert!(warnings[1].starts_with(&format!("{place}:4:")), "{warnings:?}");
-    let [zone] = &config.rpz.zones[..] else { panic!("{:?}", config.rpz) };
+    let [zone] = &config.filter.zones[..] else { panic!("{:?}", config.filter) };
     assert_eq!((&zone.file, zone.zone.to_string().as_str()), (&file, "rpz.test."));
     assert_eq!((zone.serial, zone.records, zone.skipped), (7, 2, 3));
     assert!(zone.modified.is_some() && !config.settings().rpz.is_empty());
@@ -770,7 +803,10 @@ fn flags_take_the_place_of_keys() {
     assert_eq!(config.server.allow.entries, overrides.allow);
     assert_eq!(
         config.upstream.forwarders,
-        Forwarders { system: false, addresses: overrides.forwarders.clone() }
+        Forwarders {
+            system: false,
+            list: overrides.forwarders.iter().map(|&a| Forwarder::plain(a)).collect()
+        }
     );
     assert_eq!(config.dns64.prefixes[0].to_string(), "2001:db8::/64");
     assert_eq!(config.dns64.suffix.to_string(), "::5");

@@ -3,218 +3,123 @@
 //! Certificate, key and ticket secret are read with the configuration, so that `sixfold check` finds a pair that does not fit, and a
 //! reload with such a pair is refused as a whole.
 
-use super::fields::{ADDRESS, address, path};
-use super::model::Tls;
-use super::report::{Fault, Item, Problems, quoted};
-use super::table::Table;
-use super::{Name, limits};
+use super::keys::Tls;
+use super::limits;
+use super::report::{Fault, Item, Problems};
 use rustls::pki_types::ServerName;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use tls::ServerTls;
 
-/// Port of DNS over TLS (RFC 7858 section 3.1) and of DNS over QUIC (RFC 9250 section 4.1.1).
-//= RFC 7858 section 3.1: requirement 71
-//= RFC 9250 section 4.1.1: requirement 87
-const DNS_PORT: u16 = 853;
-
 /// Port of DNS without encryption. Encrypted DNS must not use it, so that nobody takes one for the other.
 const CLEAR_PORT: u16 = 53;
 
-/// Port of HTTPS.
-const HTTPS_PORT: u16 = 443;
-
-/// The values of `[tls]`, with their places.
-#[derive(Debug, Default)]
-pub struct TlsDraft {
-    certificate: Option<Item<PathBuf>>,
-    key: Option<Item<PathBuf>>,
-    listen_dot: Vec<Item<SocketAddr>>,
-    listen_doh: Vec<Item<SocketAddr>>,
-    listen_doq: Vec<Item<SocketAddr>>,
-    doh_path: Option<Item<String>>,
-    ticket_secret_file: Option<Item<PathBuf>>,
-    ddr_name: Option<Item<Option<Name>>>,
-}
-
-/// Reads the table.
-pub fn read(mut table: Table<'_>, problems: &Problems) -> TlsDraft {
-    let mut listen =
-        |key, port| table.list(key, ADDRESS, |text| address(text, port, problems)).unwrap_or_default();
-    let (listen_dot, listen_doh) = (listen("listen-dot", DNS_PORT), listen("listen-doh", HTTPS_PORT));
-    let listen_doq = listen("listen-doq", DNS_PORT);
-    let draft = TlsDraft {
-        certificate: path(&mut table, "certificate"),
-        key: path(&mut table, "key"),
-        listen_dot,
-        listen_doh,
-        listen_doq,
-        doh_path: table.parse("doh-path", "a path like \"/dns-query\"", doh_path),
-        ticket_secret_file: path(&mut table, "ticket-secret-file"),
-        ddr_name: table.parse("ddr-name", "a host name like \"dns.example\"", ddr_name),
-    };
-    table.finish();
-    draft
-}
-
-/// Parses the path of DNS over HTTPS: an absolute path as it stands in a request (RFC 3986 section 3.3), without a query.
-fn doh_path(text: &str) -> Result<String, Fault> {
-    let refuse = |why: &str| {
-        let help = "write the path of the requests, like \"/dns-query\"; without query and {?dns}";
-        Fault::new(format!("{} is not a path for DNS over HTTPS: {why}", quoted(text)), help)
-    };
-    let is_allowed = |c: char| c.is_ascii_alphanumeric() || "/-._~!$&'()*+,;=:@%".contains(c);
-    match text.chars().find(|&c| !is_allowed(c)) {
-        _ if !text.starts_with('/') => Err(refuse("it does not begin with /")),
-        Some(character) => Err(refuse(&format!("it has the character {character:?}"))),
-        None if text.len() > limits::DOH_PATH => {
-            Err(refuse(&format!("{} octets are more than {}", text.len(), limits::DOH_PATH)))
-        }
-        None => Ok(text.to_owned()),
-    }
-}
-
-/// Parses the name of a designated resolver: a host name, which a certificate can have.
-fn ddr_name(text: &str) -> Result<Option<Name>, Fault> {
-    if text.is_empty() {
-        return Ok(None);
-    }
-    match ServerName::try_from(text) {
-        Ok(ServerName::DnsName(_)) => Name::configured(text).map(Some),
-        _ => Err(Fault::new(
-            format!("{} is not a host name", quoted(text)),
-            "write a name that the certificate has, like \"dns.example\"",
-        )),
-    }
-}
-
-impl TlsDraft {
-    /// Checks the values that depend on each other, and reads the files. `clear` are the addresses without TLS.
-    pub fn finish(self, clear: &[SocketAddr], problems: &Problems, warnings: &mut Vec<String>) -> Tls {
-        self.check_addresses(clear, problems);
-        let first = self.listeners().next().map(|item| item.place.clone());
-        let server = match (&self.certificate, &self.key) {
-            (Some(certificate), Some(key)) => {
-                let secret = self.ticket_secret_file.as_ref().map(|item| item.value.as_path());
-                let read = ServerTls::read(&certificate.value, &key.value, secret);
-                let read = read.map_err(|error| Fault::new(error.to_string(), error.remedy()));
-                let server = problems.check(&certificate.place, read);
-                let warning = server.as_ref().and_then(ServerTls::warning);
-                warnings.extend(
-                    warning.map(|why| format!("the certificate in {} {why}", certificate.value.display())),
+/// Checks the values that depend on each other, and reads the files. `clear` are the addresses without TLS.
+pub fn finish(tls: &mut Tls, clear: &[SocketAddr], problems: &Problems, warnings: &mut Vec<String>) {
+    let listeners = listeners(tls, problems);
+    check_addresses(tls, &listeners, clear, problems);
+    let server = match (&tls.certificate, &tls.key) {
+        (Some(certificate), Some(key)) => {
+            let read = ServerTls::read(certificate, key, tls.ticket_secret_file.as_deref());
+            let read = read.map_err(|error| Fault::new(error.to_string(), error.remedy()));
+            let server = problems.check(&problems.place("tls.certificate"), read);
+            let warning = server.as_ref().and_then(ServerTls::warning);
+            warnings.extend(warning.map(|why| format!("the certificate in {} {why}", certificate.display())));
+            if listeners.is_empty() {
+                warnings.push(
+                    "`tls.certificate` has no use: add `listen-dot`, `listen-doh` or `listen-doq` to [tls]"
+                        .to_owned(),
                 );
-                if first.is_none() {
-                    warnings.push(
-                        "`tls.certificate` has no use: add `listen-dot`, `listen-doh` or `listen-doq` to [tls]".to_owned(),
-                    );
-                }
-                server
             }
-            (certificate, key) => {
-                let given = certificate.as_ref().or(key.as_ref()).map(|item| item.place.clone());
-                if let Some(place) = first.or(given) {
-                    problems.add(&place, self.missing());
-                }
-                None
+            server
+        }
+        (certificate, key) => {
+            let given = if certificate.is_some() { "tls.certificate" } else { "tls.key" };
+            let of_file = (certificate.is_some() || key.is_some()).then(|| problems.place(given));
+            if let Some(place) = listeners.first().map(|item| item.place.clone()).or(of_file) {
+                problems.add(&place, missing(tls));
             }
-        };
-        let ddr_name = self.check_ddr_name(server.as_ref(), problems, warnings);
-        let values = |items: Vec<Item<SocketAddr>>| items.into_iter().map(|item| item.value).collect();
-        Tls {
-            certificate: self.certificate.map(|item| item.value),
-            key: self.key.map(|item| item.value),
-            listen_dot: values(self.listen_dot),
-            listen_doh: values(self.listen_doh),
-            listen_doq: values(self.listen_doq),
-            doh_path: self.doh_path.map_or_else(|| limits::DEFAULT_DOH_PATH.to_owned(), |item| item.value),
-            ticket_secret_file: self.ticket_secret_file.map(|item| item.value),
-            ddr_name,
-            server,
+            None
         }
-    }
+    };
+    let has_no_listener = listeners.is_empty();
+    tls.server = server;
+    check_ddr_name(tls, has_no_listener, problems, warnings);
+}
 
-    /// Checks the name of the designated resolver against the listeners and the certificate.
-    fn check_ddr_name(
-        &self,
-        server: Option<&ServerTls>,
-        problems: &Problems,
-        warnings: &mut Vec<String>,
-    ) -> Option<Name> {
-        let Item { value, place } = self.ddr_name.as_ref()?;
-        let name = value.as_ref()?;
-        if self.listeners().next().is_none() {
-            let what = "`tls.ddr-name` announces encrypted listeners, and there are none".to_owned();
-            problems.add(
-                place,
-                Fault::new(what, "add `listen-dot`, `listen-doh` or `listen-doq`, or delete the key"),
-            );
-        }
-        let text = name.to_string();
-        let host = ServerName::try_from(text.trim_end_matches('.').to_owned());
-        if let (Some(server), Ok(host)) = (server, host)
-            && !server.is_for(&host)
-        {
-            // RFC 9462 section 4.2: clients verify the address of the resolver, and many verify the name.
-            warnings.push(format!(
-                "the certificate is not for `{text}`, which is `tls.ddr-name`: clients will refuse it"
-            ));
-        }
-        Some(name.clone())
-    }
+/// The addresses of all encrypted listeners with their places.
+fn listeners<'t>(tls: &'t Tls, problems: &Problems) -> Vec<Item<&'t SocketAddr>> {
+    let mut items = problems.items("tls.listen-dot", &tls.listen_dot);
+    items.extend(problems.items("tls.listen-doh", &tls.listen_doh));
+    items.extend(problems.items("tls.listen-doq", &tls.listen_doq));
+    items
+}
 
-    /// The fault of a table without certificate or key.
-    fn missing(&self) -> Fault {
-        let listener = [
-            ("listen-dot", &self.listen_dot),
-            ("listen-doh", &self.listen_doh),
-            ("listen-doq", &self.listen_doq),
-        ]
-        .into_iter()
-        .find(|(_, addresses)| !addresses.is_empty());
-        let (given, needed) = match (&self.certificate, &self.key, listener) {
-            (None, Some(_), _) => ("key", "certificate"),
-            (Some(_), ..) => ("certificate", "key"),
-            (None, None, listener) => (listener.map_or("listen-dot", |(key, _)| key), "certificate"),
-        };
-        Fault::new(
-            format!("`tls.{given}` needs `tls.{needed}`, which is missing"),
-            "write the paths of a certificate chain and of its private key (PEM): certificate = \
-             \"/etc/sixfold/fullchain.pem\" and key = \"/etc/sixfold/privkey.pem\"",
-        )
+/// Checks the name of the designated resolver against the listeners and the certificate.
+fn check_ddr_name(tls: &Tls, has_no_listener: bool, problems: &Problems, warnings: &mut Vec<String>) {
+    let Some(name) = &tls.ddr_name else { return };
+    if has_no_listener {
+        let what = "`tls.ddr-name` announces encrypted listeners, and there are none";
+        let help = "add `listen-dot`, `listen-doh` or `listen-doq`, or delete the key";
+        problems.add(&problems.place("tls.ddr-name"), Fault::new(what, help));
     }
-
-    fn listeners(&self) -> impl Iterator<Item = &Item<SocketAddr>> {
-        self.listen_dot.iter().chain(&self.listen_doh).chain(&self.listen_doq)
+    let text = name.to_string();
+    let host = ServerName::try_from(text.trim_end_matches('.').to_owned());
+    if let (Some(server), Ok(host)) = (&tls.server, host)
+        && !server.is_for(&host)
+    {
+        // RFC 9462 section 4.2: clients verify the address of the resolver, and many verify the name.
+        warnings.push(format!(
+            "the certificate is not for `{text}`, which is `tls.ddr-name`: clients will refuse it"
+        ));
     }
+}
 
-    /// Reports addresses that are listened on twice, and port 53. DNS over QUIC has the UDP ports, the others have the TCP ports.
-    //= RFC 7858 section 3.1: requirement 72
-    //= RFC 9250 section 4.1.1: requirement 88
-    fn check_addresses(&self, clear: &[SocketAddr], problems: &Problems) {
-        let tcp: Vec<&Item<SocketAddr>> = self.listen_dot.iter().chain(&self.listen_doh).collect();
-        let udp: Vec<&Item<SocketAddr>> = self.listen_doq.iter().collect();
-        for items in [tcp, udp] {
-            for (position, item) in items.iter().enumerate() {
-                if clear.contains(&item.value) {
-                    let what = format!("{} is also an address without TLS", item.value);
-                    problems.add(&item.place, Fault::new(what, "give the encrypted listener another port"));
-                } else if items[..position].iter().any(|before| before.value == item.value) {
-                    let what = format!("{} is listened on twice", item.value);
-                    problems.add(&item.place, Fault::new(what, "give each listener a port of its own"));
-                }
+/// The fault of a table without certificate or key.
+fn missing(tls: &Tls) -> Fault {
+    let listener =
+        [("listen-dot", &tls.listen_dot), ("listen-doh", &tls.listen_doh), ("listen-doq", &tls.listen_doq)]
+            .into_iter()
+            .find(|(_, addresses)| !addresses.is_empty());
+    let (given, needed) = match (&tls.certificate, &tls.key, listener) {
+        (None, Some(_), _) => ("key", "certificate"),
+        (Some(_), ..) => ("certificate", "key"),
+        (None, None, listener) => (listener.map_or("listen-dot", |(key, _)| key), "certificate"),
+    };
+    Fault::new(
+        format!("`tls.{given}` needs `tls.{needed}`, which is missing"),
+        "write the paths of a certificate chain and of its private key (PEM): certificate = \
+         \"/etc/sixfold/fullchain.pem\" and key = \"/etc/sixfold/privkey.pem\"",
+    )
+}
+
+/// Reports addresses that are listened on twice, and port 53. DNS over QUIC has the UDP ports, the others have the TCP ports.
+//= RFC 7858 section 3.1: requirement 72
+//= RFC 9250 section 4.1.1: requirement 88
+fn check_addresses(tls: &Tls, listeners: &[Item<&SocketAddr>], clear: &[SocketAddr], problems: &Problems) {
+    let (tcp, udp) = listeners.split_at(tls.listen_dot.len() + tls.listen_doh.len());
+    for items in [tcp, udp] {
+        for (position, item) in items.iter().enumerate() {
+            if clear.contains(item.value) {
+                let what = format!("{} is also an address without TLS", item.value);
+                problems.add(&item.place, Fault::new(what, "give the encrypted listener another port"));
+            } else if items[..position].iter().any(|before| before.value == item.value) {
+                let what = format!("{} is listened on twice", item.value);
+                problems.add(&item.place, Fault::new(what, "give each listener a port of its own"));
             }
         }
-        for item in self.listen_dot.iter().chain(&self.listen_doq) {
-            if item.value.port() == CLEAR_PORT && !clear.contains(&item.value) {
-                let what = format!("{} has the port of DNS without encryption", item.value);
-                problems.add(&item.place, Fault::new(what, "listen on port 853, or on another one than 53"));
-            }
+    }
+    let is_https = |position| (tls.listen_dot.len()..tcp.len()).contains(&position);
+    for (_, item) in listeners.iter().enumerate().filter(|&(position, _)| !is_https(position)) {
+        if item.value.port() == CLEAR_PORT && !clear.contains(item.value) {
+            let what = format!("{} has the port of DNS without encryption", item.value);
+            problems.add(&item.place, Fault::new(what, "listen on port 853, or on another one than 53"));
         }
-        if let Some(item) = self.listeners().nth(limits::LISTENERS) {
-            let what = format!("more than {} encrypted listeners", limits::LISTENERS);
-            let help = "listen on \"[::]:853\" and \"0.0.0.0:853\" for all addresses";
-            problems.add(&item.place, Fault::new(what, help));
-        }
+    }
+    if let Some(item) = listeners.get(limits::LISTENERS) {
+        let what = format!("more than {} encrypted listeners", limits::LISTENERS);
+        let help = "listen on \"[::]:853\" and \"0.0.0.0:853\" for all addresses";
+        problems.add(&item.place, Fault::new(what, help));
     }
 }
 

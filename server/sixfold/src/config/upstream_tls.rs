@@ -5,82 +5,21 @@
 //! `transport = "tls"` demands one of every forwarder, so that no question leaves in the clear. The forwarders of one zone are of one
 //! kind: a failover from TLS to UDP would be a way around TLS.
 
-use super::address::{endpoint, forwarder};
-use super::model::Upstream;
-use super::report::{Fault, Item, Problems, quoted};
+use super::forwarder::Forwarder;
+use super::keys::Upstream;
+use super::report::{Fault, Item, Problems};
 use datapath::tls_upstreams::TlsUpstream;
 use engine::settings::{TlsForwarder, Transport};
 use rustls::pki_types::ServerName;
 use std::collections::HashMap;
-use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::SocketAddr;
 use tls::anchors::{Anchors, client_config};
-use tls::identity::{Identity, IdentityError};
-
-/// Port of DNS over TLS (RFC 7858 section 3.1).
-const PORT: u16 = 853;
-
-/// A forwarder, with its identity if it is asked over TLS.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Forwarder {
-    /// Address and port.
-    pub address: SocketAddr,
-    /// The identity that it must show.
-    pub identity: Option<Identity>,
-}
-
-impl Forwarder {
-    /// A forwarder that is not asked over TLS.
-    pub fn plain(address: SocketAddr) -> Forwarder {
-        Forwarder { address, identity: None }
-    }
-
-    /// Parses an address with or without a port, `#` and an identity.
-    ///
-    /// # Errors
-    ///
-    /// The address is no address of a forwarder, as [`forwarder`] says, or the text after `#` is neither a name nor a pin.
-    pub fn parse(text: &str) -> Result<Forwarder, Fault> {
-        let identified = text.split_once('#').filter(|(_, identity)| identity.parse::<u16>().is_err());
-        let Some((address, identity)) = identified else { return forwarder(text).map(Forwarder::plain) };
-        let port_given = endpoint(address, 1)? == endpoint(address, 2)?;
-        let mut address = forwarder(address)?;
-        if !port_given {
-            address.set_port(PORT);
-        }
-        let identity = Identity::parse(identity).map_err(identity_fault)?;
-        Ok(Forwarder { address, identity: Some(identity) })
-    }
-}
-
-fn identity_fault(error: IdentityError) -> Fault {
-    match error {
-        IdentityError::Name(part) => Fault::new(
-            format!("{} is not a name that a certificate can have", quoted(&part)),
-            "write the address, a # and the name in the certificate: \"192.0.2.53#dns.example\"",
-        ),
-        IdentityError::Pin(part) => Fault::new(
-            format!("{} is not a pin", quoted(&part)),
-            "write sha256/ and the digest of the public key in base64, which has 44 characters and ends with =",
-        ),
-        IdentityError::TwoNames(text) => Fault::new(
-            format!("{} has two names", quoted(&text)),
-            "write one name, and as many pins (sha256/...) as the upstream has keys",
-        ),
-    }
-}
-
-impl fmt::Display for Forwarder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.address.fmt(f)?;
-        self.identity.as_ref().map_or(Ok(()), |identity| write!(f, "#{identity}"))
-    }
-}
+use tls::identity::Identity;
 
 /// Checks the forwarders of one zone, and adds the identities of those with TLS. `known` has the forwarders of the zones before.
 pub fn check(
-    forwarders: &[Item<Forwarder>],
+    forwarders: &[Item<&Forwarder>],
     transport: Transport,
     known: &mut HashMap<SocketAddr, Option<Identity>>,
     problems: &Problems,
@@ -88,7 +27,7 @@ pub fn check(
     let is_mixed =
         forwarders.windows(2).any(|two| two[0].value.identity.is_some() != two[1].value.identity.is_some());
     for item in forwarders {
-        let Forwarder { address, identity } = &item.value;
+        let Forwarder { address, identity } = item.value;
         if identity.is_none() && transport == Transport::Tls {
             let what = format!("the forwarder {address} has no name, and `upstream.transport` is \"tls\"");
             let help = format!(
@@ -159,11 +98,6 @@ impl Upstream {
         let mut hasher = DefaultHasher::new();
         (identity, self.anchors.as_ref().map_or(0, Anchors::digest)).hash(&mut hasher);
         hasher.finish()
-    }
-
-    /// A forwarder as it is written in the configuration.
-    pub(super) fn shown(&self, address: SocketAddr) -> Forwarder {
-        Forwarder { address, identity: self.identities.get(&address).cloned() }
     }
 }
 

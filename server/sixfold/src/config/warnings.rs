@@ -2,7 +2,8 @@
 //! prefixes that violate RFC 6052 or overlap. They are not errors: only the operator knows the network.
 
 use super::access::is_reachable;
-use super::{Allowed, Config, Dns64, Network, Server, Upstream, hidden_rules, limits};
+use super::keys::{Config, Dns64, Server, Upstream};
+use super::{Allowed, Network, hidden_rules, limits};
 use engine::settings::Transport;
 use pref64::Pref64;
 use std::collections::BTreeSet;
@@ -51,12 +52,12 @@ pub fn of_plain_dns(server: &Server, upstream: &Upstream) -> Vec<String> {
         ))
     });
     let is_plain = |address: &SocketAddr| {
-        upstream.transport != Transport::Tls && !upstream.identities.contains_key(address)
+        upstream.transport.first != Transport::Tls && !upstream.identities.contains_key(address)
     };
-    let forwarders: BTreeSet<&SocketAddr> =
+    let forwarders: BTreeSet<SocketAddr> =
         upstream.all_forwarders().filter(|address| is_plain(address)).collect();
     let asked = forwarders.into_iter().filter_map(|address| {
-        let (port, _) = key_of(address)?;
+        let (port, _) = key_of(&address)?;
         Some(format!(
             "the forwarder {address} is asked in plain DNS, but servers expect encrypted DNS on port {port}: for DNS over TLS write \
              the name in its certificate behind the address, like \"{}#dns.example\"",
@@ -77,7 +78,7 @@ pub fn of_mapped_addresses(config: &Config) -> Vec<String> {
     let lists: [(&str, Vec<&Network>); 4] = [
         ("server.allow", allow.collect()),
         ("server.proxy-from", config.server.proxy_from.iter().collect()),
-        ("dns64.clients", config.dns64.clients.networks.iter().map(|(network, _)| network).collect()),
+        ("dns64.clients", config.dns64.clients.iter().map(|(network, _)| network).collect()),
         ("clients", rules.collect()),
     ];
     let networks = lists.into_iter().flat_map(|(key, networks)| {
@@ -105,7 +106,7 @@ fn unmapped(network: &Network) -> Option<Network> {
 /// Warnings about the clients, exclusions and rules of `[dns64]`. `empty` has the numbers (from 1) of rules without any key.
 pub fn of_dns64(dns64: &Dns64, empty: &[usize]) -> Vec<String> {
     let mut warnings = Vec::new();
-    let clients = &dns64.clients.networks;
+    let clients = &dns64.clients;
     if clients.is_empty() {
         warnings.push(
             "`dns64.clients` is empty, so no client gets synthesis: name the clients, or delete the key for all".to_owned(),

@@ -57,7 +57,7 @@ impl Needs {
     pub fn of(config: &Config, source: Option<&Path>, demo: Option<&Path>) -> Needs {
         Needs {
             readable: readable(config, source),
-            control: config.control_socket.as_deref().and_then(folder),
+            control: config.control.socket.as_deref().and_then(folder),
             demo: demo.and_then(folder),
             chooses_tcp_ports: !config.upstream.avoid_ports.is_empty(),
         }
@@ -81,7 +81,7 @@ fn granting(file: &Path) -> Option<PathBuf> {
 fn readable(config: &Config, source: Option<&Path>) -> Vec<PathBuf> {
     let named = [source.unwrap_or(Path::new(DEFAULT_PATH)), Path::new(RESOLV_CONF)];
     let named = named.into_iter().chain(config.local.hosts_file.as_deref());
-    let named = named.chain(config.rpz.files.iter().map(PathBuf::as_path));
+    let named = named.chain(config.filter.rpz.iter().map(PathBuf::as_path));
     let anchors = match &config.upstream.tls_ca {
         AnchorSource::System => None,
         AnchorSource::File(path) => Some(path.as_path()),

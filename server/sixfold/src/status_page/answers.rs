@@ -73,7 +73,7 @@ pub fn whom(config: &Config, listen: &[SocketAddr]) -> Answer {
     let listen: Vec<String> = listen.iter().map(ToString::to_string).collect();
     let prefixes: Vec<String> = config.dns64.prefixes.iter().map(ToString::to_string).collect();
     // A client that is excluded, or in no network, gets real records only.
-    let clients = &config.dns64.clients.networks;
+    let clients = &config.dns64.clients;
     let all = |ipv4: bool| {
         clients.iter().any(|(network, _)| network.length == 0 && network.address.is_ipv4() == ipv4)
     };

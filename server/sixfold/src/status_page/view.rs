@@ -62,7 +62,7 @@ impl View {
         let first = |age| sample_before(&samples, &start, now.at, age);
         let windows = [first(SHORT), first(LONG), &start].map(|first| Window::new(first, &now));
         let responding: Vec<_> = statuses.iter().flatten().collect();
-        let upstreams = status::of_workers(&responding, config.upstream.transport);
+        let upstreams = status::of_workers(&responding, config.upstream.transport.first);
         let state = status::state(server.out_of_service(), &statuses);
         let (reasons, reloads) = (reasons::found(&windows), server.reloads.history.last());
         let certificate = Certificate::of(&config);
@@ -237,9 +237,9 @@ fn zone_rows(config: &Config) -> Vec<Row> {
             policy_zones::shown_age(zone),
         ],
     };
-    match config.rpz.zones.is_empty() {
+    match config.filter.zones.is_empty() {
         true => vec![Row::new(vec!["None.".into()])],
-        false => config.rpz.zones.iter().map(row).collect(),
+        false => config.filter.zones.iter().map(row).collect(),
     }
 }
 
@@ -250,7 +250,7 @@ fn purposes(config: &Config) -> BTreeMap<SocketAddr, Vec<String>> {
     let general = [("all other names".to_owned(), &upstream.forwarders)];
     let zones = upstream.zones.iter().map(|zone| (zone.zone.to_string(), &zone.forwarders));
     for (purpose, forwarders) in general.into_iter().chain(zones) {
-        for &address in &forwarders.addresses {
+        for address in forwarders.addresses() {
             purposes.entry(upstream.reached_at(address)).or_default().push(purpose.clone());
         }
     }

@@ -4,7 +4,7 @@ use crate::client::{Udp, name_of};
 use crate::daemon::{Directory, Setup};
 use crate::scrape::Scrape;
 use crate::upstream::{Behavior, Upstream};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 use wire::Type;
@@ -20,152 +20,6 @@ fn document(name: &str) -> String {
 
 fn sixfold(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_sixfold")).args(arguments).output().unwrap()
-}
-
-/// Text of sixfold.toml(5) about each key, by table and key. A key may appear in two sections.
-fn manual_keys() -> BTreeMap<(String, String), String> {
-    let plain = |line: &str| line.replace("\\-", "-").replace("\\(dq", "\"");
-    let mut keys: BTreeMap<(String, String), String> = BTreeMap::new();
-    let (mut table, mut key) = (None, None);
-    let text = document("man/sixfold.toml.5");
-    let mut lines = text.lines().map(plain);
-    while let Some(line) = lines.next() {
-        if line.starts_with(".SH") {
-            (table, key) = (None, None);
-        } else if let Some(heading) = line.strip_prefix(".SS [") {
-            let name = heading.split(']').next().unwrap();
-            (table, key) = (Some(name.trim_start_matches('[').to_owned()), None);
-        } else if line == ".TP"
-            && let Some(table) = &table
-        {
-            let name = lines.next().unwrap().split(' ').nth(1).unwrap().to_owned();
-            key = Some((table.clone(), name));
-        } else if let Some(key) = &key {
-            *keys.entry(key.clone()).or_default() += &(line + "\n");
-        }
-    }
-    keys
-}
-
-#[test]
-fn every_key_that_check_prints_is_in_the_manual_with_its_value() {
-    let directory = Directory::new();
-    let config = directory.file("sixfold.toml");
-    let text =
-        "[upstream]\nforwarders = \"system\"\n[[upstream.zone]]\nzone = \"a\"\nforwarders = [\"::1\"]\n";
-    // The machine may have no system resolvers; then the configuration names one.
-    for text in [text, &text.replace("\"system\"", "[\"192.0.2.53\"]")] {
-        std::fs::write(&config, text).unwrap();
-        let output = sixfold(&["check", "--config", &config.display().to_string()]);
-        if !output.status.success() {
-            continue;
-        }
-        let keys = manual_keys();
-        let mut table = String::new();
-        let mut seen = 0;
-        for line in String::from_utf8(output.stdout).unwrap().lines() {
-            if let Some(heading) = line.strip_prefix('[') {
-                table = heading.trim_matches(['[', ']']).to_owned();
-            } else if !line.starts_with('#')
-                && let Some((key, value)) = line.split_once(" = ")
-            {
-                let entry = keys.get(&(table.clone(), key.to_owned()));
-                let entry = entry.unwrap_or_else(|| panic!("no {table}.{key} in sixfold.toml(5)"));
-                let value = value.split(" # ").next().unwrap();
-                let is_default = table != "upstream.zone" && !value.contains("192.0.2.53");
-                assert!(!is_default || entry.contains(value), "{table}.{key}: {value} not in\n{entry}");
-                seen += 1;
-            }
-        }
-        assert!(seen > 40, "{seen}");
-        return;
-    }
-    panic!("neither configuration can be used");
-}
-
-#[test]
-fn every_key_of_the_manual_exists() {
-    let mut tables: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for (table, key) in manual_keys().into_keys() {
-        tables.entry(table).or_default().push(key);
-    }
-    // A date is invalid for every key, so there is an error for each known key.
-    let mut text = String::new();
-    for (table, keys) in &tables {
-        let heading = if ["upstream.zone", "dns64.rule"].contains(&table.as_str()) {
-            format!("[[{table}]]")
-        } else {
-            format!("[{table}]")
-        };
-        text += &format!("{heading}\n");
-        for key in keys.iter().filter(|&key| !(table == "upstream" && key == "zone")) {
-            text += &format!("{key} = 1979-05-27\n");
-        }
-    }
-    let directory = Directory::new();
-    let config = directory.file("sixfold.toml");
-    std::fs::write(&config, &text).unwrap();
-    let output = sixfold(&["check", "--config", &config.display().to_string()]);
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert!(!told.contains("unknown"), "{told}");
-    assert!(!told.contains("not TOML"), "{told}");
-    for (table, keys) in &tables {
-        for key in keys {
-            assert!(told.contains(&format!("`{table}.{key}` is a ")), "{table}.{key} not in\n{told}");
-        }
-    }
-}
-
-/// The values in quotation marks that a line has, each as its first word.
-fn words_in_quotes<'a>(line: &'a str, mark: &str) -> BTreeSet<&'a str> {
-    line.split(mark).skip(1).step_by(2).filter_map(|value| value.split([' ', '\\']).next()).collect()
-}
-
-#[test]
-fn a_key_with_few_values_shows_all_of_them() {
-    let manual = document("man/sixfold.toml.5");
-    let (mut table, mut heading, mut told, mut text) = (String::new(), "", BTreeMap::new(), String::new());
-    for line in manual.lines() {
-        if let Some(name) = line.strip_prefix(".SS ") {
-            (table, heading) = (name.trim_matches(['[', ']']).replace("\\-", "-"), name);
-        } else if line.starts_with(".SH") {
-            heading = "";
-        } else if let Some((key, values)) =
-            line.strip_prefix(".BR ").and_then(|line| line.split_once(" \" = \" "))
-            && heading.ends_with(']')
-        {
-            let key = format!("{table}.{}", key.replace("\\-", "-"));
-            assert!(!values.contains("word"), "{key} does not show its values");
-            if values.contains("\\(dq") {
-                text += &format!("{heading}\n{} = \"no-such-word\"\n", key.rsplit('.').next().unwrap());
-                told.insert(key, words_in_quotes(values, "\\(dq"));
-            }
-        }
-    }
-    // Each table once: a table may not be repeated.
-    let mut tables: BTreeMap<&str, String> = BTreeMap::new();
-    for (heading, line) in text.lines().collect::<Vec<_>>().chunks(2).map(|pair| (pair[0], pair[1])) {
-        *tables.entry(heading).or_default() += &format!("{line}\n");
-    }
-    let text: String = tables.iter().map(|(heading, keys)| format!("{heading}\n{keys}")).collect();
-    let directory = Directory::new();
-    let config = directory.file("sixfold.toml");
-    std::fs::write(&config, text).unwrap();
-    let output = sixfold(&["check", "--config", &config.display().to_string()]);
-    let report = String::from_utf8(output.stderr).unwrap();
-    let mut seen = 0;
-    for problem in report.split("error: `no-such-word` is not a value of `").skip(1) {
-        let (key, rest) = problem.split_once('`').unwrap();
-        let help = rest.split_once("help: ").and_then(|(_, help)| help.lines().next()).unwrap();
-        let mut values = words_in_quotes(help, "\"");
-        if key == "dns64.dnssec" {
-            // The section NOT SUPPORTED YET has it.
-            values.remove("validate");
-        }
-        assert_eq!(told.get(key), Some(&values), "{key}");
-        seen += 1;
-    }
-    assert!(seen > 15, "{seen}: {report}");
 }
 
 #[test]
@@ -277,24 +131,18 @@ fn source(name: &str) -> String {
     std::fs::read_to_string(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src").join(name)).unwrap()
 }
 
-/// Texts between pairs of a mark.
-fn between(text: &str, mark: char) -> BTreeSet<&str> {
-    text.split(mark).skip(1).step_by(2).collect()
-}
-
 #[test]
 fn the_keys_that_need_a_restart_are_those_of_the_program() {
-    let program = source("reload.rs");
-    let list = program.split("pub fn restart_keys").nth(1).unwrap().split(".into_iter()").next().unwrap();
-    let keys = between(list, '"');
+    let keys = sixfold::config::described().into_iter().filter(|key| key.is_restart);
+    let keys: BTreeSet<String> = keys.map(|key| format!("{}.{}", key.table, key.name)).collect();
     assert!(keys.len() > 15 && keys.contains("server.listen"), "{keys:?}");
     let page = document("how-to/reload-and-upgrade.md");
     let section = page.split("### Keys that need a restart\n").nth(1).unwrap();
-    assert_eq!(between(section.split("If one of them").next().unwrap(), '`'), keys);
-    let manual = manual_keys();
-    let marked = manual.iter().filter(|(_, text)| text.contains(".IR Restart"));
-    let marked: BTreeSet<String> = marked.map(|((table, key), _)| format!("{table}.{key}")).collect();
-    assert_eq!(marked, keys.into_iter().map(str::to_owned).collect());
+    let section = section.split("If one of them").next().unwrap();
+    assert_eq!(
+        section.split('`').skip(1).step_by(2).collect::<BTreeSet<_>>(),
+        keys.iter().map(String::as_str).collect()
+    );
 }
 
 #[test]
