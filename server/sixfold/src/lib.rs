@@ -31,6 +31,7 @@ mod local_networks;
 pub mod log;
 mod log_line;
 pub mod memory;
+pub mod metric_families;
 pub mod metrics;
 pub mod panic;
 mod places;

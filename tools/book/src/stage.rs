@@ -200,7 +200,7 @@ mod tests {
             assert!(configuration.contains(&format!("{{#{}}}", key.replace('.', "-"))), "{key}");
         }
         let source =
-            read(&root, Path::new("server/sixfold/src/metrics.rs")).expect("the source of the metrics");
+            read(&root, Path::new("server/sixfold/src/metric_families.rs")).expect("the table of metrics");
         let names =
             source.split('"').filter(|word| word.starts_with("sixfold_") && !word.contains([' ', '{']));
         let missing: Vec<&str> = names.filter(|name| !metrics.contains(&format!("`{name}`"))).collect();

@@ -4,6 +4,7 @@
 use super::Constants;
 use super::derived::{times, value};
 use super::number::written;
+use sixfold::metric_families::{Family, SECTIONS, Section};
 use std::fmt::Write;
 
 /// Ends of the keys of servers of the older and of the newer release of Debian. The table `newest` leaves the older ones out.
@@ -42,6 +43,7 @@ pub fn table(marker: &str, constants: &Constants) -> Result<String, String> {
         "sizing" => clients(constants).ok_or_else(missing),
         "scaling" => scaling(constants).ok_or_else(missing),
         "memory" => memory(),
+        "metrics" => Ok(metrics()),
         _ => Err("there is no such table".to_owned()),
     }
 }
@@ -197,6 +199,25 @@ fn memory() -> Result<String, String> {
         let _ = writeln!(text, "| {workers} | {usual} MiB | {fewer} MiB |");
     }
     Ok(text)
+}
+
+/// The metrics of the server, a table for each section.
+fn metrics() -> String {
+    let row = |family: &Family| {
+        let labels = if family.labels.is_empty() { String::new() } else { format!(" {}", family.labels) };
+        let more = if family.more.is_empty() { String::new() } else { format!(" {}", family.more) };
+        format!("| `{}` | {} |{labels} | {}{more} |\n", family.name, family.kind, family.sentence)
+    };
+    let section = |section: &Section| {
+        let Section { title, introduction, families } = section;
+        let introduction =
+            if introduction.is_empty() { String::new() } else { format!("{introduction}\n\n") };
+        let rows: String = families.iter().map(row).collect();
+        format!(
+            "## {title}\n\n{introduction}| metric | type | labels | meaning |\n| --- | --- | --- | --- |\n{rows}"
+        )
+    };
+    SECTIONS.iter().map(section).collect::<Vec<_>>().join("\n")
 }
 
 /// Bound for a configuration, in MiB.
