@@ -2,8 +2,9 @@
 //! connections and has short deadlines, so that it never takes time from the resolver. Clients that send nothing, or that
 //! stay connected, give way to new ones (`places.rs`), so they cannot make a probe fail.
 
+use crate::config::{Config, Network};
 use crate::handle::ServerHandle;
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, REFUSED};
 use crate::places::{Place, Places};
 use crate::status_page;
 use http_body_util::Full;
@@ -13,6 +14,7 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::convert::Infallible;
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -35,15 +37,28 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub async fn serve(listener: TcpListener, server: Arc<ServerHandle>) {
     let places = Places::new(CONNECTIONS);
     loop {
-        let Ok((stream, _)) = listener.accept().await else {
+        let Ok((stream, peer)) = listener.accept().await else {
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
+        // Without an answer: it would need a place, which others may have.
+        if !is_allowed(peer.ip(), &server.config()) {
+            REFUSED.fetch_add(1, Ordering::Relaxed);
+            tokio::task::yield_now().await;
+            continue;
+        }
         let place = Rc::new(places.take().await);
         tokio::task::spawn_local(serve_connection(stream, place, Arc::clone(&server)));
         // The connection reads the request that may be here already, before the next one can make it give way.
         tokio::task::yield_now().await;
     }
+}
+
+/// True if `metrics.allow` has the address. Over a socket of both families, an IPv4 address comes in the form of IPv6.
+fn is_allowed(peer: IpAddr, config: &Config) -> bool {
+    let peer = peer.to_canonical();
+    let peer = Network::of(peer, if peer.is_ipv4() { 32 } else { 128 });
+    config.metrics.allow.iter().any(|network| network.contains(&peer))
 }
 
 async fn serve_connection(stream: TcpStream, place: Rc<Place>, server: Arc<ServerHandle>) {

@@ -266,6 +266,8 @@ pub const SECTIONS: &[Section] = &[
             Family::of("sixfold_turns_total", "counter", "", "Iterations of the event loops.", ""),
             Family::of("sixfold_dnstap_frames_total", "counter",
                 "`result`: `sent`; `dropped`: the reader is slow or gone", "Messages for the reader of dnstap.", ""),
+            Family::of("sixfold_metrics_refused_total", "counter",
+                "", "Connections to the HTTP server that were closed, because `metrics.allow` does not have their address.", ""),
             Family::of("sixfold_workers", "gauge", "", "Workers.", ""),
             Family::of("sixfold_workers_responding", "gauge",
                 "", "Workers that answered this scrape within two seconds.", "The others contribute their last values."),

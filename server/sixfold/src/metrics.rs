@@ -12,8 +12,11 @@ use engine::{Counter, Counters};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
+
+/// Connections to the HTTP server of the process that `metrics.allow` refused.
+pub static REFUSED: AtomicU64 = AtomicU64::new(0);
 
 /// Sample: labels and value.
 type Sample = (Vec<(String, String)>, f64);
@@ -46,6 +49,7 @@ impl Metrics {
         metrics.add("upstream_links", &[], total(|status| status.links));
         metrics.add("cache_bytes", &[], total(|status| status.cached.0));
         metrics.add("cache_entries", &[], total(|status| status.cached.1));
+        metrics.add("metrics_refused_total", &[], REFUSED.load(Ordering::Relaxed) as f64);
         metrics.add("workers", &[], server.workers.workers() as f64);
         metrics.add("workers_responding", &[], responding as f64);
         let is_ready = server.out_of_service().is_none() && health(&answered).is_ok();
