@@ -3,7 +3,6 @@
 use super::*;
 use kernel::syscalls::option;
 use std::net::{SocketAddr, UdpSocket};
-use std::time::Duration;
 
 /// Far longer than anything here takes.
 const TEST_TIMEOUT: Span = Span::from_secs(30);

@@ -1,8 +1,6 @@
 //! Truth of the instrument over TLS: handshakes of each kind are counted exactly, and faults are named.
 
 use crate::device;
-use crate::multiplexed;
-use crate::real_servers;
 
 use device::stream::{Act, right};
 use device::tls::{Forgetful, TlsDevice, settings};

@@ -10,7 +10,7 @@ use engine::explain::live::{Step, Trace, UpstreamEvent};
 use engine::{ClientTransport, Span, Transport};
 use serde::Serialize;
 use serde_json::{Value, json};
-use std::time::UNIX_EPOCH;
+use std::time::{Duration, UNIX_EPOCH};
 use wire::{Class, Message, Section};
 
 /// A trace, with its fields in the order of the line.
@@ -104,7 +104,8 @@ fn write(line: &impl Serialize) -> String {
 
 /// Time of day (RFC 3339), to the microsecond.
 fn time(unix: Span) -> Option<String> {
-    let at = UNIX_EPOCH.checked_add(unix).filter(|_| unix < date::CALENDAR)?;
+    let unix = Duration::from_micros(unix.as_micros());
+    let at = (unix < date::CALENDAR).then(|| UNIX_EPOCH + unix)?;
     Some(humantime::format_rfc3339_micros(at).to_string())
 }
 

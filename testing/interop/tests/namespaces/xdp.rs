@@ -334,7 +334,7 @@ fn the_program_ends_with_the_server_even_if_that_is_killed() {
 #[test]
 fn an_interface_that_cannot_be_used_is_an_error_with_a_remedy() {
     let Some(lab) = lab() else { return };
-    let sixfold = Sixfold::start(&lab, &configuration(XDP));
+    let _sixfold = Sixfold::start(&lab, &configuration(XDP));
     let refused = second(&lab, XDP);
     assert!(!refused.success);
     for words in ["cannot use XDP on lan: it has another XDP program (ID ", "ip link set dev lan xdp off"] {
