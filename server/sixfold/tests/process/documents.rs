@@ -3,7 +3,6 @@
 use crate::client::{Udp, name_of};
 use crate::daemon::{Folder, Setup};
 use crate::scrape::Scrape;
-use crate::upstream::{Behavior, Upstream};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::{Command, Output};

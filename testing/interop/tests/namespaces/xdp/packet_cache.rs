@@ -57,7 +57,7 @@ fn ask_hot(sixfold: &Sixfold<'_>, socket: &UdpSocket, question: &[u8]) -> Vec<u8
 #[test]
 fn hot_answers_are_those_of_the_server_and_are_counted() {
     let Some(lab) = lab() else { return };
-    let (_authority, _sixfold) = start(&lab);
+    let (_authority, sixfold) = start(&lab);
     let names = [
         "v4only.lab.test",
         "dual.lab.test",
@@ -112,7 +112,7 @@ fn hot_answers_are_those_of_the_server_and_are_counted() {
 #[test]
 fn letter_case_and_id_are_the_client_s() {
     let Some(lab) = lab() else { return };
-    let (_authority, _sixfold) = start(&lab);
+    let (_authority, sixfold) = start(&lab);
     let socket = connect(&lab, false);
     ask_hot(&sixfold, &socket, &question(1, "v4only.lab.test", AAAA, None, 0));
     for (id, name) in [(0xabcd, "V4ONLY.lab.TEST"), (0xffff, "v4OnLy.LaB.tEsT")] {
@@ -152,7 +152,7 @@ pub fn flush(lab: &Lab, name: &str) {
 #[test]
 fn a_flush_and_other_settings_end_hot_answers_at_once() {
     let Some(lab) = lab() else { return };
-    let (_authority, _sixfold) = start(&lab);
+    let (_authority, sixfold) = start(&lab);
     let socket = connect(&lab, true);
     let plain = question(1, "v4only.lab.test", AAAA, None, 0);
     ask_hot(&sixfold, &socket, &plain);
@@ -181,7 +181,7 @@ fn a_flush_and_other_settings_end_hot_answers_at_once() {
 #[test]
 fn with_a_rate_limit_the_server_sees_each_query() {
     let Some(lab) = lab() else { return };
-    let (_authority, _sixfold) = start(&lab);
+    let (_authority, sixfold) = start(&lab);
     let socket = connect(&lab, true);
     let plain = question(1, "v4only.lab.test", AAAA, None, 0);
     ask_hot(&sixfold, &socket, &plain);
